@@ -1,0 +1,33 @@
+# What each target does for a developer is told in docs/development.md.
+VENV ?= .venv
+RUNTIME ?=
+export VENV RUNTIME
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check bench lock
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+up: ## build .venv if it is missing or stale, then train what hosts.yaml says (ARGS= goes to launch)
+	@requirements/bootstrap.sh run
+	@$(VENV)/bin/launch up hosts.yaml $(ARGS)
+
+test: ## build .venv with the test extras, then run the whole test suite (ARGS= goes to pytest)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+check: ## formatter, linter, types, shell scripts and import arrows
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/ruff format --check
+	@$(VENV)/bin/ruff check
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/shellcheck requirements/*.sh .ci/run
+	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py
+
+bench: ## measure start and end of a run against what TensorFlow alone takes
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.startup
+
+lock: ## resolve requirements/*.in anew into the lock files
+	@requirements/lock.sh

@@ -1,0 +1,59 @@
+"""Asynchronous training: a worker applies its gradient as soon as it has one."""
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from cluster.engine import tf
+from cluster.summaries import scalars_of
+from cluster.sync import clipped
+
+
+class Asynchronous:
+    """How one worker takes steps on its own, in a session.
+
+    Gradients of variables that others have changed meanwhile are applied all the same, so
+    no worker ever waits for another, and training ends between ``steps`` and
+    ``steps + workers - 1``. A task that starts again simply goes on.
+    """
+
+    def __init__(self, optimizer: Any, grads_and_vars: Any, global_step: Any, loss: Any, clip_norm: Any = None):
+        with tf.device(global_step.device):
+            applied = optimizer.apply_gradients(clipped(grads_and_vars, clip_norm), global_step)
+            with tf.control_dependencies([applied]):
+                self._next_step = global_step.read_value()
+        self.dropped = 0  # none ever is
+        self._global_step = global_step
+        self._loss = loss
+        self._optimizer, self._gradients = optimizer, [grad for grad, _ in grads_and_vars]
+
+    @property
+    def needed(self) -> List[Any]:
+        """Variables beyond the global ones that must have a value before this worker can join."""
+        return []
+
+    def is_open(self, session: Any) -> bool:
+        """Whether the chief lets workers join: once every variable has a value."""
+        return True
+
+    def close(self, session: Any) -> None:
+        """Nothing keeps workers out but variables without a value."""
+
+    def open(self, session: Any, steps: int = 0) -> int:
+        """Chief: joins; nothing is needed beyond the variables."""
+        return int(session.run(self._global_step))
+
+    def join(self, session: Any, steps: int) -> int:
+        """Returns the global step."""
+        return int(session.run(self._global_step))
+
+    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+        """Applies one gradient; returns the global step after it, the loss, and ``more``."""
+        step, loss, fetched = session.run([self._next_step, self._loss, list(more)])
+        return int(step), float(loss), fetched
+
+    def scalars(self) -> Dict[str, Any]:
+        """Before the graph is finished: tensors that tell how a step went, by name."""
+        return scalars_of(self._optimizer, self._gradients)
+
+    def account(self, session: Any) -> str:
+        """What each worker has given, in one line."""
+        return f"gradients given by all workers: {session.run(self._global_step)}"

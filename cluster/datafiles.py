@@ -1,0 +1,56 @@
+"""The files of a data set that a job reads from ``args.data_dir``. Nothing is downloaded."""
+
+import os
+from typing import Any, Mapping
+
+from cluster.engine import tf
+from cluster.errors import JobError
+
+
+def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
+    """The path of ``name``, or of ``name.gz``, in the folder ``args.data_dir`` on this host.
+
+    Args:
+      described_at: where the data set and its format are described; told in errors.
+
+    Raises:
+      JobError: no folder was given, or neither file is in it.
+    """
+    folder = args.get("data_dir")
+    if not isinstance(folder, str):
+        raise JobError(
+            f"args.data_dir: expected a folder on every worker's host that holds {name}, found {folder!r};"
+            f" the data is described at {described_at}"
+        )
+    path = os.path.join(os.path.expanduser(folder), name)
+    found = [candidate for candidate in (path, path + ".gz") if os.path.isfile(candidate)]
+    if not found:
+        raise JobError(
+            f"args.data_dir: expected {path} or {name}.gz beside it, found {_listed(os.path.dirname(path))};"
+            f" the data is described at {described_at}"
+        )
+    return found[0]
+
+
+def fixed_records(path: str, size: int) -> Any:
+    """A dataset of the records of ``size`` bytes that a file, not gzipped, consists of.
+
+    Raises:
+      JobError: the file is not of such records.
+    """
+    if os.path.getsize(path) % size or path.endswith(".gz"):
+        raise damaged(path, f"records of {size} bytes, unpacked", f"{os.path.getsize(path)} bytes")
+    return tf.data.FixedLengthRecordDataset(path, size)
+
+
+def damaged(path: str, expected: str, found: object) -> JobError:
+    """The error for a file that is not in the format that its name promises."""
+    return JobError(f"{path}: expected {expected}, found {found}; copy the file again")
+
+
+def _listed(folder: str) -> str:
+    if not os.path.isdir(folder):
+        return "no such folder"
+    names = sorted(os.listdir(folder))
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return (", ".join(names[:8]) + more) or "an empty folder"

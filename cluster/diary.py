@@ -1,0 +1,62 @@
+"""What a worker tells while it trains: to its agent in files, to its log in lines."""
+
+import math
+import time
+from dataclasses import replace
+from typing import Optional
+
+from cluster.outcome import Outcome, Progress, Reporter
+
+
+class Diary:
+    """Tells how far training is: a progress file and a line on stdout, at most once a second."""
+
+    def __init__(self, reporter: Reporter, steps: int, batch_size: int):
+        self._reporter, self._steps, self._batch_size = reporter, steps, batch_size
+        self._examples = 0
+        self._ignored = 0
+        self._last: Optional[Progress] = None
+
+    def begin(self, step: int) -> None:
+        """The next step is the first after joining at ``step``."""
+        self._first = True
+        self._taken = 0
+        self._since = time.monotonic()
+        print(f"joined at step {step}", flush=True)
+
+    def note(self, step: int, loss: float, checkpoint_step: Optional[int], dropped: int = 0) -> Optional[float]:
+        """One step has been taken; ``dropped`` counts this worker's gradients that came too late.
+
+        Returns:
+          The step time in milliseconds if it was told now, else None.
+        """
+        self._taken += 1
+        self._examples += self._batch_size
+        self._ignored += not math.isfinite(loss)
+        if self._first or self._reporter.due() or step >= self._steps:
+            elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
+            told = Progress(step, _number(loss), elapsed_ms, self._examples, checkpoint_step, self._ignored, dropped)
+            self._tell(told, loss)
+            return elapsed_ms
+        return None
+
+    def _tell(self, progress: Progress, loss: float) -> None:
+        self._reporter.progress(progress, force=True)
+        self._last, self._first, self._taken, self._since = progress, False, 0, time.monotonic()
+        ignored = f", {self._ignored} gradients that were not finite ignored" if self._ignored else ""
+        rate = f"{progress.step_time_ms:.1f} ms/step"
+        print(f"step {progress.step}/{self._steps} loss {loss:.4g} {rate}{ignored}", flush=True)
+
+    def end(self, outcome: Outcome) -> Outcome:
+        """Writes the last progress and the outcome."""
+        last = self._last or Progress(int(outcome.step or 0))
+        checkpoint_step = outcome.checkpoint_step
+        self._reporter.progress(replace(last, step=int(outcome.step or 0), checkpoint_step=checkpoint_step), force=True)
+        self._reporter.outcome(outcome)
+        metrics = ", ".join(f"{name} {value:.4g}" for name, value in outcome.metrics.items())
+        print(f"finished at step {outcome.step}{': ' + metrics if metrics else ''}", flush=True)
+        return outcome
+
+
+def _number(loss: float) -> Optional[float]:
+    return loss if math.isfinite(loss) else None  # JSON has no NaN

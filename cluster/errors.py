@@ -1,0 +1,55 @@
+"""Everything that can be wrong on the cluster's side.
+
+    ClusterError
+    ├── SpecError       the hosts file is wrong; nothing was started
+    ├── TaskError       the environment of a task process is wrong (TF_CONFIG, settings)
+    ├── JobError        the job's own code is wrong; starting it again would not help
+    └── TrainingError   training cannot go on from here (a loss that is not a number, …)
+
+An error's text is what a person reads: the object, what was expected, what was
+found, and the next step.
+"""
+
+from typing import NamedTuple, Optional, Sequence
+
+
+class ClusterError(Exception):
+    """Root of the errors that ``cluster`` raises."""
+
+
+class Problem(NamedTuple):
+    """One mistake in a hosts file. Lines and columns count from 1; None for ``--set``."""
+
+    where: str  # "hosts.yaml" or "--set train.steps"
+    line: Optional[int]
+    column: Optional[int]
+    key: str  # dotted path, "cluster.worker[0].port"; "" for the whole document
+    expected: str
+    found: str
+    hint: str = ""  # the next step, often the nearest known key
+
+    def __str__(self) -> str:
+        place = self.where if self.line is None else f"{self.where}:{self.line}:{self.column}"
+        key = f" {self.key}:" if self.key else ""
+        hint = f" — {self.hint}" if self.hint else ""
+        return f"{place}:{key} expected {self.expected}, found {self.found}{hint}"
+
+
+class SpecError(ClusterError):
+    """The hosts file cannot be used. Lists every problem found, not only the first."""
+
+    def __init__(self, problems: Sequence[Problem]):
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class TaskError(ClusterError):
+    """A task process was started with an environment that it cannot use."""
+
+
+class JobError(ClusterError):
+    """The job's own code is wrong. Not for failures that a restart may heal."""
+
+
+class TrainingError(ClusterError):
+    """Training cannot go on from here, and a restart would meet the same wall."""

@@ -1,0 +1,107 @@
+"""The evaluator: a task that follows the run's checkpoints and measures each on held-out examples.
+
+It takes no part in training and needs no shared filesystem: it asks the chief's server
+which checkpoint is the newest and copies it over the same connection. So it may be
+slow, fail or start again without anybody noticing. A checkpoint that comes while another
+is measured is measured next, unless a newer one has come by then.
+"""
+
+import tempfile
+import time
+from dataclasses import replace
+from typing import Any, Dict, Mapping, Optional
+
+from cluster.engine import tf
+from cluster.errors import JobError
+from cluster.evaluation import Evaluation
+from cluster.job import Job
+from cluster.outcome import Outcome, Progress, Reporter
+from cluster.remote_files import ChiefFiles
+from cluster.task import Task, Train
+from cluster.units import tower_units
+from cluster.waiting import listens, wait_for
+
+POLL_S = 0.5
+GONE_S = 15.0  # a chief that starts again answers within this time
+
+
+def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter) -> Outcome:
+    """Measures checkpoints until the chief has gone or the last step's has been measured.
+
+    Raises:
+      JobError: the job has nothing to evaluate with, or its code fails.
+    """
+    if job.evaluate is None:
+        raise JobError(
+            f"{job.path}: expected a function evaluate for the evaluator, found none; add it or leave it out"
+        )
+    follower = Follower(job, task, settings, args)
+    reporter.progress(Progress(0), force=True)
+    wait_for(f"the chief at {follower.chief.address}", lambda: listens(follower.chief.address))
+    while follower.step < settings.steps and _answers(follower.chief.address):
+        if follower.measure_next():
+            _tell(reporter, follower)
+        else:
+            time.sleep(POLL_S)
+    return Outcome(True, follower.step, metrics=follower.metrics)
+
+
+def _answers(address: str) -> bool:
+    until = time.monotonic() + GONE_S
+    while not listens(address):
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def _tell(reporter: Reporter, follower: "Follower") -> None:
+    metrics = follower.metrics
+    print(f"step {follower.step}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()), flush=True)
+    reporter.progress(Progress(follower.step, metrics.get("loss"), metrics=metrics), force=True)
+
+
+class Follower:
+    """The evaluation's own graph, and how far it has come.
+
+    ``step`` and ``metrics`` are those of the newest checkpoint that was measured; 0 and {} before.
+    """
+
+    def __init__(self, job: Job, task: Task, settings: Train, args: Mapping[str, Any]):
+        units = tower_units(settings)
+        self.step = 0
+        self.metrics: Dict[str, float] = {}
+        self.chief = ChiefFiles(task)
+        task = replace(task, batch_size=settings.batch_size * len(units))
+        with tf.Graph().as_default() as graph:
+            self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{units[0]}", reuse=False)
+            self._saver = tf.train.Saver(tf.global_variables())
+        self._session = tf.Session(graph=graph, config=_config())
+
+    def measure_next(self) -> bool:
+        """Measures the newest checkpoint, if there is one that was not; False where there is none."""
+        path = self._newest()
+        step = int(path.rpartition("-")[2]) if path else 0
+        if path is None or step <= self.step:
+            return False
+        with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
+            try:
+                self._saver.restore(self._session, self.chief.fetch(path, folder))
+            except (tf.errors.OpError, ValueError) as error:  # removed meanwhile, or the chief has gone
+                print(f"checkpoint {path} could not be fetched: {str(error).splitlines()[0]}", flush=True)
+                return False
+        self.metrics = self._evaluation.run(self._session) if self._evaluation else {}
+        self.step = step
+        return True
+
+    def _newest(self) -> Optional[str]:
+        try:
+            return self.chief.newest()
+        except tf.errors.OpError:
+            return None
+
+
+def _config() -> Any:
+    config = tf.ConfigProto(allow_soft_placement=True)
+    config.gpu_options.allow_growth = True
+    return config

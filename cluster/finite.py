@@ -1,0 +1,66 @@
+"""What happens when a loss or a gradient is not a finite number, before anything is sent.
+
+A gradient is judged by the sum of its elements, computed where the gradient is: the sum is
+finite only if every element is, and one pass over a gradient costs little beside making it.
+"""
+
+import re
+from typing import Any, List, Optional, Tuple
+
+from cluster.engine import tf
+
+GradsAndVars = List[Tuple[Any, Any]]
+_FOUND = re.compile(r"the (?:loss|gradient of \S+) is not a finite number")
+
+
+def stopping(loss: Any, grads_and_vars: GradsAndVars) -> Tuple[Any, GradsAndVars]:
+    """The same loss and gradients, which fail with ``tf.errors.InvalidArgumentError`` unless they are finite.
+
+    The loss is judged first; each gradient then by itself, so that one can be sent while
+    others are still computed. ``reason`` tells what the error is about.
+    """
+    loss = tf.debugging.check_numerics(loss, "the loss is not a finite number")
+    return loss, [(_checked(loss, grad, variable), variable) for grad, variable in grads_and_vars]
+
+
+def ignoring(loss: Any, grads_and_vars: GradsAndVars) -> Tuple[Any, GradsAndVars]:
+    """The same loss and gradients; unless all are finite the gradients are all zero, and the loss is NaN.
+
+    So a worker that met such numbers adds nothing to the step, and its loss says so.
+    """
+    sums = [_total(grad) for grad, _ in grads_and_vars if grad is not None]
+    finite = tf.reduce_all(tf.math.is_finite(tf.stack([tf.cast(loss, tf.float32), *sums])))
+    kept = [(_map(grad, lambda values: _where(finite, values, 0.0)), variable) for grad, variable in grads_and_vars]
+    return _where(finite, loss, float("nan")), kept
+
+
+def reason(error: Exception) -> Optional[str]:
+    """What was not finite, as ``the gradient of hidden/weights is not a finite number``; None for another error."""
+    found = _FOUND.search(str(error))
+    return found.group(0) if found else None
+
+
+def _checked(loss: Any, grad: Any, variable: Any) -> Any:
+    if grad is None:
+        return None
+    with tf.control_dependencies([loss]):  # a loss that is not finite is what to tell, not what follows from it
+        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {variable.op.name} is not a finite number")
+    with tf.control_dependencies([total]):
+        return _map(grad, tf.identity)
+
+
+def _total(grad: Any) -> Any:
+    values = grad.values if isinstance(grad, tf.IndexedSlices) else grad
+    with tf.device(values.device):
+        return tf.reduce_sum(tf.cast(values, tf.float32))
+
+
+def _where(condition: Any, values: Any, otherwise: float) -> Any:
+    with tf.device(values.device):
+        return tf.where_v2(condition, values, tf.constant(otherwise, values.dtype))
+
+
+def _map(grad: Any, change: Any) -> Any:
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(change(grad.values), grad.indices, grad.dense_shape)
+    return None if grad is None else change(grad)

@@ -1,0 +1,194 @@
+"""A job: what is trained, as three or four plain functions in one file.
+
+inputs(task, args)    -> tf.data.Dataset of {name: tensor}; this worker's shard, repeated, batched by task.batch_size
+model(**batch)        -> loss per example [batch], or (loss, {metric: value per example [batch]}), whose means are
+                         reported; for a metric that is a pair (label, score) of [batch] each, the area under the
+                         ROC curve is; a model with a parameter ``args`` gets the job's args in it, and one with
+                         a parameter ``training`` whether it trains (True) or is evaluated (False)
+optimizer(args)       -> tf.train.Optimizer
+evaluate(task, args)  -> optional; a finite dataset of held-out examples, batched
+"""
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from cluster.errors import ClusterError, JobError
+
+_FUNCTIONS = ("inputs", "model", "optimizer")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The functions of a job and the file they are from."""
+
+    path: str
+    inputs: Callable[..., Any]
+    model: Callable[..., Any]
+    optimizer: Callable[..., Any]
+    evaluate: Optional[Callable[..., Any]] = None
+
+    @classmethod
+    def from_module(cls, module: ModuleType) -> "Job":
+        """The job that ``module`` defines.
+
+        Raises:
+          JobError: a function is missing.
+        """
+        path = str(module.__file__)
+        missing = [name for name in _FUNCTIONS if not callable(getattr(module, name, None))]
+        if missing:
+            raise JobError(f"{path}: expected the functions {', '.join(_FUNCTIONS)}; found no {', '.join(missing)}")
+        return cls(path, module.inputs, module.model, module.optimizer, getattr(module, "evaluate", None))
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Turns an exception inside the job's code into a ``JobError`` that names file and line."""
+        try:
+            yield
+        except ClusterError:
+            raise
+        except Exception as error:
+            raise JobError(f"{_place(self.path, error)}: {_described(error)}") from error
+
+    def made(self, error: Any, graph: Any) -> Optional[str]:
+        """``file:line`` of this job that made an operation of which a session's ``error`` tells, else None."""
+        lines = [line for op in _ops_named_by(error, graph) for line in _lines_of_op(self.path, op)[-1:]]
+        return f"{self.path}:{lines[0]}" if lines else None
+
+    def place(self, function: str) -> str:
+        """``file:line`` where one of the job's functions begins."""
+        found = inspect.unwrap(getattr(self, function))
+        while isinstance(found, functools.partial):
+            found = found.func
+        code = getattr(found, "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code else self.path
+
+    def with_args(self, args: Mapping[str, Any]) -> "Job":
+        """This job, for training, with ``args`` bound to its model if that has such a parameter."""
+        return self._bound(args=args, training=True)
+
+    def for_evaluation(self) -> "Job":
+        """This job with ``training`` False for its model, if that has such a parameter."""
+        return self._bound(training=False)
+
+    def _bound(self, **values: Any) -> "Job":
+        asked = inspect.signature(self.model).parameters
+        values = {name: value for name, value in values.items() if name in asked}
+        return replace(self, model=functools.partial(self.model, **values)) if values else self
+
+    def check(self, function: str, expected: str, found: Any, ok: bool) -> None:
+        """Refuses what one of the job's functions returned.
+
+        Raises:
+          JobError: ``ok`` is false.
+        """
+        if not ok:
+            raise JobError(f"{self.place(function)}: {function} returned {found}; expected {expected}")
+
+    def losses(self, output: Any) -> Tuple[Any, Dict[str, Any]]:
+        """What ``model`` returned, as the loss per example and metrics per example, [batch] each.
+
+        A metric may be a pair of such tensors instead, a label and a score.
+
+        Raises:
+          JobError: it is neither a loss nor a pair of a loss and a mapping, or not one value per example.
+        """
+        loss, metrics = output if isinstance(output, tuple) and len(output) == 2 else (output, {})
+        self.check("model", "a loss, or (loss, {metric: tensor})", output, isinstance(metrics, dict))
+        for name, value in {"loss": loss, **metrics}.items():
+            for part in value if isinstance(value, tuple) and len(value) == 2 else (value,):
+                ndims = getattr(getattr(part, "shape", None), "ndims", 0)
+                self.check("model", f"one {name} per example, of shape [batch]", part, ndims in (None, 1))
+        return loss, metrics
+
+
+def load(name: str, folder: Path) -> Job:
+    """The job called ``name``: a path to a .py file, a dotted module, or a bare name in ``folder``.
+
+    Raises:
+      JobError: there is no such job, or importing it fails; names file and line.
+    """
+    if name.endswith(".py") or "/" in name:
+        return Job.from_module(_from_file(Path(name)))
+    if "." in name:
+        return Job.from_module(_from_module(name))
+    path = folder / f"{name}.py"
+    if not path.is_file():
+        raise JobError(f"job {name!r}: expected a file {path}, found none; jobs there: {', '.join(_jobs_in(folder))}")
+    return Job.from_module(_from_file(path))
+
+
+def _jobs_in(folder: Path) -> List[str]:
+    """Names of the files there that define a model; what else lies beside them is no job."""
+    return sorted(path.stem for path in folder.glob("*.py") if "\ndef model(" in path.read_text())
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise JobError(f"job {path}: expected a Python file, found none; the path is relative to {Path.cwd()}")
+    path = path.resolve()
+    spec = importlib.util.spec_from_file_location(f"job_{path.stem}", str(path))
+    if spec is None or spec.loader is None:
+        raise JobError(f"job {path}: expected a Python file, found a name that does not end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    sys.path.append(str(path.parent))  # so that a job may import what lies beside it
+    with _import_blamed(str(path)):
+        spec.loader.exec_module(module)
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        raise JobError(f"job {name}: {error}; a dotted job is a module that Python can import") from error
+    if found is None or found.origin is None:
+        raise JobError(f"job {name}: expected a module that Python can import, found none")
+    with _import_blamed(found.origin):
+        return importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def _import_blamed(path: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise JobError(f"{_place(path, error)}: {_described(error)}") from error
+
+
+def _place(path: str, error: BaseException) -> str:
+    """``file:line`` of the innermost frame in the job's file; of what made the operation at fault; or the file."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    lines = lines or _lines_of_op(path, getattr(error, "op", None))
+    return f"{path}:{lines[-1]}" if lines else path
+
+
+def _lines_of_op(path: str, op: Any) -> List[Optional[int]]:
+    """The lines of a file among those that made an operation, or what it is the gradient of; the innermost last."""
+    made = [op, getattr(op, "_original_op", None)]
+    return [frame[1] for each in made for frame in getattr(each, "traceback", None) or () if frame[0] == path]
+
+
+def _ops_named_by(error: Any, graph: Any) -> Iterator[Any]:
+    """The operations of which an error of a session tells; some of its names are those of copies over the network."""
+    for name in re.findall(r"\[\[(?:\{\{)?(?:node )?([^\s}\]]+)", str(error.message)):
+        with contextlib.suppress(KeyError, ValueError):
+            yield graph.get_operation_by_name(re.sub(r"_[SG]\d+$", "", name))
+
+
+def _described(error: BaseException) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}".rstrip(": ")

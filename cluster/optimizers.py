@@ -1,0 +1,48 @@
+"""An optimizer from a job's ``args``, so that a hosts file can set it: ``return from_args(args)``.
+
+args:
+  optimizer: momentum          # sgd, momentum, nesterov, adagrad, rmsprop, adam or ftrl
+  learning_rate: 0.1           # and warmup, decay: see schedules.py
+  momentum: 0.9                # momentum, nesterov, rmsprop
+  beta1: 0.9                   # adam; also beta2 (0.999)
+  epsilon: 1.0e-8              # adam, rmsprop (1.0e-10)
+"""
+
+from typing import Any, Callable, Dict, Mapping, Tuple
+
+from cluster.engine import tf
+from cluster.errors import JobError
+from cluster.schedules import learning_rate, number
+
+_Made = Tuple[Callable[..., Any], Dict[str, float]]
+# Of each name: what makes it from a learning rate, and its other settings with their defaults.
+_OPTIMIZERS: Dict[str, _Made] = {
+    "sgd": (tf.train.GradientDescentOptimizer, {}),
+    "momentum": (tf.train.MomentumOptimizer, {"momentum": 0.9}),
+    "nesterov": (
+        lambda rate, momentum: tf.train.MomentumOptimizer(rate, momentum, use_nesterov=True),
+        {"momentum": 0.9},
+    ),
+    "adagrad": (tf.train.AdagradOptimizer, {}),
+    "rmsprop": (tf.train.RMSPropOptimizer, {"momentum": 0.0, "epsilon": 1e-10}),
+    "adam": (tf.train.AdamOptimizer, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "ftrl": (tf.train.FtrlOptimizer, {}),
+}
+
+
+def from_args(args: Mapping[str, Any], **defaults: Any) -> Any:
+    """The ``tf.train.Optimizer`` that ``args`` describe; other keys in them are the job's own.
+
+    Args:
+      defaults: what the job takes where ``args`` are silent: ``optimizer="momentum", learning_rate=0.1``.
+
+    Raises:
+      JobError: a value is none that can be used; names the key, what was expected and found.
+    """
+    values = {"optimizer": "adam", "learning_rate": 0.001, **defaults, **args}
+    name = values["optimizer"]
+    if name not in _OPTIMIZERS:
+        raise JobError(f"args.optimizer: expected one of {', '.join(_OPTIMIZERS)}, found {name!r}")
+    make, settings = _OPTIMIZERS[name]
+    rate = learning_rate(values["learning_rate"], values.get("decay"), values.get("warmup", 0))
+    return make(rate, **{key: number(key, values.get(key, default), low=0) for key, default in settings.items()})

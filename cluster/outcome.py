@@ -1,0 +1,129 @@
+"""What a task tells about itself: files in its own folder, which its agent reads.
+
+``progress.json`` is replaced at most once a second while the task trains;
+``outcome.json`` is written once, as the task's last act. Exit code 0 alone proves
+nothing: a task has succeeded when its outcome says so.
+"""
+
+import json
+import os
+import time
+import traceback
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, Mapping, Optional, Union
+
+from cluster.errors import JobError, TaskError, TrainingError
+
+PROGRESS = "progress.json"
+OUTCOME = "outcome.json"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a task is. ``examples`` counts those of this task since it started.
+
+    ``ignored_gradients``: of this task since it started, those that were not finite (``train.on_nan: ignore``);
+    ``dropped_gradients``: those that came after their step was over (``train.backup_workers``).
+    """
+
+    step: int
+    loss: Optional[float] = None
+    step_time_ms: Optional[float] = None
+    examples: int = 0
+    checkpoint_step: Optional[int] = None
+    ignored_gradients: int = 0
+    dropped_gradients: int = 0
+    metrics: Dict[str, float] = field(default_factory=dict)  # of an evaluator
+    time: float = 0.0  # seconds since the epoch, on the task's own clock
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task ended. ``retry`` False: starting it again would fail the same way."""
+
+    succeeded: bool
+    step: Optional[int] = None
+    cause: Optional[str] = None
+    traceback: Optional[str] = None
+    retry: bool = True
+    checkpoint: Optional[str] = None
+    checkpoint_step: Optional[int] = None
+    metrics: Dict[str, float] = field(default_factory=dict)
+    time: float = 0.0
+
+    @classmethod
+    def from_exception(cls, error: BaseException, step: Optional[int] = None) -> "Outcome":
+        """The outcome of a task that ``error`` ended."""
+        text = str(error).strip()
+        own = isinstance(error, (JobError, TaskError, TrainingError))
+        cause = text if own and text else f"{type(error).__name__}: {text}".rstrip(": ")
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        return cls(False, step, _one_line(cause), trace, retry=not own)
+
+
+class Reporter:
+    """Writes a task's progress and outcome into ``folder``; with None, nowhere."""
+
+    def __init__(
+        self, folder: Optional[Union[str, Path]], clock: Callable[[], float] = time.time, every_s: float = 1.0
+    ):
+        self._folder = None if folder is None else Path(folder)
+        self._clock = clock
+        self._every_s = every_s
+        self._written_at: Optional[float] = None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> "Reporter":
+        """The reporter of a task that an agent started, or a silent one."""
+        return cls(environ.get("LAUNCH_TASK_DIR"))
+
+    def beside(self, name: str) -> Optional[Path]:
+        """The folder ``name`` of the run, beside those of its tasks on this host; None without a folder."""
+        return None if self._folder is None else self._folder.parent / name
+
+    def due(self) -> bool:
+        """Whether ``progress`` would write now. Ask before fetching values that cost."""
+        now = self._clock()
+        return self._written_at is None or now - self._written_at >= self._every_s
+
+    def progress(self, progress: Progress, force: bool = False) -> None:
+        """Replaces the progress file, at most every ``every_s`` seconds unless forced."""
+        if force or self.due():
+            self._written_at = self._clock()
+            self._replace(PROGRESS, {**asdict(progress), "time": self._written_at})
+
+    def outcome(self, outcome: Outcome) -> None:
+        """Writes the outcome file."""
+        self._replace(OUTCOME, {**asdict(outcome), "time": self._clock()})
+
+    def _replace(self, name: str, values: Mapping[str, Any]) -> None:
+        if self._folder is not None:
+            partial = self._folder / f".{name}.partial"
+            partial.write_text(json.dumps(values))
+            os.replace(str(partial), str(self._folder / name))
+
+
+def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
+    """The newest progress in ``folder``, or None where there is none yet."""
+    values = _read(Path(folder) / PROGRESS)
+    return None if values is None else Progress(**values)
+
+
+def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
+    """The outcome in ``folder``, or None where the task wrote none."""
+    values = _read(Path(folder) / OUTCOME)
+    return None if values is None else Outcome(**values)
+
+
+def _read(path: Path) -> Optional[Dict[str, Any]]:
+    try:
+        values: Dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    return values
+
+
+def _one_line(text: str, limit: int = 500) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,0 +1,150 @@
+"""The graph that one client builds: its data, its towers, its step.
+
+*Between graphs* every worker builds the same model for its own devices, and the variables,
+named alike and placed alike by everyone, are what they share. *In-graph* the chief builds
+one graph with towers on the devices of every worker.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from cluster import finite
+from cluster.asynchronous import Asynchronous
+from cluster.crew import Member
+from cluster.engine import tf
+from cluster.evaluation import Evaluation
+from cluster.job import Job
+from cluster.measuring import Measured, measure
+from cluster.placement import Placement, device_setter, ps_device, worker_device
+from cluster.sync import TokenSyncOptimizer
+from cluster.synchronous import Synchronous
+from cluster.task import Task, Train
+from cluster.towers import average_gradients, outputs_of, split_batch, tower_gradients
+from cluster.units import stage_units
+from cluster.updates import with_updates
+from cluster.variables import SharedVariables
+
+
+@dataclass(frozen=True)
+class Replica:
+    """What a session needs of one worker's graph.
+
+    ``variables`` are the global ones: on the chief those of a checkpoint, optimizer slots
+    and global step included. ``agreed`` are those that every worker makes: in synchronous
+    training only the chief has an optimizer's slots. ``shared`` are the model's own.
+    ``start_input`` makes the dataset begin.
+    """
+
+    graph: Any
+    stepper: Union[Synchronous, Asynchronous]
+    evaluation: Optional[Evaluation]  # None for a worker that is not the chief
+    placement: Placement
+    shared: SharedVariables
+    variables: List[Any]
+    agreed: List[Any]
+    start_input: Any
+
+
+class Builder:
+    """Builds the graph with which ``task`` trains, on the devices of its crew."""
+
+    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], crew: Sequence[Member]):
+        self.job, self.task, self.train, self.args, self.crew = job, task, train, args, crew
+        self.host = worker_device(task.role, task.index)
+
+    def build(self) -> Replica:
+        """The graph, with everything in it that training needs.
+
+        Raises:
+          JobError: the job's code fails, or does not return what it should.
+        """
+        graph = tf.Graph()
+        with graph.as_default(), tf.device(self.host):
+            tf.set_random_seed(int(self.args.get("seed", 0)))
+            with tf.device(ps_device(0)):
+                global_step = tf.train.get_or_create_global_step()
+            batches, start_input = self._inputs()
+            shared = SharedVariables(self._measured(batches[0]), len(self.task.cluster["ps"]), self.host)
+            placement = Placement(len(self.task.cluster["ps"]), shared.sizes)
+            devices = [self._devices(placement, member.task, unit) for member in self.crew for unit in member.units]
+            with shared.scope():
+                losses = self._losses(batches, devices)
+            agreed = tf.global_variables()
+            stepper = self._stepper(global_step, losses, devices)
+            with shared.scope():
+                evaluation = self._evaluation(devices[0])
+            return Replica(graph, stepper, evaluation, placement, shared, tf.global_variables(), agreed, start_input)
+
+    def _devices(self, placement: Placement, task: Task, unit: str) -> List[Any]:
+        """What places the stages of one tower of ``task``."""
+        units = stage_units(unit, self.train.stages)
+        return [device_setter(placement, worker_device(task.role, task.index, unit)) for unit in units]
+
+    def _inputs(self) -> Tuple[List[Dict[str, Any]], Any]:
+        """A batch of each member of the crew, read in its own memory, and what makes the datasets begin."""
+        batches, starts = [], []
+        for member in self.crew:
+            with tf.device(worker_device(member.task.role, member.task.index)):
+                batch, start = self._input(member.task)
+            batches.append(batch)
+            starts.append(start)
+        return batches, tf.group(*starts)
+
+    def _input(self, task: Task) -> Tuple[Dict[str, Any], Any]:
+        with self.job.blamed():
+            dataset = self.job.inputs(task, self.args)
+        self.job.check("inputs", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
+        iterator = tf.data.make_initializable_iterator(dataset.prefetch(2))
+        batch = iterator.get_next()
+        self.job.check("inputs", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        for name, value in batch.items():
+            self._check_size(name, value.shape.as_list()[:1] if value.shape.ndims else [], task.batch_size)
+        return batch, iterator.initializer
+
+    def _check_size(self, name: str, size: List[Optional[int]], expected: int) -> None:
+        ok = size in ([None], [expected])
+        self.job.check("inputs", f"batches of task.batch_size = {expected}", f"batches of {size} as {name!r}", ok)
+
+    def _measured(self, batch: Mapping[str, Any]) -> Dict[str, Measured]:
+        """What the model's variables are like. Measuring builds the model once more."""
+        specs = {name: (value.dtype, self._shape(value)) for name, value in batch.items()}
+        with self.job.blamed():
+            return measure(lambda: self.job.model(**{name: tf.placeholder(*spec) for name, spec in specs.items()}))
+
+    def _shape(self, value: Any) -> Any:
+        return tf.TensorShape([self.task.batch_size]).concatenate(value.shape[1:]) if value.shape.ndims else value.shape
+
+    def _losses(self, batches: Sequence[Dict[str, Any]], devices: Sequence[Any]) -> List[Any]:
+        """The loss per example of each tower."""
+        with self.job.blamed():
+            parts = [split_batch(batch, len(member.units)) for batch, member in zip(batches, self.crew)]
+            outputs = outputs_of(self.job.model, devices, [part for of_member in parts for part in of_member])
+        return [self.job.losses(output)[0] for output in outputs]
+
+    def _evaluation(self, device: Any) -> Optional[Evaluation]:
+        return Evaluation.build(self.job, self.task, self.args, device) if self.task.is_chief else None
+
+    def _stepper(
+        self, global_step: Any, losses: Sequence[Any], devices: Sequence[Any]
+    ) -> Union[Synchronous, Asynchronous]:
+        loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in losses]))
+        optimizer = self._optimizer()
+        trained = bool(tf.trainable_variables())
+        self.job.check("model", "one that depends on a trainable variable", "a loss without variables", trained)
+        gradients = tower_gradients(optimizer, losses, tf.trainable_variables(), devices)
+        guarded = finite.stopping if self.train.on_nan == "stop" else finite.ignoring
+        loss, averaged = guarded(loss, average_gradients(gradients))
+        loss = with_updates(loss, self.task.is_chief)
+        if self.train.mode == "async":
+            return Asynchronous(optimizer, averaged, global_step, loss, self.train.clip_norm)
+        return Synchronous(self._token_sync(optimizer), averaged, global_step, loss)
+
+    def _optimizer(self) -> Any:
+        with self.job.blamed():
+            optimizer = self.job.optimizer(self.args)
+        self.job.check("optimizer", "a tf.train.Optimizer", optimizer, isinstance(optimizer, tf.train.Optimizer))
+        return optimizer
+
+    def _token_sync(self, optimizer: Any) -> TokenSyncOptimizer:
+        task, train = self.task, self.train
+        return TokenSyncOptimizer(optimizer, task.num_workers, task.worker_index, train.backup_workers, train.clip_norm)

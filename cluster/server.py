@@ -1,0 +1,76 @@
+"""The TensorFlow server of one task, and how sessions reach the others through it."""
+
+import errno
+import os
+import socket
+from typing import Any, List, Sequence
+
+from cluster.engine import tf
+from cluster.errors import TaskError
+from cluster.task import Task
+
+# A server's destructor, and a session's where its peers have gone, can block for ever: both are
+# kept until the process exits.
+_kept: List[Any] = []
+_PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+
+
+def start(task: Task, devices: int = 1) -> Any:
+    """Starts this task's server; it lives as long as the process. Without GPUs it has ``devices`` CPU devices.
+
+    Proxies are removed from the environment of this process: TensorFlow's RPCs would go
+    through them, even to this very machine, and hang.
+
+    Raises:
+      TaskError: the task's port is taken.
+    """
+    for name in _PROXIES:
+        os.environ.pop(name, None)
+        os.environ.pop(name.upper(), None)
+    _refuse_taken_port(task)
+    cluster = tf.train.ClusterSpec(dict(task.cluster))
+    server = tf.train.Server(cluster, job_name=task.role, task_index=task.index, config=_server_config(devices))
+    _kept.append(server)
+    return server
+
+
+def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> Any:
+    """A session on ``graph`` that reaches the parameter servers, and workers that only serve, through this server."""
+    session = tf.Session(server.target, graph=graph, config=session_config(task, lent))
+    _kept.append(session)
+    return session
+
+
+def _server_config(devices: int) -> Any:
+    """Devices are made by the server, so this is where their options count, not in the session."""
+    config = tf.ConfigProto(device_count={"CPU": devices}, allow_soft_placement=True)
+    config.gpu_options.allow_growth = True
+    return config
+
+
+def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
+    """A session of this task talks to the parameter servers and itself only, but for workers that lend devices.
+
+    Without these filters a session waits for every task of the cluster, also for
+    workers that have finished.
+    """
+    own = f"/job:{task.role}/task:{task.index}"
+    filters = [own] if task.role == "ps" else ["/job:ps", own]
+    filters += [f"/job:{other.role}/task:{other.index}" for other in lent]
+    return tf.ConfigProto(device_filters=filters, allow_soft_placement=True)
+
+
+def _refuse_taken_port(task: Task) -> None:
+    address = task.cluster[task.role][task.index]
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("", int(port)))  # all interfaces, as TensorFlow's server does
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise TaskError(f"{task.name}: cannot listen at {address}: {error.strerror}") from error
+        raise TaskError(
+            f"{task.name}: expected port {port} of {host} to be free for {address}, found it taken;"
+            f" see who has it with `ss -ltnp 'sport = :{port}'`, end that or choose another port"
+        ) from error

@@ -1,0 +1,214 @@
+"""How one worker trains: setup, describe, loop, and the end of the run.
+
+A worker's session is lost when a parameter server starts again; the worker then makes a
+new one on the same graph and joins again. Only the chief gives variables their values:
+
+    what the chief finds                      what it does
+    every variable has a value, and is open   joins the others; changes nothing
+    otherwise, and there is a checkpoint      restores the newest, and opens
+    otherwise                                 initialises, and opens
+"""
+
+import time
+from typing import Any, List, Mapping, Optional, Tuple
+
+from cluster import crew, finite, server
+from cluster.agreement import Agreement
+from cluster.checkpoints import Checkpoints
+from cluster.diary import Diary
+from cluster.engine import tf
+from cluster.errors import JobError, TrainingError
+from cluster.farewell import Farewell
+from cluster.job import Job
+from cluster.outcome import Outcome, Reporter
+from cluster.placement import imbalance, worker_device
+from cluster.replica import Builder
+from cluster.step_times import StepTimes
+from cluster.summaries import Summaries
+from cluster.task import Task, Train
+from cluster.waiting import TIMEOUT_S, listens, wait_for
+
+_LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a parameter server has started again
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+
+
+def train(
+    job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter, checkpoint_dir: Optional[str]
+) -> Outcome:
+    """Trains as one worker of the cluster until the global step is ``settings.steps``.
+
+    Args:
+      reporter: gets the progress, and the outcome whatever it is.
+      checkpoint_dir: a folder on the chief's host; None for no checkpoints.
+
+    Returns:
+      The outcome that was reported; a failure's has the cause and the traceback.
+    """
+    trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir)
+    try:
+        trainer.setup()
+        trainer.describe()
+        return trainer.loop()
+    except Exception as error:
+        outcome = Outcome.from_exception(error, trainer.step)
+        reporter.outcome(outcome)
+        return outcome
+
+
+class Trainer:
+    """One worker's way through a run. Attributes are valid after ``setup``.
+
+    ``step`` is the last global step that this worker knows of, None before it has joined.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        task: Task,
+        settings: Train,
+        args: Mapping[str, Any],
+        reporter: Reporter,
+        checkpoint_dir: Optional[str],
+    ):
+        self.job, self.task, self.settings, self.args = job.with_args(args), task, settings, args
+        self.step: Optional[int] = None
+        self._folder = checkpoint_dir
+        self._reporter = reporter
+        self._pause_s = _FIRST_PAUSE_S
+
+    def setup(self) -> None:
+        """Starts this task's server, then builds the whole graph: it does not change afterwards."""
+        self._server = server.start(self.task, crew.devices_of(self.settings))
+        self._crew = crew.gathered(self.task, self.settings, self._server)
+        self.task = crew.as_client(self.task, self._crew)
+        self._diary = Diary(self._reporter, self.settings.steps, self.task.batch_size)
+        self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew).build()
+        host = worker_device(self.task.role, self.task.index)
+        with self.replica.graph.as_default(), tf.device(host):
+            needed = [*self.replica.variables, *self.replica.stepper.needed]
+            self._without_value = tf.report_uninitialized_variables(needed)
+            self._agreement = Agreement(self.task, self.replica.agreed)
+            self._farewell = Farewell(self.task, crew.lent(self._crew))
+            if self.task.is_chief:
+                self._initialise = tf.variables_initializer(self.replica.variables)
+                self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
+            self._step_times = StepTimes(self.task)
+            self._summaries = self._make_summaries()
+        self.replica.graph.finalize()
+
+    def _make_summaries(self) -> Summaries:
+        if not self.task.is_chief:
+            return Summaries(None, {}, self.settings.steps, 0)
+        scalars = {**self.replica.stepper.scalars(), **self._step_times.scalars()}
+        batch = self.task.batch_size * self.task.num_workers
+        return Summaries(self._reporter.beside("summaries"), scalars, self.settings.steps, batch)
+
+    def describe(self) -> None:
+        """Says in one line what this worker is about to do."""
+        held = self.replica.placement.held()
+        towers = sum(len(member.units) for member in self._crew)
+        print(
+            f"{self.task.name}: {self.settings.mode}, {self.settings.replication}, to step {self.settings.steps},"
+            f" {self._crew[0].task.num_workers} workers,"
+            f" {towers} towers of batch {self.settings.batch_size} here; {sum(held):,} bytes of variables"
+            f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean)",
+            flush=True,
+        )
+
+    def loop(self) -> Outcome:
+        """Trains to the end, with a new session whenever a parameter server has started again."""
+        while True:
+            session = self._connect()
+            try:
+                return self._train_in(session)
+            except _LOST as error:
+                self._recover(session, error)
+
+    def _connect(self) -> Any:
+        for index, address in enumerate(self.task.cluster["ps"]):
+            wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
+        crew.wait_for_lent(self._crew)
+        return server.connect(self.task, self._server, self.replica.graph, crew.lent(self._crew))
+
+    def _recover(self, session: Any, error: Exception) -> None:
+        if self._pause_s * 2 > TIMEOUT_S:
+            raise error
+        print(f"{self.task.name}: lost a parameter server, joining again ({type(error).__name__})", flush=True)
+        time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
+        self._pause_s *= 2
+        session.close()
+
+    def _train_in(self, session: Any) -> Outcome:
+        session.run(self.replica.start_input)
+        self.step = self._enter(session)
+        self._diary.begin(self.step)
+        while self.step < self.settings.steps:
+            self.step, loss, fetched = self._take_step(session)
+            self._summaries.note(self.step, loss, fetched)
+            self._after_step(session, loss)
+        return self._finish(session)
+
+    def _enter(self, session: Any) -> int:
+        self._agreement.settle(session)
+        stepper = self.replica.stepper
+        if self.task.is_chief:
+            self._step_times.begin(session)
+        if not self.task.is_chief:
+            wait_for("the chief to give the variables their values", lambda: self._ready(session))
+        elif self._ready(session):
+            self._checkpoints.adopt()
+        else:
+            stepper.close(session)
+            if not self._checkpoints.restore(session):
+                session.run(self._initialise)
+            return stepper.open(session, self.settings.steps)
+        return stepper.join(session, self.settings.steps)
+
+    def _ready(self, session: Any) -> bool:
+        return session.run(self._without_value).size == 0 and self.replica.stepper.is_open(session)
+
+    def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
+        try:
+            return self.replica.stepper.step(session, self._summaries.wanted(int(self.step or 0)))
+        except tf.errors.OutOfRangeError as error:
+            raise JobError(
+                f"{self.job.place('inputs')}: the dataset of inputs ended after step {self.step}, expected one that"
+                " goes on to the last step; add .repeat() to it"
+            ) from error
+        except tf.errors.InvalidArgumentError as error:
+            reason = finite.reason(error)
+            place = self.job.made(error, self.replica.graph) if reason is None else None
+            if place is not None:
+                told = error.message.split("[[")[0].strip().split("\n")[-1]  # TensorFlow's own text has pages
+                raise JobError(f"{place}: {told}") from error
+            if reason is None:
+                raise
+            raise TrainingError(
+                f"{self.task.name}: {reason} in step {self.step}, and it was not applied;"
+                " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
+            ) from error
+
+    def _after_step(self, session: Any, loss: float) -> None:
+        self._pause_s = _FIRST_PAUSE_S
+        if self.task.is_chief:
+            self._checkpoints.save_if_due(session, int(self.step or 0))
+        checkpoint_step = self._checkpoints.step if self.task.is_chief else None
+        step_time_ms = self._diary.note(int(self.step or 0), loss, checkpoint_step, self.replica.stepper.dropped)
+        if step_time_ms is not None:
+            self._step_times.tell(session, step_time_ms)
+
+    def _finish(self, session: Any) -> Outcome:
+        if not self.task.is_chief:
+            self._farewell.leave(session)
+            return self._diary.end(Outcome(True, self.step))
+        for index in self._farewell.wait_for_others(session):
+            print(f"worker with index {index} has not left; ending without it", flush=True)
+        self.step = int(session.run("global_step:0"))
+        print(self.replica.stepper.account(session), flush=True)
+        self._checkpoints.save_last(session, self.step)
+        metrics = self.replica.evaluation.run(session) if self.replica.evaluation else {}
+        saved = self._checkpoints
+        outcome = Outcome(True, self.step, checkpoint=saved.path, checkpoint_step=saved.step, metrics=metrics)
+        self._diary.end(outcome)
+        self._farewell.end_servers(session)
+        return outcome

@@ -1,0 +1,61 @@
+"""Puts a ``Spec`` together from a document in which nothing is wrong."""
+
+from pathlib import Path
+from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
+
+from jsonschema import Draft7Validator
+
+from cluster.errors import Problem
+from cluster.spec.document import Document
+from cluster.spec.entries import env_at
+from cluster.spec.model import ROLE_ORDER, Restart, Spec, Ssh, TaskSpec
+from cluster.spec.schema import in_words, keys
+from cluster.spec.slots import Slot
+from cluster.task import Train
+
+
+def check_name(document: Document, path: Path) -> Iterator[Problem]:
+    """Whether the file's own name serves as the run's, where the file gives none."""
+    node = keys()["name"]
+    if document.value.get("name") is None and not Draft7Validator(node).is_valid(path.stem):
+        yield document.problem(("name",), in_words(node), f"the file's name '{path.stem}'", "add the key name")
+
+
+def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
+    """The spec of ``document``; ``slots`` have their ports and GPUs."""
+    values: Dict[str, Any] = {key: value for key, value in document.value.items() if value is not None}
+    plain = {key: values[key] for key in ("job", "args", "python", "workdir") if key in values}
+    return Spec(
+        path=path,
+        name=values.get("name", path.stem),
+        tasks=_tasks(document, slots, values.get("python")),
+        command=tuple(values["command"]) if "command" in values else None,
+        train=Train.from_dict(values.get("train", {})),
+        restart=Restart(**values.get("restart", {})),
+        secrets=tuple(values.get("secrets", ())),
+        ssh=Ssh(**values.get("ssh", {})),
+        **plain,
+    )
+
+
+def _tasks(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:
+    envs = {role: {**env_at(document, ("env", "all")), **env_at(document, ("env", role))} for role in ROLE_ORDER}
+    # One machine has one name, the first that the file uses, however it is called later.
+    names: Dict[str, str] = {}
+    by_file = [_task(slot, names.setdefault(slot.machine, slot.host), envs, python) for slot in slots]
+    return tuple(sorted(by_file, key=lambda task: ROLE_ORDER.index(task.role)))
+
+
+def _task(slot: Slot, host: str, envs: Mapping[str, Mapping[str, str]], python: Any) -> TaskSpec:
+    entry = slot.entry
+    return TaskSpec(
+        role=entry.role,
+        index=slot.index,
+        host=host,
+        address=f"[{slot.address}]:{slot.port}" if ":" in slot.address else f"{slot.address}:{slot.port}",
+        port=slot.port,
+        gpus=slot.gpus,
+        python=entry.python or python,
+        env={**envs[entry.role], **entry.env},
+        line=entry.place.line,
+    )

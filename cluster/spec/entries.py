@@ -1,0 +1,115 @@
+"""The items of the roles' lists: which hosts each names, and what it asks for on them."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+from cluster.errors import Problem
+from cluster.spec.document import Document
+from cluster.spec.host_names import HostError, endpoint, hosts
+from cluster.spec.place import Path, Place
+from cluster.spec.validation import Findings
+
+MOST_TASKS = 100_000  # of one item; more is a typing error
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one item says, its ranges expanded and nothing assigned yet.
+
+    ``addresses`` has one for each of ``hosts``. ``gpus`` is as in the file: a list of
+    indices, a number, ``all``, ``none``, or None where the item says nothing.
+    """
+
+    role: str
+    path: Path
+    document: Document
+    hosts: Tuple[str, ...]
+    addresses: Tuple[str, ...]
+    port: Optional[int] = None
+    count: int = 1
+    gpus: Union[int, str, List[int], None] = None
+    python: Optional[str] = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def problem(self, below: Path, expected: str, found: str, hint: str = "") -> Problem:
+        """What is wrong with the entry, or with its key ``below``."""
+        return self.document.problem((*self.path, *below), expected, found, hint)
+
+    @property
+    def place(self) -> Place:
+        """Where the entry was written."""
+        return self.document.place(self.path)
+
+    @property
+    def size(self) -> int:
+        """How many tasks it makes."""
+        return len(self.hosts) * self.count
+
+
+def read_entries(document: Document, findings: Findings) -> Tuple[List[Entry], List[Problem]]:
+    """The entries that can be read, in the order of the file, and what is wrong with the others.
+
+    Items with ``findings`` are left out without another word.
+    """
+    entries: List[Entry] = []
+    problems: List[Problem] = []
+    for path in _paths(document, findings):
+        try:
+            entries.append(_read(document, path))
+        except _Unreadable as error:
+            problems.append(document.problem(*error.args))
+    return entries, problems
+
+
+class _Unreadable(Exception):
+    """An entry names no hosts: the path, what was expected, what was found, and what to do."""
+
+
+def _paths(document: Document, findings: Findings) -> Iterator[Path]:
+    cluster = document.value["cluster"] if findings.stand("cluster") else {}
+    for role, items in cluster.items():
+        for index in range(len(items or ()) if findings.stand("cluster", role) else 0):
+            if findings.fit("cluster", role, index):
+                yield "cluster", role, index
+
+
+def _read(document: Document, path: Path) -> Entry:
+    item = document.value["cluster"][path[1]][path[2]]
+    common: Dict[str, Any] = {"role": path[1], "path": path, "document": document}
+    if isinstance(item, str):
+        names, port = _named(path, endpoint, item)
+        return Entry(hosts=names, addresses=names, port=port, **common)
+    names = _named((*path, "host"), _without_port, item["host"])
+    addresses = _named((*path, "address"), _without_port, item["address"]) if "address" in item else names
+    if len(addresses) != len(names):
+        expected = f"as many addresses as there are hosts ({len(names)})"
+        raise _Unreadable(
+            (*path, "address"), expected, str(len(addresses)), "leave it out, or give a range of addresses"
+        )
+    size = len(names) * item.get("count", 1)
+    if size > MOST_TASKS:
+        raise _Unreadable(path, f"at most {MOST_TASKS} tasks in one item", str(size))
+    env = env_at(document, (*path, "env"))
+    given = {key: item[key] for key in ("port", "count", "gpus", "python") if key in item}
+    return Entry(hosts=names, addresses=addresses, env=env, **common, **given)
+
+
+def env_at(document: Document, path: Path) -> Dict[str, str]:
+    """The environment variables at ``path``, their values as they are written: ``1.10`` stays ``1.10``."""
+    values = document.value
+    for key in path:
+        values = values[key] if isinstance(key, int) else (values or {}).get(key)
+    return {name: document.written((*path, name)) for name in values or {}}
+
+
+def _without_port(text: str) -> Tuple[str, ...]:
+    if text.count(":") == 1:
+        raise HostError("a host without a port", f"'{text}'", "the port has a key of its own: port")
+    return hosts(text)
+
+
+def _named(path: Path, read: Any, text: str) -> Any:
+    try:
+        return read(text)
+    except HostError as error:
+        raise _Unreadable(path, error.expected, error.found, error.hint) from None

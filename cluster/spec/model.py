@@ -1,0 +1,108 @@
+"""The nouns of a hosts file: a spec is one cluster and what it trains."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
+
+from cluster.task import Train
+
+ROLE_ORDER = ("ps", "chief", "worker", "evaluator")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+# Indices; or "all" of the host's; or an equal "share" with the host's other tasks that said nothing.
+Gpus = Union[Tuple[int, ...], str]
+
+
+def is_local(host: str) -> bool:
+    """Whether ``host`` is one of the names that mean this machine."""
+    return host.lower() in LOCAL_NAMES
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """One task as the hosts file wants it, with everything resolved that needs no host.
+
+    ``host`` is where SSH goes, ``address`` (``host:port``) where the other tasks connect.
+    ``gpus`` are indices, ``"all"`` of the host's, or ``"share"``: an equal share of the
+    host's GPUs among its tasks that said nothing. ``env`` is merged: that of all, of the
+    role, of the entry. ``python`` is the entry's or the file's. ``line`` is where the entry
+    begins; None when it came from ``--set``.
+    """
+
+    role: str
+    index: int
+    host: str
+    address: str
+    port: int
+    gpus: Gpus = ()
+    python: Optional[str] = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    line: Optional[int] = None
+
+    @property
+    def name(self) -> str:
+        """``worker:1``"""
+        return f"{self.role}:{self.index}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the task runs on this machine, so that it needs no SSH."""
+        return is_local(self.host)
+
+
+@dataclass(frozen=True)
+class Ssh:
+    """How the launcher reaches the hosts."""
+
+    user: Optional[str] = None
+    port: int = 22
+    key: Optional[str] = None
+    gateway: Optional[str] = None
+    config: Optional[str] = "~/.ssh/config"
+    known_hosts: str = "~/.ssh/known_hosts"
+    connect_timeout_s: float = 10
+    fanout: int = 32
+
+
+@dataclass(frozen=True)
+class Restart:
+    """How often a failed task is started again, and how long after its first failure."""
+
+    max: int = 3
+    backoff_s: float = 1
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A hosts file that was found right. Exactly one of ``job`` and ``command`` is set.
+
+    ``tasks`` are in the order ps, chief, worker, evaluator. ``python`` is None when the
+    file does not name one.
+    """
+
+    path: Path
+    name: str
+    tasks: Tuple[TaskSpec, ...]
+    job: Optional[str] = None
+    command: Optional[Tuple[str, ...]] = None
+    args: Dict[str, Any] = field(default_factory=dict)
+    train: Train = field(default_factory=Train)
+    restart: Restart = field(default_factory=Restart)
+    python: Optional[str] = None
+    workdir: str = "~/.launch"
+    secrets: Tuple[str, ...] = ()
+    ssh: Ssh = field(default_factory=Ssh)
+
+    @property
+    def hosts(self) -> Tuple[str, ...]:
+        """Every host once, in the order of its first task."""
+        return tuple(dict.fromkeys(task.host for task in self.tasks))
+
+    def tasks_of(self, role: str) -> Tuple[TaskSpec, ...]:
+        """The tasks of ``role``, by index."""
+        return tuple(task for task in self.tasks if task.role == role)
+
+    @property
+    def chief(self) -> TaskSpec:
+        """The task that initialises, saves and ends the run."""
+        return (self.tasks_of("chief") or self.tasks_of("worker"))[0]

@@ -1,0 +1,77 @@
+"""``--set train.steps=100``: puts values into the document before it is validated."""
+
+import re
+from typing import List, Optional, Sequence, Tuple
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from cluster.errors import Problem
+from cluster.spec.document import child
+from cluster.spec.place import OVERRIDE, Path, Place, shown
+from cluster.spec.yaml_text import MAPPING_TAG, TEXT_TAG, is_null, parse, value_of
+
+_KEY = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[[0-9]+\])*")
+_STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
+
+
+class _Misfit(Exception):
+    """The document has no room for an override: the path, what is expected there, and what is found."""
+
+
+def override(root: Node, overrides: Sequence[str]) -> Tuple[Node, List[Problem]]:
+    """``root`` with every override in place, the last one winning, and what is wrong with them."""
+    problems: List[Problem] = []
+    for text in overrides:
+        root, wrong = _override(root, text)
+        problems += wrong
+    return root, problems
+
+
+def _override(root: Node, text: str) -> Tuple[Node, List[Problem]]:
+    key, equals, written = text.partition("=")
+    place = Place(OVERRIDE + key)
+    if not equals or not _KEY.fullmatch(key):
+        return root, [place.problem((), "KEY=VALUE such as train.steps=100", shown(text))]
+    # Without a value: null, as a key without one is in the file.
+    value, problems = parse(written if written.strip() else "null", place.where)
+    if value is None:
+        return root, problems or [place.problem((), "a value", shown(written))]
+    path = tuple(int(index) if index else name for index, name in _STEP.findall(key))
+    try:
+        return _with(root, path, value, ()), problems
+    except _Misfit as misfit:
+        return root, [*problems, place.problem(*misfit.args)]
+
+
+def _with(node: Optional[Node], path: Path, value: Node, above: Path) -> Node:
+    """A copy of ``node`` whose ``path`` is ``value``. Copied, because an alias may show the same node elsewhere."""
+    if not path:
+        return value
+    step = _with_item if isinstance(path[0], int) else _with_key
+    return step(node, path, value, above)
+
+
+def _with_item(node: Optional[Node], path: Path, value: Node, above: Path) -> Node:
+    if not isinstance(node, SequenceNode):
+        raise _Misfit(above, "a list", _shown_node(node))
+    index, items = int(path[0]), list(node.value)
+    if index >= len(items):
+        raise _Misfit((*above, index), f"an index below {len(items)}", str(index))
+    items[index] = _with(items[index], path[1:], value, (*above, index))
+    return SequenceNode(node.tag, items, node.start_mark, node.end_mark)
+
+
+def _with_key(node: Optional[Node], path: Path, value: Node, above: Path) -> Node:
+    if node is None or is_null(node):
+        node = MappingNode(MAPPING_TAG, [], value.start_mark, value.end_mark)
+    if not isinstance(node, MappingNode):
+        raise _Misfit(above, "a mapping", _shown_node(node))
+    old = child(node, path[0])
+    key = old[0] if old else ScalarNode(TEXT_TAG, path[0], value.start_mark, value.end_mark)
+    new = key, _with(old[1] if old else None, path[1:], value, (*above, path[0]))
+    pairs = [new if pair is old else pair for pair in node.value]
+    return MappingNode(node.tag, pairs if old else [*pairs, new], node.start_mark, node.end_mark)
+
+
+def _shown_node(node: Optional[Node]) -> str:
+    return "nothing" if node is None else shown(value_of(node))

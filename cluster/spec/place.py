@@ -1,0 +1,52 @@
+"""Where something was written: a line of the hosts file, or an override on the command line."""
+
+from typing import NamedTuple, Optional, Tuple, Union
+
+import yaml
+
+from cluster.errors import Problem
+
+Path = Tuple[Union[str, int], ...]
+OVERRIDE = "--set "
+
+
+class Place(NamedTuple):
+    """Line and column count from 1; they are None for ``--set``."""
+
+    where: str
+    line: Optional[int] = None
+    column: Optional[int] = None
+
+    @classmethod
+    def of(cls, mark: yaml.Mark) -> "Place":
+        """The place of a YAML mark, whose name is the file's or that of an override."""
+        if mark.name.startswith(OVERRIDE):
+            return cls(mark.name)
+        return cls(mark.name, mark.line + 1, mark.column + 1)
+
+    def problem(self, path: Path, expected: str, found: str, hint: str = "") -> Problem:
+        """What is wrong here. An override that names ``path`` already is not followed by it again."""
+        key = "" if self.where == OVERRIDE + key_text(path) else key_text(path)
+        return Problem(self.where, self.line, self.column, key, expected, found, hint)
+
+    def __str__(self) -> str:
+        return self.where if self.line is None else f"line {self.line}"
+
+
+def key_text(path: Path) -> str:
+    """``cluster.worker[0].port``"""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value of the file as errors show it, short enough for their line."""
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    if isinstance(value, str):
+        text = "".join(character if character.isprintable() else "?" for character in value)
+        return f"'{text if len(text) <= limit else text[: limit - 1] + '…'}'"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,109 @@
+"""What the sections of a hosts file must be to each other, which no schema says."""
+
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+from cluster.errors import Problem
+from cluster.spec.document import Document
+from cluster.spec.entries import Entry, env_at
+from cluster.spec.model import ROLE_ORDER, is_local
+from cluster.spec.place import Path
+from cluster.spec.validation import Findings
+
+
+def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:
+    """Everything that is wrong between values which are right by themselves."""
+    if findings.fit("job") and findings.fit("command"):
+        yield from _job_or_command(document)
+    yield from _secrets(document, findings, entries)
+    if isinstance(document.value.get("cluster"), dict):
+        yield from _missing_roles(document)
+    yield from _crowded_roles(document, entries)
+    yield from _lonely_addresses(entries)
+    if findings.fit("train", "mode") and findings.fit("train", "backup_workers"):
+        # Entries that could not be read may name workers, too.
+        workers = _size(entries, "worker", "chief") if findings.fit("cluster") and all_read else None
+        yield from _backup_workers(document, workers)
+        if findings.fit("train", "replication"):
+            yield from _in_graph(document)
+
+
+def _job_or_command(document: Document) -> Iterator[Problem]:
+    given = [key for key in ("job", "command") if document.value.get(key) is not None]
+    if len(given) == 2:
+        yield document.problem(("command",), "either job or command", "both", "remove one of them", at_key=True)
+    if not given:
+        yield document.problem((), "the key job or the key command", "neither", "job: digits trains jobs/digits.py")
+
+
+def _secrets(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Problem]:
+    listed = document.value.get("secrets")
+    secrets: List[str] = []
+    for index, name in enumerate(listed if isinstance(listed, list) else ()):
+        if name in secrets:
+            yield document.problem(("secrets", index), "each secret once", f"a second '{name}'")
+        if findings.fit("secrets", index):
+            secrets.append(name)
+    for path in _env_names(document, findings, entries):
+        if path[-1] in secrets:
+            hint = "remove one of the two; the value of a secret comes from the launcher's environment"
+            yield document.problem(path, "a variable that is not secret", f"'{path[-1]}', a secret", hint, at_key=True)
+
+
+def _env_names(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Path]:
+    for section in ("all", *ROLE_ORDER):
+        if findings.fit("env", section):
+            yield from (("env", section, name) for name in env_at(document, ("env", section)))
+    for entry in entries:
+        for name in entry.env:
+            yield (*entry.path, "env", name)
+
+
+def _missing_roles(document: Document) -> Iterator[Problem]:
+    listed = document.value["cluster"]
+    if document.value.get("job") is not None and not listed.get("ps"):
+        yield document.problem(("cluster", "ps"), "at least one ps, which holds the variables", "none")
+    if not listed.get("worker") and not listed.get("chief"):
+        yield document.problem(("cluster", "worker"), "at least one worker, or a chief", "none")
+
+
+def _crowded_roles(document: Document, entries: Sequence[Entry]) -> Iterator[Problem]:
+    for role in ("chief", "evaluator"):
+        size = _size(entries, role)
+        if size > 1:
+            yield document.problem(("cluster", role), f"at most one {role}", f"{size} tasks")
+
+
+def _lonely_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Beside other hosts, a task on this machine needs an address that they can reach."""
+    remote = next((host for entry in entries for host in entry.hosts if not is_local(host)), None)
+    for entry in entries if remote else ():
+        if is_local(entry.addresses[0]):
+            found = f"{entry.addresses[0]}, which means another machine on {remote}"
+            hint = "add address: with this machine's name or IP address"
+            yield entry.problem((), "an address that the other hosts can reach", found, hint)
+
+
+def _backup_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:
+    train: Dict[str, Any] = document.value.get("train") or {}
+    backups, path = train.get("backup_workers", 0), ("train", "backup_workers")
+    if backups and train.get("mode") == "async":
+        yield document.problem(path, "0 in mode async", str(backups), "use mode: sync, or leave it out")
+    elif backups and workers is not None and backups >= workers:
+        yield document.problem(path, f"fewer than there are workers ({workers})", str(backups))
+
+
+def _in_graph(document: Document) -> Iterator[Problem]:
+    """One client takes one step after the other: it has nobody to wait for, or to leave behind."""
+    train: Dict[str, Any] = document.value.get("train") or {}
+    if train.get("replication") == "in-graph":
+        if train.get("mode", "sync") != "sync":
+            yield document.problem(
+                ("train", "mode"), "sync with replication: in-graph", "async", "leave one of them out"
+            )
+        elif train.get("backup_workers", 0):
+            found = str(train["backup_workers"])
+            yield document.problem(("train", "backup_workers"), "0 with replication: in-graph", found, "leave it out")
+
+
+def _size(entries: Sequence[Entry], *roles: str) -> int:
+    return sum(entry.size for entry in entries if entry.role in roles)

@@ -1,0 +1,123 @@
+"""Holds a document against the JSON Schema, and says in words what does not fit."""
+
+import difflib
+from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
+
+from jsonschema import Draft7Validator, validators
+from jsonschema.exceptions import ValidationError
+
+from cluster.errors import Problem
+from cluster.spec.document import Document
+from cluster.spec.place import Path, key_text, shown
+from cluster.spec.schema import in_words, keys, schema
+
+_Finding = Tuple[Path, Problem]  # the problem of the value or key at the path
+
+
+class Findings:
+    """What does not fit the schema, and where."""
+
+    def __init__(self, findings: Sequence[_Finding]):
+        self.problems = [problem for _, problem in findings]
+        self._paths = {path for path, _ in findings}
+        self._ways = {way for path in self._paths for way in _prefixes(path)}
+
+    def fit(self, *path: Union[str, int]) -> bool:
+        """Whether nothing was found at ``path``, nor below it, nor on the way to it."""
+        return path not in self._ways and self.stand(*path)
+
+    def stand(self, *path: Union[str, int]) -> bool:
+        """Whether nothing was found at ``path`` nor on the way to it; below it there may be something."""
+        return self._paths.isdisjoint(_prefixes(path))
+
+
+def _prefixes(path: Path) -> List[Path]:
+    return [path[:length] for length in range(len(path) + 1)]
+
+
+def _is_whole(_: Any, value: object) -> bool:
+    # 100.0 is an integer in JSON Schema, but it would reach range() and ports as a float.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_Validator = validators.extend(
+    Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole)
+)
+
+
+def validate(document: Document) -> Findings:
+    """Everything in ``document`` that does not fit the schema."""
+    errors = _Validator(schema()).iter_errors(document.value)
+    findings = (finding for error in errors for finding in _explain(error, document))
+    return Findings(list(dict.fromkeys(findings)))
+
+
+def _explain(error: ValidationError, document: Document) -> Iterator[_Finding]:
+    path = tuple(error.absolute_path)
+    if "propertyNames" in error.relative_schema_path:
+        path = (*path, error.instance)
+        yield path, document.problem(path, in_words(error.schema), shown(error.instance), at_key=True)
+    elif _keyword(error) == "additionalProperties":
+        yield from _unknown_keys(error, path, document)
+    elif _keyword(error) == "required":
+        for key in set(error.validator_value).difference(error.instance):
+            yield (*path, key), document.problem(path, f"the key {key}", "a mapping without it")
+    elif _keyword(error) == "anyOf" and isinstance(error.instance, (dict, list)) and _meant(error):
+        for inner in _meant(error):
+            yield from _explain(inner, document)
+    else:
+        yield path, document.problem(path, in_words(error.schema), document.found(path), _quoting(error))
+
+
+def _keyword(error: ValidationError) -> str:
+    return str(error.validator)
+
+
+def _unknown_keys(error: ValidationError, path: Path, document: Document) -> Iterator[_Finding]:
+    known = list(error.schema["properties"])
+    for key in error.instance:
+        if key not in known:
+            expected, found = f"a key of {key_text(path) or 'a hosts file'}", f"the unknown key '{key}'"
+            yield (*path, key), document.problem((*path, key), expected, found, _nearest(key, known), at_key=True)
+
+
+def _nearest(key: str, known: Sequence[str]) -> str:
+    home = next((other for other in keys() if other.rsplit(".", 1)[-1] == key), None)
+    if home is not None:
+        return _way_to(home)
+    near = difflib.get_close_matches(key, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
+
+
+def _way_to(home: str) -> str:
+    section, _, key = home.rpartition(".")
+    if section == "entry":
+        return f"{key} belongs into an item of a role, such as {{host: gpu01, {key}: …}}"
+    return f"did you mean {home}?" if section else f"{key} belongs at the top level of the file"
+
+
+def _meant(error: ValidationError) -> List[ValidationError]:
+    """The errors of that branch of an ``anyOf`` whose type the value has."""
+    branches: Dict[Any, List[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+    typed = [errors for errors in branches.values() if not any(map(_is_of_another_type, errors))]
+    return typed[0] if len(typed) == 1 else []
+
+
+def _is_of_another_type(error: ValidationError) -> bool:
+    return _keyword(error) == "type" and not error.relative_path
+
+
+def _quoting(error: ValidationError) -> str:
+    """What to do about a text that should be a number or a list, or the other way round."""
+    value, types = error.instance, error.schema.get("type", ())
+    types = [types] if isinstance(types, str) else types
+    if _keyword(error) != "type":
+        return ""
+    if isinstance(value, (int, float)) and "string" in types:
+        return "put it in quotes"
+    if isinstance(value, str) and "array" in types:
+        return f"write it as a list: [{shown(value)}]"
+    numeric = isinstance(value, str) and value.strip().lstrip("+-").replace(".", "", 1).isdigit()
+    return "write it without quotes" if numeric and {"integer", "number"} & set(types) else ""

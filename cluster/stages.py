@@ -1,0 +1,52 @@
+"""Model parallelism: the layers of one copy of the model on several devices.
+
+A model says which part of itself a layer is, and not which device it runs on:
+
+    def model(x, y):
+        for index in range(8):
+            with stage(index, of=8):
+                x = layer(x)
+
+With two devices a tower, layers 0 to 3 are built on the first and 4 to 7 on the second; with
+one device, or outside of any tower, ``stage`` does nothing.
+"""
+
+import contextlib
+from typing import Any, Callable, Iterator, Sequence, Union
+
+from cluster.engine import tf
+
+Device = Union[str, Callable[[Any], str]]  # whatever tf.device takes
+_OPEN = "cluster/open_towers"  # the collection of the towers being built in a graph, the innermost last
+
+
+@contextlib.contextmanager
+def tower_on(devices: Sequence[Device]) -> Iterator[None]:
+    """What is built inside is one tower: on the first of its devices, but for what a ``stage`` places."""
+    open_towers = tf.get_collection_ref(_OPEN)
+    open_towers.append(devices)
+    try:
+        with tf.device(devices[0]):
+            yield
+    finally:
+        open_towers.pop()
+
+
+@contextlib.contextmanager
+def stage(index: int, of: int) -> Iterator[None]:
+    """What is built inside is part ``index`` of ``of`` consecutive parts of the model.
+
+    Each device of the tower takes its share of consecutive parts.
+
+    Raises:
+      ValueError: there is no such part.
+    """
+    if not 0 <= index < of:
+        raise ValueError(f"stage {index}: expected a number from 0 to {of - 1}, as there are {of}")
+    open_towers = tf.get_collection(_OPEN)
+    if not open_towers:
+        yield
+        return
+    devices = open_towers[-1]
+    with tf.device(devices[index * len(devices) // of]):
+        yield

@@ -1,0 +1,177 @@
+"""Strictly synchronous training: every worker gives exactly one gradient to every step.
+
+One step, seen from the parameter servers (N workers, worker 0 is the chief):
+
+    worker i   reads the variables, computes a gradient          (local step = t)
+    worker i   pushes it: one accumulator per variable, on that variable's server
+    worker i   counts its contribution, then waits in its own token queue
+    chief      takes the mean of N gradients from every accumulator     (blocks until N came)
+    chief      [clips] applies, global step = t + 1, one token "t + 1" into every queue
+    worker i   gets its token: local step = t + 1
+
+What the chief adds happens in the same ``session.run`` that pushes its own gradient, so
+there is no thread that would be left blocked when training ends.
+
+``TokenSyncOptimizer`` builds these operations; ``cluster.synchronous`` runs them and holds
+the rules for a worker, a chief or a parameter server that starts again.
+"""
+
+from typing import Any, List, Sequence, Tuple
+
+from cluster.accumulators import Accumulator, same
+from cluster.engine import tf
+
+CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
+_SCOPE = "token_sync"  # of the variables that are not the job's
+
+
+class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
+    """``SyncReplicasOptimizer`` with a token queue for every worker and no queue runner.
+
+    The stock class has one queue: after a step the chief puts N tokens into it and each
+    worker takes one. Nothing says *which*: a worker that is quick may give its gradient,
+    take a token, and find the next one still lying there because another worker's process
+    was not scheduled in time. It then gives two gradients to one step, the other's comes
+    late and is dropped, and the step is no longer the mean over all workers. With a queue
+    each, a token can only be taken by the worker it is meant for.
+
+    The stock class also applies gradients in a queue runner, a thread of the chief that
+    blocks in ``take_grad`` when training ends and holds the exit up for two minutes, and
+    it preloads N tokens, which let a chief train alone before the others have joined.
+    Here the chief's own step applies the gradients and nothing is preloaded.
+
+    With backup workers a step takes the first ``required`` gradients. The same queues see to
+    it that a slow worker's late gradient costs the others nothing: it is dropped, and the
+    worker goes on from its own newest token.
+
+    ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
+      late: whether this worker's gradient came after its step was over, and was dropped; with
+        backup workers only, else it is never late and this is None.
+      local_step: the step that this worker's next gradient belongs to; kept on the worker.
+      contributions: int64 [workers] on the global step's server; gradients that each worker
+        has given, or -1 in every entry while the chief prepares. Not saved.
+      next_token: waits for this worker's token, adopts it as local step, and returns it.
+      drain: empties this worker's token queue.
+      accumulated: int32 [variables], gradients waiting in each accumulator (chief only).
+      taken: the mean gradients that a step applies, before clipping (chief only).
+      finish: takes, applies, counts and sends tokens (chief only).
+      announce: sends the global step as a token to every worker (chief only).
+      empty: one operation for each accumulator, to take what waits in it (chief only).
+      set_step: sets the step of every accumulator to the global step (chief only).
+      drain_all: empties the token queues (chief only).
+      recall: sends a token that says "join again" to all others (chief only).
+    """
+
+    def __init__(self, opt: Any, num_workers: int, worker_index: int, backup_workers: int = 0, clip_norm: Any = None):
+        super().__init__(opt, num_workers - backup_workers, num_workers, name=_SCOPE)
+        self.inner = opt
+        self.num_workers = num_workers
+        self.required = num_workers - backup_workers  # gradients that make a step
+        self.worker_index = worker_index
+        self.is_strict = backup_workers == 0
+        self.is_chief = worker_index == 0
+        self.late: Any = None
+        self._clip_norm = clip_norm
+        self._accumulators: List[Accumulator] = []
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+        """One whole step of this worker.
+
+        Args:
+          grads_and_vars: this worker's gradients, (gradient or None, variable) each.
+          global_step: the variable to count steps in; its server also has the queues.
+
+        Returns:
+          The token of the next step, an int64 scalar.
+        """
+        self._global_step = global_step
+        self._make_state(global_step)
+        pushed = self._push(grads_and_vars)
+        with tf.control_dependencies(pushed), tf.device(global_step.device):
+            counted = tf.scatter_add(self.contributions, self.worker_index, 1, use_locking=True)
+        self.next_token = self._wait_for_token()
+        with tf.device(global_step.device):
+            self.drain = _drain(self._tokens[self.worker_index])
+        # With backup workers steps are applied in a thread beside this one: see ``Finisher``.
+        finish = [self._make_chief()] if self.is_chief else []
+        with tf.control_dependencies([counted, *finish] if self.is_strict else [counted]):
+            return self._wait_for_token()
+
+    def _make_state(self, global_step: Any) -> None:
+        self.local_step = _counter("local_step", [], 0)
+        with tf.device(global_step.device):
+            self.contributions = _counter("contributions", [self.num_workers], CLOSED)
+            self._tokens = [
+                tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{_SCOPE}/tokens_{index}")
+                for index in range(self.num_workers)
+            ]
+
+    def _push(self, grads_and_vars: Any) -> List[Any]:
+        pushed = []
+        for grad, variable in grads_and_vars if self.is_strict else self._told_late(grads_and_vars):
+            if grad is not None:
+                accumulator = Accumulator(grad, variable, self.required)
+                pushed.append(accumulator.give(grad, self.local_step))
+                self._accumulators.append(accumulator)
+        return pushed
+
+    def _told_late(self, grads_and_vars: Any) -> Any:
+        """The same gradients, sent after the servers' step was looked at."""
+        with tf.control_dependencies([grad for grad, _ in grads_and_vars if grad is not None]):
+            self.late = tf.greater(self._global_step.read_value(), self.local_step.read_value())
+        with tf.control_dependencies([self.late]):
+            return [(same(grad), variable) for grad, variable in grads_and_vars]
+
+    def _wait_for_token(self) -> Any:
+        """The newest token of this worker; older ones in the queue are told by its number."""
+        queue = self._tokens[self.worker_index]
+        with tf.device(self._global_step.device):
+            token = queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
+        adopted = tf.assign(self.local_step, tf.maximum(token, self.local_step.read_value()))
+        with tf.control_dependencies([adopted]):
+            return tf.identity(token)
+
+    def _make_chief(self) -> Any:
+        self.finish = self._finish_step()
+        self.empty = [accumulator.discard() for accumulator in self._accumulators]
+        step = self._global_step.read_value()
+        self.set_step = tf.group(*[accumulator.set_step(step) for accumulator in self._accumulators])
+        with tf.device(self._global_step.device):
+            self.accumulated = tf.stack([accumulator.waiting() for accumulator in self._accumulators])
+            self.announce = self._send_tokens()
+            self.drain_all = tf.group(*[_drain(queue) for queue in self._tokens])
+            self.recall = tf.group(*[queue.enqueue(CLOSED) for queue in self._tokens[1:]])
+        return self.finish
+
+    def _finish_step(self) -> Any:
+        taken = [(accumulator.take(), accumulator.variable) for accumulator in self._accumulators]
+        self.taken = [grad for grad, _ in taken]
+        with tf.device(self._global_step.device):
+            applied = self._opt.apply_gradients(clipped(taken, self._clip_norm), self._global_step)
+            with tf.control_dependencies([applied]):
+                return self._send_tokens()
+
+    def _send_tokens(self) -> Any:
+        # tf.fill makes a new tensor: a queued alias of the variable would change with it.
+        token = tf.fill([1], self._global_step.read_value())
+        return tf.group(*[queue.enqueue_many(token) for queue in self._tokens])
+
+
+def _counter(name: str, shape: List[int], value: int) -> Any:
+    """An int64 variable that belongs to no collection: neither saved nor initialised with the model."""
+    with tf.variable_scope(_SCOPE):
+        return tf.get_variable(
+            name, shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[], use_resource=False
+        )
+
+
+def _drain(queue: Any) -> Any:
+    return queue.dequeue_many(queue.size())
+
+
+def clipped(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
+    """The gradients scaled down so that their global norm is at most ``clip_norm``; None leaves them."""
+    if clip_norm is None:
+        return list(grads_and_vars)
+    grads, _ = tf.clip_by_global_norm([grad for grad, _ in grads_and_vars], clip_norm)
+    return [(grad, variable) for grad, (_, variable) in zip(grads, grads_and_vars)]

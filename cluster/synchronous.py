@@ -1,0 +1,186 @@
+"""How one worker takes strictly synchronous steps, and how it comes back after a restart."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from cluster.engine import tf
+from cluster.finisher import Finisher
+from cluster.summaries import scalars_of
+from cluster.sync import CLOSED, TokenSyncOptimizer
+from cluster.waiting import wait_for
+
+
+class Synchronous:
+    """How one worker takes strictly synchronous steps in a session.
+
+    Rules for starting again, all from two numbers kept by the servers: the global step g,
+    and how many gradients this worker has given, c.
+
+    * A worker normally finds c = g: it takes local step g and pushes without a token,
+      since its predecessor's may be lost. Tokens that are not newer are passed over.
+    * It finds c = g + 1 if its predecessor had pushed and died waiting: it must not push
+      again but waits for the token.
+    * A chief does the same, after it has sent everyone the token g again (its predecessor
+      may have died between counting the step and sending) and waited until all others have
+      given their gradient of step g, so that nothing else moves on the servers. If it then
+      finds that accumulators have been emptied, its predecessor died while applying: the
+      step is counted as done, and variables not yet updated miss that one update.
+    * A server that starts again has lost its variables. The chief closes the cluster,
+      empties queues and accumulators, restores the newest checkpoint, and opens it again.
+      A worker may be waiting for its token on a server that lives, and not notice: the chief
+      sends it a token that says so, and it joins again.
+    """
+
+    def __init__(self, optimizer: TokenSyncOptimizer, grads_and_vars: Any, global_step: Any, loss: Any):
+        self._token = optimizer.apply_gradients(grads_and_vars, global_step)
+        self._optimizer = optimizer
+        self._global_step = global_step
+        self._loss = loss
+        self._gradients = [grad for grad, _ in grads_and_vars]
+        self._local = 0
+        self._exact = optimizer.is_strict
+        self._finisher: Optional[Finisher] = None
+        self.dropped = 0  # gradients of this worker that came too late to be used
+        self._make_assignments()
+
+    def _make_assignments(self) -> None:
+        optimizer = self._optimizer
+        self._number = tf.placeholder(tf.int64, [])
+        self._take_step = tf.assign(optimizer.local_step, self._number)
+        with tf.device(optimizer.contributions.device):
+            everyone = tf.fill([optimizer.num_workers], self._number)
+            self._count_all = tf.assign(optimizer.contributions, everyone)
+            self._count_own = tf.scatter_update(optimizer.contributions, optimizer.worker_index, self._number)
+            self._without_value = tf.size(tf.report_uninitialized_variables([optimizer.contributions]))
+            self._skip = tf.assign_add(self._global_step, 1)
+
+    @property
+    def needed(self) -> List[Any]:
+        """Variables beyond the global ones that must have a value before this worker can join."""
+        return [self._optimizer.contributions]
+
+    def is_open(self, session: Any) -> bool:
+        """Whether the chief lets workers join. Ask only when every variable has a value."""
+        return bool(session.run(self._optimizer.contributions).min() > CLOSED)
+
+    def close(self, session: Any) -> None:
+        """Chief: keeps workers out, and calls them back, while variables are initialised or restored."""
+        opened_before = session.run(self._without_value) == 0
+        session.run(self._count_all, {self._number: CLOSED})
+        if opened_before:
+            session.run(self._optimizer.drain_all)
+            session.run(self._optimizer.recall)
+
+    def open(self, session: Any, steps: int = 0) -> int:
+        """Chief: after every variable has its value, prepares the servers, lets workers join, and joins.
+
+        Args:
+          steps: where training stops; only backup workers need to know it here.
+        """
+        step = int(session.run(self._global_step))
+        self._empty_accumulators(session)
+        self._set_local(session, step)
+        session.run(self._count_all, {self._number: step})
+        self._start_finisher(session, steps - step)
+        return step
+
+    def join(self, session: Any, steps: int) -> int:
+        """Takes this worker's place among others that train already; returns the global step.
+
+        Args:
+          steps: where training stops; at or beyond it there is nothing to join.
+
+        Raises:
+          TimeoutError: a chief that joins waited too long for the other workers.
+        """
+        step = int(session.run(self._global_step))
+        if step < steps and not self._optimizer.is_chief:
+            step = self._rejoin(session, step)
+        elif step < steps:
+            step = self._rejoin_as_chief(session, step, steps)
+        self._set_local(session, step)
+        return step
+
+    def _start_finisher(self, session: Any, steps: int) -> None:
+        if self._optimizer.is_chief and not self._exact:
+            self._finisher = Finisher(session, self._optimizer.finish, steps)
+            self._finisher.start()
+
+    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+        """Gives one gradient and waits for the step; returns the global step after it, the loss, and ``more``.
+
+        Raises:
+          tf.errors.AbortedError: variables are being restored; join again, in a new session.
+        """
+        late = [] if self._exact else [self._optimizer.late]
+        try:
+            token, loss, fetched, late = session.run([self._token, self._loss, list(more), late])
+            self.dropped += int(any(late))
+            return self._wait_for_newer(session, int(token)), float(loss), fetched
+        except (tf.errors.OpError, RuntimeError):
+            if self._finisher is not None and self._finisher.error is not None:
+                raise self._finisher.error from None  # the first cause: it has closed this session
+            raise
+
+    def scalars(self) -> Dict[str, Any]:
+        """Chief, before the graph is finished: tensors that tell how a step went, by name."""
+        return scalars_of(self._optimizer.inner, self._optimizer.taken if self._exact else self._gradients)
+
+    def account(self, session: Any) -> str:
+        """What each worker has given, in one line."""
+        return "gradients given by each worker: " + " ".join(map(str, session.run(self._optimizer.contributions)))
+
+    def _wait_for_newer(self, session: Any, token: int) -> int:
+        while token <= self._local:  # left behind by a predecessor, or by a chief that joined
+            if token == CLOSED:
+                raise tf.errors.AbortedError(None, None, "the chief has closed the cluster to restore the variables")
+            token = int(session.run(self._optimizer.next_token))
+        self._local = token
+        return token
+
+    def _set_local(self, session: Any, step: int) -> None:
+        session.run(self._take_step, {self._number: step})
+        self._local = step
+
+    def _rejoin(self, session: Any, step: int) -> int:
+        given = int(session.run(self._optimizer.contributions)[self._optimizer.worker_index])
+        self._set_local(session, step)
+        if not self._exact:
+            return step
+        if given > step:
+            return self._wait_for_newer(session, step)
+        session.run(self._optimizer.drain)  # no newer token can be there without this worker's gradient
+        session.run(self._count_own, {self._number: step})  # one less if its last was given and not counted
+        return step
+
+    def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
+        session.run(self._optimizer.announce)
+        if self._optimizer.num_workers == 1:
+            return self.open(session, steps)
+        if not self._exact:
+            step = self._skip_step(session)
+            self._start_finisher(session, steps - step)
+            return step
+        wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session, step))
+        given = int(session.run(self._optimizer.contributions)[0])
+        waiting = int(session.run(self._optimizer.accumulated).min())
+        if waiting < self._optimizer.num_workers - (given == step):
+            return self._skip_step(session)
+        if given > step:
+            session.run(self._optimizer.finish)
+            return step + 1
+        return step
+
+    def _others_gave(self, session: Any, step: int) -> bool:
+        return bool((session.run(self._optimizer.contributions)[1:] > step).all())
+
+    def _skip_step(self, session: Any) -> int:
+        step = int(session.run(self._skip))
+        self._empty_accumulators(session)
+        session.run(self._count_own, {self._number: step})
+        session.run(self._optimizer.announce)
+        return step
+
+    def _empty_accumulators(self, session: Any) -> None:
+        waiting = session.run(self._optimizer.accumulated)
+        session.run([take for take, number in zip(self._optimizer.empty, waiting) if number])
+        session.run(self._optimizer.set_step)

@@ -1,0 +1,139 @@
+"""One task of a cluster: who it is, and the settings it trains with.
+
+A *task* is one process of a run. Its *role* is ``ps`` (holds variables), ``worker``
+(computes gradients), ``chief`` (a worker that also initialises, saves and ends the
+run) or ``evaluator``. Without a ``chief`` in the cluster, ``worker:0`` is the chief.
+
+The environment contract is TensorFlow's own: ``TF_CONFIG`` names the cluster and the
+task. So what the launcher starts can also be started by hand.
+"""
+
+import json
+from dataclasses import dataclass, field, fields
+from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar, Union
+
+from cluster.errors import TaskError
+
+ROLES = ("chief", "worker", "ps", "evaluator")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often the chief saves. ``dir`` None: under the run's own folder."""
+
+    dir: Optional[str] = None
+    every_s: float = 60
+    keep: int = 5
+
+
+@dataclass(frozen=True)
+class Train:
+    """The ``train`` section of a hosts file, as every task receives it.
+
+    ``steps`` is the absolute global step to stop at; ``batch_size`` counts examples per
+    tower; ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number;
+    ``stages`` is how many devices a tower has; ``replication`` says whether every worker
+    has a graph of its own (``between-graph``) or the chief one for all (``in-graph``).
+    """
+
+    mode: str = "sync"
+    replication: str = "between-graph"
+    steps: int = 1000
+    batch_size: int = 64
+    towers: Union[str, int] = "auto"
+    stages: int = 1
+    backup_workers: int = 0
+    wire: str = "float32"
+    clip_norm: Optional[float] = None
+    on_nan: str = "stop"
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Train":
+        """The settings of a parsed JSON or YAML mapping; keys left out take their default.
+
+        Raises:
+          TaskError: a key is unknown.
+        """
+        values = dict(values)
+        checkpoint = _known(Checkpoint, values.pop("checkpoint", None) or {}, "train.checkpoint")
+        return _known(cls, {**values, "checkpoint": checkpoint}, "train")
+
+
+def _known(cls: Type[_T], values: Mapping[str, Any], where: str) -> _T:
+    names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    unknown = sorted(set(values) - set(names))
+    if unknown:
+        raise TaskError(f"{where}: expected keys among {', '.join(names)}; found {unknown[0]!r}")
+    return cls(**values)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process of a cluster.
+
+    ``cluster`` maps a role to the addresses (``host:port``) of its tasks, the evaluator
+    left out. ``batch_size`` is the number of examples in one batch of this worker: the
+    batch size per tower times its towers; it is what a job's ``inputs`` batches by.
+    """
+
+    role: str
+    index: int
+    cluster: Mapping[str, List[str]]
+    batch_size: int = 1
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> "Task":
+        """The task that ``TF_CONFIG`` in ``environ`` describes.
+
+        Raises:
+          TaskError: ``TF_CONFIG`` is missing, no JSON, or names a task outside the cluster.
+        """
+        text = environ.get("TF_CONFIG")
+        example = '{"cluster": {"ps": ["host:2222"], "worker": ["host:2223"]}, "task": {"type": "worker", "index": 0}}'
+        if not text:
+            raise TaskError(
+                f"TF_CONFIG: expected JSON such as {example}, found nothing; set it or start with `launch up`"
+            )
+        try:
+            config: Dict[str, Any] = json.loads(text)
+            cluster = {role: list(addresses) for role, addresses in config["cluster"].items()}
+            role, index = config["task"]["type"], int(config["task"]["index"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise TaskError(f"TF_CONFIG: expected JSON such as {example}, found {text!r} ({error!r})") from error
+        return cls(role, index, cluster)._checked()
+
+    def _checked(self) -> "Task":
+        if self.role not in ROLES:
+            raise TaskError(f"TF_CONFIG: expected a task type among {', '.join(ROLES)}, found {self.role!r}")
+        size = len(self.cluster.get(self.role, ()))
+        if self.role != "evaluator" and not 0 <= self.index < size:
+            raise TaskError(
+                f"TF_CONFIG: the task {self.name} is not in the cluster, which has {size} {self.role} task(s)"
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """``worker:1``"""
+        return f"{self.role}:{self.index}"
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this task initialises, saves and ends the run."""
+        return self.role == "chief" or (self.role == "worker" and self.index == 0 and not self.cluster.get("chief"))
+
+    @property
+    def num_workers(self) -> int:
+        """Tasks that compute gradients, the chief included."""
+        return len(self.cluster.get("chief", ())) + len(self.cluster.get("worker", ()))
+
+    @property
+    def worker_index(self) -> int:
+        """Rank among the ``num_workers`` tasks that compute gradients; the chief is 0.
+
+        It is also the shard of the data that this worker reads:
+        ``dataset.shard(task.num_workers, task.worker_index)``.
+        """
+        return self.index + (len(self.cluster.get("chief", ())) if self.role == "worker" else 0)

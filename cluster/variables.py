@@ -1,0 +1,87 @@
+"""How a job's ``tf.get_variable`` makes variables that are shared by a cluster.
+
+    a table (only rows of it are taken)   stays on its servers; rows are looked up there
+    any other                             read once per step into the worker's host memory
+    either, where it is too large         in slices on several servers; the job sees it whole
+
+The job's code is the same for all of them.
+"""
+
+import copy
+from typing import Any, Callable, Dict, List, Mapping
+
+import numpy as np
+
+from cluster.engine import tf
+from cluster.measuring import Measured
+from cluster.partition import Cut, cuts, slice_sizes
+from cluster.tables import as_table
+
+
+class SharedVariables:
+    """Makes the measured variables of a model, on one worker.
+
+    Args:
+      measured: what ``cluster.measuring.measure`` found in this very model.
+      num_ps: number of parameter servers.
+      host: the device of the worker's memory.
+    """
+
+    def __init__(self, measured: Mapping[str, Measured], num_ps: int, host: str):
+        self._measured = measured
+        self._cuts = cuts(measured, num_ps)
+        self._host = host
+
+    @property
+    def sizes(self) -> Dict[str, int]:
+        """Bytes of every variable, or slice of one, by the name of its operation."""
+        return slice_sizes(self._measured, self._cuts)
+
+    def scope(self) -> Any:
+        """The variable scope in which the model must be built."""
+        return tf.variable_scope(tf.get_variable_scope(), custom_getter=self._get, caching_device=self._host)
+
+    def read_bytes(self, name: str) -> int:
+        """Bytes of the model's variable or slice called ``name`` that a worker reads in a step, at most."""
+        whole = name if name in self._measured else name.rpartition("/part_")[0]
+        measured, size = self._measured[whole], self.sizes[name]
+        if measured.lookups is None:
+            return size
+        parts = self._cuts[whole].parts if whole in self._cuts else 1
+        return min(size, measured.lookups * measured.bytes // measured.shape[0] // parts)
+
+    def _get(self, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+        cut, measured = self._cuts.get(name), self._measured.get(name)
+        if measured is None or (cut is None and measured.lookups is None):
+            return getter(name, *args, **kwargs)
+        if measured.lookups is not None:
+            kwargs.update(caching_device=None, use_resource=False)
+        slices = [getter(name, *args, **kwargs)] if cut is None else _slices(getter, cut, name, *args, **kwargs)
+        if measured.lookups is not None:
+            return as_table(slices, self._host)
+        return tf.concat([tf.convert_to_tensor(part) for part in slices], cut.axis if cut else 0)
+
+
+def _slices(getter: Callable[..., Any], cut: Cut, name: str, *args: Any, **kwargs: Any) -> List[Any]:
+    def partitioner(shape: Any, dtype: Any) -> List[int]:
+        return [cut.parts if axis == cut.axis else 1 for axis in range(shape.ndims)]
+
+    kwargs.update(partitioner=partitioner, initializer=_for_slices(kwargs.get("initializer")))
+    return list(getter(name, *args, **kwargs))
+
+
+def _for_slices(initializer: Any) -> Any:
+    """The same initializer for a slice: with a seed of its own, else all would be alike, or its part of an array."""
+    seed, value = getattr(initializer, "seed", None), getattr(initializer, "value", None)
+    if not callable(initializer) or (seed is None and np.ndim(value) == 0):
+        return initializer
+
+    def initialise(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        part, offset = copy.copy(initializer), partition_info.var_offset
+        if seed is not None:
+            part.seed = seed + sum(offset)
+        else:
+            part.value = np.asarray(value)[tuple(slice(at, at + length) for at, length in zip(offset, shape))]
+        return part(shape, dtype=dtype, partition_info=partition_info)
+
+    return initialise

@@ -1,0 +1,35 @@
+"""Waiting for something elsewhere: with a timeout, and saying what for."""
+
+import socket
+import time
+from typing import Callable
+
+TIMEOUT_S = 600.0  # other hosts may still be installing, or loading data
+_TELL_S = 5.0
+
+
+def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S, poll_s: float = 0.1) -> None:
+    """Polls ``condition`` until it holds; tells on stdout every few seconds what is waited for.
+
+    Raises:
+      TimeoutError: it did not hold within ``timeout_s``.
+    """
+    start = told = time.monotonic()
+    while not condition():
+        now = time.monotonic()
+        if now - start > timeout_s:
+            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}; see the logs of the tasks named there")
+        if now - told >= _TELL_S:
+            told = now
+            print(f"waiting for {what} ({now - start:.0f} s)", flush=True)
+        time.sleep(poll_s)
+
+
+def listens(address: str, timeout_s: float = 1.0) -> bool:
+    """Whether something accepts connections at ``host:port``."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,107 @@
+"""The file format of Criteo's click logs, and examples made up in it.
+
+A line is one advertisement shown, 40 fields between tabs, empty where nothing is known:
+
+    label (1: clicked)   13 whole numbers   26 categories, each of 8 hexadecimal digits
+
+Files are plain or gzipped (``day_0.gz``). One line in ten, told by a hash of its text, is
+held out: so it is always the same lines, whoever reads them.
+"""
+
+import functools
+import os
+from typing import Any, Dict, List, Mapping
+
+import numpy as np
+
+from cluster.engine import tf
+from cluster.errors import JobError
+from cluster.task import Task
+
+NUMBERS, CATEGORIES = 13, 26
+_HELD_OUT_OF = 10
+_MADE_UP = 20000  # examples, where there are no files
+
+
+def lines(task: Task, args: Mapping[str, Any], held_out: bool) -> Any:
+    """The lines to train on, of which this is one worker's share, or all that are held out.
+
+    Workers share out the files of ``args.data_dir`` where these divide evenly, else the lines of all.
+
+    Raises:
+      JobError: there is no file.
+    """
+    workers = 1 if held_out else task.num_workers
+    files = files_in(str(args["data_dir"])) if args.get("data_dir") else []
+    by_file = bool(files) and len(files) % workers == 0
+    if files:
+        data = _read(files[task.worker_index % workers :: workers] if by_file else files)
+    else:
+        data = tf.data.Dataset.from_tensor_slices(made_up(_MADE_UP, int(args.get("seed", 0))))
+    data = data.filter(lambda line: tf.equal(is_held_out(line), held_out))
+    return data if by_file else data.shard(workers, task.worker_index % workers)
+
+
+def is_held_out(line: Any) -> Any:
+    """Whether a line is for evaluation, a bool scalar."""
+    return tf.equal(tf.strings.to_hash_bucket_fast(line, _HELD_OUT_OF), 0)
+
+
+def files_in(folder: str) -> List[str]:
+    """Paths of all files there, hidden ones left out, in the order of their names.
+
+    Raises:
+      JobError: there are none.
+    """
+    folder = os.path.expanduser(folder)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    paths = [os.path.join(folder, name) for name in names if not name.startswith(".")]
+    found = [path for path in paths if os.path.isfile(path)]
+    if not found:
+        raise JobError(
+            f"args.data_dir: expected files of Criteo's format, such as day_0.gz, in {folder} on every worker's host,"
+            " found none; without data_dir the job makes examples up"
+        )
+    return found
+
+
+def _read(files: List[str]) -> Any:
+    def opened(file: Any) -> Any:
+        packed = tf.strings.regex_full_match(file, r".*\.gz")
+        return tf.data.TextLineDataset(file, tf.where(packed, "GZIP", ""))
+
+    return tf.data.Dataset.from_tensor_slices(files).flat_map(opened)
+
+
+def parse(batch: Any) -> Dict[str, Any]:
+    """Lines [n] as label float32 [n], numbers float32 [n, 13] from log(1 + x), categories string [n, 26].
+
+    A category has its column before it, ``3:68fd1e64``: equal values of two columns are not the same.
+    """
+    defaults: List[List[Any]] = [[0.0]] * (1 + NUMBERS) + [[""]] * CATEGORIES
+    fields = tf.io.decode_csv(batch, defaults, field_delim="\t", use_quote_delim=False)
+    categories = [tf.strings.join([f"{column}:", value]) for column, value in enumerate(fields[1 + NUMBERS :])]
+    numbers = tf.math.log1p(tf.maximum(tf.stack(fields[1 : 1 + NUMBERS], 1), 0.0))
+    return {"label": fields[0], "numbers": numbers, "categories": tf.stack(categories, 1)}
+
+
+@functools.lru_cache(maxsize=1)  # for training and for evaluation
+def made_up(examples: int, seed: int) -> List[str]:
+    """Lines whose label follows from some numbers, some categories and one pair of categories, and from chance."""
+    random = np.random.RandomState(seed)
+    numbers = np.floor(np.exp(random.normal(1, 1.5, [examples, NUMBERS]))).astype(int)
+    categories = np.minimum(random.zipf(1.3, [examples, CATEGORIES]), 200) + 1000 * np.arange(CATEGORIES)
+    weights = random.normal(0, 1, [5, 26 * 1000])
+    evidence = np.log1p(numbers[:, :3]) @ np.array([0.6, -0.6, 0.4]) - 0.5
+    evidence += sum(weights[column, categories[:, column]] for column in range(4))
+    evidence += 2 * weights[4, (categories[:, 4] * 7 + categories[:, 5]) % 26000]
+    labels = (random.uniform(size=examples) < 1 / (1 + np.exp(-evidence))).astype(int)
+    known = random.uniform(size=[examples, NUMBERS + CATEGORIES]) > 0.05
+    return [_line(*row) for row in zip(labels, numbers, categories, known)]
+
+
+def _line(label: int, numbers: Any, categories: Any, known: Any) -> str:
+    texts = [str(number) for number in numbers] + [
+        f"{category * 2654435761 % (1 << 32):08x}" for category in categories
+    ]
+    return "\t".join([str(label), *(text if there else "" for text, there in zip(texts, known))])

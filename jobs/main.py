@@ -1,0 +1,138 @@
+"""The entry of every task process: becomes the task that TF_CONFIG describes.
+
+The launcher starts it on the hosts; by hand it needs nothing but TF_CONFIG.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+from cluster.errors import TaskError
+from cluster.outcome import Outcome, Progress, Reporter
+from cluster.task import Task, Train
+
+_EXAMPLE = """\
+example, a whole run on this machine in one shell:
+  CLUSTER='{"ps": ["localhost:2222"], "worker": ["localhost:2223", "localhost:2224"]}'
+  task() { TF_CONFIG="{\\"cluster\\": $CLUSTER, \\"task\\": {\\"type\\": \\"$1\\", \\"index\\": $2}}" \\
+           python -m jobs.main digits --train '{"steps": 300, "batch_size": 32, "towers": 2}'; }
+  task ps 0 & task worker 1 & task worker 0
+
+The run ends by itself. With LAUNCH_TASK_DIR set, progress.json and outcome.json are
+written there, and checkpoints into ../checkpoint beside it.
+"""
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Runs one task; returns 0 if it succeeded, else 1."""
+    # TensorFlow's waits run no Python signal handler: let a signal end the process at once.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
+    reporter = Reporter.from_environment(os.environ)
+    try:
+        outcome = _run(options, reporter)
+    except Exception as error:
+        outcome = Outcome.from_exception(error)
+        reporter.outcome(outcome)
+    if not outcome.succeeded:
+        print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
+    return 0 if outcome.succeeded else 1
+
+
+def make_parser(program: str, description: str, example: str = "") -> argparse.ArgumentParser:
+    """What names a job and its settings on a command line."""
+    parser = argparse.ArgumentParser(
+        program, description=description, epilog=example, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("job", help="jobs/NAME.py by its bare name, a dotted module, or a path to a .py file")
+    parser.add_argument("--train", default="{}", metavar="JSON", help="the train section of a hosts file")
+    parser.add_argument("--args", default="{}", metavar="JSON", help="what the job's functions get as args")
+    return parser
+
+
+def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
+    task = Task.from_environment(os.environ)
+    settings = Train.from_dict(read_mapping("--train", options.train))
+    args = read_mapping("--args", options.args)
+    _refuse_unavailable(task, settings)
+    if task.role == "ps":
+        return _serve(task, reporter)
+    if task.role == "worker" and settings.replication == "in-graph" and not task.is_chief:
+        return _lend(task, settings, reporter)
+    # Only here, so that -h, a wrong TF_CONFIG and a wrong job answer without loading TensorFlow.
+    from cluster.job import load
+    from cluster.session import train
+
+    job = load(options.job, Path(__file__).parent)
+    if task.role == "evaluator":
+        return _evaluate(job, task, settings, args, reporter)
+    return train(job, task, settings, args, reporter, _checkpoint_dir(settings, os.environ))
+
+
+def _lend(task: Task, settings: Train, reporter: Reporter) -> Outcome:
+    from cluster.crew import devices_of
+
+    return _serve(task, reporter, devices_of(settings))
+
+
+def _serve(task: Task, reporter: Reporter, devices: int = 1) -> Outcome:
+    from cluster import farewell, server
+
+    serving = server.start(task, devices)
+    reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
+    farewell.wait_until_done(task, serving)
+    outcome = Outcome(True)
+    reporter.outcome(outcome)
+    return outcome
+
+
+def _evaluate(job: Any, task: Task, settings: Train, args: Dict[str, Any], reporter: Reporter) -> Outcome:
+    from cluster.evaluator import follow
+
+    outcome = follow(job, task, settings, args, reporter)
+    reporter.outcome(outcome)
+    return outcome
+
+
+def read_mapping(flag: str, text: str) -> Dict[str, Any]:
+    """The JSON object that a flag holds.
+
+    Raises:
+      TaskError: it is none.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise TaskError(f"{flag}: expected a JSON object, found {text!r} ({error})") from error
+    if not isinstance(value, dict):
+        raise TaskError(f"{flag}: expected a JSON object, found {text!r}")
+    return value
+
+
+def _refuse_unavailable(task: Task, settings: Train) -> None:
+    if settings.wire != "float32":
+        raise TaskError(f"train.wire: {settings.wire} is not available yet; expected float32")
+    if settings.replication == "in-graph" and (settings.mode != "sync" or settings.backup_workers):
+        raise TaskError(
+            "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"
+        )
+    if not task.cluster.get("ps"):
+        raise TaskError("TF_CONFIG: expected at least one ps in the cluster to hold the variables, found none")
+
+
+def _checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str]:
+    if settings.checkpoint.dir:
+        return os.path.expanduser(settings.checkpoint.dir)
+    folder = environ.get("LAUNCH_TASK_DIR")
+    return str(Path(folder).parent / "checkpoint") if folder else None
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # TensorFlow's server has no stop, and its threads would hold the exit up

@@ -1,0 +1,25 @@
+"""What runs on a host: one agent per host and run, on Python's standard library alone.
+
+The agent owns its host's tasks: it starts them, writes their logs, notices when they
+end, and is the only thing that signals them. The agent on the chief's host is the
+*lead*: it also supervises the whole run. The others are *members*; each dials the lead.
+
+    receive     first contact: takes the shipped code, becomes a verb of this package
+    __main__    the verbs: start, serve, attach, status, logs, down
+    daemon      the agent process, from preparing the host to the last file removed
+    agent       one queue of events, one loop: what lead and member have in common
+    lead        supervises the run, and owns its own host's tasks
+    member      owns its host's tasks and takes orders from the lead
+    supervise   what to do next, as a pure function of events and time
+    messages    what agents tell each other
+    links       the authenticated connection between a member and the lead
+    tasks       the task processes of this host
+    processes   process groups, identities, parent-death signals
+    clients     local callers of an agent, over a Unix socket
+    inquire     status, logs and down: with the agent's help, or from its files
+    resume      which checkpoint the chief starts from
+    folder      where a run keeps its files
+    ports       who listens where
+    gpus        which GPUs this host has, and which a task gets
+    booking     GPUs held by a run, so that no other gets them
+"""

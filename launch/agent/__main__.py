@@ -1,0 +1,135 @@
+"""The verbs of an agent on its host: ``python -m launch.agent VERB``, request on stdin.
+
+    start   makes an agent that outlives this process; answers when it is ready
+    serve   is that agent
+    attach  joins this process's stdin and stdout to the running agent
+    status  the newest run of a name, from its agent or, when that is gone, its files
+    logs    lines of task logs, with follow until the run is over
+    look    what of a run is on this host now
+    down    ends this host's part of a run and says what is left of it
+
+The request is one JSON line, the answers are JSON lines. Nothing that matters is in argv.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from typing import Any, Callable, Dict
+
+from launch.agent import clients, inquire
+from launch.agent.folder import RunFolder, expand
+
+START_S = 60.0
+
+
+def read_request() -> Dict[str, Any]:
+    """The JSON line on stdin, unbuffered: what follows may belong to a relay."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            sys.exit(0)
+        line += byte
+    request: Dict[str, Any] = json.loads(line.decode())
+    return request
+
+
+def tell(values: Dict[str, Any]) -> None:
+    """One JSON line on stdout."""
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()
+
+
+def launcher_goes(seconds: float) -> bool:
+    """Waits, and says whether the launcher has closed its end; it sends nothing more after its request."""
+    return bool(select.select([0], [], [], seconds)[0]) and not os.read(0, 1)
+
+
+def start() -> None:
+    """Starts ``serve`` in a session of its own and passes on its first word."""
+    plan = read_request()
+    folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
+    ready, says = os.pipe()
+    try:
+        folder.create()
+        with open(str(folder.own / "agent.log"), "ab", buffering=0) as log:
+            agent = subprocess.Popen(
+                [sys.executable, "-m", "launch.agent", "serve", str(says)],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[says], start_new_session=True,
+            )  # fmt: skip
+    except OSError as error:
+        tell({"error": f"cannot make the run's folder {folder.own}: {error.strerror}"})
+        return
+    os.close(says)
+    agent.stdin.write(json.dumps(plan).encode() + b"\n")  # type: ignore[union-attr]
+    agent.stdin.close()  # type: ignore[union-attr]
+    if not select.select([ready], [], [], START_S)[0]:
+        agent.kill()
+        tell({"error": f"the agent did not get ready within {START_S:.0f} s; its log: {folder.own}/agent.log"})
+        return
+    with os.fdopen(ready, "rb") as pipe:
+        word = pipe.readline()
+    tell(json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {folder.own}/agent.log"})
+
+
+def serve() -> None:
+    """The agent itself; argv[2] is the pipe for its one word to ``start``."""
+    from launch.agent import daemon
+
+    says = int(sys.argv[2])
+
+    def say(values: Dict[str, Any]) -> None:
+        os.write(says, json.dumps(values).encode() + b"\n")
+        os.close(says)
+
+    daemon.serve(read_request(), say)
+
+
+def attach() -> None:
+    """Copies lines both ways between the launcher and the agent until either ends."""
+    request = read_request()
+    folder = RunFolder(expand(request["workdir"]), request["run"], request["host"])
+    try:
+        agent = clients.connect(folder.own, timeout_s=10.0)
+    except OSError as error:
+        tell({"error": f"no agent of {request['run']} answers on this host: {error}"})
+        return
+    agent.settimeout(None)
+    with agent:
+        while True:
+            for ready in select.select([0, agent], [], [])[0]:
+                data = os.read(0, 65536) if ready == 0 else agent.recv(65536)
+                if not data:
+                    return
+                if ready == 0:
+                    agent.sendall(data)
+                else:
+                    _write_all(data)
+
+
+def _write_all(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def main() -> None:
+    """Runs the verb that argv names."""
+    verbs: Dict[str, Callable[[], None]] = {
+        "start": start,
+        "serve": serve,
+        "attach": attach,
+        "status": lambda: tell(inquire.status(read_request())),
+        "look": lambda: tell(inquire.look(read_request())),
+        "down": lambda: tell(inquire.down(read_request())),
+        "logs": lambda: inquire.logs(read_request(), tell, launcher_goes),
+    }
+    try:
+        verbs[sys.argv[1]]()
+    except BrokenPipeError:  # the launcher has gone
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

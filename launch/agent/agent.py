@@ -1,0 +1,57 @@
+"""What the lead and a member have in common: a queue of events and one loop."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Any, AsyncIterator, Dict, Mapping
+
+from launch.agent.folder import RunFolder
+from launch.agent.messages import Event, Tick
+from launch.agent.tasks import HostTasks
+
+POLL_S = 0.1
+
+
+class Agent(ABC):
+    """One host's agent. Everything runs in one thread, so nothing needs a lock.
+
+    Args:
+      plan: what the launcher asked this host to run.
+      events: what happens on this host; ``tasks`` puts it there.
+    """
+
+    def __init__(self, plan: Mapping[str, Any], folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
+        self._plan, self._folder, self._tasks, self._events = plan, folder, tasks, events
+        self._host: str = plan["host"]
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Listens, where it has to. Raises OSError."""
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Until this host's part of the run is over."""
+
+    @abstractmethod
+    def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
+        """Replies to a local caller."""
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """The agent itself was asked to end."""
+
+    def wake(self) -> None:
+        """A child has ended: look now, not at the next poll."""
+        self._events.put_nowait(Tick())
+
+    async def _next(self) -> Event:
+        """What happened next, or a Tick when nothing did for a while."""
+        try:
+            event: Event = await asyncio.wait_for(self._events.get(), POLL_S)
+        except asyncio.TimeoutError:
+            return Tick()
+        return event
+
+
+def now() -> float:
+    """Seconds on a clock that does not jump."""
+    return asyncio.get_event_loop().time()

@@ -1,0 +1,109 @@
+"""Local callers of an agent: one JSON line in, one or many out, over a Unix socket.
+
+The socket lies in the run's own folder (mode 0700), so only the user who started the
+run can reach it. It is bound relative to that folder, because the path of a Unix socket
+may not pass 107 bytes and a working folder may be deep.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any, AsyncIterator, Callable, Dict, Set
+
+Answer = Callable[[Dict[str, Any]], AsyncIterator[Dict[str, Any]]]
+LIMIT = 16 * 1024 * 1024  # bytes of one line
+
+
+class Clients:
+    """Serves local callers; ``answer`` turns a request into replies."""
+
+    def __init__(self, path: Path, answer: Answer):
+        self._path, self._answer = path, answer
+        self._server: Any = None
+        self._open: Set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listens."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        here = os.open(".", os.O_RDONLY)
+        try:
+            os.chdir(str(self._path.parent))
+            listener.bind(self._path.name)
+        finally:
+            os.fchdir(here)
+            os.close(here)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=LIMIT)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                line = await reader.readline()
+                if not line:
+                    break
+                reply = asyncio.ensure_future(self._reply(line, writer))
+                self._open.add(reply)
+                reply.add_done_callback(self._open.discard)
+        writer.close()
+
+    async def _reply(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):  # the caller has gone
+            async for values in self._replies(line):
+                if writer.is_closing():
+                    return
+                writer.write(json.dumps(values).encode() + b"\n")
+                await writer.drain()
+
+    async def _replies(self, line: bytes) -> AsyncIterator[Dict[str, Any]]:
+        try:
+            async for values in self._answer(json.loads(line.decode())):
+                yield values
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            yield {"error": f"the agent cannot answer {line[:200]!r}: {error!r}"}
+
+    async def close(self) -> None:
+        """Lets replies under way end, bounded in time, and removes the socket."""
+        if self._open:
+            await asyncio.wait(set(self._open), timeout=5.0)
+        self._server.close()
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+
+def connect(folder: Path, timeout_s: float) -> socket.socket:
+    """A connection to the agent whose socket lies in ``folder``.
+
+    Raises:
+      OSError: no agent answers there.
+    """
+    caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    caller.settimeout(timeout_s)
+    here = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(str(folder))
+        caller.connect("agent.sock")
+    except OSError:
+        caller.close()
+        raise
+    finally:
+        os.fchdir(here)
+        os.close(here)
+    return caller
+
+
+def ask(folder: Path, request: Dict[str, Any], timeout_s: float = 10.0) -> Dict[str, Any]:
+    """One request to the agent whose socket lies in ``folder``, and its first reply.
+
+    Raises:
+      OSError: no agent answers there in time.
+    """
+    with connect(folder, timeout_s) as caller:
+        caller.sendall(json.dumps(request).encode() + b"\n")
+        with caller.makefile("rb") as replies:
+            line = replies.readline()
+    if not line:
+        raise ConnectionResetError("the agent closed the connection")
+    reply: Dict[str, Any] = json.loads(line.decode())
+    return reply

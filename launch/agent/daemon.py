@@ -1,0 +1,195 @@
+"""The agent process: from the launcher's request to the last file removed.
+
+``serve`` prepares the host (lock, ports, GPUs, checkpoint, folders), says that it is
+ready, and then is the lead or a member until the run is over.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from launch.agent import gpus, ports, processes, resume
+from launch.agent.agent import Agent
+from launch.agent.booking import Bookings, GpuTaken
+from launch.agent.clients import Clients
+from launch.agent.folder import RunFolder, expand, lock_path
+from launch.agent.lead import Lead
+from launch.agent.member import Member
+from launch.agent.tasks import HostTasks
+
+SWEEP_S = 10.0
+
+
+class NotReady(Exception):
+    """This host cannot take part in the run; the text says why and what to do."""
+
+
+def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None]) -> None:
+    """Runs this host's part of ``plan``; ``tell`` takes one answer, ready or an error."""
+    folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
+    try:
+        with _lock(folder, plan["name"]):
+            _locate(plan, folder)
+            given, bookings = _prepare(plan, folder)
+            asyncio.run(_live(plan, folder, given, bookings, tell))
+    except NotReady as error:
+        _forget(folder)
+        tell({"error": str(error)})
+
+
+@contextlib.contextmanager
+def _lock(folder: RunFolder, name: str) -> Iterator[None]:
+    """Holds the name of the run on this host, so that its verbs mean one run."""
+    path = lock_path(folder.workdir, name, folder.host)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = _take(path)
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, json.dumps({"run": folder.run, "pid": os.getpid()}).encode())
+        yield
+    finally:
+        path.unlink()
+        os.close(handle)
+
+
+def _take(path: Path) -> int:
+    while True:
+        handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(handle, 1000).decode() or "{}"
+            os.close(handle)
+            run = json.loads(holder).get("run", "another run of this name")
+            raise NotReady(f"{run} is already up; see it with `launch status`, end it with `launch down`") from None
+        # The former holder may have removed the file between our open and our lock.
+        if path.exists() and os.stat(str(path)).st_ino == os.fstat(handle).st_ino:
+            return handle
+        os.close(handle)
+
+
+def _locate(plan: Dict[str, Any], folder: RunFolder) -> None:
+    """Turns the plan's placeholders into this host's paths."""
+    code = {kind: str(folder.workdir / "code" / digest) for kind, digest in plan["code"].items()}
+    for task in plan["tasks"]:
+        task["folder"] = code[task["folder"]]
+        task["argv"] = [word.replace("{code}", code.get("job", "")) for word in task["argv"]]
+        task["env"] = {key: value.replace("{code}", code.get("job", "")) for key, value in task["env"].items()}
+        task["argv"][0] = os.path.expanduser(task["argv"][0])
+
+
+def _prepare(plan: Mapping[str, Any], folder: RunFolder) -> Tuple[Dict[str, List[int]], Bookings]:
+    """Checks what the tasks need of this host; returns the GPUs of each, booked.
+
+    Raises:
+      NotReady: something is missing or taken.
+    """
+    problems = [_taken(task) for task in plan["tasks"] if not ports.can_listen(task["port"])]
+    problems += [f"no program {task['argv'][0]} on this host" for task in plan["tasks"] if not _has_program(task)]
+    if problems:
+        raise NotReady("; ".join(dict.fromkeys(problems)))
+    try:
+        if any(task.get("chief") for task in plan["tasks"]):
+            resume.prepare(folder, plan["name"], plan.get("checkpoint_dir"), plan.get("resume", False))
+        wishes = {task["name"]: task["gpus"] for task in plan["tasks"]}
+        found = gpus.list_gpus() if gpus.needs_list(wishes) else []
+        given = gpus.give(wishes, len(found))
+        bookings = Bookings(found, f"{plan['run']} (agent pid {os.getpid()})")
+        bookings.book(given)
+        return given, bookings
+    except (ValueError, GpuTaken) as error:
+        raise NotReady(str(error)) from error
+
+
+def _has_program(task: Mapping[str, Any]) -> bool:
+    """Whether the task's program is there, looked for as its process would: in its folder, on its PATH."""
+    program = task["argv"][0]
+    if os.path.dirname(program):
+        program = os.path.join(task["folder"], program)
+    return shutil.which(program, path=task["env"].get("PATH")) is not None
+
+
+def _taken(task: Mapping[str, Any]) -> str:
+    who = ports.describe_holder(task["port"])
+    return f"port {task['port']} of {task['name']} is taken by {who}; end it or choose another port"
+
+
+async def _live(
+    plan: Dict[str, Any],
+    folder: RunFolder,
+    given: Dict[str, List[int]],
+    bookings: Bookings,
+    tell: Callable[[Dict[str, Any]], None],
+) -> None:
+    processes.adopt_orphans()
+    events: asyncio.Queue[Any] = asyncio.Queue()
+    secrets = plan.pop("secrets", {})
+    folder.write("plan.json", plan)
+    tasks = HostTasks(plan, folder, given, events.put_nowait, secrets)
+    leads = plan["lead"]["host"] == plan["host"]
+    agent: Agent = (Lead if leads else Member)(plan, folder, tasks, events)
+    clients = Clients(folder.own / "agent.sock", agent.answer)
+    try:
+        await agent.open()
+        await clients.open()
+        await bookings.answer()
+    except OSError as error:
+        raise NotReady(f"cannot listen: {error}") from error
+    _heed_signals(agent.terminate, agent.wake)
+    tell({"ready": True, "pid": os.getpid()})
+    try:
+        await agent.run()
+    finally:
+        await clients.close()
+        await _leave_nothing(tasks)
+        bookings.release()
+
+
+def _heed_signals(terminate: Callable[[], None], wake: Callable[[], None]) -> None:
+    loop = asyncio.get_event_loop()
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    loop.add_signal_handler(signal.SIGINT, terminate)
+    loop.add_signal_handler(signal.SIGCHLD, wake)
+
+
+async def _leave_nothing(tasks: HostTasks) -> None:
+    """Ends whatever the tasks left behind, in bounded time."""
+    loop = asyncio.get_event_loop()
+    until = loop.time() + SWEEP_S
+    while loop.time() < until:
+        tasks.stop_all(0.0, loop.time())
+        tasks.poll(loop.time())
+        if tasks.sweep() == 0 and not tasks.running:
+            return
+        await asyncio.sleep(0.05)
+
+
+def _forget(folder: RunFolder) -> None:
+    """Removes what a start that failed has made; other hosts' files stay."""
+    shutil.rmtree(str(folder.own), ignore_errors=True)
+    for path in (folder.own.parent, folder.path):
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
+    """Who holds a run's name on this host: {run, pid}, or None."""
+    path = lock_path(workdir, name, host)
+    try:
+        handle = os.open(str(path), os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        held: Dict[str, Any] = json.loads(os.read(handle, 1000).decode() or "{}")
+        return held
+    finally:
+        os.close(handle)
+    return None

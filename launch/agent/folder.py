@@ -1,0 +1,88 @@
+"""Where a run keeps its files on a host.
+
+    WORKDIR/code/HASH/                  shipped code, by content; shared by all runs
+    WORKDIR/locks/NAME@HOST.lock        held by the agent of a live run, gone with it
+    WORKDIR/runs/RUN/
+        checkpoint/                     on the chief's host
+        ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
+        ROLE.INDEX/progress.json, outcome.json
+        hosts/HOST/plan.json            what this agent was asked to run (mode 0600)
+        hosts/HOST/agent.log, agent.sock
+        hosts/HOST/status.json          the newest summary; on the lead that of the whole run
+
+HOST is the name in the hosts file, so that hosts that share a home folder do not
+overwrite each other.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+_STAMP = re.compile(r"-\d{8}-\d{6}$")
+
+
+class RunFolder:
+    """The files of one run as one host sees them."""
+
+    def __init__(self, workdir: Path, run: str, host: str):
+        self.workdir, self.run, self.host = workdir, run, host
+        self.path = workdir / "runs" / run
+        self.own = self.path / "hosts" / host
+        self.checkpoint = self.path / "checkpoint"
+
+    def task(self, name: str) -> Path:
+        """The folder of ``worker:1``."""
+        return self.path / name.replace(":", ".")
+
+    def log(self, task: str, attempt: int) -> Path:
+        """The log of one attempt of a task."""
+        return self.task(task) / f"attempt_{attempt}.log"
+
+    def logs(self, task: str) -> List[Path]:
+        """The logs of a task, oldest attempt first."""
+        return sorted(self.task(task).glob("attempt_*.log"), key=lambda path: int(path.stem.split("_")[1]))
+
+    def create(self) -> None:
+        """Makes the run's folders, closed to other users."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.own.mkdir(mode=0o700, parents=True)
+
+    def write(self, name: str, values: Mapping[str, Any]) -> None:
+        """Replaces one of this host's JSON files, readable by this user alone."""
+        partial = self.own / f".{name}.partial"
+        handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump(values, file)
+        os.replace(str(partial), str(self.own / name))
+
+    def read(self, name: str) -> Optional[Dict[str, Any]]:
+        """One of this host's JSON files, or None."""
+        try:
+            values: Dict[str, Any] = json.loads((self.own / name).read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return values
+
+
+def expand(workdir: str) -> Path:
+    """The working folder with ``~`` resolved, absolute."""
+    return Path(os.path.abspath(os.path.expanduser(workdir)))
+
+
+def lock_path(workdir: Path, name: str, host: str) -> Path:
+    """The lock of a run's name on a host."""
+    return workdir / "locks" / f"{name}@{host}.lock"
+
+
+def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
+    """The runs of this name that this host took part in, newest first."""
+    folder = workdir / "runs"
+    if not folder.is_dir():
+        return []
+    names = sorted(
+        (p.name for p in folder.iterdir() if _STAMP.sub("", p.name) == name and p.name != name), reverse=True
+    )
+    found = [RunFolder(workdir, run, host) for run in names]
+    return [run for run in found if run.own.is_dir()]

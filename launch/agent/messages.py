@@ -1,0 +1,180 @@
+"""What agents tell each other and the launcher: small records, one JSON line each.
+
+*Events* travel to the lead and say what happened; *orders* travel from the lead to the
+agent that owns a task. No order carries a command line: an agent only starts what its
+own plan names.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional, Type, Union
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A host's agent is connected and ready."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A host's agent has not been heard from for ``silent_s`` seconds."""
+
+    host: str
+    silent_s: float
+
+
+@dataclass(frozen=True)
+class Go:
+    """The launcher has seen every agent ready: start the tasks."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A task's process runs."""
+
+    task: str
+    attempt: int
+    pid: int
+    gpus: List[int]
+    log: str
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """A task wrote its progress: the fields of ``cluster.outcome.Progress``."""
+
+    task: str
+    attempt: int
+    progress: Dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Exited:
+    """A task's process group is gone.
+
+    ``exit_code`` is negative for a signal and None where the process never started;
+    ``outcome`` holds the fields of ``cluster.outcome.Outcome``, or None where the task
+    wrote none.
+    """
+
+    task: str
+    attempt: int
+    exit_code: Optional[int]
+    cause: Optional[str] = None
+    outcome: Optional[Dict[str, Any]] = None
+
+
+@dataclass(frozen=True)
+class StopRequested:
+    """Somebody wants the run to end: the operator, or a lease that ran out."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class KillRequested:
+    """Somebody wants every process of the run gone now."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Order: start this task."""
+
+    task: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Order: end this task's process group, with TERM and after ``grace_s`` with KILL."""
+
+    task: str
+    grace_s: float
+
+
+@dataclass(frozen=True)
+class End:
+    """Order: the run is over; leave, and leave nothing."""
+
+    state: str
+
+
+@dataclass(frozen=True)
+class Ping:
+    """Keeps a link alive when there is nothing to say."""
+
+
+Event = Union[Joined, Lost, Go, Started, Advanced, Exited, StopRequested, KillRequested, Tick]
+Order = Union[Start, Stop, End]
+Message = Union[Event, Order, Ping]
+
+_KINDS: Dict[str, Type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        Joined, Lost, Go, Started, Advanced, Exited, StopRequested, KillRequested, Tick, Start, Stop, End, Ping,
+    )
+}  # fmt: skip
+
+
+def encode(message: Message) -> bytes:
+    """One JSON line."""
+    return json.dumps({"kind": type(message).__name__, **asdict(message)}).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message of one JSON line.
+
+    Raises:
+      ValueError: the line is no message.
+    """
+    try:
+        fields = json.loads(line.decode())
+        message: Message = _KINDS[fields.pop("kind")](**fields)
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise ValueError(f"no message: {line[:200]!r}") from error
+    return message
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """What the lead must know of a task."""
+
+    name: str
+    role: str
+    index: int
+    host: str
+    address: str
+    chief: bool
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What the lead must know of a run.
+
+    ``judge`` says when it has succeeded: by ``outcome``, when the chief's says so; by
+    ``exit`` (programs that know nothing of this launcher), when the chief and every
+    worker have left with exit code 0. ``control`` is where members dial the lead; all of
+    them have ``join_s`` to do it.
+    """
+
+    run: str
+    name: str
+    hosts: List[str]
+    tasks: List[TaskPlan]
+    steps: Optional[int] = None
+    judge: str = "outcome"
+    restart_max: int = 3
+    backoff_s: float = 1.0
+    control: Optional[str] = None
+    join_s: float = 20.0
+    lost_after_s: float = 10.0
+    grace_s: float = 10.0

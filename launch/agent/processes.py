@@ -1,0 +1,138 @@
+"""Process groups that can be ended without ever hitting a stranger.
+
+A task is the leader of a session of its own, so its pid is also the number of its
+process group. While the leader is not reaped the kernel cannot give that number to
+anybody else; so a group is only signalled before its leader is reaped. Later, and from
+other processes, a process is known by pid *and* start time.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Process(NamedTuple):
+    """A line of the process table. ``start`` is in clock ticks since the machine booted."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    state: str
+    start: int
+
+
+def inspect(pid: int) -> Optional[Process]:
+    """The process with this pid, or None."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    # The name, in parentheses, may itself hold spaces and parentheses.
+    fields = text[text.rindex(")") + 2 :].split()
+    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), fields[0], int(fields[19]))
+
+
+def table() -> List[Process]:
+    """Every process that this process can see."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [process for process in map(inspect, pids) if process]
+
+
+def command_line(pid: int) -> str:
+    """What a process was started as, for a person to read."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+def environment(pid: int) -> Dict[str, str]:
+    """The environment a process was started with; empty where it may not be read."""
+    try:
+        pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return {}
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
+def is_same(pid: int, start: int) -> bool:
+    """Whether the process that was seen as (pid, start time) still runs."""
+    process = inspect(pid)
+    return process is not None and process.start == start and process.state != "Z"
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of every descendant that loses its own."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the line above took hold
+            os._exit(1)
+
+    return prepare
+
+
+def start(argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> "subprocess.Popen[bytes]":
+    """Starts ``argv`` as the leader of a session of its own; it is killed if we die.
+
+    Call it from the main thread: the kernel ties the parent-death signal to the thread.
+
+    Raises:
+      OSError: the program, its folder or its log cannot be opened.
+    """
+    with open(str(log), "ab", buffering=0) as output:
+        return subprocess.Popen(
+            list(argv), env=dict(env), cwd=str(folder), stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_die_with(os.getpid()),
+        )  # fmt: skip
+
+
+def has_exited(pid: int) -> bool:
+    """Whether a child has ended; it is not reaped, so its number stays taken."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def group_members(leader: int) -> List[Process]:
+    """The living processes of a task: its group and its session."""
+    return [p for p in table() if leader in (p.group, p.session) and p.state != "Z"]
+
+
+def signal_group(leader: int, number: int) -> None:
+    """Signals every living process of an unreaped leader's group and session."""
+    for process in group_members(leader):
+        signal_process(process.pid, process.start, number)
+
+
+def signal_process(pid: int, start: int, number: int) -> None:
+    """Signals a process if it still is the one that was recorded."""
+    if is_same(pid, start):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+
+
+def strays(parent: int, known: Sequence[int]) -> List[Process]:
+    """Living children of ``parent`` that it did not start itself: adopted orphans."""
+    return [p for p in table() if p.parent == parent and p.pid not in known and p.state != "Z"]
+
+
+def describe_exit(code: Optional[int]) -> str:
+    """``exit code 3`` or ``killed by SIGKILL``."""
+    if code is None:
+        return "never started"
+    if code >= 0:
+        return f"exit code {code}"
+    names: Dict[int, str] = {int(s): s.name for s in signal.Signals}
+    return f"killed by {names.get(-code, f'signal {-code}')}"

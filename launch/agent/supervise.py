@@ -1,0 +1,308 @@
+"""What to do next in a run: a function of the events so far and the time.
+
+The supervisor touches no process, socket or clock. ``handle(event, now)`` takes what
+happened and returns the orders that follow; the agent carries them out. So every rule
+below is tested by replaying histories.
+
+Phases of a run:
+
+    gathering   agents join; ends when all have joined and the launcher says go
+    training    tasks run; one that fails is started again, with backoff, while it may
+    closing     the result is known (succeeded, failed or stopped): workers leave or are
+                stopped, then the ps; after a success the tasks first get time to leave
+                by themselves
+    ended       every task is gone
+
+States of a task:
+
+    starting    its process runs, but it has not told of any progress yet
+    running     it trains, or serves
+    restarting  it failed and waits for its next attempt
+    succeeded   it said so itself (or, for foreign programs, left with exit code 0)
+    failed      it ended by itself otherwise, and is not started again
+    stopped     the run ended it
+    lost        its host's agent is out of reach
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple, Type
+
+from launch.agent.messages import (
+    Advanced,
+    End,
+    Event,
+    Exited,
+    Go,
+    Joined,
+    KillRequested,
+    Lost,
+    Order,
+    RunPlan,
+    Start,
+    Started,
+    Stop,
+    StopRequested,
+    TaskPlan,
+)
+
+ALIVE = ("starting", "running", "restarting")
+LEAVE_S = 10.0  # how long tasks may take to leave by themselves after a success
+RATE_WINDOW_S = 10.0
+
+
+@dataclass
+class TaskRecord:
+    """What is known of one task. ``process`` says whether a process of it may exist."""
+
+    plan: TaskPlan
+    state: str = "starting"
+    attempt: int = 0
+    process: bool = False
+    pid: Optional[int] = None
+    exit_code: Optional[int] = None
+    gpus: List[int] = field(default_factory=list)
+    log: Optional[str] = None
+    cause: Optional[str] = None
+    progress: Dict[str, Any] = field(default_factory=dict)
+    restart_at: Optional[float] = None
+    history: Deque[Tuple[float, int, int]] = field(default_factory=deque)  # (time, step, examples)
+
+    def rates(self) -> Tuple[float, float]:
+        """Steps and examples per second over the last ``RATE_WINDOW_S`` seconds."""
+        if len(self.history) < 2:
+            return 0.0, 0.0
+        (t0, step0, seen0), (t1, step1, seen1) = self.history[0], self.history[-1]
+        seconds = max(t1 - t0, 1e-9)
+        return (step1 - step0) / seconds, (seen1 - seen0) / seconds
+
+    def summary(self) -> Dict[str, Any]:
+        """The task's entry in ``status --json``."""
+        return {
+            "role": self.plan.role, "index": self.plan.index, "host": self.plan.host, "address": self.plan.address,
+            "gpus": self.gpus, "state": self.state, "pid": self.pid, "exit_code": self.exit_code,
+            "restarts": self.attempt, "step": None if self.plan.role == "ps" else self.progress.get("step"),
+            "step_time_ms": self.progress.get("step_time_ms"),
+            "dropped_gradients": self.progress.get("dropped_gradients", 0), "log": self.log, "cause": self.cause,
+        }  # fmt: skip
+
+
+class Supervisor:
+    """The state of one run. Times are seconds on any clock that does not jump."""
+
+    def __init__(self, plan: RunPlan):
+        self.plan = plan
+        self.phase = "gathering"
+        self.result: Optional[str] = None
+        self.cause: Optional[str] = None
+        self.outcome: Dict[str, Any] = {}  # the chief's
+        self.tasks: Dict[str, TaskRecord] = {task.name: TaskRecord(task) for task in plan.tasks}
+        self._joined: Set[str] = set()
+        self._lost: Set[str] = set()
+        self._go_at: Optional[float] = None
+        self._was_up = False
+        self._leave_by = 0.0
+        self._stopping: Set[str] = set()
+        self._rules: Dict[Type[Any], Callable[[Any, float], List[Order]]] = {
+            Joined: self._on_joined,
+            Lost: self._on_lost,
+            Go: self._on_go,
+            Started: self._on_started,
+            Advanced: self._on_advanced,
+            Exited: self._on_exited,
+            StopRequested: self._on_stop,
+            KillRequested: self._on_kill,
+        }
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Takes in one event; returns the orders that follow from it."""
+        rule = self._rules.get(type(event))
+        orders = rule(event, now) if rule else []
+        return orders + self._advance(now)
+
+    # -- what each event means
+
+    def _on_joined(self, event: Joined, now: float) -> List[Order]:
+        self._joined.add(event.host)
+        return []
+
+    def _on_go(self, event: Go, now: float) -> List[Order]:
+        self._go_at = now
+        return []
+
+    def _on_lost(self, event: Lost, now: float) -> List[Order]:
+        self._lost.add(event.host)
+        cause = f"{event.host}: nothing heard for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
+        for task in self._alive():
+            if task.plan.host == event.host:
+                task.state, task.process, task.cause = "lost", False, cause
+        self._close("failed", cause, now)
+        return []
+
+    def _on_started(self, event: Started, now: float) -> List[Order]:
+        task = self.tasks[event.task]
+        if event.attempt == task.attempt and task.process:
+            task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
+            if self.plan.judge == "exit":  # foreign programs tell no progress
+                task.state = "running"
+        return []
+
+    def _on_advanced(self, event: Advanced, now: float) -> List[Order]:
+        task = self.tasks[event.task]
+        if event.attempt == task.attempt and task.process:
+            task.state, task.progress = "running", event.progress
+            _remember(task.history, now, event.progress)
+        return []
+
+    def _on_exited(self, event: Exited, now: float) -> List[Order]:
+        task = self.tasks[event.task]
+        if event.attempt != task.attempt or not task.process:
+            return []
+        task.process, task.exit_code, task.history = False, event.exit_code, deque()
+        if self._succeeded(event):
+            task.state = "succeeded"
+            if task.plan.chief:
+                self.outcome = event.outcome or {}
+        elif self.phase == "closing":
+            task.state = "stopped"
+        else:
+            self._failed(task, event, now)
+        return []
+
+    def _succeeded(self, event: Exited) -> bool:
+        if self.plan.judge == "exit":
+            return event.exit_code == 0 and event.task not in self._stopping
+        # The outcome is a task's last act: how its process went down after it does not matter.
+        return bool(event.outcome and event.outcome.get("succeeded"))
+
+    def _failed(self, task: TaskRecord, event: Exited, now: float) -> None:
+        outcome = event.outcome or {}
+        task.cause = event.cause
+        if outcome.get("retry", True) and event.exit_code is not None and task.attempt < self.plan.restart_max:
+            task.state = "restarting"
+            task.restart_at = now + self.plan.backoff_s * 2**task.attempt
+        else:
+            task.state = "failed"
+            if task.plan.role == "evaluator":
+                return  # it only watches: training goes on without it
+            tried = f" (attempt {task.attempt + 1} of {self.plan.restart_max + 1})" if task.attempt else ""
+            self._close("failed", f"{task.plan.name}@{task.plan.host}{tried}: {event.cause}", now)
+
+    def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
+        self._close("stopped", event.reason, now)
+        return []
+
+    def _on_kill(self, event: KillRequested, now: float) -> List[Order]:
+        self._close("stopped", event.reason, now)
+        return [Stop(task.plan.name, 0.0) for task in self.tasks.values() if task.process]
+
+    # -- what follows from the state
+
+    def _close(self, result: str, cause: Optional[str], now: float) -> None:
+        """The result is known. The first one stands: what comes later is its consequence."""
+        if self.phase in ("closing", "ended"):
+            return
+        self.phase, self.result, self.cause, self._leave_by = "closing", result, cause, now
+        if result == "succeeded":
+            self._leave_by = now + LEAVE_S
+        for task in self._alive():
+            if not task.process:
+                task.state = "stopped"
+
+    def _advance(self, now: float) -> List[Order]:
+        orders: List[Order] = []
+        if self.phase == "gathering":
+            orders += self._gather(now)
+        if self.phase == "training":
+            orders += self._train(now)
+        if self.phase == "closing":
+            orders += self._shut(now)
+        return orders
+
+    def _gather(self, now: float) -> List[Order]:
+        missing = [host for host in self.plan.hosts if host not in self._joined]
+        if self._go_at is None:
+            return []
+        if missing and now - self._go_at > self.plan.join_s:
+            cause = f"{missing[0]}: its agent has not reached the lead at {self.plan.control}"
+            self._close("failed", f"{cause} within {self.plan.join_s:.0f} s; open this port between the hosts", now)
+        if missing:
+            return []
+        self.phase = "training"
+        return [self._start(task) for task in self.tasks.values()]
+
+    def _start(self, task: TaskRecord) -> Order:
+        task.state, task.process, task.restart_at, task.progress = "starting", True, None, {}
+        task.pid = task.exit_code = task.cause = None
+        return Start(task.plan.name, task.attempt)
+
+    def _train(self, now: float) -> List[Order]:
+        self._was_up = self._was_up or all(task.state in ("running", "succeeded") for task in self.tasks.values())
+        if self._finished():
+            self._close("succeeded", None, now)
+            return []
+        due = [t for t in self.tasks.values() if t.state == "restarting" and now >= (t.restart_at or 0.0)]
+        for task in due:
+            task.attempt += 1
+        return [self._start(task) for task in due]
+
+    def _finished(self) -> bool:
+        workers = [task for task in self.tasks.values() if task.plan.role in ("chief", "worker")]
+        deciding = [task for task in workers if task.plan.chief] if self.plan.judge == "outcome" else workers
+        return all(task.state == "succeeded" for task in deciding)
+
+    def _shut(self, now: float) -> List[Order]:
+        """Workers first, then the ps: a worker that closes its session needs its ps."""
+        left = [task for task in self.tasks.values() if task.process]
+        if not left:
+            self.phase = "ended"
+            return [End(self.result or "stopped")]
+        patient = self.result == "succeeded" and now < self._leave_by and self.plan.judge == "outcome"
+        workers = [task for task in left if task.plan.role != "ps"]
+        ending = [task for task in left if task.plan.role == "evaluator"] if patient else workers or left
+        orders = [Stop(t.plan.name, self.plan.grace_s) for t in ending if t.plan.name not in self._stopping]
+        self._stopping.update(order.task for order in orders)
+        return list(orders)
+
+    def _alive(self) -> List[TaskRecord]:
+        return [task for task in self.tasks.values() if task.state in ALIVE]
+
+    # -- what is shown
+
+    @property
+    def state(self) -> str:
+        """The run's state in ``status --json``."""
+        if self.phase == "ended":
+            return self.result or "stopped"
+        return "running" if self._was_up else "starting"
+
+    def summary(self) -> Dict[str, Any]:
+        """``status --json`` without its tasks."""
+        workers = [task for task in self.tasks.values() if task.plan.role in ("chief", "worker")]
+        chief = next((task for task in workers if task.plan.chief), None)
+        told = chief.progress if chief else {}
+        steps = [task.progress["step"] for task in workers if task.progress.get("step") is not None]
+        final = self.outcome.get("step")
+        return {
+            "run": self.plan.run, "name": self.plan.name, "state": self.state,
+            "global_step": final if final is not None else max(steps, default=None), "steps": self.plan.steps,
+            "steps_per_second": round(chief.rates()[0], 3) if chief else 0.0,
+            "examples_per_second": round(sum(task.rates()[1] for task in workers), 1),
+            "loss": told.get("loss"),
+            "checkpoint_step": self.outcome.get("checkpoint_step", told.get("checkpoint_step")),
+            "evaluation": self._evaluation(), "cause": self.cause, "metrics": self.outcome.get("metrics") or {},
+            "checkpoint": self.outcome.get("checkpoint"),
+        }  # fmt: skip
+
+    def _evaluation(self) -> Optional[Dict[str, Any]]:
+        """What the evaluator told last: {"step", metric: value, …}; None before, and without one."""
+        told = [task.progress for task in self.tasks.values() if task.plan.role == "evaluator"]
+        if not told or not told[0].get("metrics"):
+            return None
+        return {"step": told[0]["step"], **told[0]["metrics"]}
+
+
+def _remember(history: Deque[Tuple[float, int, int]], now: float, progress: Dict[str, Any]) -> None:
+    history.append((now, progress.get("step") or 0, progress.get("examples") or 0))
+    while now - history[0][0] > RATE_WINDOW_S and len(history) > 2:
+        history.popleft()

@@ -1,0 +1,180 @@
+"""The task processes of one host: started, watched and ended here and nowhere else."""
+
+import glob
+import os
+import signal
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
+from launch.agent import processes
+from launch.agent.folder import RunFolder
+from launch.agent.messages import Advanced, Event, Exited, Started
+
+LINGER_S = 5.0  # how long a process may live after its outcome, its last act
+UNREADABLE = (OSError, ValueError, TypeError)  # what a program of others may write under these names
+PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+
+
+@dataclass
+class Running:
+    """One attempt of a task while its process group exists."""
+
+    task: str
+    attempt: int
+    process: "subprocess.Popen[bytes]"
+    kill_at: Optional[float] = None
+    killed: bool = False
+    seen: int = 0  # modification time of the newest progress file, in ns
+
+
+class HostTasks:
+    """Starts, watches and ends the tasks that this host's plan names.
+
+    ``plan`` is what the launcher sent: for every task ``argv``, ``env``, ``folder`` and
+    whether it is the chief. ``emit`` receives what happens. Call ``poll`` often: it is
+    where exits and progress are noticed and where patience runs out.
+    """
+
+    def __init__(
+        self,
+        plan: Mapping[str, Any],
+        folder: RunFolder,
+        gpus: Mapping[str, List[int]],
+        emit: Callable[[Event], None],
+        secrets: Mapping[str, str],
+    ):
+        self._tasks: Dict[str, Dict[str, Any]] = {task["name"]: task for task in plan["tasks"]}
+        self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
+        self.running: Dict[str, Running] = {}
+        self._leaders: List[int] = []
+
+    def start(self, name: str, attempt: int) -> None:
+        """Starts a task; what comes of it is emitted."""
+        task, folder = self._tasks[name], self._folder.task(name)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for stale in (PROGRESS, OUTCOME):
+            (folder / stale).unlink() if (folder / stale).exists() else None
+        log = self._folder.log(name, attempt)
+        try:
+            process = processes.start(task["argv"], self._environment(task, attempt), Path(task["folder"]), log)
+        except OSError as error:
+            # Not its strerror, to which Python 3.7 adds the name once more.
+            cause = f"cannot start {error.filename or task['argv'][0]}: {os.strerror(error.errno or 0)}"
+            self._emit(Exited(name, attempt, None, cause))
+            return
+        self.running[name] = Running(name, attempt, process)
+        self._leaders.append(process.pid)
+        self._folder.write("processes.json", {"leaders": self._leaders})
+        self._emit(Started(name, attempt, process.pid, list(self._gpus[name]), str(log)))
+
+    def _environment(self, task: Mapping[str, Any], attempt: int) -> Dict[str, str]:
+        # A proxy in the environment makes gRPC hang, even to localhost.
+        env = {key: value for key, value in os.environ.items() if key.lower() not in PROXIES}
+        env.update(task["env"])
+        env.update(self._secrets)
+        env["LAUNCH_ATTEMPT"] = str(attempt)
+        env["LAUNCH_TASK_DIR"] = str(self._folder.task(task["name"]))
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order in which nvidia-smi counts
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in self._gpus[task["name"]])
+        return env
+
+    def stop(self, name: str, grace_s: float, now: float) -> None:
+        """Ends a task's group: TERM now, KILL after ``grace_s`` (at once for 0)."""
+        running = self.running.get(name)
+        if running is None:
+            return
+        deadline = now + grace_s
+        running.kill_at = deadline if running.kill_at is None else min(running.kill_at, deadline)
+        if grace_s > 0:
+            processes.signal_group(running.process.pid, signal.SIGTERM)
+
+    def stop_all(self, grace_s: float, now: float) -> None:
+        """Ends every task of this host."""
+        for name in list(self.running):
+            self.stop(name, grace_s, now)
+
+    def poll(self, now: float) -> None:
+        """Notices progress and exits, and kills what was stopped and did not leave."""
+        for running in list(self.running.values()):
+            ended = processes.has_exited(running.process.pid)  # asked first, so that its last progress is told
+            self._tell_progress(running)
+            if ended:
+                self._collect(running)
+            elif running.kill_at is None and (self._folder.task(running.task) / OUTCOME).exists():
+                running.kill_at = now + LINGER_S
+            elif running.kill_at is not None and now >= running.kill_at and not running.killed:
+                running.killed = True
+                processes.signal_group(running.process.pid, signal.SIGKILL)
+
+    def _tell_progress(self, running: Running) -> None:
+        folder = self._folder.task(running.task)
+        try:
+            written = os.stat(str(folder / PROGRESS)).st_mtime_ns
+        except FileNotFoundError:
+            return
+        if written != running.seen:
+            running.seen = written
+            try:
+                progress = read_progress(folder)
+            except UNREADABLE as error:
+                print(f"{running.task}: passed over a {PROGRESS} that cannot be read: {error}", flush=True)
+                return
+            if progress is not None:
+                self._emit(Advanced(running.task, running.attempt, asdict(progress)))
+
+    def _collect(self, running: Running) -> None:
+        """The leader has ended: end the rest of its group, then reap and tell."""
+        rest = [p for p in processes.group_members(running.process.pid) if p.pid != running.process.pid]
+        if rest:
+            processes.signal_group(running.process.pid, signal.SIGKILL)
+            return  # until the next poll
+        del self.running[running.task]
+        code = running.process.wait()
+        outcome = self._outcome(running.task)
+        cause = None if outcome and outcome.succeeded else self._cause(running, code, outcome)
+        self._emit(Exited(running.task, running.attempt, code, cause, asdict(outcome) if outcome else None))
+
+    def _outcome(self, name: str) -> Optional[Outcome]:
+        """The task's own word, checked: a chief succeeds only with a checkpoint that is there."""
+        try:
+            outcome = read_outcome(self._folder.task(name))
+        except UNREADABLE as error:
+            return Outcome(False, cause=f"its outcome cannot be read: {error}")
+        if outcome is None or not outcome.succeeded or not self._tasks[name].get("chief"):
+            return outcome
+        if outcome.checkpoint and glob.glob(glob.escape(outcome.checkpoint) + "*"):
+            return outcome
+        missing = f"says it succeeded, but its final checkpoint is not there: {outcome.checkpoint}"
+        return Outcome(False, outcome.step, missing)
+
+    def _cause(self, running: Running, code: int, outcome: Optional[Outcome]) -> str:
+        if outcome is not None and outcome.cause:
+            return outcome.cause
+        last = last_line(self._folder.log(running.task, running.attempt))
+        return processes.describe_exit(code) + (f"; its last line: {last}" if last else "")
+
+    def sweep(self) -> int:
+        """Kills and reaps descendants that left their group; returns how many still live."""
+        leaders = [running.process.pid for running in self.running.values()]
+        living = processes.strays(os.getpid(), leaders)
+        for process in living:
+            processes.signal_process(process.pid, process.start, signal.SIGKILL)
+        for process in processes.table():
+            if process.parent == os.getpid() and process.state == "Z" and process.pid not in leaders:
+                os.waitpid(process.pid, os.WNOHANG)
+        return len(living)
+
+
+def last_line(log: Path, limit: int = 300) -> str:
+    """The last line of a log that says anything."""
+    try:
+        with open(str(log), "rb") as file:
+            file.seek(max(0, os.path.getsize(str(log)) - 8192))
+            lines: List[str] = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1][:limit] if said else ""

@@ -1,0 +1,94 @@
+"""A program that runs on a host, spoken to over its stdin and stdout.
+
+There are two kinds of channel, a subprocess of ours and an SSH session (``local`` and
+``remote``); everything above them is the same code.
+"""
+
+import json
+import time
+from abc import ABC, abstractmethod
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+CHUNK = 1 << 16
+
+
+class Silence(Exception):
+    """Nothing came in time."""
+
+
+class Noise(Exception):
+    """A line came that is no answer of ours; the text shows it."""
+
+
+class Channel(ABC):
+    """Bytes to and from one running program, with every wait bounded."""
+
+    def __init__(self) -> None:
+        self._unread = b""
+        self._over = False
+
+    @abstractmethod
+    def send(self, data: bytes) -> None:
+        """Writes to the program's stdin. Raises OSError when it is gone."""
+
+    @abstractmethod
+    def receive(self, timeout_s: float) -> bytes:
+        """Some bytes of its stdout; b"" at the end. Raises Silence."""
+
+    @abstractmethod
+    def complaint(self) -> str:
+        """The last lines of its stderr, once stdout has ended."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the conversation. The program sees the end of its stdin."""
+
+    def tell(self, values: Mapping[str, Any]) -> None:
+        """Sends one JSON line."""
+        self.send(json.dumps(values).encode() + b"\n")
+
+    def hear(self, timeout_s: float) -> Optional[Dict[str, Any]]:
+        """The next JSON line, or None at the end.
+
+        Raises:
+          Silence: no whole line came in time. What did come is kept.
+          Noise: the line is not a JSON object.
+        """
+        until = time.monotonic() + timeout_s
+        while b"\n" not in self._unread:
+            if self._over:
+                return None
+            data = self.receive(max(0.0, until - time.monotonic()))
+            self._over = not data
+            self._unread += data
+        line, self._unread = self._unread.split(b"\n", 1)
+        return _read(line.decode(errors="replace"))
+
+
+def _read(line: str) -> Dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise Noise(f"expected a line of JSON, found {line[:200]!r}")
+    return values
+
+
+class Host(ABC):
+    """A machine of the cluster, as the launcher reaches it."""
+
+    def __init__(self, name: str, python: str):
+        self.name, self.python = name, python
+
+    @abstractmethod
+    def connect(self) -> None:
+        """Makes the connection. Raises HostProblem."""
+
+    @abstractmethod
+    def open(self, argv: Sequence[str]) -> Channel:
+        """Starts a program there. Raises HostProblem."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the connection."""

@@ -1,0 +1,243 @@
+"""What an attached run shows: a live table in a terminal, plain lines elsewhere."""
+
+import shlex
+import sys
+import time
+from collections import Counter
+from types import TracebackType
+from typing import Any, Dict, Iterable, List, Mapping, Optional, TextIO, Type
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+EVERY_S = 5.0
+MOST_ROWS = 24
+BAR_WIDTH = 60
+_COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}
+
+
+class View:
+    """Shows a run's status as it changes. Plain lines; ``LiveView`` is the terminal's."""
+
+    def __init__(self, output: Optional[TextIO] = None):
+        self._output = output or sys.stdout
+        self._began = time.monotonic()
+        self._said_at = 0.0
+        self._told: Dict[str, Any] = {}
+
+    def __enter__(self) -> "View":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        """Nothing to undo."""
+
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        print(f"[{time.monotonic() - self._began:6.1f} s] {text}", file=self._output, flush=True)
+
+    def show(self, status: Mapping[str, Any]) -> None:
+        """Tells what is new: changes of state at once, progress every ``EVERY_S``."""
+        for line in self._news(status):
+            self.note(line)
+
+    def _news(self, status: Mapping[str, Any]) -> List[str]:
+        lines = []
+        for task in status["tasks"]:
+            name, trouble = title(task), (task["state"], task["cause"], task["restarts"])
+            if task["cause"] and self._told.get(name) != trouble:
+                self._told[name] = trouble
+                lines.append(f"{name} {task['state']}: {task['cause']}")
+        overall = (status["state"], count(status))
+        if self._told.get("") != overall:
+            self._told[""] = overall
+            lines.append(f"{status['state']}: {overall[1]}")
+        told = status.get("evaluation")
+        if told and self._told.get("evaluation") != told:
+            self._told["evaluation"] = told
+            lines.append(evaluation(told))
+        now = time.monotonic()
+        if status["global_step"] is not None and (now - self._said_at >= EVERY_S or self._told.get("step") is None):
+            self._said_at, self._told["step"] = now, status["global_step"]
+            lines.append(progress(status))
+        return lines
+
+
+class LiveView(View):
+    """A progress bar and a table of the tasks, redrawn in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._console = make_console()
+        self._live = Live(console=self._console, refresh_per_second=4)
+
+    def __enter__(self) -> "View":
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def note(self, text: str) -> None:
+        self._console.print(Text(text))
+
+    def show(self, status: Mapping[str, Any]) -> None:
+        self._live.update(picture(status))
+
+
+def make_console() -> Console:
+    """stdout; where that is no terminal, wide enough that nothing is cut."""
+    return Console() if sys.stdout.isatty() else Console(width=400)
+
+
+def for_terminal() -> View:
+    """The view that suits stdout."""
+    return LiveView() if sys.stdout.isatty() else View()
+
+
+def title(task: Mapping[str, Any]) -> str:
+    """``worker:1@gpu02``"""
+    return f"{task['role']}:{task['index']}@{task['host']}"
+
+
+def count(status: Mapping[str, Any]) -> str:
+    """``3 running, 1 restarting``"""
+    return ", ".join(f"{number} {state}" for state, number in Counter(t["state"] for t in status["tasks"]).items())
+
+
+def progress(status: Mapping[str, Any]) -> str:
+    """``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``"""
+    step, steps = status["global_step"], status["steps"]
+    parts = [f"step {step}" if not steps else f"step {step}/{steps} ({100 * step // steps} %)"]
+    if status["steps_per_second"]:
+        parts += [f"{status['steps_per_second']:.1f} steps/s", f"{status['examples_per_second']:.0f} examples/s"]
+    if status["loss"] is not None:
+        parts.append(f"loss {status['loss']:.4g}")
+    return ", ".join(parts)
+
+
+def metric(name: str, value: float) -> str:
+    """``accuracy 97.6 %``, ``loss 0.0812``"""
+    return f"{name} {100 * value:.1f} %" if name.endswith("accuracy") else f"{name} {value:.4g}"
+
+
+def evaluation(told: Mapping[str, Any]) -> str:
+    """``evaluator: step 800, loss 0.0812, accuracy 97.6 %``"""
+    metrics = ", ".join(metric(name, value) for name, value in told.items() if name != "step")
+    return f"evaluator: step {told['step']}, {metrics}"
+
+
+def picture(status: Mapping[str, Any]) -> RenderableType:
+    """The run as a bar and a table; of many tasks those first that do not simply run."""
+    head = Text(f"{status['run']}  {status['state']}", style=_COLOURS.get(status["state"], "bold"))
+    parts: List[RenderableType] = [head]
+    if status["global_step"] is not None and status["steps"]:
+        parts.append(ProgressBar(total=status["steps"], completed=status["global_step"], width=BAR_WIDTH))
+        parts.append(Text(""))  # the bar ends no line
+    if status["global_step"] is not None:
+        parts.append(Text(progress(status)))
+    if status.get("evaluation"):
+        parts.append(Text(evaluation(status["evaluation"])))
+    return Group(*parts, task_table(status["tasks"]))
+
+
+def task_table(tasks: List[Mapping[str, Any]], most: int = MOST_ROWS) -> Table:
+    """One row a task."""
+    table = Table(box=None, pad_edge=False)
+    troubled, dropping = any(task["cause"] for task in tasks), any(task.get("dropped_gradients") for task in tasks)
+    for heading in (
+        "task",
+        "state",
+        "address",
+        "gpus",
+        "pid",
+        "restarts",
+        "step",
+        "ms/step",
+        *["dropped"] * dropping,
+        *["cause"] * troubled,
+    ):
+        table.add_column(
+            heading, justify="right" if heading in ("pid", "restarts", "step", "ms/step", "dropped") else "left"
+        )
+    rows = tasks if len(tasks) <= most else sorted(tasks, key=lambda task: task["state"] == "running")[:most]
+    for task in rows:
+        dropped, cause = [str(task.get("dropped_gradients", 0))] * dropping, [Text(task["cause"] or "")] * troubled
+        table.add_row(*_row(task), *dropped, *cause)
+    if len(tasks) > len(rows):
+        table.add_row(f"… and {len(tasks) - len(rows)} more")
+    return table
+
+
+def _row(task: Mapping[str, Any]) -> List[RenderableType]:
+    time_ms = task["step_time_ms"]
+    return [
+        Text(title(task)),
+        Text(task["state"], style=_COLOURS.get(task["state"], "")),
+        Text(task["address"]),  # one of IPv6 would be taken for markup
+        ",".join(map(str, task["gpus"])) or "cpu",
+        _or_dash(task["pid"]),
+        str(task["restarts"]),
+        _or_dash(task["step"]),
+        "-" if time_ms is None else f"{time_ms:.1f}",
+    ]
+
+
+def _or_dash(value: Optional[int]) -> str:
+    return "-" if value is None else str(value)
+
+
+def fold(hosts: Iterable[str]) -> str:
+    """``gpu[01-03,07]``"""
+    return str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))
+
+
+def print_status(status: Mapping[str, Any]) -> None:
+    """``launch status`` for a person."""
+    console = make_console()
+    console.print(picture(status))
+    if status.get("cause"):
+        console.print(Text(f"cause: {status['cause']}"))
+
+
+def print_plan(plan: Mapping[str, Any]) -> None:
+    """``launch plan`` for a person: a table, then what is the same for every task."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("task", "host", "address", "gpus", "log"):
+        table.add_column(heading)
+    for task in plan["tasks"]:
+        gpus = task["gpus"] if isinstance(task["gpus"], str) else ",".join(map(str, task["gpus"])) or "none"
+        cells = (f"{task['role']}:{task['index']}", task["host"], task["address"], gpus, task["log"])
+        table.add_row(*map(Text, cells))
+    console = make_console()
+    console.print(table)
+    argv = plan["tasks"][-1]["argv"]
+    console.print(Text("the last one's argv: " + " ".join(shlex.quote(word) for word in argv)))
+    if plan["placement"]:
+        console.print(_placement_table(plan["placement"]), Text(_network(plan["network"])))
+
+
+def _placement_table(placement: List[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("ps", "bytes", "variables"):
+        table.add_column(heading, justify="right" if heading != "ps" else "left")
+    for ps in placement:
+        table.add_row(ps["task"], f"{ps['bytes']:,}", str(len(ps["variables"])))
+    return table
+
+
+def _network(network: Mapping[str, Any]) -> str:
+    most = max(network["tasks"], key=lambda task: task["bytes_in"])
+    if not most["bytes_in"]:
+        return "network: nothing leaves the host"
+    return (
+        f"network: {network['seconds_per_step'] * 1000:.3g} ms per synchronous step at {network['nic_gbps']:g} Gbit/s; "
+        f"the fullest task is {most['task']}, {most['bytes_in']:,} bytes in and as many out"
+    )

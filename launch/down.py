@@ -1,0 +1,84 @@
+"""Ending a run, with proof: per host, what was there and what is left."""
+
+from typing import Any, Dict, List, Mapping, NamedTuple
+
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+
+STOP_S = 45.0  # workers' grace, then the ps', then the members' leave
+ANSWER_S = 2 * STOP_S + 30.0
+
+
+class Left(NamedTuple):
+    """What ``down`` found: one report per host that answered, one problem per host that did not.
+
+    ``before`` has what was on each host when we came; empty where nobody looked.
+    """
+
+    reports: Dict[str, Dict[str, Any]]
+    problems: List[HostProblem]
+    before: Dict[str, Dict[str, Any]]
+
+    @property
+    def clean(self) -> bool:
+        """Whether every host answered and nothing of the run is left on any."""
+        return not self.problems and not any(remains(report) for report in self.reports.values())
+
+
+def remains(report: Mapping[str, Any]) -> List[str]:
+    """What is left on a host, in words."""
+    return [
+        *(f"process {process['pid']} ({process['argv'][:60]})" for process in report["processes"]),
+        *(f"port {port}" for port in report["ports"]),
+        *(f"lock {path}" for path in report["locks"]),
+    ]
+
+
+def look_and_take_down(fleet: Fleet, reason: str) -> Left:
+    """``launch down``: what is there, then its end, on every host of the file."""
+    requests = {host: fleet.request(host) for host in fleet.hosts}
+    before, _ = fleet.ask("look", requests, ANSWER_S)  # a host that cannot be reached is told of below
+    return take_down(fleet, requests, reason)._replace(before=before)
+
+
+def take_down(fleet: Fleet, requests: Mapping[str, Mapping[str, Any]], reason: str, heed: bool = True) -> Left:
+    """Ends a run on its hosts: through the lead in order, then each host by itself.
+
+    ``requests`` has the lead first; of each only run, name, host and workdir count.
+    """
+    kept = ("run", "name", "host", "workdir")
+    asked = {
+        host: {**{key: request[key] for key in kept if key in request}, "timeout_s": STOP_S, "reason": reason}
+        for host, request in requests.items()
+    }
+    lead = dict(list(asked.items())[:1])
+    reports, problems = fleet.ask("down", lead, ANSWER_S, heed)
+    others = {host: request for host, request in asked.items() if host not in lead}
+    more, further = fleet.ask("down", others, ANSWER_S, heed)
+    return Left({**reports, **more}, [*problems, *further], {})
+
+
+def as_values(left: Left) -> Dict[str, Any]:
+    """``down --json``: per host what was there (``ended``) and what is left."""
+    hosts = [
+        {"host": host, "error": None, "ended": left.before.get(host), **report} for host, report in left.reports.items()
+    ]
+    hosts += [{"host": problem.host, "error": problem.reason} for problem in left.problems]
+    return {"clean": left.clean, "hosts": hosts}
+
+
+def told(left: Left) -> List[str]:
+    """One line per host."""
+    lines = [f"{host}: {_told(report, left.before.get(host, report))}" for host, report in left.reports.items()]
+    return [*lines, *(str(problem) for problem in left.problems)]
+
+
+def _told(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    if report["run"] is None:
+        return "no run of this name has been here"
+    left = remains(report)
+    if left:
+        return f"{report['run']}: LEFT: {', '.join(left)}"
+    was = f"{len(before['processes'])} processes ended" if before["processes"] else "was not running"
+    ports = f", port {', '.join(map(str, before['ports']))} free" if before["ports"] else ""
+    return f"{report['run']}: {was}{ports}; no process, port or lock left"

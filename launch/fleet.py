@@ -1,0 +1,114 @@
+"""All hosts of a run at once: a bounded number of connections, every failure named."""
+
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
+
+from cluster.spec.model import Spec, is_local
+from launch import contact
+from launch.channel import Channel, Host
+from launch.errors import CannotStart, HostProblem
+from launch.interrupts import Interrupts
+from launch.ship import Code
+
+T = TypeVar("T")
+LOOK_S = 0.2
+
+
+class Fleet:
+    """The hosts of a run, and the code they are to have.
+
+    Args:
+      hosts: {name: python to run there}
+      interrupts: asked while hosts are waited for, so that Ctrl-C never waits for them.
+    """
+
+    def __init__(self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts):
+        self.spec, self.code, self.interrupts = spec, code, interrupts
+        self.hosts: Dict[str, Host] = {name: make_host(name, python, spec) for name, python in hosts.items()}
+        self._pool = ThreadPoolExecutor(max_workers=spec.ssh.fanout, thread_name_prefix="host")
+
+    def __enter__(self) -> "Fleet":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        for host in self.hosts.values():
+            host.close()
+        self._pool.shutdown(wait=False)
+
+    def request(self, host: str, **options: Any) -> Dict[str, Any]:
+        """What every verb about this host's part of the newest run asks with."""
+        return {"name": self.spec.name, "host": host, "workdir": self.spec.workdir, **options}
+
+    def connect(self) -> None:
+        """Connects to every host.
+
+        Raises:
+          CannotStart: names every host that cannot be reached.
+        """
+        _, problems = self.each(lambda host: host.connect(), list(self.hosts))
+        if problems:
+            raise CannotStart(problems)
+
+    def ask(
+        self, verb: str, requests: Mapping[str, Mapping[str, Any]], timeout_s: float, heed: bool = True
+    ) -> "Answers":
+        """Asks each host its own request of the same verb."""
+        return self.each(
+            lambda host: contact.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s),
+            list(requests),
+            heed,
+        )
+
+    def contact(self, host: str, verb: str, request: Mapping[str, Any]) -> Channel:
+        """A conversation with one host.
+
+        Raises:
+          HostProblem: the host cannot take part in it.
+        """
+        return contact.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
+
+    def each(
+        self, function: Callable[[Host], T], hosts: Sequence[str], heed: bool = True
+    ) -> Tuple[Dict[str, T], List[HostProblem]]:
+        """Calls ``function`` for every host, ``ssh.fanout`` at a time.
+
+        Returns what each returned, and the problems of those that had one.
+
+        Raises:
+          Interrupted: a signal came while hosts were waited for; with ``heed`` False it waits on.
+        """
+        running: Dict[Future[T], str] = {self._pool.submit(function, self.hosts[name]): name for name in hosts}
+        pending = set(running)
+        while pending:
+            if heed and self.interrupts.received:
+                for future in pending:
+                    future.cancel()  # those that have not begun
+                self.interrupts.check()
+            _, pending = wait(pending, timeout=LOOK_S, return_when=FIRST_COMPLETED)
+        results, problems = {}, []
+        for future, name in running.items():
+            error = future.exception()
+            if error is None:
+                results[name] = future.result()
+            elif isinstance(error, HostProblem):
+                problems.append(error)
+            else:
+                raise error
+        return results, problems
+
+
+Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
+
+
+def make_host(name: str, python: str, spec: Spec) -> Host:
+    """The transport to a host: none for this machine, else SSH."""
+    if is_local(name):
+        from launch.local import LocalHost
+
+        return LocalHost(name, python)
+    from launch.remote import SshHost  # loads Fabric: a second that a local run need not spend
+
+    return SshHost(name, python, spec.ssh)

@@ -1,0 +1,40 @@
+"""Signals that ask the launcher to stop, as something to look at instead of an exception."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Dict, List, Optional, Type
+
+from launch.errors import Interrupted
+
+HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """While entered, remembers signals in the order they came."""
+
+    def __init__(self) -> None:
+        self.received: List[int] = []
+        self._former: Dict[int, Any] = {}
+
+    def __enter__(self) -> "Interrupts":
+        for number in HEEDED:
+            self._former[number] = signal.signal(number, self._remember)
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+
+    def _remember(self, number: int, frame: Optional[FrameType]) -> None:
+        self.received.append(number)
+
+    def check(self) -> None:
+        """Raises Interrupted if a signal has come."""
+        if self.received:
+            raise Interrupted(self.received[0])
+
+    def exit_code(self, otherwise: int) -> int:
+        """128+n after signal n."""
+        return 128 + self.received[0] if self.received else otherwise

@@ -1,0 +1,52 @@
+"""How a run ended, in words: the result, or the first cause with its log."""
+
+from typing import Any, List, Mapping, Optional, Sequence
+
+from launch.display import metric, title
+from launch.errors import CANNOT_START, FAILED, SUCCEEDED
+
+
+def ending(status: Mapping[str, Any], seconds: float) -> List[str]:
+    """The last lines of ``launch up``."""
+    head = f"{status['run']} {status['state']}"
+    if status["state"] != "succeeded":
+        return [f"{head}: {status['cause']}"]
+    lines = []
+    if status["steps"]:
+        where = next((task["host"] for task in status["tasks"] if task["log"] and is_chief(status, task)), "")
+        lines.append(f"checkpoint of step {status['checkpoint_step']}: {where}:{status['checkpoint']}")
+        head += f": step {status['global_step']}"
+    lines.append(f"{head}, after {seconds:.1f} s")
+    if status["metrics"]:
+        lines.append("held-out data: " + ", ".join(metric(name, value) for name, value in status["metrics"].items()))
+    return lines
+
+
+def detached(run: str, file: str, local: bool) -> List[str]:
+    """What ``launch up -d`` says when every task is up."""
+    flag = " --local" if local else ""
+    return [f"{run} is up; see it with `launch status{flag} {file}`, end it with `launch down{flag} {file}`"]
+
+
+def exit_code(status: Mapping[str, Any], signals: Sequence[int]) -> int:
+    """The exit code of ``up``: the run's, or 128+n where signal n kept it from succeeding.
+
+    A run of which no task has ever had a process has not failed, it could not start.
+    """
+    if status["state"] == "succeeded":
+        return SUCCEEDED
+    if signals:
+        return 128 + signals[0]
+    return FAILED if any(task["pid"] or task["restarts"] for task in status["tasks"]) else CANNOT_START
+
+
+def is_chief(status: Mapping[str, Any], task: Mapping[str, Any]) -> bool:
+    """Whether a task is the run's chief: the chief, or without one worker:0."""
+    roles = {each["role"] for each in status["tasks"]}
+    return (task["role"], task["index"]) == ("chief" if "chief" in roles else "worker", 0)
+
+
+def culprit(status: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """The task that the run's cause names, if it names one."""
+    cause = status.get("cause") or ""
+    return next((task for task in status["tasks"] if cause.startswith(title(task))), None)

@@ -1,0 +1,63 @@
+"""The textbook's script, to compare with: TensorFlow's own SyncReplicasOptimizer.
+
+One task of it, under TF_CONFIG: ``python -m tests.benchmarks.stock JSON`` with steps, backup_workers
+and pause_s (for each worker the seconds that every one of its steps takes). A worker prints
+the seconds per global step that it saw, as its last line.
+"""
+
+import json
+import os
+import sys
+import time
+from typing import Any, Dict
+
+import tensorflow.compat.v1 as tf
+
+from cluster.task import Task
+
+WARM = 10  # global steps before the clock starts
+
+
+def main() -> None:
+    """Runs one task to its end; a ps is ended by whoever started it."""
+    tf.disable_v2_behavior()
+    options: Dict[str, Any] = json.loads(sys.argv[1])
+    task = Task.from_environment(os.environ)
+    server = tf.train.Server(dict(task.cluster), task.role, task.index)
+    if task.role == "ps":
+        server.join()
+    train(task, server, options)
+
+
+def train(task: Task, server: Any, options: Dict[str, Any]) -> None:
+    """A worker's part."""
+    own = f"/job:worker/task:{task.index}"
+    with tf.device(tf.train.replica_device_setter(cluster=dict(task.cluster), worker_device=own)):
+        step = tf.train.get_or_create_global_step()
+        weights = tf.get_variable("weights", [4], initializer=tf.zeros_initializer())
+        optimizer = tf.train.GradientDescentOptimizer(0.01)
+        needed = task.num_workers - options["backup_workers"]
+        sync = tf.train.SyncReplicasOptimizer(optimizer, needed, task.num_workers)
+        train_op = sync.minimize(tf.square(tf.reduce_sum(weights) - 1), step)
+    hooks = [sync.make_session_run_hook(task.index == 0), tf.train.StopAtStepHook(last_step=options["steps"])]
+    config = tf.ConfigProto(device_filters=["/job:ps", own])
+    with tf.train.MonitoredTrainingSession(
+        server.target, task.index == 0, hooks=hooks, config=config, stop_grace_period_secs=1
+    ) as session:
+        loop(session, step, train_op, options["pause_s"][task.index])
+
+
+def loop(session: Any, step: Any, train_op: Any, pause_s: float) -> None:
+    """Takes steps until the session says that it is over."""
+    began, first, last = 0.0, 0, 0
+    while not session.should_stop():
+        time.sleep(pause_s)
+        _, last = session.run([train_op, step])
+        if last >= WARM and not first:
+            began, first = time.monotonic(), last
+    print((time.monotonic() - began) / max(last - first, 1), flush=True)
+    os._exit(0)  # closing waits for a queue runner that nothing will wake
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Layers for jobs: batch normalisation keeps the averages that an evaluation uses, moved once a step."""
+
+from pathlib import Path
+from typing import Any, Dict
+
+import numpy as np
+import pytest
+
+from cluster.engine import tf
+from cluster.job import Job
+from cluster.layers import batch_norm, convolution, dense
+from cluster.task import Task
+from cluster.towers import tower_outputs
+from cluster.updates import with_updates
+from tests.cluster.alone import saved, train_alone
+
+X = np.random.RandomState(0).normal(3.0, 2.0, [8, 4]).astype(np.float32)
+
+
+def test_dense_and_convolution_compute_what_they_say() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        out = dense("dense", tf.constant(X), 3), convolution("conv", tf.ones([1, 4, 4, 2]), 5, stride=2)
+        session.run(tf.global_variables_initializer())
+        values = {variable.op.name: session.run(variable) for variable in tf.global_variables()}
+        found = session.run(out)
+    np.testing.assert_allclose(found[0], X @ values["dense/weights"], rtol=1e-5)
+    assert found[1].shape == (1, 2, 2, 5)
+    np.testing.assert_allclose(found[1][0, 0, 0], values["conv/kernel"].sum((0, 1, 2)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [[8, 4], [2, 2, 2, 4]])
+def test_batch_norm_normalises_by_the_batch_in_training(shape: Any) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        y = batch_norm("bn", tf.constant(X.reshape(shape)), training=True)
+        session.run(tf.global_variables_initializer())
+        expected = (X - X.mean(0)) / np.sqrt(X.var(0) + 1e-3)
+        np.testing.assert_allclose(session.run(y).reshape(8, 4), expected, atol=1e-4)
+
+
+def averages(session: Any) -> Dict[str, Any]:
+    return {v.op.name: session.run(v) for v in tf.global_variables() if v not in tf.trainable_variables()}
+
+
+def model(x: Any, training: bool = True) -> Any:
+    return batch_norm("bn", x, training)[:, 0]
+
+
+def test_only_the_first_tower_of_the_chief_moves_the_averages_once_a_step() -> None:
+    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        outputs = tower_outputs(model, ["/cpu:0", "/cpu:1"], {"x": tf.constant(X)})
+        with tf.variable_scope("", reuse=True), tf.name_scope("evaluation"):
+            model(tf.constant(X), training=False)
+        chief, other = (with_updates(tf.reduce_sum(outputs[0]), is_chief) for is_chief in (True, False))
+        session.run(tf.global_variables_initializer())
+        session.run(other)
+        assert averages(session)["bn/mean"].tolist() == [0, 0, 0, 0]
+        session.run(chief)
+        first = X[:4]
+        np.testing.assert_allclose(averages(session)["bn/mean"], 0.1 * first.mean(0), rtol=1e-4)
+        np.testing.assert_allclose(averages(session)["bn/variance"], 0.9 + 0.1 * first.var(0, ddof=1), rtol=1e-4)
+
+
+def test_a_run_moves_the_averages_by_the_first_towers_part_of_every_batch(tmp_path: Path) -> None:
+    batches = np.random.RandomState(1).normal(size=[5, 8, 2]).astype(np.float32)
+
+    def inputs(task: Task, args: Dict[str, Any]) -> Any:
+        return tf.data.Dataset.from_tensor_slices({"x": batches})
+
+    job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1))
+    outcome = train_alone(job, tmp_path, {}, steps=5, batch_size=4, towers=2)
+    assert outcome.succeeded, outcome
+    expected = np.zeros(2)
+    for batch in batches:
+        expected = 0.9 * expected + 0.1 * batch[:4].mean(0)
+    np.testing.assert_allclose(saved(outcome)["bn/mean"], expected, rtol=1e-4)
+
+
+def test_an_evaluation_uses_the_averages_and_leaves_them() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        y = batch_norm("bn", tf.constant(X), training=False)
+        assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(session.run(y), X / np.sqrt(1 + 1e-3), rtol=1e-5)
+
+
+def test_a_batch_that_is_not_finite_leaves_the_averages_as_they_are() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        tower_outputs(model, ["/cpu:0"], {"x": tf.constant(X * [np.nan, 1, 1, 1], tf.float32)})
+        session.run(tf.global_variables_initializer())
+        session.run(with_updates(tf.constant(0), is_chief=True))
+        mean = averages(session)["bn/mean"]
+    assert mean[0] == 0 and np.all(mean[1:] != 0)

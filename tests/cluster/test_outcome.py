@@ -1,0 +1,71 @@
+"""What a task tells its agent, in files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import JobError, TaskError, TrainingError
+from cluster.outcome import Outcome, Progress, Reporter, read_outcome, read_progress
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_progress_is_written_at_most_once_a_second_unless_forced(tmp_path: Path) -> None:
+    clock = Clock()
+    reporter = Reporter(tmp_path, clock)
+    for step, moment, force in [(1, 0.0, False), (2, 0.5, False), (3, 0.6, True), (4, 1.5, False), (5, 1.6, False)]:
+        clock.now = moment
+        reporter.progress(Progress(step), force)
+        written = read_progress(tmp_path)
+        assert written is not None and written.step == {2: 1, 4: 3}.get(step, step)
+        assert written.time == {2: 0.0, 4: 0.6}.get(step, moment)
+
+
+def test_progress_and_outcome_come_back_as_they_were_written(tmp_path: Path) -> None:
+    reporter = Reporter(tmp_path, Clock())
+    reporter.progress(Progress(3, 0.5, 12.5, 96, 2))
+    reporter.outcome(Outcome(True, 3, checkpoint="model-3", checkpoint_step=3, metrics={"accuracy": 0.5}))
+    assert read_progress(tmp_path) == Progress(3, 0.5, 12.5, 96, 2, time=100.0)
+    found = read_outcome(tmp_path)
+    assert found == Outcome(True, 3, checkpoint="model-3", checkpoint_step=3, metrics={"accuracy": 0.5}, time=100.0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outcome.json", "progress.json"]
+
+
+def test_without_a_folder_nothing_is_written_and_nothing_fails() -> None:
+    reporter = Reporter.from_environment({})
+    reporter.progress(Progress(1))
+    reporter.outcome(Outcome(True))
+
+
+def test_a_task_that_wrote_nothing_has_neither(tmp_path: Path) -> None:
+    assert read_progress(tmp_path) is None and read_outcome(tmp_path) is None
+
+
+@pytest.mark.parametrize("error", [JobError("job.py:3: x"), TaskError("x"), TrainingError("x")])
+def test_an_error_of_our_own_is_not_worth_a_retry_and_is_told_in_its_own_words(error: Exception) -> None:
+    outcome = Outcome.from_exception(error, step=4)
+    assert (outcome.succeeded, outcome.retry, outcome.step, outcome.cause) == (False, False, 4, str(error))
+
+
+def test_any_other_error_is_worth_a_retry_and_is_told_in_one_line_with_its_type_and_traceback() -> None:
+    outcome = Outcome.from_exception(_raised(RuntimeError("first\nsecond")))
+    assert outcome.retry and outcome.cause == "RuntimeError: first second"
+    assert "in _raised" in str(outcome.traceback)
+
+
+def test_a_cause_is_cut_to_one_readable_line() -> None:
+    cause = Outcome.from_exception(RuntimeError("x" * 10_000)).cause
+    assert cause is not None and len(cause) == 500 and cause.endswith("…")
+
+
+def _raised(error: Exception) -> Any:
+    try:
+        raise error
+    except RuntimeError as caught:
+        return caught

@@ -1,0 +1,75 @@
+"""What is cut into slices: tables, what TensorFlow cannot send, and what would make one server the fullest."""
+
+from typing import Dict, Tuple
+
+import pytest
+
+from cluster.measuring import Measured
+from cluster.partition import LARGEST_SLICE, SMALLEST_SLICE, Cut, cuts, slice_sizes
+from cluster.placement import assign, imbalance, loads
+from tests.cluster.test_placement import resnet50, vgg16
+
+MIB = 1 << 20
+
+
+def dense(*shape: int) -> Measured:
+    return Measured(shape, 4)
+
+
+def table(*shape: int) -> Measured:
+    return Measured(shape, 4, lookups=100)
+
+
+def flat(sizes: Dict[str, int]) -> Dict[str, Measured]:
+    return {name: dense(size // 4) for name, size in sizes.items()}
+
+
+def placed(variables: Dict[str, Measured], num_ps: int) -> Tuple[float, int]:
+    """The fullest server over the mean, and how many variables and slices there are."""
+    sizes = slice_sizes(variables, cuts(variables, num_ps))
+    assert sum(sizes.values()) == sum(variable.bytes for variable in variables.values())
+    return imbalance(loads(sizes, assign(sizes, num_ps), num_ps)), len(sizes)
+
+
+@pytest.mark.parametrize("num_ps", [2, 3, 4, 8, 16])
+def test_the_fullest_server_holds_at_most_a_fiftieth_over_the_mean_for_vgg_16(num_ps: int) -> None:
+    balance, pieces = placed(flat(vgg16()), num_ps)
+    assert balance <= 1.02
+    assert pieces <= len(vgg16()) + 4 * num_ps
+
+
+def test_what_is_balanced_whole_is_not_cut() -> None:
+    assert cuts(flat(resnet50()), 5) == {}
+    assert cuts({"w": dense(3, 1), "b": dense(1)}, 4) == {}
+
+
+def test_a_table_is_cut_by_rows_over_all_servers_unless_slices_would_be_tiny() -> None:
+    assert cuts({"t": table(10 * MIB, 16)}, 4) == {"t": Cut(0, 4)}
+    assert cuts({"t": table(3 * SMALLEST_SLICE // 64, 16)}, 8) == {"t": Cut(0, 3)}
+    assert cuts({"t": table(100, 16)}, 4) == {}
+
+
+def test_what_tensorflow_cannot_send_in_one_piece_is_cut_even_for_one_server() -> None:
+    found = cuts({"w": dense(3 << 10, MIB), "b": dense(MIB)}, 1)
+    assert found == {"w": Cut(0, 12)}
+    assert max(slice_sizes({"w": dense(3 << 10, MIB)}, found).values()) <= LARGEST_SLICE
+
+
+def test_a_table_larger_than_every_server_gets_equally_many_slices_on_each() -> None:
+    variables = {"t": table(1000 * MIB, 32)}  # 125 GiB
+    assert cuts(variables, 3)["t"].parts == 126
+    assert placed(variables, 3)[0] < 1.0001
+
+
+def test_the_longest_axis_is_cut_where_the_first_is_too_short() -> None:
+    assert cuts({"w": dense(2, MIB)}, 4) == {"w": Cut(1, 4)}
+
+
+def test_slices_that_do_not_divide_differ_by_one_row() -> None:
+    assert Cut(0, 4).lengths((10, 3)) == (3, 3, 2, 2)
+    assert slice_sizes({"w": dense(10, 3)}, {"w": Cut(0, 4)}) == {
+        "w/part_0": 36,
+        "w/part_1": 36,
+        "w/part_2": 24,
+        "w/part_3": 24,
+    }

@@ -1,0 +1,145 @@
+"""Training with a table: the result of one process, and bytes for the rows that are touched."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, Tuple
+
+import numpy as np
+import pytest
+
+from cluster import server
+from cluster.crew import Member
+from cluster.engine import tf
+from cluster.job import Job
+from cluster.replica import Builder, Replica
+from cluster.task import Task, Train
+from tests.cluster.jobs import large, words
+from tests.cluster.processes import Cluster, free_ports
+from tests.cluster.threads import keep_servers
+
+JOB = "tests.cluster.jobs.words"
+STEPS, TOWER_BATCH, TOWERS, WORKERS = 6, 4, 2, 2
+BATCH = TOWER_BATCH * TOWERS * WORKERS
+TRAIN = {"steps": STEPS, "batch_size": TOWER_BATCH, "towers": TOWERS}
+
+
+def one_process(optimizer: str, epochs: int = 1, job: Any = words) -> Dict[str, Any]:
+    """The variables after a plain program has gone through all batches so many times."""
+    values = words.examples(STEPS * BATCH)
+    with tf.Graph().as_default(), tf.Session() as session:
+        batch = {name: tf.placeholder(value.dtype, [BATCH, *value.shape[1:]]) for name, value in values.items()}
+        train = words.OPTIMIZERS[optimizer]().minimize(tf.reduce_mean(job.model(**batch)))
+        session.run(tf.global_variables_initializer())
+        for start in epochs * list(range(0, STEPS * BATCH, BATCH)):
+            session.run(train, {batch[name]: value[start : start + BATCH] for name, value in values.items()})
+        return {variable.op.name: session.run(variable) for variable in tf.trainable_variables()}
+
+
+def assert_same(checkpoint: Any, expected: Dict[str, Any]) -> None:
+    reader = tf.train.load_checkpoint(checkpoint)
+    for name, value in expected.items():
+        np.testing.assert_allclose(reader.get_tensor(name), value, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_a_table_in_slices_is_trained_by_several_workers_as_by_one_process(tmp_path: Path) -> None:
+    with Cluster(tmp_path, JOB, ps=2) as cluster:
+        cluster.start_all(TRAIN, {"optimizer": "momentum", "steps": STEPS})
+        assert_same(cluster.finish().checkpoint, one_process("momentum"))
+
+
+def test_a_run_goes_on_from_a_checkpoint_of_another_number_of_servers_with_its_optimizers_slots(tmp_path: Path) -> None:
+    train = {**TRAIN, "checkpoint": {"dir": str(tmp_path / "kept")}}
+    for servers, steps in [(2, STEPS), (3, 2 * STEPS)]:
+        with Cluster(tmp_path / str(servers), JOB, ps=servers, workers=1) as cluster:
+            cluster.start_all({**train, "steps": steps, "towers": 4}, {"optimizer": "adam", "steps": STEPS})
+            outcome = cluster.finish()
+    once = tf.train.load_checkpoint(str(tmp_path / "kept" / f"model-{STEPS}"))
+    twice = tf.train.load_checkpoint(outcome.checkpoint)
+    assert "joined at step 6\n" in cluster.log("worker", 0)
+    for name in ("table/Adam", "table/Adam_1", "table"):
+        assert twice.get_tensor(name).shape == once.get_tensor(name).shape == (words.ROWS, words.WIDTH)
+    assert_same(outcome.checkpoint, one_process("adam", epochs=2))
+
+
+def moved_bytes(metadata: Any) -> int:
+    """What tasks received from each other, as their servers have recorded it."""
+    labels = [node.timeline_label for device in metadata.step_stats.dev_stats for node in device.node_stats]
+    return sum(int(size) for size in re.findall(r"\[(\d+)B\]", " ".join(labels)))
+
+
+def joined(train: Dict[str, Any], optimizer: str, job: Any = words) -> Tuple[Replica, Any]:
+    """A worker, in a cluster of this process alone, that is about to take its first step; and its session."""
+    ports = free_ports(3)
+    addresses = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
+    settings = Train.from_dict(train)
+    tasks = [Task(role, index, addresses) for role in addresses for index in range(len(addresses[role]))]
+    servers = [server.start(each, int(settings.towers)) for each in tasks]
+    task = replace(tasks[-1], batch_size=int(settings.towers) * settings.batch_size)
+    crew = [Member(task, [f"CPU:{index}" for index in range(int(settings.towers))])]
+    args = {"steps": STEPS, "optimizer": optimizer}
+    replica = Builder(Job.from_module(job), task, settings, args, crew).build()
+    with replica.graph.as_default():
+        session = server.connect(task, servers[-1], replica.graph)
+        session.run([tf.global_variables_initializer(), replica.start_input])
+    keep_servers()
+    replica.stepper.open(session)
+    return replica, session
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_a_table_is_trained_as_by_one_process_with_the_same_optimizer(optimizer: str) -> None:
+    trained = after_all_batches(optimizer, words)
+    expected = one_process(optimizer)
+    found = np.concatenate([trained["table/part_0"], trained["table/part_1"]])
+    np.testing.assert_allclose(found, expected["table"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(trained["weights"], expected["weights"], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_a_dense_variable_in_slices_is_trained_as_by_one_process_with_the_same_optimizer(optimizer: str) -> None:
+    trained = after_all_batches(optimizer, large)
+    expected = one_process(optimizer, job=large)
+    found = np.concatenate([trained["layer/part_0"], trained["layer/part_1"]], 1)
+    np.testing.assert_allclose(found, expected["layer"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(trained["output"], expected["output"], rtol=1e-4, atol=1e-5)
+
+
+def after_all_batches(optimizer: str, job: Any) -> Dict[str, Any]:
+    """The variables, by name, after one worker with four towers has gone through all batches."""
+    replica, session = joined({"batch_size": TOWER_BATCH, "towers": BATCH // TOWER_BATCH}, optimizer, job)
+    for _ in range(STEPS):
+        replica.stepper.step(session)
+    return {variable.op.name: session.run(variable) for variable in replica.variables}
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_step_moves_the_rows_that_it_touches_and_not_the_table(mode: str) -> None:
+    replica, session = joined({"mode": mode, "batch_size": TOWER_BATCH, "towers": TOWERS}, "sgd")
+    steps = [Traced(session) for _ in range(5)]  # a server may answer before it has recorded all
+    for traced in steps:
+        replica.stepper.step(traced)
+    row, most = words.WIDTH * 4 + 8, TOWERS * TOWER_BATCH * words.WORDS
+    moved = max(moved_bytes(traced.metadata) for traced in steps)
+    assert most * row < moved < 2 * most * row + 500 < words.INITIAL.nbytes / 500
+
+
+def test_with_backup_workers_the_gradients_of_a_table_are_rows_too() -> None:
+    task = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1", "d:1"]}, batch_size=TOWER_BATCH)
+    settings = Train(batch_size=TOWER_BATCH, backup_workers=1)
+    replica = Builder(Job.from_module(words), task, settings, {"steps": STEPS}, [Member(task, ["CPU:0"])]).build()
+    types = [op.type for op in replica.graph.get_operations()]
+    assert types.count("SparseConditionalAccumulator") == 2  # of the table's two slices
+    assert types.count("ResourceConditionalAccumulator") == 1
+
+
+class Traced:
+    """A session that records what is moved."""
+
+    def __init__(self, session: Any):
+        self._session = session
+        self.metadata = tf.RunMetadata()
+
+    def run(self, *args: Any) -> Any:
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        return self._session.run(*args, options=options, run_metadata=self.metadata)

@@ -1,0 +1,62 @@
+"""The environment contract of a task process."""
+
+import json
+from typing import Any, Dict
+
+import pytest
+
+from cluster.errors import TaskError
+from cluster.task import Checkpoint, Task, Train
+
+CLUSTER = {"ps": ["a:1"], "worker": ["b:1", "c:1"]}
+
+
+def environment(role: str, index: int, cluster: Dict[str, Any] = CLUSTER) -> Dict[str, str]:
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})}
+
+
+def task(role: str, index: int, cluster: Dict[str, Any] = CLUSTER) -> Task:
+    return Task.from_environment(environment(role, index, cluster))
+
+
+def test_without_a_chief_worker_0_is_the_chief() -> None:
+    assert [task("worker", 0).is_chief, task("worker", 1).is_chief, task("ps", 0).is_chief] == [True, False, False]
+
+
+def test_a_chief_counts_among_the_workers_and_comes_first() -> None:
+    cluster = {**CLUSTER, "chief": ["d:1"]}
+    chief, worker = task("chief", 0, cluster), task("worker", 1, cluster)
+    assert chief.is_chief and not task("worker", 0, cluster).is_chief
+    assert (chief.num_workers, chief.worker_index, worker.worker_index) == (3, 0, 2)
+
+
+def test_an_evaluator_is_a_task_outside_the_cluster() -> None:
+    assert task("evaluator", 0).name == "evaluator:0"
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({}, "found nothing"),
+        ({"TF_CONFIG": "{"}, "expected JSON such as"),
+        ({"TF_CONFIG": "[]"}, "expected JSON such as"),
+        (environment("boss", 0), "expected a task type among chief, worker, ps, evaluator, found 'boss'"),
+        (environment("worker", 2), "the task worker:2 is not in the cluster, which has 2 worker task(s)"),
+    ],
+)
+def test_a_wrong_tf_config_is_told_with_what_was_expected(environ: Dict[str, str], told: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        Task.from_environment(environ)
+    assert told in str(caught.value)
+
+
+def test_settings_left_out_take_their_default() -> None:
+    train = Train.from_dict({"steps": 7, "checkpoint": {"keep": 2}})
+    assert train == Train(steps=7, checkpoint=Checkpoint(keep=2))
+    assert Train.from_dict({"checkpoint": None}) == Train()
+
+
+@pytest.mark.parametrize("values", [{"step": 1}, {"checkpoint": {"every": 1}}])
+def test_an_unknown_setting_is_refused_by_name(values: Dict[str, Any]) -> None:
+    with pytest.raises(TaskError, match=r"expected keys among .*; found '(step|every)'"):
+        Train.from_dict(values)

@@ -1,0 +1,154 @@
+"""Towers share variables and give what the whole batch on one device would give."""
+
+from typing import Any, Dict, Tuple
+
+import numpy as np
+import pytest
+
+from cluster.engine import tf
+from cluster.placement import Placement, device_setter, worker_device
+from cluster.towers import (
+    available_gpus,
+    average_gradients,
+    device_names,
+    make_parallel,
+    tower_gradients,
+    tower_outputs,
+)
+
+BATCH = 12
+
+
+@pytest.fixture
+def graph() -> Any:
+    with tf.Graph().as_default() as graph:
+        tf.set_random_seed(0)
+        yield graph
+
+
+def session() -> Any:
+    started = tf.Session(config=tf.ConfigProto(device_count={"CPU": 3}))
+    started.run(tf.global_variables_initializer())
+    return started
+
+
+def data() -> Dict[str, Any]:
+    x = np.linspace(-1, 1, BATCH).astype(np.float32)
+    return {"x": tf.constant(x), "y": tf.constant(5 * x**2 + 3)}
+
+
+def squared_error(x: Any, y: Any) -> Any:
+    w = tf.get_variable("w", [3, 1], initializer=tf.constant_initializer([[0.5], [-1.0], [2.0]]))
+    features = tf.stack([tf.square(x), x, tf.ones_like(x)], 1)
+    return tf.square(tf.squeeze(tf.matmul(features, w), 1) - y)
+
+
+def test_towers_return_what_one_device_returns_for_the_whole_batch(graph: Any) -> None:
+    parallel = make_parallel(squared_error, 3, **data())
+    with tf.variable_scope("", reuse=True):
+        whole = squared_error(**data())
+    with session() as sess:
+        np.testing.assert_allclose(*sess.run([parallel, whole]), rtol=1e-6)
+
+
+def test_minimizing_what_the_towers_return_takes_the_same_step_as_one_device(graph: Any) -> None:
+    parallel = tf.reduce_mean(make_parallel(squared_error, 2, **data()))
+    with tf.variable_scope("", reuse=True):
+        whole = tf.reduce_mean(squared_error(**data()))
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    towers = optimizer.compute_gradients(parallel, colocate_gradients_with_ops=True)
+    plain = optimizer.compute_gradients(whole)
+    with session() as sess:
+        np.testing.assert_allclose(*sess.run([towers[0][0], plain[0][0]]), rtol=1e-5)
+
+
+def test_each_tower_runs_under_its_device_and_backpropagates_there(graph: Any) -> None:
+    losses = tower_outputs(squared_error, ["/device:CPU:0", "/device:CPU:1"], data())
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    tower_gradients(optimizer, losses, tf.trainable_variables(), ["/device:CPU:0", "/device:CPU:1"])
+    assert [loss.device for loss in losses] == ["/device:CPU:0", "/device:CPU:1"]
+    backward = [op for op in graph.get_operations() if op.type == "SquareGrad" or "MatMul_grad" in op.name]
+    assert {op.device for op in backward if "tower_1" in str(op.colocation_groups())} == {"/device:CPU:1"}
+
+
+@pytest.mark.parametrize("reuse", [None, "auto"])
+def test_variables_are_shared_in_a_fresh_scope_and_in_one_that_reuses_automatically(graph: Any, reuse: Any) -> None:
+    with tf.variable_scope("model", reuse=tf.AUTO_REUSE if reuse else None):
+        make_parallel(squared_error, 2, **data())
+        if reuse:
+            make_parallel(squared_error, 2, **data())
+    assert [variable.op.name for variable in tf.global_variables()] == ["model/w"]
+
+
+def test_a_structure_of_outputs_keeps_its_structure(graph: Any) -> None:
+    def model(x: Any) -> Tuple[Any, Dict[str, Any]]:
+        return x, {"twice": 2 * x}
+
+    loss, metrics = make_parallel(model, 2, x=tf.constant([1.0, 2.0]))
+    with session() as sess:
+        np.testing.assert_array_equal(sess.run(loss), [1, 2])
+        np.testing.assert_array_equal(sess.run(metrics["twice"]), [2, 4])
+
+
+def test_a_batch_that_does_not_divide_is_refused_with_its_name_and_size(graph: Any) -> None:
+    with pytest.raises(ValueError, match=r"x: expected a batch that divides among 5 towers, found 12 examples"):
+        make_parallel(squared_error, 5, **data())
+
+
+def test_a_batch_of_unknown_size_that_does_not_divide_is_refused_when_it_runs(graph: Any) -> None:
+    x = tf.placeholder(tf.float32, [None])
+    doubled = make_parallel(lambda x: 2 * x, 2, x=x)
+    with session() as sess:
+        assert sess.run(doubled, {x: [1, 2]}).tolist() == [2, 4]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="x: expected a batch that divides among 2 towers"):
+            sess.run(doubled, {x: [1, 2, 3]})
+
+
+def test_variables_that_towers_would_not_share_are_refused_by_name(graph: Any) -> None:
+    with pytest.raises(ValueError, match=r"tower 1 made variables of its own \(.*stray.*\).*tf.get_variable"):
+        make_parallel(lambda x: x * tf.Variable(1.0, name="stray"), 2, x=tf.constant([1.0, 2.0]))
+
+
+def test_average_gradients_takes_the_mean_of_each_variable_over_the_towers(graph: Any) -> None:
+    dense, none = tf.get_variable("dense", [2]), tf.get_variable("none", [1])
+    first = [(tf.constant([1.0, 2.0]), dense), (None, none)]
+    second = [(tf.constant([3.0, 6.0]), dense), (None, none)]
+    (mean, variable), (nothing, _) = average_gradients([first, second])
+    assert variable is dense and nothing is None
+    with session() as sess:
+        assert sess.run(mean).tolist() == [2, 4]
+
+
+def test_average_gradients_of_a_gathered_table_stays_sparse(graph: Any) -> None:
+    table = tf.get_variable("table", [4, 1])
+    rows = [tf.IndexedSlices(tf.constant([[2.0], [4.0]]), tf.constant([i, 3]), tf.constant([4, 1])) for i in (0, 1)]
+    ((mean, _),) = average_gradients([[(rows[0], table)], [(rows[1], table)]])
+    assert isinstance(mean, tf.IndexedSlices)
+    with session() as sess:
+        assert sess.run(tf.convert_to_tensor(mean)).ravel().tolist() == [1, 1, 0, 4]
+
+
+def test_a_worker_pulls_each_variable_once_however_many_towers_it_has(graph: Any) -> None:
+    setter = [device_setter(Placement(1), worker_device("worker", 0, f"CPU:{i}")) for i in range(3)]
+    with tf.variable_scope("", caching_device=worker_device("worker", 0)):
+        losses = tower_outputs(squared_error, setter, data())
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    with tf.device(worker_device("worker", 0)):
+        ((gradient, variable),) = average_gradients(
+            tower_gradients(optimizer, losses, tf.trainable_variables(), setter)
+        )
+    assert variable.device == "/job:ps/task:0/device:CPU:0"
+    assert gradient.device == worker_device("worker", 0)
+    ps_to_worker = [op for op in graph.get_operations() if "ps" not in op.device and variable.op in _sources(op)]
+    assert [op.device for op in ps_to_worker] == [worker_device("worker", 0)]
+
+
+def _sources(op: Any) -> Any:
+    return [tensor.op for tensor in op.inputs]
+
+
+def test_without_gpus_as_many_cpu_devices_stand_in() -> None:
+    if available_gpus():
+        assert device_names(1) == ["/device:GPU:0"]
+    else:
+        assert device_names(2) == ["/device:CPU:0", "/device:CPU:1"]

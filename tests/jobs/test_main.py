@@ -1,0 +1,119 @@
+"""The entry of a task process: what it refuses, what it writes, how it ends."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from cluster.outcome import Outcome
+from tests.cluster.processes import PATIENCE_S, ROOT, Cluster, eventually
+
+MODEL = "def model(x):\n    return tf.get_variable('w', [1]) * x\n"
+OPTIMIZER = "def optimizer(args):\n    return tf.train.GradientDescentOptimizer(0.1)\n"
+INPUTS = (
+    "def inputs(task, args):\n    return tf.data.Dataset.from_tensors({'x': tf.zeros([task.batch_size])}).repeat()\n"
+)
+
+
+def failed(folder: Path, job: str, train: Dict[str, Any], role: str = "worker", **cluster: int) -> Outcome:
+    """The outcome of a single task that must fail before it needs any other."""
+    with Cluster(folder, job, **cluster) as run:
+        run.start(role, 0, train)
+        assert run.exit_code(role, 0) == 1
+        outcome = run.outcome(role, 0)
+        assert outcome is not None and not outcome.succeeded and not outcome.retry
+        assert str(outcome.cause) in run.log(role, 0)
+        return outcome
+
+
+def written(folder: Path, *parts: str) -> str:
+    path = folder / "mine.py"
+    path.write_text("import tensorflow.compat.v1 as tf\n" + "".join(parts))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([INPUTS, OPTIMIZER, "def model(x):\n    y = x\n    return missing(y)\n"], ":8: NameError: name 'missing'"),
+        (
+            [INPUTS, OPTIMIZER, "def model(x):\n    return tf.reduce_mean(tf.get_variable('w', []) * x)\n"],
+            "per example",
+        ),
+        ([INPUTS, MODEL, "def optimizer(args):\n    return 'adam'\n"], "expected a tf.train.Optimizer"),
+        (
+            [MODEL, OPTIMIZER, "def inputs(task, args):\n    return 3\n"],
+            "inputs returned 3; expected a tf.data.Dataset",
+        ),
+        (
+            [MODEL, OPTIMIZER, INPUTS.replace("[task.batch_size]", "[5]")],
+            "inputs returned batches of [5] as 'x'; expected batches of task.batch_size = 8",
+        ),
+        ([INPUTS, MODEL, OPTIMIZER, "def evaluate(task, args):\n    return 1 / 0\n"], ":9: ZeroDivisionError"),
+    ],
+)
+def test_a_mistake_in_the_job_is_told_with_its_file_and_is_not_retried(
+    tmp_path: Path, parts: List[str], told: str
+) -> None:
+    job = written(tmp_path, *parts)
+    outcome = failed(tmp_path, job, {"batch_size": 4, "towers": 2})
+    assert str(outcome.cause).startswith(job) and told in str(outcome.cause)
+
+
+def test_what_is_not_available_yet_is_refused_by_name(tmp_path: Path) -> None:
+    wire = failed(tmp_path / "wire", "digits", {"wire": "float16"})
+    assert "train.wire: float16 is not available yet" in str(wire.cause)
+
+
+def test_a_cluster_without_parameter_servers_is_refused(tmp_path: Path) -> None:
+    assert "expected at least one ps" in str(failed(tmp_path, "digits", {}, ps=0).cause)
+
+
+def test_settings_that_are_no_json_object_are_refused(tmp_path: Path) -> None:
+    config = json.dumps({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}})
+    argv = [sys.executable, "-m", "jobs.main", "digits", "--train", "[1]"]
+    ended = subprocess.run(
+        argv, cwd=str(ROOT), env={"TF_CONFIG": config, "PATH": ""}, stderr=subprocess.PIPE, timeout=PATIENCE_S
+    )
+    assert ended.returncode == 1 and b"--train: expected a JSON object, found '[1]'" in ended.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("role", ["ps", "worker"])
+def test_a_signal_ends_a_task_that_waits_for_others_at_once(tmp_path: Path, role: str, number: int) -> None:
+    with Cluster(tmp_path, "polynomial") as cluster:
+        cluster.start("ps", 0, {"steps": 5})
+        if role == "worker":
+            cluster.start("worker", 1, {"steps": 5})  # waits for the chief, which never comes
+        address = cluster.addresses[role][-1]
+        eventually("its server", lambda: _accepts(address))
+        index = len(cluster.addresses[role]) - 1
+        cluster.running[role, index].send_signal(number)
+        assert cluster.exit_code(role, index) == -number
+
+
+def test_a_parameter_server_ends_by_itself_when_the_chief_says_so_and_writes_its_outcome(tmp_path: Path) -> None:
+    with Cluster(tmp_path, "polynomial", ps=2, workers=1) as cluster:
+        cluster.start_all({"steps": 3})
+        cluster.finish()
+        for index in range(2):
+            outcome = cluster.outcome("ps", index)
+            assert outcome is not None and outcome.succeeded
+
+
+def test_help_names_the_arguments_and_shows_an_example_under_a_hand_written_tf_config() -> None:
+    argv = [sys.executable, "-m", "jobs.main", "-h"]
+    text = subprocess.run(argv, cwd=str(ROOT), stdout=subprocess.PIPE, timeout=PATIENCE_S).stdout.decode()
+    for part in ("--train JSON", "--args JSON", "TF_CONFIG=", "task ps 0 & task worker 1 & task worker 0"):
+        assert part in text
+
+
+def _accepts(address: str) -> bool:
+    host, port = address.split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0

@@ -1,0 +1,22 @@
+"""Agents for tests, ended with them."""
+
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import pytest
+
+from tests.launch.agent.agents import Agents
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., Agents]]:
+    """``run({"worker:0@localhost": script})``: agents that end with the test."""
+    made: List[Agents] = []
+
+    def make(*arguments: Any, **changes: Any) -> Agents:
+        made.append(Agents(tmp_path / "w", *arguments, **changes))
+        return made[-1]
+
+    yield make
+    for agents in made:
+        agents.end()

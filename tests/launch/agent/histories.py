@@ -1,0 +1,74 @@
+"""Histories of a run, replayed into a supervisor: times are plain numbers, no clock is asked."""
+
+from typing import Any, Dict, List, Optional, Sequence
+
+from launch.agent.messages import Advanced, Event, Exited, Go, Joined, Order, RunPlan, Started, TaskPlan, Tick
+from launch.agent.supervise import Supervisor
+
+DONE = {"succeeded": True, "step": 100, "checkpoint": "/c/model-100", "checkpoint_step": 100, "metrics": {"loss": 0.5}}
+
+
+def run_plan(tasks: Sequence[str] = ("ps:0@a", "worker:0@a", "worker:1@b"), **options: Any) -> RunPlan:
+    """A plan of tasks written ``worker:1@host``; the chief, or else worker:0, is the chief."""
+    names = [task.split("@")[0] for task in tasks]
+    chief = "chief:0" if "chief:0" in names else "worker:0"
+    planned = [_task(task, chief) for task in tasks]
+    settings: Dict[str, Any] = {"steps": 100, "backoff_s": 1.0, "restart_max": 2, **options}
+    return RunPlan("r-1", "r", list(dict.fromkeys(task.host for task in planned)), planned, **settings)
+
+
+def _task(text: str, chief: str) -> TaskPlan:
+    name, host = text.split("@")
+    role, index = name.split(":")
+    return TaskPlan(name, role, int(index), host, f"{host}:2222", name == chief)
+
+
+class Replay:
+    """One run. ``at`` hands over events at a time and returns the orders that follow."""
+
+    def __init__(self, *tasks: str, **options: Any):
+        plan = run_plan(tasks, **options) if tasks else run_plan(**options)
+        self.run = Supervisor(plan)
+
+    def at(self, now: float, *events: Event) -> List[Order]:
+        """Events of one moment; without any, only time has passed."""
+        return [order for event in events or [Tick()] for order in self.run.handle(event, now)]
+
+    def begin(self) -> List[Order]:
+        """Every host joins and the launcher says go, at 0."""
+        return self.at(0.0, *(Joined(host) for host in self.run.plan.hosts), Go())
+
+    def up(self) -> None:
+        """Begins, and every task runs, at 0."""
+        for order in self.begin():
+            self.at(0.0, started(order.task), advanced(order.task))  # type: ignore[union-attr]
+
+    def states(self) -> Dict[str, str]:
+        """{task: state}"""
+        return {name: task.state for name, task in self.run.tasks.items()}
+
+
+def started(task: str, attempt: int = 0, pid: int = 7) -> Started:
+    """A task's process runs."""
+    return Started(task, attempt, pid, [0], f"/log/{task}")
+
+
+def advanced(task: str, step: int = 0, attempt: int = 0, examples: int = 0, **progress: Any) -> Advanced:
+    """A task is at ``step``."""
+    return Advanced(task, attempt, {"step": step, "examples": examples, **progress})
+
+
+def failed(task: str, attempt: int = 0, retry: bool = True, code: Optional[int] = 1) -> Exited:
+    """A task ended by itself, and told why."""
+    outcome = {"succeeded": False, "cause": "it broke", "retry": retry}
+    return Exited(task, attempt, code, "it broke", outcome)
+
+
+def succeeded(task: str, attempt: int = 0, code: int = 0) -> Exited:
+    """A task said that it succeeded, and left."""
+    return Exited(task, attempt, code, None, DONE)
+
+
+def left(task: str, attempt: int = 0, code: int = 0) -> Exited:
+    """A program that tells no outcome left."""
+    return Exited(task, attempt, code, None if code == 0 else f"exit code {code}")

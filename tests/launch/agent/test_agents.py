@@ -1,0 +1,272 @@
+"""Agents as hosts run them: real processes that own real tasks, the lead and a member on loopback."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from cluster.spec.model import Restart
+from launch.agent import clients, inquire
+from launch.agent.processes import inspect
+from tests.launch.agent.agents import LEAD, MEMBER, Agents, wait_for
+from tests.launch.machine import eventually, left_in, living_under
+
+Run = Callable[..., Agents]
+FOREVER = "exec sleep 1000"
+STAY = "trap 'echo {name} >> {order}; exit' TERM; while :; do sleep 0.1; done"
+
+
+def two_hosts(order: Path) -> Any:
+    """A ps and a worker on each of two hosts, which write their names when they are told to leave."""
+    tasks = ("ps:0@localhost", "worker:0@localhost", "ps:1@127.0.0.1", "worker:1@127.0.0.1")
+    return {task: STAY.format(name=task.split("@")[0], order=order) for task in tasks}
+
+
+# -- one host
+
+
+def test_tasks_start_on_go_and_a_run_that_succeeded_leaves_only_its_files(run: Run, tmp_path: Path) -> None:
+    script = f"echo here; while test ! -e {tmp_path}/go; do sleep 0.05; done"
+    agents = run({"ps:0@localhost": FOREVER, "worker:0@localhost": script})
+    answer = agents.start()
+    assert answer == {"ready": True, "pid": answer["pid"]}
+    assert agents.status()["state"] == "starting" and not agents.log("worker:0")
+    agents.tell({"do": "go"})
+    eventually("a run that runs", lambda: agents.status()["state"] == "running")
+    (tmp_path / "go").touch()
+    status = agents.ended()
+    assert (status["state"], status["cause"]) == ("succeeded", None)
+    assert [(task["state"], task["exit_code"]) for task in status["tasks"]] == [("stopped", -15), ("succeeded", 0)]
+    assert agents.log("worker:0") == "here\n"
+    assert agents.left() == [] and not living_under(tmp_path)
+
+
+def test_a_failed_task_is_started_again_and_then_named_as_the_cause(run: Run) -> None:
+    agents = run({"worker:0@localhost": "echo attempt $LAUNCH_ATTEMPT; exit 3"}, Restart(2, 0.01))
+    agents.start()
+    agents.tell({"do": "go"})
+    status = agents.ended()
+    assert status["state"] == "failed"
+    assert status["cause"] == "worker:0@localhost (attempt 3 of 3): exit code 3; its last line: attempt 2"
+    assert [agents.log("worker:0", attempt) for attempt in range(3)] == [f"attempt {n}\n" for n in range(3)]
+
+
+def test_an_agent_that_is_told_to_end_stops_the_run_in_order(run: Run, tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    agents = run({task: script for task, script in two_hosts(order).items() if task.endswith("localhost")})
+    agents.up()
+    os.kill(inquire._agent_pid(agents.folder()) or 0, signal.SIGTERM)
+    status = agents.ended()
+    assert (status["state"], status["cause"]) == ("stopped", "the agent on localhost got a signal to end")
+    assert order.read_text().split() == ["worker:0", "ps:0"]
+
+
+def test_a_child_that_fled_into_a_session_of_its_own_is_ended_with_the_run(run: Run, tmp_path: Path) -> None:
+    fled = "setsid sh -c 'echo $$ > fled; exec sleep 1000' & while test ! -s fled; do sleep 0.05; done"
+    agents = run({"worker:0@localhost": fled})
+    agents.start()
+    agents.tell({"do": "go"})
+    assert agents.ended()["state"] == "succeeded"
+    pid = int(wait_for(tmp_path / "w" / "code" / "0123456789abcdef" / "fled"))
+    assert inspect(pid) is None
+
+
+def test_a_second_run_of_a_name_is_refused_with_the_first_ones(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    answer = agents.start(run="r-20261120-130000")
+    assert answer == {
+        "error": f"{agents.status()['run']} is already up; see it with `launch status`, end it with `launch down`"
+    }
+    assert agents.status()["state"] == "running"
+
+
+def test_taken_ports_and_missing_programs_are_all_named_and_nothing_stays(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "true", "worker:1@localhost": "true"})
+    agents.requests[LEAD]["tasks"][1]["argv"] = ["no-such-program"]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        agents.requests[LEAD]["tasks"][0]["port"] = port
+        error = agents.start()["error"]
+    assert error.startswith(f"port {port} of worker:0 is taken by pid {os.getpid()} (")
+    assert error.endswith("end it or choose another port; no program no-such-program on this host")
+    assert left_in(tmp_path) == [] and not list(tmp_path.rglob("r-*"))
+
+
+def test_a_program_beside_the_hosts_file_is_found(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": ""})
+    program = tmp_path / "w" / "code" / "0123456789abcdef" / "train.sh"
+    program.write_text("#!/bin/sh\necho trained\n")
+    program.chmod(0o755)
+    agents.requests[LEAD]["tasks"][0]["argv"] = ["./train.sh"]
+    assert agents.start().get("ready")
+    agents.tell({"do": "go"})
+    assert agents.ended()["state"] == "succeeded"
+    assert agents.log("worker:0") == "trained\n"
+
+
+def test_a_program_is_looked_for_on_the_path_that_the_task_gets(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": ""})
+    program = tmp_path / "bin" / "train"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho trained\n")
+    program.chmod(0o755)
+    agents.requests[LEAD]["tasks"][0].update(argv=["train"], env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
+    assert agents.start().get("ready")
+    agents.tell({"do": "go"})
+    assert agents.ended()["state"] == "succeeded"
+
+
+def test_a_gpu_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "true"})
+    agents.requests[LEAD]["tasks"][0]["gpus"] = [97]
+    assert agents.start()["error"].startswith("worker:0: expected GPU 97, found ")
+    assert left_in(tmp_path) == []
+
+
+def test_a_resume_with_nothing_to_resume_is_refused(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "true"}, resume=True)
+    assert agents.start()["error"].startswith("nothing to resume: no earlier run of r ")
+    assert left_in(tmp_path) == []
+
+
+def test_a_run_folder_that_cannot_be_made_is_named(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "true"})
+    (tmp_path / "w" / "runs").touch()
+    error = agents.start()["error"]
+    assert error == f"cannot make the run's folder {agents.folder().own}: Not a directory"
+
+
+def test_a_secret_is_in_no_file_of_the_run(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "echo ${#PASSWORD}; exec sleep 1000"}, secrets={"PASSWORD": "hunter2-hunter2"})
+    agents.up()
+    eventually("its output", lambda: agents.log("worker:0") == "15\n")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files and not [path for path in files if b"hunter2" in path.read_bytes()]
+
+
+# -- the launcher's lease
+
+
+def test_a_run_whose_launcher_falls_silent_is_stopped_when_its_lease_ends(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": FOREVER}, lease_s=0.3)
+    agents.start()
+    agents.tell({"do": "go"})
+    status = agents.ended()  # nothing was asked of it meanwhile
+    assert status["state"] == "stopped"
+    assert status["cause"] == "the launcher was not heard from, so its lease on the run ended"
+    assert not living_under(tmp_path)
+
+
+def test_a_detached_run_has_no_lease(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": f"while test ! -e {tmp_path}/go; do sleep 0.05; done"}, lease_s=1.0)
+    agents.start()
+    assert clients.ask(agents.folder().own, {"do": "detach"}) == {"detached": True}
+    agents.tell({"do": "go"})
+    with pytest.raises(AssertionError):
+        eventually("an end before its time", lambda: not agents.alive(LEAD), patience_s=1.5)
+    (tmp_path / "go").touch()
+    assert agents.ended()["state"] == "succeeded"
+
+
+def test_a_lease_begins_when_the_launcher_says_go_however_long_other_hosts_take_to_start(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER}, lease_s=0.3)
+    agents.start()
+    with pytest.raises(AssertionError):
+        eventually("an end before its time", lambda: not agents.alive(LEAD), patience_s=1.0)
+    agents.tell({"do": "go"})
+    assert agents.ended()["cause"] == "the launcher was not heard from, so its lease on the run ended"
+
+
+# -- two hosts
+
+
+def test_a_run_on_two_hosts_stops_every_worker_before_any_ps(run: Run, tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    agents = run(two_hosts(order))
+    agents.up()
+    agents.tell({"do": "stop", "reason": "enough"})
+    status = agents.ended()
+    assert (status["state"], status["cause"]) == ("stopped", "enough")
+    told = order.read_text().split()
+    assert (set(told[:2]), set(told[2:])) == ({"worker:0", "worker:1"}, {"ps:0", "ps:1"})
+    assert agents.left() == [] and not living_under(tmp_path)
+
+
+def test_a_kill_ends_tasks_that_ignore_a_stop_on_every_host(run: Run, tmp_path: Path) -> None:
+    stubborn = "trap : TERM; while :; do sleep 1000 & wait; done"
+    agents = run({"worker:0@localhost": stubborn, "worker:1@127.0.0.1": stubborn}, grace_s=1000.0)
+    agents.up()
+    agents.tell({"do": "stop", "reason": "enough"})
+    agents.tell({"do": "kill", "reason": "now"})
+    status = agents.ended()
+    assert (status["state"], status["cause"]) == ("stopped", "enough")
+    assert [task["exit_code"] for task in status["tasks"]] == [-9, -9]
+
+
+def test_a_host_whose_agent_dies_is_lost_and_the_run_fails_for_it(run: Run, tmp_path: Path) -> None:
+    agents = run(two_hosts(tmp_path / "order"), lost_after_s=0.5)
+    agents.up()
+    agents.kill(MEMBER)
+    status = agents.ended()
+    assert status["state"] == "failed"
+    assert status["cause"].startswith("127.0.0.1: nothing heard for ")
+    states = {f"{task['role']}:{task['index']}": task["state"] for task in status["tasks"]}
+    assert states == {"ps:0": "stopped", "worker:0": "stopped", "ps:1": "lost", "worker:1": "lost"}
+    assert not living_under(tmp_path)
+
+
+def test_when_the_lead_dies_the_members_end_their_tasks_and_leave(run: Run, tmp_path: Path) -> None:
+    agents = run(two_hosts(tmp_path / "order"), lost_after_s=0.5)
+    agents.up()
+    agents.kill(LEAD)
+    status = agents.ended()
+    assert (status["state"], status["cause"]) == ("failed", "the lead's agent ended without a word")
+    assert {task["state"] for task in status["tasks"]} == {"lost"}
+    assert not living_under(tmp_path)
+
+
+def test_a_member_that_cannot_reach_the_lead_fails_the_run_and_leaves(run: Run, tmp_path: Path) -> None:
+    agents = run(two_hosts(tmp_path / "order"), join_s=0.5)
+    agents.start(LEAD)
+    agents.start(MEMBER, lead={"host": LEAD, "address": "127.0.0.1:1"})
+    agents.tell({"do": "go"})
+    status = agents.ended()
+    assert (status["state"], [task["pid"] for task in status["tasks"]]) == ("failed", [None] * 4)
+    assert status["cause"].startswith("127.0.0.1: its agent has not reached the lead at ")
+
+
+def test_a_member_that_does_not_know_the_token_is_no_member(run: Run, tmp_path: Path) -> None:
+    agents = run(two_hosts(tmp_path / "order"), join_s=1.0)
+    agents.start(LEAD)
+    agents.start(MEMBER, token="another")
+    agents.tell({"do": "go"})
+    assert agents.ended()["state"] == "failed"
+    assert "a caller without the run's token" in (agents.folder().own / "agent.log").read_text()
+
+
+def test_a_lead_is_reached_by_an_address_of_ipv6_too(run: Run) -> None:
+    agents = run({"worker:0@localhost": "true", "worker:1@127.0.0.1": "true"})
+    port = agents.requests[LEAD]["lead"]["address"].rsplit(":", 1)[1]
+    for request in agents.requests.values():
+        request["lead"]["address"] = f"[::1]:{port}"
+    agents.start(LEAD)
+    agents.start(MEMBER)
+    agents.tell({"do": "go"})
+    assert agents.ended()["state"] == "succeeded"
+
+
+def test_a_control_port_that_is_taken_is_named(run: Run, tmp_path: Path) -> None:
+    agents = run(two_hosts(tmp_path / "order"))
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        error = agents.start(LEAD, lead={"host": LEAD, "address": f"127.0.0.1:{port}"})["error"]
+    assert error.startswith("cannot listen: ") and str(port) in error
+    assert left_in(tmp_path) == []

@@ -1,0 +1,118 @@
+"""A link that breaks and is made anew loses nothing; one that stays silent ends the run on both sides."""
+
+from pathlib import Path
+from typing import Any, Callable, Iterator, Tuple
+
+import pytest
+
+from cluster.spec.model import Restart
+from launch.agent import clients
+from tests.launch.agent.agents import LEAD, MEMBER, Agents
+from tests.launch.agent.cable import Cable
+from tests.launch.machine import eventually, living_under
+
+Linked = Callable[..., Tuple[Agents, Cable]]
+UNTIL = "while test ! -e {}; do sleep 0.05; done; {}"
+FOREVER = "exec sleep 1000"
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Iterator[Linked]:
+    """``linked(script of worker:0, script of worker:1)``: a run on two hosts, up, with the cable between them."""
+    made: Any = []
+
+    def make(chief: str, other: str, restart: Restart, **changes: Any) -> Tuple[Agents, Cable]:
+        scripts = {"worker:0@localhost": chief, "worker:1@127.0.0.1": other}
+        agents = Agents(tmp_path / "w", scripts, restart, **changes)
+        cable = Cable(int(agents.requests[LEAD]["lead"]["address"].rsplit(":", 1)[1]))
+        made.extend([agents.end, cable.close])
+        agents.requests[MEMBER]["lead"] = {"host": LEAD, "address": f"127.0.0.1:{cable.port}"}
+        agents.up()
+        return agents, cable
+
+    yield make
+    for end in made:
+        end()
+
+
+def mend(cable: Cable) -> None:
+    """What is lost is lost; from now on everything is passed on, over a new connection."""
+    cable.cut()
+    cable.lossy = cable.out = False
+
+
+def member_runs(agents: Agents) -> bool:
+    """Whether the member has a living process of its task, as it says itself."""
+    status = clients.ask(agents.folder(MEMBER).own, {"do": "status"})
+    return bool(status["tasks"]["worker:1"]["alive"])
+
+
+def test_an_exit_that_was_lost_on_the_way_is_told_again(linked: Linked, tmp_path: Path) -> None:
+    wait = [UNTIL.format(tmp_path / name, "exit 0") for name in ("chief", "other")]
+    agents, cable = linked(*wait, Restart(0, 0.0))
+    cable.lossy = True
+    (tmp_path / "other").touch()
+    eventually("the end of worker:1", lambda: not member_runs(agents))
+    mend(cable)
+    eventually("the news of it", lambda: agents.task("worker:1")["state"] == "succeeded")
+    (tmp_path / "chief").touch()
+    assert agents.ended()["state"] == "succeeded"
+
+
+def test_an_order_that_was_lost_on_the_way_is_given_again(linked: Linked, tmp_path: Path) -> None:
+    agents, cable = linked(FOREVER, FOREVER, Restart(0, 0.0))
+    cable.lossy = True
+    agents.tell({"do": "stop", "reason": "enough"})
+    eventually("the end of worker:0", lambda: agents.task("worker:0")["state"] == "stopped")
+    assert member_runs(agents)
+    mend(cable)
+    status = agents.ended()
+    assert (status["state"], [task["exit_code"] for task in status["tasks"]]) == ("stopped", [-15, -15])
+
+
+def test_a_restart_that_was_ordered_without_a_link_happens_when_there_is_one(linked: Linked, tmp_path: Path) -> None:
+    fails_once = "test $LAUNCH_ATTEMPT = 1 && exit 0; " + UNTIL.format(tmp_path / "other", "exit 3")
+    agents, cable = linked(FOREVER, fails_once, Restart(1, 1.0))
+    (tmp_path / "other").touch()
+    eventually("the failure of worker:1", lambda: agents.task("worker:1")["state"] == "restarting")
+    cable.out = True
+    cable.cut()
+    eventually("the order", lambda: agents.task("worker:1")["state"] == "starting")
+    assert not member_runs(agents)
+    mend(cable)
+    eventually("its second attempt", lambda: agents.task("worker:1")["state"] == "succeeded")
+    assert agents.task("worker:1")["restarts"] == 1
+    agents.tell({"do": "stop", "reason": "enough"})
+    agents.ended()
+
+
+def test_what_was_said_before_the_link_broke_is_not_done_twice(linked: Linked, tmp_path: Path) -> None:
+    agents, cable = linked(FOREVER, "echo started; exec sleep 1000", Restart(3, 0.01))
+    for number in range(1, 4):
+        eventually("a link", lambda expected=number: cable.connections == expected)  # type: ignore[misc]
+        cable.cut()
+    eventually("the last link", lambda: cable.connections == 4)
+    agents.tell({"do": "stop", "reason": "enough"})
+    status = agents.ended()
+    assert [(task["restarts"], task["exit_code"]) for task in status["tasks"]] == [(0, -15), (0, -15)]
+    assert agents.log("worker:1") == "started\n"
+
+
+def test_a_host_that_falls_silent_is_lost_and_ends_its_own_tasks(linked: Linked, tmp_path: Path) -> None:
+    agents, cable = linked(FOREVER, FOREVER, Restart(0, 0.0), lost_after_s=1.5)
+    cable.lossy = True  # the connections stay: only silence tells
+    status = agents.ended()
+    assert status["state"] == "failed"
+    assert status["cause"].startswith("127.0.0.1: nothing heard for ")
+    assert [task["state"] for task in status["tasks"]] == ["stopped", "lost"]
+    assert not living_under(tmp_path)
+
+
+def test_a_silence_shorter_than_that_is_no_loss(linked: Linked, tmp_path: Path) -> None:
+    agents, cable = linked(*(UNTIL.format(tmp_path / "go", "exit 0") for _ in range(2)), Restart(0, 0.0))
+    cable.out = True
+    cable.cut()
+    eventually("the lead's notice", lambda: "127.0.0.1: " in (agents.folder().own / "agent.log").read_text())
+    mend(cable)
+    (tmp_path / "go").touch()
+    assert agents.ended()["state"] == "succeeded"

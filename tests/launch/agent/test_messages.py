@@ -1,0 +1,51 @@
+"""Messages survive their journey as JSON lines, and anything else is refused."""
+
+import pytest
+
+from launch.agent import messages
+from launch.agent.messages import (
+    Advanced,
+    End,
+    Exited,
+    Go,
+    Joined,
+    KillRequested,
+    Lost,
+    Message,
+    Ping,
+    Start,
+    Started,
+    Stop,
+    StopRequested,
+    Tick,
+    decode,
+    encode,
+)
+
+EXAMPLES = [
+    Joined("gpu01"), Lost("gpu01", 15.5), Go(), Tick(), Ping(), Start("worker:1", 2), Stop("ps:0", 10.0),
+    Started("worker:1", 2, 42, [0, 1], "/r/worker.1/attempt_2.log"), StopRequested("Ctrl-C"), KillRequested("again"),
+    Advanced("worker:1", 0, {"step": 3, "loss": None}), Exited("worker:1", 0, None, "a line\nand another, “quoted”"),
+    Exited("worker:1", 0, -9, None, {"succeeded": True, "metrics": {"accuracy": 0.97}}), End("succeeded"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
+def test_a_message_comes_out_as_it_went_in_and_is_one_line(message: Message) -> None:
+    line = encode(message)
+    assert decode(line) == message
+    assert line.endswith(b"\n") and line.count(b"\n") == 1
+
+
+def test_every_kind_of_message_can_travel() -> None:
+    assert set(messages.Message.__args__) == {type(example) for example in EXAMPLES}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"\n", b"GET / HTTP/1.1\r\n", b"[]", b"3", b"null", b"{}", b'{"kind": "Reboot"}', b'{"kind": ["Go"]}',
+     b'{"kind": "Start"}', b'{"kind": "Go", "argv": ["sh"]}', b"\xff\xfe\n"],
+)  # fmt: skip
+def test_what_is_no_message_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):
+        decode(line)

@@ -1,0 +1,84 @@
+"""A verb of the agent on a host: the code goes along where it is missing, and every way to fail has its words."""
+
+import json
+from typing import Any, Dict
+
+import pytest
+
+from launch.channel import Silence
+from launch.contact import ask, contact
+from launch.errors import HostProblem
+from tests.launch.fakes import CODE, FakeChannel, FakeHost
+
+NOTHING_MISSING = b'{"missing": []}\n'
+
+
+def line(values: Dict[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def refusal(channel: FakeChannel, python: str = "py") -> str:
+    """Why ``ask`` gave up; the channel is closed then."""
+    with pytest.raises(HostProblem) as caught:
+        ask(FakeHost("h1", channel, python=python), CODE, "/w", "status", {"name": "r"}, timeout_s=3.0)
+    assert channel.closed
+    return str(caught.value)
+
+
+def test_code_that_is_missing_is_sent_before_the_request() -> None:
+    channel = FakeChannel(b'{"missing": ["launcher"]}\n', b'{"status": null}\n')
+    assert ask(FakeHost("h1", channel), CODE, "/w", "status", {"name": "r"}, 3.0) == {"status": None}
+    greeting, length, rest = channel.sent.split(b"\n", 2)
+    assert json.loads(greeting.decode()) == {"workdir": "/w", "code": {"launcher": "1" * 16}, "verb": "status"}
+    assert length == b"8" and rest == b"the code" + line({"name": "r"})
+    assert channel.closed
+
+
+def test_code_that_is_there_is_not_sent() -> None:
+    channel = FakeChannel(NOTHING_MISSING)
+    assert contact(FakeHost("h1", channel), CODE, "/w", "attach", {"run": "r-1"}) is channel
+    assert channel.sent.count(b"\n") == 2 and b"the code" not in channel.sent
+    assert not channel.closed
+
+
+def test_the_request_is_in_no_argument() -> None:
+    host = FakeHost("h1", FakeChannel(NOTHING_MISSING))
+    contact(host, CODE, "/w", "start", {"secrets": {"KEY": "hunter2"}})
+    assert "hunter2" not in " ".join(host.opened[0]) and host.opened[0][:2] == ["py", "-c"]
+
+
+def test_an_error_of_the_host_is_told_in_its_own_words() -> None:
+    assert refusal(FakeChannel(b'{"error": "expected Python 3.7 or newer"}\n')) == "h1: expected Python 3.7 or newer"
+    assert refusal(FakeChannel(NOTHING_MISSING, b'{"error": "port 2222 is taken"}\n')) == "h1: port 2222 is taken"
+
+
+@pytest.mark.parametrize(
+    "complaint", ["sh: 1: exec: py: not found", "bash: line 1: py: command not found", "py: No such file or directory"]
+)
+def test_a_python_that_is_not_there_is_told_with_the_key_to_change(complaint: str) -> None:
+    text = refusal(FakeChannel(complaint=f"motd\n{complaint}"))
+    assert text == f"h1: no py there ({complaint}); install it, or name another with the key python"
+
+
+def test_a_python_that_ends_without_an_answer_is_told_with_its_last_words() -> None:
+    assert refusal(FakeChannel(complaint="Traceback …\nImportError: no zlib")) == (
+        "h1: py ended before it answered: ImportError: no zlib"
+    )
+    assert refusal(FakeChannel(NOTHING_MISSING)) == "h1: py ended before it answered: it ended without a word"
+
+
+def test_a_shell_that_greets_every_caller_is_told() -> None:
+    text = refusal(FakeChannel(b"Welcome to h1!\n" + NOTHING_MISSING))
+    assert text.startswith("h1: expected a line of JSON, found 'Welcome to h1!'; ")
+    assert "startup files" in text
+
+
+def test_silence_is_told_with_how_long_it_was_waited_for() -> None:
+    assert refusal(FakeChannel(Silence())) == "h1: py did not answer within 60 s"
+    assert refusal(FakeChannel(NOTHING_MISSING, Silence())) == "h1: `status` was not answered within 3 s"
+
+
+def test_a_connection_that_breaks_is_told() -> None:
+    broken = OSError("Socket is closed")
+    assert refusal(FakeChannel(broken, complaint="bye")) == "h1: the connection broke: Socket is closed; bye"
+    assert refusal(FakeChannel(NOTHING_MISSING, broken)) == "h1: the connection broke during `status`: Socket is closed"

@@ -1,0 +1,164 @@
+"""What an attached run shows: plain lines for a log file, a table for a person."""
+
+import io
+import re
+from typing import Any, List, Mapping, Optional
+
+import pytest
+from rich.console import Console
+
+from launch import display
+from launch.display import View, count, fold, picture, print_plan, print_status, progress
+from tests.launch.statuses import status, task
+
+
+def lines_of(*statuses: Mapping[str, Any]) -> List[str]:
+    """What is told of a run whose status changes so, without the times."""
+    output = io.StringIO()
+    with View(output) as view:
+        for each in statuses:
+            view.show(each)
+    return [re.sub(r"^\[ *\d+\.\d s\] ", "", line) for line in output.getvalue().splitlines()]
+
+
+def drawn(values: Mapping[str, Any], width: int = 200) -> str:
+    """The picture as a terminal shows it."""
+    console = Console(file=io.StringIO(), width=width)
+    console.print(picture(values))
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+# -- plain lines
+
+
+def test_a_state_is_told_when_it_changes_and_not_again() -> None:
+    starting = status(task(state="starting"), task("worker:1@gpu02", "starting"), state="starting")
+    half = status(task(), task("worker:1@gpu02", "starting"), state="starting")
+    running = status(task(), task("worker:1@gpu02"))
+    assert lines_of(starting, starting, half, running, running) == [
+        "starting: 2 starting",
+        "starting: 1 running, 1 starting",
+        "running: 2 running",
+    ]
+
+
+def test_every_line_begins_with_the_seconds_since_the_start() -> None:
+    output = io.StringIO()
+    View(output).note("hello")
+    assert re.fullmatch(r"\[ +0\.\d s\] hello\n", output.getvalue())
+
+
+def test_a_failure_is_told_at_once_with_task_host_and_cause_and_each_one_anew() -> None:
+    broken = task(state="restarting", cause="exit code 3")
+    again = task(state="restarting", cause="exit code 3", restarts=1)
+    lines = lines_of(status(), status(broken), status(broken), status(task()), status(again))
+    assert [line for line in lines if "exit code" in line] == ["worker:0@gpu01 restarting: exit code 3"] * 2
+
+
+def test_progress_is_told_at_first_and_then_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [status(global_step=step, steps=100) for step in range(10)]
+    assert [line for line in lines_of(*steps) if "step" in line] == ["step 0/100 (0 %)"]
+    monkeypatch.setattr(display, "EVERY_S", 0.0)
+    assert len([line for line in lines_of(*steps) if "step" in line]) == 10
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"global_step": 840, "steps": 2000, "steps_per_second": 31.23, "examples_per_second": 3993.6, "loss": 0.21},
+         "step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21"),
+        ({"global_step": 7, "steps": None}, "step 7"),
+        ({"global_step": 0, "steps": 10}, "step 0/10 (0 %)"),
+        ({"global_step": 10, "steps": 10, "loss": 0.0}, "step 10/10 (100 %), loss 0"),
+    ],
+)  # fmt: skip
+def test_progress_says_what_is_known(fields: Mapping[str, Any], text: str) -> None:
+    assert progress(status(**fields)) == text
+
+
+def test_what_the_evaluator_found_is_told_once() -> None:
+    told = status(evaluation={"step": 800, "loss": 0.0812, "accuracy": 0.976})
+    assert lines_of(status(), told, told)[1:] == ["evaluator: step 800, loss 0.0812, accuracy 97.6 %"]
+
+
+def test_states_are_counted() -> None:
+    assert count(status(task(), task(state="restarting"), task())) == "2 running, 1 restarting"
+
+
+# -- the table
+
+
+def test_the_picture_has_a_bar_the_progress_and_a_row_for_each_task() -> None:
+    running = status(
+        task("ps:0@cpu01"), task(gpus=[0, 1], step=50, step_time_ms=31.94, restarts=2), global_step=50, steps=100
+    )
+    lines = [line.rstrip() for line in drawn(running).splitlines()]
+    assert lines[0] == "r-1  running"
+    assert "━" * 30 in lines[1]
+    assert "step 50/100 (50 %)" in lines
+    assert lines[-3].split() == ["task", "state", "address", "gpus", "pid", "restarts", "step", "ms/step"]
+    assert lines[-2].split() == ["ps:0@cpu01", "running", "cpu01:2222", "cpu", "42", "0", "-", "-"]
+    assert lines[-1].split() == ["worker:0@gpu01", "running", "gpu01:2222", "0,1", "42", "2", "50", "31.9"]
+
+
+def test_a_cause_has_a_column_when_there_is_one() -> None:
+    text = drawn(status(task(), task("worker:1@gpu02", "failed", cause="exit code 3; its last line: [boom]")))
+    assert "cause" in text and "exit code 3; its last line: [boom]" in text
+    assert "cause" not in drawn(status())
+
+
+def test_what_looks_like_markup_is_shown_as_it_is() -> None:
+    text = drawn(status(task(address="[fd00::1]:2222"), task("worker:1@gpu02", address="h:smile:2222")))
+    assert "[fd00::1]:2222" in text and "h:smile:2222" in text
+
+
+def test_of_many_tasks_those_in_trouble_are_shown_first_and_the_rest_is_counted() -> None:
+    tasks = [task(f"worker:{index}@g{index}") for index in range(100)]
+    tasks[77]["state"] = "restarting"
+    lines = [line.strip() for line in drawn(status(*tasks)).splitlines()]
+    assert lines[2].startswith("worker:77@g77")
+    assert lines[-1] == f"… and {100 - display.MOST_ROWS} more"
+    assert len(lines) == display.MOST_ROWS + 3
+
+
+def test_hosts_are_folded() -> None:
+    assert fold(["gpu01", "gpu02", "gpu03", "gpu07"]) == "gpu[01-03,07]"
+    assert fold(["localhost"]) == "localhost"
+    assert fold([f"n{index:05}" for index in range(10_000)]) == "n[00000-09999]"
+
+
+def printed(print_values: Any, values: Mapping[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    print_values(values)
+    return capsys.readouterr().out
+
+
+def test_a_status_for_a_file_is_not_cut_to_the_width_of_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 150
+    text = printed(print_status, status(task(cause=long), state="failed", cause=f"worker:0@gpu01: {long}"), capsys)
+    assert f"cause: worker:0@gpu01: {long}\n" in text
+
+
+def test_a_plan_is_a_table_and_one_command_that_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    def planned(role: str, gpus: Any) -> Mapping[str, Any]:
+        return {
+            "role": role,
+            "index": 0,
+            "host": "h",
+            "address": "h:1",
+            "gpus": gpus,
+            "log": "/l",
+            "argv": ["a b", "$c"],
+        }
+
+    plan = {"tasks": [planned("ps", []), planned("chief", "share"), planned("worker", [0, 1])], "placement": None}
+    lines = printed(print_plan, plan, capsys).splitlines()
+    assert [line.split() for line in lines[:4]] == [
+        ["task", "host", "address", "gpus", "log"], ["ps:0", "h", "h:1", "none", "/l"],
+        ["chief:0", "h", "h:1", "share", "/l"], ["worker:0", "h", "h:1", "0,1", "/l"],
+    ]  # fmt: skip
+    assert lines[4].endswith("argv: 'a b' '$c'")
+
+
+def test_without_a_terminal_the_view_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    view: Optional[View] = display.for_terminal()
+    assert type(view) is View

@@ -1,0 +1,100 @@
+"""All hosts at once: so many at a time, every failure named, and Ctrl-C never waits for the slow ones."""
+
+from threading import Event, Lock
+from typing import List
+
+import pytest
+
+from launch.errors import CannotStart, HostProblem, Interrupted
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+
+WAIT_S = 20.0
+
+
+def answering(name: str, answer: bytes) -> FakeHost:
+    return FakeHost(name, FakeChannel(b'{"missing": []}\n', answer))
+
+
+def test_each_host_is_asked_its_own_request() -> None:
+    hosts = {name: answering(name, b'{"ok": "%s"}\n' % name.encode()) for name in ("a", "b")}
+    channels = {name: host.channels[0] for name, host in hosts.items()}
+    with fleet_of(hosts) as fleet:
+        answers, problems = fleet.ask("status", {"a": {"for": "a"}, "b": {"for": "b"}}, 3.0)
+    assert (answers, problems) == ({"a": {"ok": "a"}, "b": {"ok": "b"}}, [])
+    assert [b'{"for": "%s"}' % name.encode() in channel.sent for name, channel in channels.items()] == [True, True]
+    assert [host.closed for host in hosts.values()] == [1, 1]
+
+
+def test_a_failure_of_one_host_keeps_no_answer_of_another_back() -> None:
+    hosts = {"a": answering("a", b'{"ok": 1}\n'), "b": FakeHost("b"), "c": answering("c", b'{"error": "no"}\n')}
+    with fleet_of(hosts) as fleet:
+        answers, problems = fleet.ask("status", {name: {} for name in hosts}, 3.0)
+    assert answers == {"a": {"ok": 1}}
+    assert [str(problem) for problem in problems] == ["b: out of reach", "c: no"]
+
+
+def test_every_host_that_cannot_be_reached_is_named() -> None:
+    def refuse(name: str) -> None:
+        raise HostProblem(name, "no SSH there")
+
+    hosts = {name: FakeHost(name, connect=refuse if name != "b" else None) for name in "abc"}
+    with fleet_of(hosts) as fleet, pytest.raises(CannotStart) as caught:
+        fleet.connect()
+    assert str(caught.value) == "a: no SSH there\nc: no SSH there"
+    assert caught.value.exit_code == 3
+
+
+def test_no_more_hosts_are_reached_at_a_time_than_the_fanout() -> None:
+    lock, at_once, most = Lock(), [0], [0]
+    second = Event()
+
+    def connect(name: str) -> None:
+        with lock:
+            at_once[0] += 1
+            most[0] = max(most[0], at_once[0])
+            if at_once[0] == 2:
+                second.set()
+        assert second.wait(WAIT_S)  # nobody leaves before two are in
+        with lock:
+            at_once[0] -= 1
+
+    with fleet_of({f"h{n}": FakeHost(f"h{n}", connect=connect) for n in range(8)}, fanout=2) as fleet:
+        fleet.connect()
+    assert most == [2]
+
+
+def test_a_mistake_of_ours_is_not_taken_for_a_hosts_problem() -> None:
+    def stumble(name: str) -> None:
+        raise ZeroDivisionError
+
+    with fleet_of({"a": FakeHost("a", connect=stumble)}) as fleet, pytest.raises(ZeroDivisionError):
+        fleet.connect()
+
+
+def test_after_a_signal_no_further_host_is_reached_and_the_slow_one_is_not_waited_for() -> None:
+    reached: List[str] = []
+    entered, release = Event(), Event()
+
+    def connect(name: str) -> None:
+        reached.append(name)
+        entered.set()
+        assert release.wait(WAIT_S)
+
+    with fleet_of({name: FakeHost(name, connect=connect) for name in "abc"}, fanout=1) as fleet:
+        fleet.interrupts.received.append(2)
+        try:
+            with pytest.raises(Interrupted):
+                fleet.connect()
+            assert entered.wait(WAIT_S)
+        finally:
+            release.set()
+    fleet._pool.shutdown(wait=True)
+    assert reached == ["a"]
+
+
+def test_what_must_be_finished_is_finished_despite_a_signal() -> None:
+    hosts = {name: answering(name, b'{"ready": true}\n') for name in "ab"}
+    with fleet_of(hosts, fanout=1) as fleet:
+        fleet.interrupts.received.append(15)
+        answers, problems = fleet.ask("start", {name: {} for name in hosts}, 3.0, heed=False)
+    assert (list(answers), problems) == (["a", "b"], [])

@@ -1,0 +1,208 @@
+"""What a hosts file becomes: argv and environment of every task, decided without reaching a host."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+
+from cluster.spec import Spec, load
+from launch.errors import UsageError
+from launch.plan import Plan, PlannedTask, localised, make_plan, requests, run_name, shown
+from launch.ship import Bundle, Code, JobCode
+
+Read = Callable[[str], Spec]
+RUN = "r-20261120-155902"
+OWN = "/venv/bin/python"
+CODE = Code({"launcher": Bundle(b"", "1" * 16), "job": Bundle(b"", "2" * 16)})
+COMMAND = """
+command: ["{python}", train.py, "--job={role}:{index}", "--ps={ps_hosts}", "--workers={worker_hosts}", "{chief_hosts}"]
+"""
+TWO = """
+cluster:
+  ps:     ["cpu[01-02]:2222"]
+  worker: [{host: "gpu[01-02]", port: 2300, gpus: [0, 1]}]
+"""
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """The spec of a text."""
+
+    def of(text: str) -> Spec:
+        (tmp_path / "r.yaml").write_text(text)
+        return load(tmp_path / "r.yaml")
+
+    return of
+
+
+def plan_of(spec: Spec, entry: str = "digits.py", folder: Path = Path("/jobs")) -> Plan:
+    return make_plan(spec, JobCode(folder, entry), RUN, OWN)
+
+
+def named(plan: Plan) -> Dict[str, PlannedTask]:
+    return {task.name: task for task in plan.tasks}
+
+
+# -- argv
+
+
+def test_a_job_is_run_by_the_projects_own_entry_with_its_settings_as_json(read: Read) -> None:
+    task = named(plan_of(read("job: digits\nargs: {hidden: 128}\ntrain: {steps: 70}" + TWO)))["worker:1"]
+    assert task.argv[:5] == ("python3.7", "-m", "jobs.main", "{code}/digits.py", "--train")
+    assert json.loads(task.argv[5])["steps"] == 70
+    assert json.loads(task.argv[5])["checkpoint"] == {"dir": None, "every_s": 60, "keep": 5}
+    assert (task.argv[6], json.loads(task.argv[7])) == ("--args", {"hidden": 128})
+    assert task.folder == "launcher"
+
+
+def test_a_dotted_module_that_is_shipped_is_found_on_the_python_path(read: Read) -> None:
+    task = plan_of(read("job: mine.train" + TWO), entry="mine.train").tasks[0]
+    assert task.argv[3] == "mine.train"
+    assert task.env["PYTHONPATH"] == "{code}"
+
+
+def test_a_dotted_module_of_the_hosts_own_is_imported_as_it_is(read: Read) -> None:
+    task = make_plan(read("job: mine.train" + TWO), JobCode(None, "mine.train"), RUN, OWN).tasks[0]
+    assert task.argv[3] == "mine.train" and "PYTHONPATH" not in task.env
+
+
+def test_placeholders_of_a_command_are_filled_for_each_task(read: Read) -> None:
+    task = named(plan_of(read(COMMAND + TWO)))["worker:1"]
+    assert task.argv == (
+        "python3.7", "train.py", "--job=worker:1", "--ps=cpu01:2222,cpu02:2222", "--workers=gpu01:2300,gpu02:2300", "",
+    )  # fmt: skip
+    assert task.folder == "job"
+
+
+def test_braces_that_are_no_placeholder_stay(read: Read) -> None:
+    spec = read("""command: [sh, -c, 'echo ${HOME} {} {other} {"a": 1}']""" + TWO)
+    assert plan_of(spec).tasks[0].argv[2] == 'echo ${HOME} {} {other} {"a": 1}'
+
+
+# -- environment
+
+
+def test_every_task_gets_the_cluster_and_itself_as_tensorflow_wants_them(read: Read) -> None:
+    spec = read(COMMAND + TWO + "  chief: [gpu09]\n  evaluator: [gpu08]\n")
+    tasks = named(plan_of(spec))
+    config = json.loads(tasks["worker:1"].env["TF_CONFIG"])
+    assert config["task"] == {"type": "worker", "index": 1}
+    assert config["cluster"] == {
+        "ps": ["cpu01:2222", "cpu02:2222"], "chief": ["gpu09:2222"], "worker": ["gpu01:2300", "gpu02:2300"],
+    }  # fmt: skip
+    assert json.loads(tasks["evaluator:0"].env["TF_CONFIG"])["task"] == {"type": "evaluator", "index": 0}
+
+
+def test_the_launchers_own_variables_and_the_files_are_there(read: Read) -> None:
+    spec = read(COMMAND + TWO + "env: {all: {A: 1, B: 2}, worker: {B: 3}}")
+    tasks = named(plan_of(spec))
+    env = tasks["worker:0"].env
+    assert (env["LAUNCH_RUN"], env["LAUNCH_ATTEMPT"], env["PYTHONUNBUFFERED"]) == (RUN, "0", "1")
+    assert (env["A"], env["B"], tasks["ps:0"].env["B"]) == ("1", "3", "2")
+    assert (env["CUDA_VISIBLE_DEVICES"], tasks["ps:0"].env["CUDA_VISIBLE_DEVICES"]) == ("0,1", "")
+
+
+# -- hosts
+
+
+def test_a_run_is_named_after_its_start() -> None:
+    assert run_name("digits", datetime(2026, 11, 20, 15, 59, 2)) == "digits-20261120-155902"
+
+
+def test_the_chiefs_host_leads_and_members_dial_the_first_port_above_its_tasks(read: Read) -> None:
+    plan = plan_of(read(COMMAND + TWO))
+    assert plan.hosts == ("gpu01", "cpu01", "cpu02", "gpu02")
+    assert (plan.lead, plan.control) == ("gpu01", "gpu01:2301")
+    assert [task.name for task in plan.tasks if task.chief] == ["worker:0"]
+
+
+def test_members_dial_the_address_of_the_chief_not_the_name_that_ssh_uses(read: Read) -> None:
+    text = "cluster: {worker: [{host: gpu01, address: 10.0.0.1, port: 2300}, gpu02]}"
+    assert plan_of(read("command: [a]\n" + text)).control == "10.0.0.1:2301"
+
+
+def test_an_address_of_ipv6_keeps_its_brackets(read: Read) -> None:
+    plan = plan_of(read('command: [a]\ncluster: {worker: [{host: gpu01, address: "fd00::1", port: 2300}, gpu02]}'))
+    assert plan.control == "[fd00::1]:2301"
+
+
+def test_one_host_needs_no_control_port(read: Read) -> None:
+    assert plan_of(read("command: [a]\ncluster: {worker: [gpu01, gpu01]}")).control is None
+
+
+def test_the_launchers_own_python_runs_what_is_here_and_the_default_what_is_not(read: Read) -> None:
+    assert plan_of(read("command: [a]\ncluster: {worker: [localhost]}")).python == {"localhost": OWN}
+    assert plan_of(read("command: [a]\ncluster: {worker: [gpu01]}")).python == {"gpu01": "python3.7"}
+
+
+def test_a_python_of_the_entry_wins_over_the_files(read: Read) -> None:
+    spec = read("command: [a]\npython: /a\ncluster: {ps: [cpu01], worker: [{host: gpu01, python: /b}]}")
+    assert plan_of(spec).python == {"gpu01": "/b", "cpu01": "/a"}
+
+
+def test_two_pythons_for_one_host_are_refused(read: Read) -> None:
+    spec = read("command: [a]\ncluster: {worker: [{host: g, python: /b}, {host: g, python: /a}]}")
+    with pytest.raises(UsageError, match=r"^g: expected one python for all tasks of a host, found /a and /b$"):
+        plan_of(spec)
+
+
+# -- --local
+
+
+def test_localised_every_task_is_here_on_the_ports_that_are_free(read: Read) -> None:
+    spec = localised(read(COMMAND + TWO + "python: /cluster/python"), [11, 12, 13, 14])
+    plan = plan_of(spec)
+    assert [task.address for task in plan.tasks] == [f"localhost:{port}" for port in (11, 12, 13, 14)]
+    assert plan.python == {"localhost": OWN} and plan.control is None
+    assert {task.env["CUDA_VISIBLE_DEVICES"] for task in plan.tasks} == {""}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "towers", "local"),
+    [("[0, 1]", "auto", 2), ("none", "auto", 1), ("all", "auto", "auto"), ("[0, 1]", "3", 3)],
+)
+def test_localised_a_worker_has_as_many_towers_as_it_has_gpus(read: Read, gpus: str, towers: str, local: Any) -> None:
+    text = f"job: digits\ntrain: {{towers: {towers}}}\ncluster: {{ps: [c], worker: [{{host: g, gpus: {gpus}}}]}}"
+    assert localised(read(text), [1, 2]).train.towers == local
+
+
+# -- what agents are asked
+
+
+def test_each_host_is_asked_for_its_own_tasks_and_the_lead_for_the_run_too(read: Read) -> None:
+    asked = requests(plan_of(read("job: digits" + TWO)), CODE, "token", {"KEY": "value"}, resume=True)
+    assert list(asked) == ["gpu01", "cpu01", "cpu02", "gpu02"]
+    assert [task["name"] for task in asked["cpu02"]["tasks"]] == ["ps:1"]
+    assert [host for host, request in asked.items() if "run_plan" in request] == ["gpu01"]
+    assert {request["token"] for request in asked.values()} == {"token"}
+    assert asked["gpu02"]["secrets"] == {"KEY": "value"} and asked["gpu02"]["resume"] is True
+    assert asked["gpu02"]["code"] == {"launcher": "1" * 16, "job": "2" * 16}
+    assert asked["gpu02"]["lead"] == {"host": "gpu01", "address": "gpu01:2301"}
+
+
+@pytest.mark.parametrize(("what", "judge", "steps"), [("job: digits", "outcome", 1000), ("command: [a]", "exit", None)])
+def test_a_job_is_judged_by_its_outcome_and_a_command_by_its_exit_codes(
+    read: Read, what: str, judge: str, steps: Any
+) -> None:
+    run = requests(plan_of(read(what + TWO)), CODE, "", {}, resume=False)["gpu01"]["run_plan"]
+    assert (run["judge"], run["steps"]) == (judge, steps)
+    assert run["hosts"] == ["gpu01", "cpu01", "cpu02", "gpu02"]
+
+
+# -- what is shown
+
+
+def test_what_is_shown_is_what_would_run_with_paths_in_place_and_secrets_hidden(read: Read) -> None:
+    spec = read("job: digits\nworkdir: /w\nsecrets: [KEY]" + TWO)
+    task = next(t for t in shown(plan_of(spec), CODE)["tasks"] if t["role"] == "worker" and t["index"] == 1)
+    assert task["argv"][3] == "/w/code/2222222222222222/digits.py"
+    assert task["log"] == f"/w/runs/{RUN}/worker.1/attempt_0.log"
+    assert task["env"]["KEY"] == "(secret)"
+    assert set(task) == {"role", "index", "host", "address", "gpus", "argv", "env", "log"}
+
+
+def test_a_plan_is_json(read: Read) -> None:
+    values = shown(plan_of(read(COMMAND + TWO)), CODE)
+    assert json.loads(json.dumps(values)) == values

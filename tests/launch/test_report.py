@@ -1,0 +1,75 @@
+"""How a run ended, in the words and the exit code that an operator sees."""
+
+from typing import List
+
+import pytest
+
+from launch.report import culprit, detached, ending, exit_code
+from tests.launch.statuses import status, task
+
+DONE = status(
+    task("ps:0@cpu01", "stopped"), task("worker:0@gpu01", "succeeded"), state="succeeded", steps=400, global_step=400,
+    checkpoint="/w/runs/r-1/checkpoint/model-400", checkpoint_step=400, metrics={"accuracy": 0.9755, "loss": 0.08123},
+)  # fmt: skip
+BROKEN = status(
+    task("worker:1@gpu01"), task("worker:10@gpu01", "failed", cause="exit code 3"), state="failed",
+    cause="worker:10@gpu01 (attempt 4 of 4): exit code 3",
+)  # fmt: skip
+
+
+def test_a_success_says_where_the_checkpoint_is_how_long_it_took_and_how_good_it_is() -> None:
+    assert ending(DONE, 12.34) == [
+        "checkpoint of step 400: gpu01:/w/runs/r-1/checkpoint/model-400",
+        "r-1 succeeded: step 400, after 12.3 s",
+        "held-out data: accuracy 97.5 %, loss 0.08123",
+    ]
+
+
+def test_the_checkpoint_is_on_the_host_of_the_chief() -> None:
+    tasks = [task("worker:0@gpu01", "succeeded"), task("chief:0@gpu09", "succeeded")]
+    assert ending({**DONE, "tasks": tasks}, 1)[0].startswith("checkpoint of step 400: gpu09:/w/")
+
+
+def test_a_foreign_program_that_succeeded_claims_no_steps() -> None:
+    assert ending(status(state="succeeded"), 2.0) == ["r-1 succeeded, after 2.0 s"]
+
+
+@pytest.mark.parametrize("state", ["failed", "stopped"])
+def test_everything_else_says_its_cause(state: str) -> None:
+    assert ending(status(state=state, cause="SIGINT to launch up"), 2.0) == [f"r-1 {state}: SIGINT to launch up"]
+
+
+@pytest.mark.parametrize(
+    ("state", "signals", "code"),
+    [("succeeded", [], 0), ("failed", [], 1), ("stopped", [], 1), ("stopped", [2], 130), ("failed", [15, 2], 143),
+     ("succeeded", [2], 0)],
+)  # fmt: skip
+def test_the_exit_code_is_the_runs_or_the_signals_that_kept_it_from_succeeding(
+    state: str, signals: List[int], code: int
+) -> None:
+    assert exit_code(status(state=state), signals) == code
+
+
+def test_a_run_of_which_no_task_ever_had_a_process_could_not_start() -> None:
+    assert exit_code(status(task(pid=None), state="failed"), []) == 3
+
+
+def test_a_task_that_waits_for_its_next_process_had_one() -> None:
+    assert exit_code(status(task(pid=None, restarts=1), state="failed"), []) == 1
+
+
+def test_the_task_that_the_cause_names_is_the_one_whose_log_is_shown() -> None:
+    found = culprit(BROKEN)
+    assert found is not None and found["index"] == 10
+
+
+@pytest.mark.parametrize("cause", [None, "gpu02: nothing heard for 15 s", "SIGINT to launch up"])
+def test_a_cause_that_is_no_tasks_names_none(cause: str) -> None:
+    assert culprit(status(cause=cause)) is None
+
+
+def test_a_detached_run_says_how_to_see_and_to_end_it() -> None:
+    assert detached("r-1", "hosts.yaml", local=False) == [
+        "r-1 is up; see it with `launch status hosts.yaml`, end it with `launch down hosts.yaml`"
+    ]
+    assert "`launch down --local hosts.yaml`" in detached("r-1", "hosts.yaml", local=True)[0]

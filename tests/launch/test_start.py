@@ -1,0 +1,77 @@
+"""A start succeeds on every host or is taken back."""
+
+import json
+from typing import Any, Dict, List
+
+import pytest
+
+from launch.errors import CannotStart, Interrupted
+from launch.start import read_secrets, start_agents
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+
+READY = b'{"ready": true, "pid": 1}\n'
+CLEAN = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'
+
+
+def request(host: str) -> Dict[str, Any]:
+    return {"run": "r-1", "name": "r", "host": host, "workdir": "/w", "token": "t", "secrets": {"KEY": "hunter2"}}
+
+
+class Recorded(FakeHost):
+    """A host that answers ``start`` as it was made to, and ``down`` that it is clean."""
+
+    def __init__(self, name: str, started: bytes):
+        self.used = [FakeChannel(b'{"missing": []}\n', said) for said in (started, CLEAN)]
+        super().__init__(name, *self.used)
+
+    def verbs(self) -> List[str]:
+        """What it was asked to run."""
+        return [json.loads(channel.sent.split(b"\n")[0].decode())["verb"] for channel in self.used if channel.sent]
+
+
+def test_every_agent_is_started_with_its_request() -> None:
+    hosts = {name: Recorded(name, READY) for name in "ab"}
+    with fleet_of(hosts) as fleet:
+        start_agents(fleet, {name: request(name) for name in hosts})
+    assert [host.verbs() for host in hosts.values()] == [["start"], ["start"]]
+    assert b"hunter2" in hosts["a"].used[0].sent
+
+
+def test_when_one_host_cannot_start_the_others_are_taken_back_and_all_reasons_are_told() -> None:
+    hosts = {
+        "a": Recorded("a", READY),
+        "b": Recorded("b", b'{"error": "port 1 is taken"}\n'),
+        "c": Recorded("c", READY),
+    }
+    hosts["d"] = Recorded("d", b'{"error": "no python"}\n')
+    with fleet_of(hosts) as fleet, pytest.raises(CannotStart) as caught:
+        start_agents(fleet, {name: request(name) for name in hosts})
+    assert str(caught.value) == "b: port 1 is taken\nd: no python"
+    assert {name: host.verbs() for name, host in hosts.items()} == {
+        "a": ["start", "down"], "b": ["start"], "c": ["start", "down"], "d": ["start"],
+    }  # fmt: skip
+    taken_back = json.loads(hosts["a"].used[1].sent.split(b"\n")[1].decode())
+    assert (taken_back["run"], taken_back["reason"]) == ("r-1", "the start was taken back")
+    assert b"hunter2" not in hosts["a"].used[1].sent
+
+
+def test_a_signal_during_the_start_takes_it_back_everywhere() -> None:
+    hosts = {name: Recorded(name, READY) for name in "ab"}
+    with fleet_of(hosts) as fleet:
+        fleet.interrupts.received.append(2)
+        with pytest.raises(Interrupted):
+            start_agents(fleet, {name: request(name) for name in hosts})
+    assert [host.verbs() for host in hosts.values()] == [["start", "down"]] * 2
+
+
+def test_secrets_are_read_from_the_environment_by_name() -> None:
+    spec = spec_of("worker:0@a", secrets=("KEY", "EMPTY"))
+    assert read_secrets(spec, {"KEY": "v", "EMPTY": "", "OTHER": "o"}) == {"KEY": "v", "EMPTY": ""}
+
+
+def test_every_secret_that_is_not_set_is_named() -> None:
+    with pytest.raises(CannotStart) as caught:
+        read_secrets(spec_of("worker:0@a", secrets=("A", "B", "C")), {"B": "1"})
+    assert str(caught.value) == (
+        "this machine: the secret A is not set; export it first\nthis machine: the secret C is not set; export it first"
+    )

@@ -1,0 +1,177 @@
+"""An attached run as its launcher follows it: every change shown, signals passed on, broken connections made anew."""
+
+import io
+import json
+from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
+
+import pytest
+
+from launch import watch
+from launch.display import View
+from launch.fleet import Fleet
+from launch.plan import make_plan
+from launch.ship import JobCode
+from launch.watch import Watch
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.statuses import status, task
+
+READY = b'{"missing": []}\n'
+Said = Union[bytes, Callable[[], bytes]]
+
+
+def change(values: Dict[str, Any]) -> bytes:
+    """A status as the lead's stream has it."""
+    tasks = {f"{each['role']}:{each['index']}": each for each in values["tasks"]}
+    return line({"run": {key: value for key, value in values.items() if key != "tasks"}, "tasks": tasks})
+
+
+def line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+END = line({"end": "succeeded"})
+SUCCEEDED = status(task(state="succeeded"), state="succeeded")
+
+
+class Lead(FakeChannel):
+    """A conversation with the lead; a function in its script is called when its turn comes."""
+
+    def __init__(self, *script: Said):
+        super().__init__(READY, *script)  # type: ignore[arg-type]
+
+    def receive(self, timeout_s: float) -> bytes:
+        said: Said = super().receive(timeout_s)
+        return said() if callable(said) else said
+
+    def told(self) -> List[str]:
+        """What the lead was told, after code and request, less the beats."""
+        lines = [json.loads(each.decode()) for each in self.sent.splitlines()[2:]]
+        return [each["do"] for each in lines if each["do"] != "beat"]
+
+
+class Scene:
+    """A launcher that follows a run on one host, whose conversations are prepared."""
+
+    def __init__(self, *leads: Lead, detach: bool = False):
+        self.host = FakeHost("gpu01", *leads)
+        self.fleet: Fleet = fleet_of({"gpu01": self.host})
+        self.output = io.StringIO()
+        plan = make_plan(self.fleet.spec, JobCode(None, ""), "r-1", "py")
+        self.watch = Watch(self.fleet, plan, View(self.output), self.fleet.interrupts, detach)
+
+    def follow(self) -> Dict[str, Any]:
+        with self.fleet:
+            return self.watch.follow()
+
+    def signal(self, number: int) -> Callable[[], bytes]:
+        """A signal that comes while the lead says nothing new."""
+
+        def come() -> bytes:
+            self.fleet.interrupts.received.append(number)
+            return line({"beat": True})
+
+        return come
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "BEAT_S", 0.01)
+    monkeypatch.setattr(watch, "LEASE_S", 0.2)
+
+
+def scene(*scripts: Tuple[Said, ...], detach: bool = False) -> Tuple[Scene, List[Lead]]:
+    leads = [Lead(*script) for script in scripts]
+    return Scene(*leads, detach=detach), leads
+
+
+def test_a_run_is_told_to_go_and_followed_to_its_end() -> None:
+    followed, (lead,) = scene((change(status(state="starting")), change(SUCCEEDED), END))
+    assert followed.follow() == SUCCEEDED
+    assert lead.told() == ["watch", "go"] and b'"beat"' in lead.sent
+    assert lead.closed
+    assert "succeeded: 1 succeeded" in followed.output.getvalue()
+
+
+def test_changes_of_some_tasks_leave_the_others_as_they_were() -> None:
+    first = status(task(), task("worker:1@gpu02"))
+    second = {**status(task("worker:1@gpu02", "restarting")), "state": "running"}
+    followed, _ = scene((change(first), change(second), END))
+    assert [each["state"] for each in followed.follow()["tasks"]] == ["running", "restarting"]
+
+
+def test_the_first_signal_stops_the_run_and_the_second_kills_it() -> None:
+    followed, (lead,) = scene(())
+    lead._script += [change(status()), followed.signal(2), followed.signal(2), followed.signal(2), END]  # type: ignore
+    followed.follow()
+    assert lead.told() == ["watch", "go", "stop", "kill"]
+    assert "SIGINT: stopping the workers, then the ps; once more kills them at once" in followed.output.getvalue()
+    assert "SIGINT: killing every task" in followed.output.getvalue()
+
+
+def test_a_connection_that_breaks_is_made_anew_and_the_run_followed_on() -> None:
+    asked = (line({"status": {**status(), "state": "running"}}),)
+    followed, leads = scene((change(status()),), asked, (change(SUCCEEDED), END))
+    assert followed.follow()["state"] == "succeeded"
+    assert leads[2].told() == ["watch"]  # it was told to go before
+    assert "lost the connection to gpu01; trying again" in followed.output.getvalue()
+
+
+def test_a_run_that_ended_while_the_connection_was_broken_is_reported() -> None:
+    followed, _ = scene((change(status()),), (line({"status": SUCCEEDED}),))
+    assert followed.follow() == SUCCEEDED
+
+
+def test_a_signal_from_before_the_connection_broke_does_not_end_the_following() -> None:
+    followed, leads = scene((), (line({"status": status()}),), (change(status(state="stopped")), END))
+    leads[0]._script += [change(status()), followed.signal(2)]  # type: ignore
+    assert followed.follow()["state"] == "stopped"
+    assert leads[0].told() == ["watch", "go", "stop"]
+
+
+def test_a_signal_that_the_lead_may_not_have_heard_is_told_again() -> None:
+    followed, leads = scene((), (line({"status": status()}),), (change(status(state="stopped")), END))
+    leads[0]._script += [change(status()), followed.signal(2)]  # type: ignore
+    followed.follow()
+    assert "stop" in leads[2].told()
+
+
+def test_a_lead_that_is_out_of_reach_for_the_length_of_its_lease_has_failed_the_run() -> None:
+    followed, _ = scene((change(status(task(), task("worker:1@gpu02"))),))
+    found = followed.follow()
+    assert (found["state"], found["cause"]) == ("failed", "gpu01: out of reach (the chief's host was lost)")
+    assert [each["state"] for each in found["tasks"]] == ["lost", "running"]
+
+
+def test_a_lead_that_was_never_heard_has_failed_the_run_too() -> None:
+    found = scene(())[0].follow()
+    assert (found["state"], found["run"]) == ("failed", "r-1")
+    assert found["cause"] == "gpu01: out of reach (the chief's host was lost)"
+
+
+def test_a_detached_run_is_left_when_it_is_up() -> None:
+    followed, (lead,) = scene(
+        (change(status(state="starting")), change(status()), line({"detached": True})), detach=True
+    )
+    assert followed.follow()["state"] == "running"
+    assert lead.told() == ["watch", "go", "detach"]
+
+
+def test_a_run_that_fails_before_it_is_up_is_not_left() -> None:
+    broken = status(state="failed", cause="worker:0@gpu01: exit code 3")
+    followed, (lead,) = scene((change(status(state="starting")), change(broken), END), detach=True)
+    assert followed.follow()["cause"] == "worker:0@gpu01: exit code 3"
+    assert "detach" not in lead.told()
+
+
+def test_a_lead_that_did_not_confirm_to_be_left_is_asked_again() -> None:
+    asked = (line({"status": status()}),)
+    followed, leads = scene((change(status()),), asked, (change(status()), line({"detached": True})), detach=True)
+    assert followed.follow()["state"] == "running"
+    assert leads[0].told()[-1] == leads[2].told()[-1] == "detach"
+
+
+def test_after_a_signal_a_run_is_not_left() -> None:
+    followed, (lead,) = scene((), detach=True)
+    lead._script += [followed.signal(2), change(status()), change(status(state="stopped")), END]  # type: ignore
+    assert followed.follow()["state"] == "stopped"
+    assert "detach" not in lead.told()

@@ -1,0 +1,66 @@
+"""The lock files pin everything, with hashes, and agree with what the project says that it needs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, Set
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LOCKS = ["tf1", "test-tf1", "tf2", "test-tf2"]
+PIN = re.compile(r"^([a-z0-9-]+)==([^ ;]+)", re.MULTILINE)
+
+
+def text(name: str) -> str:
+    return (ROOT / "requirements" / name).read_text()
+
+
+def pins(lock: str) -> Dict[str, Set[str]]:
+    """Package to its versions; the second runtime's locks have one for each group of Pythons."""
+    found: Dict[str, Set[str]] = {}
+    for name, version in PIN.findall(text(f"{lock}.lock")):
+        found.setdefault(name, set()).add(version)
+    return found
+
+
+def named(lines: str) -> Set[str]:
+    """The packages that an .in file asks for itself."""
+    return {name.lower() for name in re.findall(r"^([A-Za-z][A-Za-z0-9-]*)", lines, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_line_is_a_pin_a_hash_or_a_comment_so_no_index_is_named(lock: str) -> None:
+    allowed = re.compile(r"[a-z0-9-]+==[^ ]+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?|\s*#.*")
+    strange = [line for line in text(f"{lock}.lock").splitlines() if not allowed.fullmatch(line)]
+    assert strange == []
+    assert "://" not in text(f"{lock}.lock")
+
+
+@pytest.mark.parametrize("runtime", ["tf1", "tf2"])
+def test_the_test_lock_only_adds_to_its_runtime(runtime: str) -> None:
+    run, test = pins(runtime), pins(f"test-{runtime}")
+    assert {name: test.get(name) for name in run} == run
+    assert named(text("test.in")) <= set(test)
+
+
+@pytest.mark.parametrize("runtime", ["tf1", "tf2"])
+def test_a_lock_holds_what_its_in_files_ask_for(runtime: str) -> None:
+    assert named(text(f"{runtime}.in")) | named(text("launcher.in")) <= set(pins(runtime))
+
+
+def test_the_first_runtime_is_tensorflow_115_as_documented() -> None:
+    assert pins("tf1")["tensorflow-gpu"] == {"1.15.0"}
+
+
+def test_the_launchers_packages_are_the_projects_dependencies() -> None:
+    line = re.search(r"^dependencies = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert line is not None
+    dependencies = {name.lower() for name in re.findall(r'"([^"]+)"', line.group(1))}
+    assert dependencies == named(text("launcher.in")) - {"pip", "setuptools"}
+
+
+def test_the_environment_of_this_run_lacks_nothing_and_has_no_conflict() -> None:
+    check = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, timeout=120)
+    assert check.stdout == "No broken requirements found.\n"

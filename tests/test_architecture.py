@@ -1,0 +1,244 @@
+"""The arrows between the rooms, and the house rules that a machine can see, hold for every file of the tree.
+
+A rule is a function of one parsed file; it returns what breaks it. The first test reads the tree, the
+second shows for each rule a line that breaks it.
+"""
+
+import ast
+import importlib.util
+import re
+import sys
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
+from typing import Callable, Iterator, List, NamedTuple, Tuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("cluster", "launch", "jobs", "tests")
+TENSORFLOW_FREE = ("cluster", "cluster.errors", "cluster.spec", "cluster.task", "cluster.outcome")
+SSH = ("fabric", "paramiko", "invoke")
+VAGUE = {"util", "utils", "common", "helper", "helpers", "manager", "v2"}
+ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
+
+
+class Import(NamedTuple):
+    line: int
+    module: str  # dotted; for ``from a import b`` it is ``a.b``
+
+
+class Source(NamedTuple):
+    path: str  # from the root, with slashes: "launch/cli.py"
+    tree: ast.Module
+
+    @property
+    def module(self) -> str:
+        """``launch.cli``; a package's ``__init__.py`` is the package."""
+        return re.sub(r"(/__init__)?\.py$", "", self.path).replace("/", ".")
+
+    @property
+    def package(self) -> str:
+        """What a relative import with one dot is relative to."""
+        return str(Path(self.path).parent).replace("/", ".")
+
+    def imports(self) -> Iterator[Import]:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from (Import(node.lineno, name.name) for name in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                above = self.package.split(".")
+                origin = above[: len(above) - node.level + 1] if node.level else []
+                prefix = ".".join([*origin, *filter(None, [node.module])])
+                yield from (Import(node.lineno, f"{prefix}.{name.name}") for name in node.names)
+
+
+def within(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+def tensorflow_free(module: str) -> bool:
+    """Whether the module, or the name imported from it, lies in the part of ``cluster`` without TensorFlow."""
+    return module == "cluster" or within(module, *TENSORFLOW_FREE[1:])
+
+
+def on_a_host(source: Source) -> bool:
+    """Whether hosts run this file, where only Python, TensorFlow and numpy are to be expected."""
+    module = source.module
+    return (
+        within(module, "cluster", "jobs", "launch.agent") and not within(module, "cluster.spec")
+    ) or module == "launch"
+
+
+@lru_cache(maxsize=None)
+def standard(top: str) -> bool:
+    """Whether a top-level module comes with Python."""
+    if top in ROOMS or top in sys.builtin_module_names:
+        return top not in ROOMS
+    spec = importlib.util.find_spec(top)
+    origin = (spec and spec.origin) or ""
+    return origin == "frozen" or (origin.startswith(sysconfig.get_paths()["stdlib"]) and "site-packages" not in origin)
+
+
+def forbidden(source: Source, applies: bool, bad: Callable[[str], bool], rule: str) -> List[str]:
+    if not applies:
+        return []
+    return [f"{source.path}:{i.line}: imports {i.module}: {rule}" for i in source.imports() if bad(i.module)]
+
+
+def cluster_knows_nothing_above_it(source: Source) -> List[str]:
+    above = ("launch", "jobs", "tests")
+    return forbidden(source, within(source.module, "cluster"), lambda m: within(m, *above), "cluster is below the rest")
+
+
+def launch_knows_no_job(source: Source) -> List[str]:
+    rule = "the launcher reaches jobs only as processes"
+    return forbidden(source, within(source.module, "launch"), lambda m: within(m, "jobs", "tests"), rule)
+
+
+def jobs_know_no_launcher(source: Source) -> List[str]:
+    rule = "a job knows nothing of how it is launched"
+    return forbidden(source, within(source.module, "jobs"), lambda m: within(m, "launch", "tests"), rule)
+
+
+def launch_uses_the_tensorflow_free_part_of_cluster(source: Source) -> List[str]:
+    rule = f"launch may use only {', '.join(TENSORFLOW_FREE)}"
+
+    def bad(module: str) -> bool:
+        return within(module, "cluster") and not tensorflow_free(module)
+
+    return forbidden(source, within(source.module, "launch"), bad, rule)
+
+
+def the_tensorflow_free_part_is_free_of_it(source: Source) -> List[str]:
+    def bad(module: str) -> bool:
+        return within(module, "tensorflow") or (within(module, "cluster") and not tensorflow_free(module))
+
+    applies = within(source.module, "launch") or tensorflow_free(source.module)
+    return forbidden(source, applies, bad, "launch and the part of cluster that it uses never load TensorFlow")
+
+
+def only_remote_speaks_ssh(source: Source) -> List[str]:
+    applies = not within(source.module, "launch.remote", "tests")
+    return forbidden(
+        source, applies, lambda m: within(m, *SSH), "only launch/remote.py imports Fabric and what it is of"
+    )
+
+
+def hosts_need_only_python_tensorflow_and_numpy(source: Source) -> List[str]:
+    allowed = {"launch": ("launch.agent", "cluster"), "cluster": ("cluster",), "jobs": ("jobs", "cluster")}
+    own = allowed.get(source.module.split(".")[0], ())
+    rule = "this file runs on hosts, which have Python, TensorFlow and numpy, and no cluster.spec"
+
+    def bad(module: str) -> bool:
+        known = within(module, "tensorflow", "numpy", *own) or standard(module.split(".")[0])
+        return within(module, "cluster.spec") or not known
+
+    return forbidden(source, on_a_host(source), bad, rule)
+
+
+def errors_are_raised_not_asserted(source: Source) -> List[str]:
+    if within(source.module, "tests"):
+        return []
+    lines = [node.lineno for node in ast.walk(source.tree) if isinstance(node, ast.Assert)]
+    return [f"{source.path}:{line}: assert: outside tests an error is raised, with a text that helps" for line in lines]
+
+
+def files_are_named_for_what_is_in_them(source: Source) -> List[str]:
+    vague = VAGUE.intersection(re.split(r"[/_.]", source.path))
+    return [f"{source.path}:1: the name says {word!r}: name the one concept in it" for word in sorted(vague)]
+
+
+RULES: List[Callable[[Source], List[str]]] = [
+    cluster_knows_nothing_above_it,
+    launch_knows_no_job,
+    jobs_know_no_launcher,
+    launch_uses_the_tensorflow_free_part_of_cluster,
+    the_tensorflow_free_part_is_free_of_it,
+    only_remote_speaks_ssh,
+    hosts_need_only_python_tensorflow_and_numpy,
+    errors_are_raised_not_asserted,
+    files_are_named_for_what_is_in_them,
+]
+
+BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
+    (cluster_knows_nothing_above_it, "cluster/server.py", "from launch import plan"),
+    (cluster_knows_nothing_above_it, "cluster/server.py", "from jobs.main import main"),
+    (launch_knows_no_job, "launch/plan.py", "import jobs.digits"),
+    (jobs_know_no_launcher, "jobs/main.py", "def f():\n    import launch.agent"),
+    (launch_uses_the_tensorflow_free_part_of_cluster, "launch/plan.py", "from cluster import placement"),
+    (launch_uses_the_tensorflow_free_part_of_cluster, "launch/agent/state.py", "import cluster.towers"),
+    (the_tensorflow_free_part_is_free_of_it, "launch/check.py", "import tensorflow.compat.v1 as tf"),
+    (the_tensorflow_free_part_is_free_of_it, "cluster/spec/ranges.py", "from tensorflow import Graph"),
+    (the_tensorflow_free_part_is_free_of_it, "cluster/task.py", "from .server import device"),
+    (only_remote_speaks_ssh, "launch/ship.py", "from paramiko import SSHClient"),
+    (hosts_need_only_python_tensorflow_and_numpy, "cluster/server.py", "from cluster.spec import read"),
+    (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "import yaml"),
+    (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "from ..plan import plan"),
+    (hosts_need_only_python_tensorflow_and_numpy, "launch/__init__.py", "import click"),
+    (hosts_need_only_python_tensorflow_and_numpy, "jobs/digits.py", "from sklearn import datasets"),
+    (errors_are_raised_not_asserted, "launch/plan.py", "assert True"),
+    (files_are_named_for_what_is_in_them, "launch/ssh_utils.py", ""),
+    (files_are_named_for_what_is_in_them, "cluster/common/errors.py", ""),
+]
+
+KEPT: List[Tuple[str, str]] = [
+    ("launch/plan.py", "import click\nfrom cluster import errors, spec\nfrom cluster.task import Task"),
+    ("launch/remote.py", "import fabric\nfrom paramiko import SSHException"),
+    ("launch/agent/loop.py", "import os, json, time\nfrom cluster.outcome import Outcome\nfrom . import state"),
+    ("cluster/session.py", "import numpy as np\nimport tensorflow.compat.v1 as tf\nfrom cluster import towers"),
+    ("cluster/spec/read.py", "import yaml\nfrom cluster.errors import SpecError"),
+    ("jobs/main.py", "import tensorflow.compat.v1 as tf\nfrom cluster import session\nfrom jobs import digits"),
+]
+
+
+def sources() -> List[Source]:
+    paths = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+    return [Source(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(), str(path))) for path in paths]
+
+
+@pytest.fixture(scope="module")
+def tree() -> List[Source]:
+    """Every Python file of the project."""
+    return sources()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_file_keeps_the_rule(rule: Callable[[Source], List[str]], tree: List[Source]) -> None:
+    broken = [line for source in tree for line in rule(source)]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BROKEN)
+def test_a_file_that_breaks_the_rule_is_named_with_its_line(
+    rule: Callable[[Source], List[str]], path: str, text: str
+) -> None:
+    line = len(text.splitlines()) or 1
+    assert [message.split(" ")[0] for message in rule(Source(path, ast.parse(text)))] == [f"{path}:{line}:"]
+
+
+@pytest.mark.parametrize(("path", "text"), KEPT)
+def test_what_each_room_needs_is_allowed(path: str, text: str) -> None:
+    assert [line for rule in RULES for line in rule(Source(path, ast.parse(text)))] == []
+
+
+def texts() -> Iterator[Path]:
+    """Every file that a reader of the repository meets, fixtures and data included."""
+    for name in (*ROOMS, "docs", "requirements", ".ci"):
+        yield from (path for path in (ROOT / name).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")
+
+
+def test_no_file_points_to_a_folder_outside_the_repository() -> None:
+    pointing = [
+        f"{path.relative_to(ROOT)}:{number}: points outside the repository: {line.strip()}"
+        for path in texts()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if ELSEWHERE.search(line)
+    ]
+    assert not pointing, "\n".join(pointing)
+
+
+def test_a_path_beside_the_checkout_is_found_and_ordinary_words_are_not() -> None:
+    assert ELSEWHERE.search("see /work" + "/notes.md") and ELSEWHERE.search("in shared" + "/notes.md")
+    assert not ELSEWHERE.search("network/worker, ~/work/x, /tmp/work/x, a shared variable, unshared/x")

@@ -1,0 +1,55 @@
+"""What the documents say is so: their examples run, their links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from cluster.spec import load
+from launch.agent.ports import free_ports
+from launch.cli import cli
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(text: str, language: str) -> List[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_the_three_machines_of_the_readme_are_a_right_hosts_file(tmp_path: Path) -> None:
+    (tmp_path / "three.yaml").write_text(blocks(README, "yaml")[0])
+    spec = load(tmp_path / "three.yaml")
+    assert [(task.name, task.host, task.gpus) for task in spec.tasks] == [
+        ("ps:0", "cpu01", ()),
+        ("worker:0", "gpu01", (0, 1)),
+        ("worker:1", "gpu02", (0, 1)),
+    ]
+
+
+def test_the_job_of_the_readme_trains(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(blocks(README, "python")[0])
+    ps, worker = free_ports(2)
+    (tmp_path / "hosts.yaml").write_text(
+        f"job: job.py\ncluster: {{ps: ['localhost:{ps}'], worker: ['localhost:{worker}']}}\n"
+        f"train: {{steps: 20, towers: 2}}\nworkdir: {tmp_path}/work\n"
+    )
+    argv = [sys.executable, "-m", "launch", "up", str(tmp_path / "hosts.yaml")]
+    ran = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stdout
+    assert "succeeded: step 20" in ran.stdout
+
+
+def test_every_verb_is_in_the_readme_and_the_other_way_round() -> None:
+    assert set(re.findall(r"^\| `launch (\w+)", README, re.MULTILINE)) == set(cli.commands)
