@@ -18,7 +18,7 @@ import subprocess
 import sys
 from typing import Any, Callable, Dict
 
-from launch.agent import clients, inquire
+from launch.agent import clients, daemon, inquire
 from launch.agent.folder import RunFolder, expand
 
 START_S = 60.0
@@ -59,6 +59,10 @@ def start() -> None:
                 [sys.executable, "-m", "launch.agent", "serve", str(says)],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[says], start_new_session=True,
             )  # fmt: skip
+    except FileExistsError:  # two of the same second, which names a run
+        held = daemon.lock_holder(folder.workdir, plan["name"], folder.host)
+        tell({"error": daemon.refusal(folder.run) if held else f"{folder.run} began in this second; start again"})
+        return
     except OSError as error:
         tell({"error": f"cannot make the run's folder {folder.own}: {error.strerror}"})
         return
@@ -76,8 +80,6 @@ def start() -> None:
 
 def serve() -> None:
     """The agent itself; argv[2] is the pipe for its one word to ``start``."""
-    from launch.agent import daemon
-
     says = int(sys.argv[2])
 
     def say(values: Dict[str, Any]) -> None:

@@ -58,6 +58,11 @@ def _lock(folder: RunFolder, name: str) -> Iterator[None]:
         os.close(handle)
 
 
+def refusal(run: str) -> str:
+    """Why a second run of a name cannot start on a host."""
+    return f"{run} is already up; see it with `launch status`, end it with `launch down`"
+
+
 def _take(path: Path) -> int:
     while True:
         handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600)
@@ -67,7 +72,7 @@ def _take(path: Path) -> int:
             holder = os.read(handle, 1000).decode() or "{}"
             os.close(handle)
             run = json.loads(holder).get("run", "another run of this name")
-            raise NotReady(f"{run} is already up; see it with `launch status`, end it with `launch down`") from None
+            raise NotReady(refusal(run)) from None
         # The former holder may have removed the file between our open and our lock.
         if path.exists() and os.stat(str(path)).st_ino == os.fstat(handle).st_ino:
             return handle

@@ -79,6 +79,17 @@ def test_a_second_up_of_the_name_is_refused_with_the_run_that_holds_it(detached:
     assert detached.status()["state"] == "running"
 
 
+def test_a_second_up_within_the_same_second_is_refused_alike(
+    detached: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "run_name", lambda name, now: detached.run_folder().name)
+    ran = detached("up")
+    assert ran.returncode == 3
+    assert f"localhost: {detached.run_folder().name} is already up; " in ran.stderr
+    detached.end()
+    assert "began in this second; start again" in detached("up").stderr
+
+
 def test_logs_of_every_task_are_printed_with_where_they_are_from(detached: Launcher) -> None:
     ran = detached("logs")
     assert (ran.returncode, ran.stderr) == (0, "")

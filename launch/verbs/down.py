@@ -1,0 +1,27 @@
+"""``launch down``"""
+
+import json
+
+import click
+
+from launch.down import as_values, look_and_take_down, told
+from launch.errors import FOUND_WRONG, SUCCEEDED
+from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+
+
+@click.command()
+@with_hosts_file
+@JSON
+def down(asked: Asked, as_json: bool) -> int:
+    """Ends the newest run of FILE, workers before ps, and tells per host what is left.
+
+    \b
+    Example:  launch down hosts.yaml
+    """
+    with asked.reach() as fleet:
+        left = look_and_take_down(fleet, reason="launch down")
+    if as_json:
+        click.echo(json.dumps(as_values(left)))
+    else:
+        say(*told(left))
+    return SUCCEEDED if left.clean else FOUND_WRONG
