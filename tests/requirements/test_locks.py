@@ -41,7 +41,8 @@ def test_every_line_is_a_pin_a_hash_or_a_comment_so_no_index_is_named(lock: str)
 @pytest.mark.parametrize("runtime", ["tf1", "tf2"])
 def test_the_test_lock_only_adds_to_its_runtime(runtime: str) -> None:
     run, test = pins(runtime), pins(f"test-{runtime}")
-    assert {name: test.get(name) for name in run} == run
+    # What runs on some Pythons only may be there on more of them for the tests' sake.
+    assert {name: versions & test.get(name, set()) for name, versions in run.items()} == run
     assert named(text("test.in")) <= set(test)
 
 
