@@ -61,6 +61,11 @@ class Train:
         return _known(cls, {**values, "checkpoint": checkpoint}, "train")
 
 
+def tf_config(cluster: str, role: str, index: int) -> str:
+    """The value of ``TF_CONFIG`` for one task; ``cluster`` is JSON already, since it is the same for all of them."""
+    return f'{{"cluster": {cluster}, "task": {{"type": "{role}", "index": {index}}}}}'
+
+
 def _known(cls: Type[_T], values: Mapping[str, Any], where: str) -> _T:
     names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
     unknown = sorted(set(values) - set(names))

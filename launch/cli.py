@@ -16,7 +16,7 @@ from launch.errors import SUCCEEDED, USAGE, LaunchError
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.logs import print_logs, select
-from launch.plan import make_plan, requests, run_name
+from launch.plan import make_plan, refuse_oversized, requests, run_name
 from launch.ship import launcher_code, with_folder
 from launch.start import read_secrets, start_agents
 from launch.verbs.asked import Asked, say, with_hosts_file
@@ -61,6 +61,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
     spec = asked.spec()
     job = asked.job(spec)
     run = make_plan(spec, job, run_name(spec.name, datetime.now()), sys.executable)
+    refuse_oversized(run)
     code = with_folder(launcher_code(), job)
     wanted = requests(run, code, secrets.token_hex(16), read_secrets(spec, os.environ), resume)
     with Interrupts() as interrupts, Fleet(spec, run.python, code, interrupts) as fleet:

@@ -23,7 +23,12 @@ def placement_of(plan: Plan, job: JobCode, python: str) -> List[Dict[str, Any]]:
     argv = [word.replace("{code}", str(job.folder)) for word in chief.argv]
     argv[:3] = [python, "-m", "jobs.describe"]
     paths = [str(PROJECT), *([str(job.folder)] if job.folder else [])]
-    env = {**os.environ, "TF_CONFIG": chief.env["TF_CONFIG"], "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    env = {
+        **os.environ,
+        "TF_CONFIG": plan.environment(chief)["TF_CONFIG"],
+        "CUDA_VISIBLE_DEVICES": "",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
     env["PYTHONPATH"] = os.pathsep.join(paths)
     try:
         ran = subprocess.run(argv, env=env, capture_output=True, timeout=DESCRIBE_S)

@@ -6,9 +6,10 @@ Pure: a plan is computed from a spec and reaches no host.
 import json
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.spec.model import Spec, TaskSpec, is_local
+from cluster.task import tf_config
 from launch.errors import UsageError
 from launch.ship import Code, JobCode
 
@@ -17,11 +18,15 @@ LEASE_S = 15.0  # an attached run ends when its launcher is silent for so long
 LOST_S = 10.0  # a host is lost when its agent is silent for so long
 JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
 GRACE_S = 10.0  # between TERM and KILL
+LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux hands to a process
 
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """One process. ``folder`` says in which bundle it runs; ``{code}`` in argv is the job's."""
+    """One process. ``folder`` says in which bundle it runs; ``{code}`` in argv and env is the job's.
+
+    ``env`` lacks ``TF_CONFIG``, which would hold the whole cluster in every task: see ``Plan.environment``.
+    """
 
     name: str
     role: str
@@ -38,7 +43,10 @@ class PlannedTask:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts. ``control`` is where the members' agents dial the lead's."""
+    """A run before it starts. ``control`` is where the members' agents dial the lead's.
+
+    ``cluster`` is the JSON text of what ``TF_CONFIG`` says of it, {role: addresses}.
+    """
 
     run: str
     spec: Spec
@@ -46,15 +54,16 @@ class Plan:
     lead: str
     control: Optional[str]
     python: Mapping[str, str]  # of each host, the lead first
+    cluster: str
 
     @property
     def hosts(self) -> Tuple[str, ...]:
         """Every host once, the lead first."""
         return tuple(self.python)
 
-    def tasks_on(self, host: str) -> List[PlannedTask]:
-        """The tasks of one host."""
-        return [task for task in self.tasks if task.host == host]
+    def environment(self, task: PlannedTask) -> Dict[str, str]:
+        """The variables of ``task``, ``TF_CONFIG`` too."""
+        return {**task.env, "TF_CONFIG": tf_config(self.cluster, task.role, task.index)}
 
 
 def run_name(name: str, now: datetime) -> str:
@@ -88,11 +97,12 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     """
     refuse_unavailable(spec)
     python = pythons(spec, own_python)
-    cluster = {
-        role: [t.address for t in spec.tasks_of(role)] for role in ("chief", "worker", "ps") if spec.tasks_of(role)
-    }
-    tasks = tuple(_task(spec, task, cluster, job, run, python[task.host]) for task in spec.tasks)
-    return Plan(run, spec, tasks, spec.chief.host, _control(spec, spec.chief.host), python)
+    cluster = {role: [task.address for task in spec.tasks_of(role)] for role in ("chief", "worker", "ps")}
+    present = {role: addresses for role, addresses in cluster.items() if addresses}
+    command = _job_command(spec, job) if spec.command is None else _filled(spec.command, cluster)
+    chief = spec.chief
+    tasks = tuple(_task(spec, task, command, job, run, python[task.host], task is chief) for task in spec.tasks)
+    return Plan(run, spec, tasks, chief.host, _control(spec, chief), python, json.dumps(present))
 
 
 def refuse_unavailable(spec: Spec) -> None:
@@ -109,43 +119,56 @@ def pythons(spec: Spec, own: str) -> Dict[str, str]:
     Raises:
       UsageError: a host is given two Pythons.
     """
-    hosts = dict.fromkeys([spec.chief.host, *spec.hosts])
-    return {host: _python(spec, host, own) for host in hosts}
+    named: Dict[str, Set[str]] = {host: set() for host in (spec.chief.host, *spec.hosts)}
+    for task in spec.tasks:
+        if task.python:
+            named[task.host].add(task.python)
+    return {host: _python(spec, host, found, own) for host, found in named.items()}
 
 
-def _python(spec: Spec, host: str, own: str) -> str:
-    named = {task.python for task in spec.tasks if task.host == host and task.python}
+def _python(spec: Spec, host: str, named: Set[str], own: str) -> str:
     if len(named) > 1:
         raise UsageError(f"{host}: expected one python for all tasks of a host, found {' and '.join(sorted(named))}")
     return named.pop() if named else spec.python or (own if is_local(host) else PYTHON)
 
 
-def _control(spec: Spec, lead: str) -> Optional[str]:
+def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:
     """The first port above those of the lead's tasks, where other hosts have to dial it."""
     if len(spec.hosts) == 1:
         return None
-    port = max(task.port for task in spec.tasks if task.host == lead) + 1
-    return f"{spec.chief.address.rsplit(':', 1)[0]}:{port}"
+    port = max(task.port for task in spec.tasks if task.host == chief.host) + 1
+    return f"{chief.address.rsplit(':', 1)[0]}:{port}"
 
 
-def _task(spec: Spec, task: TaskSpec, cluster: Mapping[str, Any], job: JobCode, run: str, python: str) -> PlannedTask:
-    shown = {"cluster": cluster, "task": {"type": task.role, "index": task.index}}
+def _job_command(spec: Spec, job: JobCode) -> Tuple[str, ...]:
+    """What follows the Python in the argv of every task of a job."""
+    entry = f"{{code}}/{job.entry}" if job.entry.endswith(".py") else job.entry
+    return ("-m", "jobs.main", entry, "--train", json.dumps(asdict(spec.train)), "--args", json.dumps(spec.args))
+
+
+def _filled(command: Sequence[str], cluster: Mapping[str, Sequence[str]]) -> Tuple[str, ...]:
+    """``command:`` with what is the same for every task filled in: ``{ps_hosts}`` and its like."""
+    hosts = {f"{role}_hosts": ",".join(addresses) for role, addresses in cluster.items()}
+    return tuple(fill(word, hosts) for word in command)
+
+
+def _task(
+    spec: Spec, task: TaskSpec, command: Tuple[str, ...], job: JobCode, run: str, python: str, chief: bool
+) -> PlannedTask:
     env = {
         **task.env,
-        "TF_CONFIG": json.dumps(shown),
         "CUDA_VISIBLE_DEVICES": task.gpus if isinstance(task.gpus, str) else ",".join(map(str, task.gpus)),
         "PYTHONUNBUFFERED": "1",
         "LAUNCH_RUN": run,
         "LAUNCH_ATTEMPT": "0",
     }
     if spec.command is not None:
-        argv = tuple(fill(word, task, cluster, python) for word in spec.command)
+        own = {"python": python, "role": task.role, "index": str(task.index)}
+        argv = tuple(fill(word, own) for word in command)
     else:
-        argv = _job_argv(spec, job, python)
+        argv = (python, *command)
         if "." in job.entry and not job.entry.endswith(".py") and job.folder is not None:
             env["PYTHONPATH"] = "{code}"
-    gpus = task.gpus if isinstance(task.gpus, str) else list(task.gpus)
-    folder = "launcher" if spec.command is None else "job"
     return PlannedTask(
         task.name,
         task.role,
@@ -153,26 +176,39 @@ def _task(spec: Spec, task: TaskSpec, cluster: Mapping[str, Any], job: JobCode, 
         task.host,
         task.address,
         task.port,
-        gpus,
+        task.gpus if isinstance(task.gpus, str) else list(task.gpus),
         argv,
         env,
-        folder,
-        task == spec.chief,
+        folder="launcher" if spec.command is None else "job",
+        chief=chief,
     )
 
 
-def _job_argv(spec: Spec, job: JobCode, python: str) -> Tuple[str, ...]:
-    entry = f"{{code}}/{job.entry}" if job.entry.endswith(".py") else job.entry
-    settings = json.dumps(asdict(spec.train)), json.dumps(spec.args)
-    return (python, "-m", "jobs.main", entry, "--train", settings[0], "--args", settings[1])
+def refuse_oversized(plan: Plan) -> None:
+    """Every task is told of the whole cluster, in its environment or its arguments.
+
+    Raises:
+      UsageError: that text is longer than Linux hands to a process.
+    """
+    excess = oversized(plan)
+    if excess is not None:
+        raise UsageError(f"{plan.spec.path}: {excess}")
 
 
-def fill(word: str, task: TaskSpec, cluster: Mapping[str, Iterable[str]], python: str) -> str:
-    """One word of ``command:`` for one task. Braces that are no placeholder stay."""
-    values = {
-        "python": python, "role": task.role, "index": str(task.index),
-        **{f"{role}_hosts": ",".join(cluster.get(role, ())) for role in ("ps", "worker", "chief")},
-    }  # fmt: skip
+def oversized(plan: Plan) -> Optional[str]:
+    """What of the last task is too long for its process, in words."""
+    last = plan.tasks[-1]
+    texts = [("TF_CONFIG", f"TF_CONFIG={plan.environment(last)['TF_CONFIG']}")]
+    texts += [(f"argument {index}", word) for index, word in enumerate(last.argv)]
+    for name, text in texts:
+        if len(text) > LONGEST_TEXT:
+            found = f"{len(text):,} for {len(plan.tasks):,} tasks"
+            return f"{name}: expected at most {LONGEST_TEXT:,} bytes, which Linux hands to a process, found {found}"
+    return None
+
+
+def fill(word: str, values: Mapping[str, str]) -> str:
+    """One word of ``command:`` with placeholders replaced. Braces that are no placeholder stay."""
     for name, value in values.items():
         word = word.replace("{" + name + "}", value)
     return word
@@ -180,13 +216,24 @@ def fill(word: str, task: TaskSpec, cluster: Mapping[str, Iterable[str]], python
 
 def requests(plan: Plan, code: Code, token: str, secrets: Mapping[str, str], resume: bool) -> Dict[str, Dict[str, Any]]:
     """What each host's agent is asked to run: {host: request}. Secrets travel on stdin only."""
-    return {host: _request(plan, host, code, token, secrets, resume) for host in plan.hosts}
+    tasks: Dict[str, List[Dict[str, Any]]] = {host: [] for host in plan.hosts}
+    for task in plan.tasks:
+        tasks[task.host].append(asdict(task))
+    return {host: _request(plan, host, tasks[host], code, token, secrets, resume) for host in plan.hosts}
 
 
-def _request(plan: Plan, host: str, code: Code, token: str, secrets: Mapping[str, str], resume: bool) -> Dict[str, Any]:
+def _request(
+    plan: Plan,
+    host: str,
+    tasks: List[Dict[str, Any]],
+    code: Code,
+    token: str,
+    secrets: Mapping[str, str],
+    resume: bool,
+) -> Dict[str, Any]:
     request: Dict[str, Any] = {
         "run": plan.run, "name": plan.spec.name, "host": host, "workdir": plan.spec.workdir, "code": code.hashes,
-        "tasks": [asdict(task) for task in plan.tasks_on(host)], "token": token, "secrets": dict(secrets),
+        "cluster": plan.cluster, "tasks": tasks, "token": token, "secrets": dict(secrets),
         "lead": {"host": plan.lead, "address": plan.control}, "lease_s": LEASE_S, "lost_after_s": LOST_S,
         "join_s": JOIN_S, "grace_s": GRACE_S, "resume": resume, "checkpoint_dir": plan.spec.train.checkpoint.dir,
     }  # fmt: skip
@@ -216,7 +263,7 @@ def shown(plan: Plan, code: Code) -> Dict[str, Any]:
         {
             "role": task.role, "index": task.index, "host": task.host, "address": task.address, "gpus": task.gpus,
             "argv": [word.replace("{code}", folder) for word in task.argv],
-            "env": {**{key: value.replace("{code}", folder) for key, value in task.env.items()},
+            "env": {**{key: value.replace("{code}", folder) for key, value in plan.environment(task).items()},
                     **dict.fromkeys(plan.spec.secrets, "(secret)")},
             "log": f"{plan.spec.workdir}/runs/{plan.run}/{task.role}.{task.index}/attempt_0.log",
         }

@@ -14,6 +14,7 @@ import signal
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from cluster.task import tf_config
 from launch.agent import gpus, ports, processes, resume
 from launch.agent.agent import Agent
 from launch.agent.booking import Bookings, GpuTaken
@@ -80,12 +81,13 @@ def _take(path: Path) -> int:
 
 
 def _locate(plan: Dict[str, Any], folder: RunFolder) -> None:
-    """Turns the plan's placeholders into this host's paths."""
+    """Turns the plan's placeholders into this host's paths, and tells each task of the cluster."""
     code = {kind: str(folder.workdir / "code" / digest) for kind, digest in plan["code"].items()}
     for task in plan["tasks"]:
         task["folder"] = code[task["folder"]]
         task["argv"] = [word.replace("{code}", code.get("job", "")) for word in task["argv"]]
         task["env"] = {key: value.replace("{code}", code.get("job", "")) for key, value in task["env"].items()}
+        task["env"]["TF_CONFIG"] = tf_config(plan["cluster"], task["role"], task["index"])
         task["argv"][0] = os.path.expanduser(task["argv"][0])
 
 

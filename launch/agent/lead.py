@@ -29,6 +29,7 @@ from launch.agent.supervise import Supervisor
 from launch.agent.tasks import HostTasks
 
 PUBLISH_S = 0.25
+PUBLISH_SHARE = 0.1  # of the lead's time: the status of thousands of tasks is published less often
 GOODBYE_S = 10.0
 START_S = 120.0  # how long the launcher may take to start the other hosts' agents, before it says go
 
@@ -197,12 +198,14 @@ class Lead(Agent):
     def _publish(self, final: bool) -> None:
         if not final and now() < self._publish_at:
             return
-        status = self.status()
-        if final or status != self._published:
-            self._published, self._publish_at = status, now() + PUBLISH_S
+        began, status = now(), self.status()
+        changed = final or status != self._published
+        if changed:
+            self._published = status
             self._folder.write("status.json", status)
             self._changed.set()
             self._changed.clear()
+        self._publish_at = max(began + PUBLISH_S * changed, now() + (now() - began) / PUBLISH_SHARE)
 
 
 async def _either(*waits: Any) -> None:

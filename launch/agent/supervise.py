@@ -24,7 +24,8 @@ States of a task:
     lost        its host's agent is out of reach
 """
 
-from collections import deque
+import math
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple, Type
 
@@ -53,7 +54,10 @@ RATE_WINDOW_S = 10.0
 
 @dataclass
 class TaskRecord:
-    """What is known of one task. ``process`` says whether a process of it may exist."""
+    """What is known of one task. ``process`` says whether a process of it may exist.
+
+    Only ``Supervisor._turn`` changes ``state`` and ``process``.
+    """
 
     plan: TaskPlan
     state: str = "starting"
@@ -88,7 +92,11 @@ class TaskRecord:
 
 
 class Supervisor:
-    """The state of one run. Times are seconds on any clock that does not jump."""
+    """The state of one run. Times are seconds on any clock that does not jump.
+
+    A run may have thousands of tasks, and each tells of its progress every second. So what
+    the rules ask about all tasks is counted as it changes, and no event looks at every task.
+    """
 
     def __init__(self, plan: RunPlan):
         self.plan = plan
@@ -97,11 +105,18 @@ class Supervisor:
         self.cause: Optional[str] = None
         self.outcome: Dict[str, Any] = {}  # the chief's
         self.tasks: Dict[str, TaskRecord] = {task.name: TaskRecord(task) for task in plan.tasks}
-        self._joined: Set[str] = set()
-        self._lost: Set[str] = set()
+        self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
+        for task in self.tasks.values():
+            self._on[task.plan.host].append(task)
+        self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
+        self._states = Counter(task.state for task in self.tasks.values())
+        self._processes: Dict[str, int] = Counter()  # by role
+        self._undecided = {task.name for task in plan.tasks if _decides(plan, task)}
+        self._restart_at = math.inf  # of the next task
         self._go_at: Optional[float] = None
         self._was_up = False
         self._leave_by = 0.0
+        self._ending: Optional[str] = None  # who was told to end last
         self._stopping: Set[str] = set()
         self._rules: Dict[Type[Any], Callable[[Any, float], List[Order]]] = {
             Joined: self._on_joined,
@@ -123,7 +138,7 @@ class Supervisor:
     # -- what each event means
 
     def _on_joined(self, event: Joined, now: float) -> List[Order]:
-        self._joined.add(event.host)
+        self._missing.pop(event.host, None)
         return []
 
     def _on_go(self, event: Go, now: float) -> List[Order]:
@@ -131,11 +146,11 @@ class Supervisor:
         return []
 
     def _on_lost(self, event: Lost, now: float) -> List[Order]:
-        self._lost.add(event.host)
         cause = f"{event.host}: nothing heard for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
-        for task in self._alive():
-            if task.plan.host == event.host:
-                task.state, task.process, task.cause = "lost", False, cause
+        for task in self._on[event.host]:
+            if task.state in ALIVE:
+                task.cause = cause
+                self._turn(task, "lost", process=False)
         self._close("failed", cause, now)
         return []
 
@@ -144,13 +159,14 @@ class Supervisor:
         if event.attempt == task.attempt and task.process:
             task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
             if self.plan.judge == "exit":  # foreign programs tell no progress
-                task.state = "running"
+                self._turn(task, "running", process=True)
         return []
 
     def _on_advanced(self, event: Advanced, now: float) -> List[Order]:
         task = self.tasks[event.task]
         if event.attempt == task.attempt and task.process:
-            task.state, task.progress = "running", event.progress
+            self._turn(task, "running", process=True)
+            task.progress = event.progress
             _remember(task.history, now, event.progress)
         return []
 
@@ -158,13 +174,13 @@ class Supervisor:
         task = self.tasks[event.task]
         if event.attempt != task.attempt or not task.process:
             return []
-        task.process, task.exit_code, task.history = False, event.exit_code, deque()
+        task.exit_code, task.history = event.exit_code, deque()
         if self._succeeded(event):
-            task.state = "succeeded"
+            self._turn(task, "succeeded", process=False)
             if task.plan.chief:
                 self.outcome = event.outcome or {}
         elif self.phase == "closing":
-            task.state = "stopped"
+            self._turn(task, "stopped", process=False)
         else:
             self._failed(task, event, now)
         return []
@@ -179,10 +195,11 @@ class Supervisor:
         outcome = event.outcome or {}
         task.cause = event.cause
         if outcome.get("retry", True) and event.exit_code is not None and task.attempt < self.plan.restart_max:
-            task.state = "restarting"
-            task.restart_at = now + self.plan.backoff_s * 2**task.attempt
+            self._turn(task, "restarting", process=False)
+            restart_at = now + self.plan.backoff_s * 2**task.attempt
+            task.restart_at, self._restart_at = restart_at, min(self._restart_at, restart_at)
         else:
-            task.state = "failed"
+            self._turn(task, "failed", process=False)
             if task.plan.role == "evaluator":
                 return  # it only watches: training goes on without it
             tried = f" (attempt {task.attempt + 1} of {self.plan.restart_max + 1})" if task.attempt else ""
@@ -196,6 +213,14 @@ class Supervisor:
         self._close("stopped", event.reason, now)
         return [Stop(task.plan.name, 0.0) for task in self.tasks.values() if task.process]
 
+    def _turn(self, task: TaskRecord, state: str, process: bool) -> None:
+        self._states[task.state] -= 1
+        self._states[state] += 1
+        self._processes[task.plan.role] += process - task.process
+        task.state, task.process = state, process
+        if state == "succeeded":
+            self._undecided.discard(task.plan.name)
+
     # -- what follows from the state
 
     def _close(self, result: str, cause: Optional[str], now: float) -> None:
@@ -207,7 +232,7 @@ class Supervisor:
             self._leave_by = now + LEAVE_S
         for task in self._alive():
             if not task.process:
-                task.state = "stopped"
+                self._turn(task, "stopped", process=False)
 
     def _advance(self, now: float) -> List[Order]:
         orders: List[Order] = []
@@ -220,49 +245,59 @@ class Supervisor:
         return orders
 
     def _gather(self, now: float) -> List[Order]:
-        missing = [host for host in self.plan.hosts if host not in self._joined]
         if self._go_at is None:
             return []
-        if missing and now - self._go_at > self.plan.join_s:
-            cause = f"{missing[0]}: its agent has not reached the lead at {self.plan.control}"
+        if self._missing and now - self._go_at > self.plan.join_s:
+            cause = f"{next(iter(self._missing))}: its agent has not reached the lead at {self.plan.control}"
             self._close("failed", f"{cause} within {self.plan.join_s:.0f} s; open this port between the hosts", now)
-        if missing:
+        if self._missing:
             return []
         self.phase = "training"
         return [self._start(task) for task in self.tasks.values()]
 
     def _start(self, task: TaskRecord) -> Order:
-        task.state, task.process, task.restart_at, task.progress = "starting", True, None, {}
+        self._turn(task, "starting", process=True)
+        task.restart_at, task.progress = None, {}
         task.pid = task.exit_code = task.cause = None
         return Start(task.plan.name, task.attempt)
 
     def _train(self, now: float) -> List[Order]:
-        self._was_up = self._was_up or all(task.state in ("running", "succeeded") for task in self.tasks.values())
-        if self._finished():
+        self._was_up = self._was_up or self._states["running"] + self._states["succeeded"] == len(self.tasks)
+        if not self._undecided:
             self._close("succeeded", None, now)
             return []
-        due = [t for t in self.tasks.values() if t.state == "restarting" and now >= (t.restart_at or 0.0)]
+        return [self._start(task) for task in self._due(now)]
+
+    def _due(self, now: float) -> List[TaskRecord]:
+        """The tasks whose next attempt begins now."""
+        if now < self._restart_at:
+            return []
+        waiting = [task for task in self.tasks.values() if task.state == "restarting"]
+        due = [task for task in waiting if now >= (task.restart_at or 0.0)]
         for task in due:
             task.attempt += 1
-        return [self._start(task) for task in due]
-
-    def _finished(self) -> bool:
-        workers = [task for task in self.tasks.values() if task.plan.role in ("chief", "worker")]
-        deciding = [task for task in workers if task.plan.chief] if self.plan.judge == "outcome" else workers
-        return all(task.state == "succeeded" for task in deciding)
+        self._restart_at = min((task.restart_at or 0.0 for task in waiting if task not in due), default=math.inf)
+        return due
 
     def _shut(self, now: float) -> List[Order]:
         """Workers first, then the ps: a worker that closes its session needs its ps."""
-        left = [task for task in self.tasks.values() if task.process]
+        left = sum(self._processes.values())
         if not left:
             self.phase = "ended"
             return [End(self.result or "stopped")]
         patient = self.result == "succeeded" and now < self._leave_by and self.plan.judge == "outcome"
-        workers = [task for task in left if task.plan.role != "ps"]
-        ending = [task for task in left if task.plan.role == "evaluator"] if patient else workers or left
-        orders = [Stop(t.plan.name, self.plan.grace_s) for t in ending if t.plan.name not in self._stopping]
+        ending = "evaluator" if patient else "workers" if left > self._processes["ps"] else "ps"
+        if ending == self._ending:
+            return []
+        self._ending = ending
+        orders = [Stop(t.plan.name, self.plan.grace_s) for t in self.tasks.values() if self._is_to_end(t)]
         self._stopping.update(order.task for order in orders)
         return list(orders)
+
+    def _is_to_end(self, task: TaskRecord) -> bool:
+        role = task.plan.role
+        called = role == self._ending if self._ending == "evaluator" else (role == "ps") == (self._ending == "ps")
+        return called and task.process and task.plan.name not in self._stopping
 
     def _alive(self) -> List[TaskRecord]:
         return [task for task in self.tasks.values() if task.state in ALIVE]
@@ -300,6 +335,11 @@ class Supervisor:
         if not told or not told[0].get("metrics"):
             return None
         return {"step": told[0]["step"], **told[0]["metrics"]}
+
+
+def _decides(plan: RunPlan, task: TaskPlan) -> bool:
+    """Whether the run has not succeeded before this task has."""
+    return task.chief if plan.judge == "outcome" else task.role in ("chief", "worker")
 
 
 def _remember(history: Deque[Tuple[float, int, int]], now: float, progress: Dict[str, Any]) -> None:

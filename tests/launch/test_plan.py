@@ -9,7 +9,7 @@ import pytest
 
 from cluster.spec import Spec, load
 from launch.errors import UsageError
-from launch.plan import Plan, PlannedTask, localised, make_plan, requests, run_name, shown
+from launch.plan import Plan, PlannedTask, localised, make_plan, refuse_oversized, requests, run_name, shown
 from launch.ship import Bundle, Code, JobCode
 
 Read = Callable[[str], Spec]
@@ -86,13 +86,14 @@ def test_braces_that_are_no_placeholder_stay(read: Read) -> None:
 
 def test_every_task_gets_the_cluster_and_itself_as_tensorflow_wants_them(read: Read) -> None:
     spec = read(COMMAND + TWO + "  chief: [gpu09]\n  evaluator: [gpu08]\n")
-    tasks = named(plan_of(spec))
-    config = json.loads(tasks["worker:1"].env["TF_CONFIG"])
+    plan = plan_of(spec)
+    tasks = named(plan)
+    config = json.loads(plan.environment(tasks["worker:1"])["TF_CONFIG"])
     assert config["task"] == {"type": "worker", "index": 1}
     assert config["cluster"] == {
         "ps": ["cpu01:2222", "cpu02:2222"], "chief": ["gpu09:2222"], "worker": ["gpu01:2300", "gpu02:2300"],
     }  # fmt: skip
-    assert json.loads(tasks["evaluator:0"].env["TF_CONFIG"])["task"] == {"type": "evaluator", "index": 0}
+    assert json.loads(plan.environment(tasks["evaluator:0"])["TF_CONFIG"])["task"] == {"type": "evaluator", "index": 0}
 
 
 def test_the_launchers_own_variables_and_the_files_are_there(read: Read) -> None:
@@ -180,6 +181,39 @@ def test_each_host_is_asked_for_its_own_tasks_and_the_lead_for_the_run_too(read:
     assert asked["gpu02"]["secrets"] == {"KEY": "value"} and asked["gpu02"]["resume"] is True
     assert asked["gpu02"]["code"] == {"launcher": "1" * 16, "job": "2" * 16}
     assert asked["gpu02"]["lead"] == {"host": "gpu01", "address": "gpu01:2301"}
+
+
+def test_the_cluster_is_told_to_each_host_once_and_not_in_every_task(read: Read) -> None:
+    text = "cluster: {ps: [cpu01], worker: [{host: gpu01, count: 4}]}"
+    asked = requests(plan_of(read("job: digits\n" + text)), CODE, "", {}, resume=False)["gpu01"]
+    assert json.loads(asked["cluster"])["ps"] == ["cpu01:2222"] and len(asked["tasks"]) == 4
+    assert not any("TF_CONFIG" in task["env"] for task in asked["tasks"])
+
+
+def test_what_is_asked_of_the_hosts_grows_with_the_tasks_and_not_with_their_square(read: Read) -> None:
+    def size(hosts: int) -> int:
+        text = f"command: [a, '{{index}}']\ncluster: {{worker: ['gpu[00001-{hosts:05}]']}}"
+        asked = requests(plan_of(read(text)), CODE, "", {}, resume=False)
+        plan = asked["gpu00001"].pop("run_plan")
+        clusters = [request.pop("cluster") for request in asked.values()]
+        assert len({id(cluster) for cluster in clusters}) == 1  # in memory there is one
+        return len(json.dumps([plan, clusters[0], asked]))
+
+    assert size(400) == pytest.approx(4 * size(100), rel=0.05)
+
+
+def test_a_cluster_that_linux_can_tell_to_no_process_is_refused_before_anything_starts(read: Read) -> None:
+    plan = plan_of(read("command: [a]\ncluster: {worker: ['gpu[00001-09000]']}"))
+    with pytest.raises(
+        UsageError, match=r"TF_CONFIG: expected at most 131,071 bytes, .*found \d+,\d+ for 9,000 tasks$"
+    ):
+        refuse_oversized(plan)
+
+
+def test_an_argument_that_linux_can_tell_to_no_process_is_refused(read: Read) -> None:
+    plan = plan_of(read('command: [a, "{worker_hosts} {worker_hosts}"]\ncluster: {worker: ["gpu[00001-06000]"]}'))
+    with pytest.raises(UsageError, match=r"argument 1: expected at most 131,071 bytes"):
+        refuse_oversized(plan)
 
 
 @pytest.mark.parametrize(("what", "judge", "steps"), [("job: digits", "outcome", 1000), ("command: [a]", "exit", None)])

@@ -1,9 +1,11 @@
 """What a run does next follows from what happened and when: histories are replayed, nothing is started."""
 
+from typing import Any, Dict
+
 import pytest
 
 from launch.agent.messages import End, Go, Joined, KillRequested, Lost, Start, Started, Stop, StopRequested, Tick
-from launch.agent.supervise import LEAVE_S
+from launch.agent.supervise import LEAVE_S, TaskRecord
 from tests.launch.agent.histories import DONE, Replay, advanced, failed, left, started, succeeded
 
 # -- the beginning
@@ -404,3 +406,31 @@ def test_an_evaluator_that_fails_for_good_leaves_training_alone() -> None:
 
 def test_the_evaluator_is_stopped_at_once_while_the_others_still_have_time_to_leave() -> None:
     assert with_evaluator().at(1, succeeded("worker:0")) == [Stop("evaluator:0", 10.0)]
+
+
+# -- thousands of tasks
+
+
+class Walked(Dict[str, TaskRecord]):
+    """Tasks that count how often somebody looks at all of them."""
+
+    walks = 0
+
+    def values(self) -> Any:
+        self.walks += 1
+        return super().values()
+
+
+@pytest.mark.parametrize("judge", ["outcome", "exit"])
+def test_what_an_event_costs_does_not_grow_with_the_number_of_tasks(judge: str) -> None:
+    replay = Replay("ps:0@a", *(f"worker:{index}@h{index}" for index in range(300)), judge=judge)
+    tasks = replay.run.tasks = Walked(replay.run.tasks)
+    replay.up()
+    for step in range(5):
+        replay.at(step, *(advanced(name, step) for name in tasks))
+    replay.at(9, failed("worker:7"), *(advanced(name, 9) for name in tasks))
+    replay.at(10, Tick(), started("worker:7", 1), advanced("worker:7", attempt=1))
+    replay.at(11, *(succeeded(name, attempt=int(name == "worker:7")) for name in tasks if name != "ps:0"))
+    replay.at(12, succeeded("ps:0"))
+    assert replay.run.state == "succeeded"
+    assert tasks.walks < 10  # of some two thousand events
