@@ -5,6 +5,7 @@ and carries out the orders that come back.
 """
 
 import asyncio
+import time
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional
 
 from launch.agent import links
@@ -29,7 +30,7 @@ from launch.agent.supervise import Supervisor
 from launch.agent.tasks import HostTasks
 
 PUBLISH_S = 0.25
-PUBLISH_SHARE = 0.1  # of the lead's time: the status of thousands of tasks is published less often
+PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
 GOODBYE_S = 10.0
 START_S = 120.0  # how long the launcher may take to start the other hosts' agents, before it says go
 
@@ -80,16 +81,16 @@ class Lead(Agent):
         self._ended.set()
 
     def _look_around(self) -> None:
-        time = now()
-        self._tasks.poll(time)
-        if self._lease_s is not None and time - self._heard > (self._lease_s if self._told_to_go else START_S):
+        moment = now()
+        self._tasks.poll(moment)
+        if self._lease_s is not None and moment - self._heard > (self._lease_s if self._told_to_go else START_S):
             self._lease_s = None
             self._events.put_nowait(StopRequested("the launcher was not heard from, so its lease on the run ended"))
         for host, since in list(self._silent_since.items()):
-            if time - since > self._run.lost_after_s:
+            if moment - since > self._run.lost_after_s:
                 del self._silent_since[host]
                 self._given.pop(host, None)
-                self._events.put_nowait(Lost(host, time - since))
+                self._events.put_nowait(Lost(host, moment - since))
 
     def _give(self, order: Order) -> None:
         if isinstance(order, End):
@@ -198,14 +199,15 @@ class Lead(Agent):
     def _publish(self, final: bool) -> None:
         if not final and now() < self._publish_at:
             return
-        began, status = now(), self.status()
+        began, status = time.process_time(), self.status()
         changed = final or status != self._published
         if changed:
             self._published = status
             self._folder.write("status.json", status)
             self._changed.set()
             self._changed.clear()
-        self._publish_at = max(began + PUBLISH_S * changed, now() + (now() - began) / PUBLISH_SHARE)
+        pause_s = (time.process_time() - began) / PUBLISH_SHARE
+        self._publish_at = now() + (max(PUBLISH_S, pause_s) if changed else pause_s)
 
 
 async def _either(*waits: Any) -> None:
