@@ -4,10 +4,10 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench lock
+.PHONY: help up test check bench bench-hosts lock
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 up: ## build .venv if it is missing or stale, then train what hosts.yaml says (ARGS= goes to launch)
 	@requirements/bootstrap.sh run
@@ -28,6 +28,10 @@ check: ## formatter, linter, types, shell scripts and import arrows
 bench: ## measure start and end of a run against what TensorFlow alone takes
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.startup
+
+bench-hosts: ## measure up and down of 64 fake hosts against Fabric's own group (as root)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.fanout
 
 lock: ## resolve requirements/*.in anew into the lock files
 	@requirements/lock.sh

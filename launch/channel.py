@@ -7,7 +7,7 @@ There are two kinds of channel, a subprocess of ours and an SSH session (``local
 import json
 import time
 from abc import ABC, abstractmethod
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 CHUNK = 1 << 16
 
@@ -80,6 +80,18 @@ class Host(ABC):
 
     def __init__(self, name: str, python: str):
         self.name, self.python = name, python
+        self._kept: List[Channel] = []
+
+    def keep(self, channel: Channel) -> None:
+        """Keeps a conversation whose program waits to be asked again."""
+        self._kept.append(channel)
+
+    def kept(self) -> Optional[Channel]:
+        """Takes a conversation that was kept; None where there is none."""
+        try:
+            return self._kept.pop()
+        except IndexError:  # not looked for first: another thread may take the last one
+            return None
 
     @abstractmethod
     def connect(self) -> None:
@@ -89,6 +101,7 @@ class Host(ABC):
     def open(self, argv: Sequence[str]) -> Channel:
         """Starts a program there. Raises HostProblem."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Ends the connection."""
+        """Ends the connection, and every conversation that was kept."""
+        for channel in iter(self.kept, None):
+            channel.close()

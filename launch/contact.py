@@ -1,81 +1,108 @@
-"""How a verb of the agent is run on a host: one channel, the code shipped if it is not there."""
+"""How a verb of the agent is run on a host: the code shipped if it is not there, then its request and answers.
 
-import base64
+A verb that answers with one line leaves the program on the host ready for the next one, so
+that many of them cost one session and one Python there.
+"""
+
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 from launch.channel import Channel, Host, Noise, Silence
 from launch.errors import HostProblem
 from launch.ship import Code
 
 ANSWER_S = 60.0
-_RECEIVER = Path(__file__).parent / "agent" / "receive.py"
+RECEIVER = (Path(__file__).parent / "agent" / "receive.py").read_bytes()
+# Reads no byte more than the receiver's own. Without the caller's folder on the path, where a json.py may lie.
+_READ = f'import io,sys;sys.path.pop(0);exec(io.BufferedReader(io.FileIO(0,"rb",False),1).read({len(RECEIVER)}))'
 
 
 def contact(host: Host, code: Code, workdir: str, verb: str, request: Mapping[str, Any]) -> Channel:
-    """Runs ``python -m launch.agent VERB`` on ``host`` and hands it ``request``.
+    """Runs a verb on ``host`` and hands it ``request``; the conversation ends with it.
 
     Raises:
       HostProblem: the host cannot run it; the text says why and what to do.
     """
-    # In base64, because every login shell passes it on as it is.
-    text = base64.b64encode(_RECEIVER.read_bytes()).decode()
-    channel = host.open([host.python, "-c", f"import base64;exec(base64.b64decode('{text}'))"])
-    try:
-        channel.tell({"workdir": workdir, "code": code.hashes, "verb": verb})
-        answer = channel.hear(ANSWER_S)
-        if answer is None or "error" in answer:
-            raise HostProblem(host.name, _refusal(host, channel, answer))
-        for kind in answer["missing"]:
-            bundle = code.bundles[kind]
-            channel.send(b"%d\n" % len(bundle.data))
-            channel.send(bundle.data)
-        channel.tell(request)
-    except Silence:
-        channel.close()
-        raise HostProblem(host.name, f"{host.python} did not answer within {ANSWER_S:.0f} s") from None
-    except Noise as error:
-        channel.close()
-        raise HostProblem(host.name, f"{error}; let the shell's startup files print only in a terminal") from None
-    except OSError as error:
-        complaint = channel.complaint()
-        channel.close()
-        raise HostProblem(host.name, f"the connection broke: {error}; {complaint}") from error
-    except HostProblem:
-        channel.close()
-        raise
-    return channel
+    return _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb}, request)
 
 
 def ask(
     host: Host, code: Code, workdir: str, verb: str, request: Mapping[str, Any], timeout_s: float
 ) -> Dict[str, Any]:
-    """Runs a verb that answers with one line.
+    """Runs a verb that answers with one line; the conversation is kept for the next verb.
 
     Raises:
       HostProblem: it did not, or its answer is an error.
     """
-    channel = contact(host, code, workdir, verb, request)
-    try:
-        answer = channel.hear(timeout_s)
-        if answer is None or "error" in answer:
-            raise HostProblem(host.name, _refusal(host, channel, answer))
-    except Silence:
-        raise HostProblem(host.name, f"`{verb}` was not answered within {timeout_s:.0f} s") from None
-    except Noise as error:
-        raise HostProblem(host.name, f"`{verb}`: {error}") from None
-    except OSError as error:
-        raise HostProblem(host.name, f"the connection broke during `{verb}`: {error}") from error
-    finally:
-        channel.close()
+    channel = _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb, "stay": True}, request)
+    with _closed_on_failure(channel):
+        try:
+            answer = channel.hear(timeout_s)
+        except Silence:
+            raise HostProblem(host.name, f"`{verb}` was not answered within {timeout_s:.0f} s") from None
+        except Noise as error:
+            raise HostProblem(host.name, f"`{verb}`: {error}") from None
+        except OSError as error:
+            raise HostProblem(host.name, f"the connection broke during `{verb}`: {error}") from error
+        if answer is None:
+            raise HostProblem(host.name, _last_words(host, channel))
+    host.keep(channel)
+    if "error" in answer:
+        raise HostProblem(host.name, str(answer["error"]))
     return answer
 
 
-def _refusal(host: Host, channel: Channel, answer: Optional[Mapping[str, Any]]) -> str:
-    if answer is not None:
-        return str(answer["error"])
-    complaint = channel.complaint()
-    last = complaint.splitlines()[-1] if complaint else "it ended without a word"
+def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping[str, Any]) -> Channel:
+    """A conversation in which the verb has got its request."""
+    kept = host.kept()
+    channel = kept or host.open([host.python, "-c", _READ])
+    with _closed_on_failure(channel):
+        try:
+            channel.send(b"" if kept else RECEIVER)
+            _greet(host, channel, code, greeting)
+            channel.tell(request)
+        except Silence:
+            raise HostProblem(host.name, f"{host.python} did not answer within {ANSWER_S:.0f} s") from None
+        except Noise as error:
+            advice = "let the shell's startup files print only in a terminal"
+            raise HostProblem(host.name, f"{error}; {advice}") from None
+        except OSError as error:
+            complaint = channel.complaint()
+            broke = f"the connection broke: {error}; {complaint}"
+            raise HostProblem(host.name, _missing(host, complaint) or broke) from error
+    return channel
+
+
+def _greet(host: Host, channel: Channel, code: Code, greeting: Mapping[str, Any]) -> None:
+    """Has the host name the code it lacks, and sends that."""
+    channel.tell(greeting)
+    answer = channel.hear(ANSWER_S)
+    if answer is None or "error" in answer:
+        raise HostProblem(host.name, str(answer["error"]) if answer else _last_words(host, channel))
+    for kind in answer["missing"]:
+        bundle = code.bundles[kind]
+        channel.send(b"%d\n" % len(bundle.data))
+        channel.send(bundle.data)
+
+
+@contextmanager
+def _closed_on_failure(channel: Channel) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        channel.close()
+        raise
+
+
+def _last_words(host: Host, channel: Channel) -> str:
+    complaint = channel.complaint() or "it ended without a word"
+    return _missing(host, complaint) or f"{host.python} ended before it answered: {complaint.splitlines()[-1]}"
+
+
+def _missing(host: Host, complaint: str) -> Optional[str]:
+    """What to do where the login shell has not found the Python."""
+    last = complaint.splitlines()[-1] if complaint else ""
     if "not found" in last or "No such file" in last:
         return f"no {host.python} there ({last}); install it, or name another with the key python"
-    return f"{host.python} ended before it answered: {last}"
+    return None

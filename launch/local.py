@@ -72,6 +72,3 @@ class LocalHost(Host):
         except OSError as error:
             why = os.strerror(error.errno or 0)
             raise HostProblem(self.name, f"cannot start {argv[0]}: {why}; see the key python") from error
-
-    def close(self) -> None:
-        """There is nothing to close."""

@@ -133,6 +133,7 @@ class SshHost(Host):
         return SshChannel(session)
 
     def close(self) -> None:
+        super().close()
         if self._connection is not None:
             gateway = self._connection.gateway
             self._connection.close()

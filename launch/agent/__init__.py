@@ -5,7 +5,8 @@ end, and is the only thing that signals them. The agent on the chief's host is t
 *lead*: it also supervises the whole run. The others are *members*; each dials the lead.
 
     receive     first contact: takes the shipped code, becomes a verb of this package
-    __main__    the verbs: start, serve, attach, status, logs, down
+    __main__    the verbs: start, attach, status, logs, look, down
+    detach      a process that outlives the one that started it
     daemon      the agent process, from preparing the host to the last file removed
     agent       one queue of events, one loop: what lead and member have in common
     lead        supervises the run, and owns its own host's tasks
@@ -16,6 +17,8 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     tasks       the task processes of this host
     processes   process groups, identities, parent-death signals
     clients     local callers of an agent, over a Unix socket
+    caller      the other end of it
+    locks       the name of a run, held while it is up
     inquire     status, logs and down: with the agent's help, or from its files
     resume      which checkpoint the chief starts from
     folder      where a run keeps its files

@@ -1,7 +1,6 @@
 """The verbs of an agent on its host: ``python -m launch.agent VERB``, request on stdin.
 
     start   makes an agent that outlives this process; answers when it is ready
-    serve   is that agent
     attach  joins this process's stdin and stdout to the running agent
     status  the newest run of a name, from its agent or, when that is gone, its files
     logs    lines of task logs, with follow until the run is over
@@ -14,11 +13,12 @@ The request is one JSON line, the answers are JSON lines. Nothing that matters i
 import json
 import os
 import select
-import subprocess
+import signal
 import sys
 from typing import Any, Callable, Dict
 
-from launch.agent import clients, daemon, inquire
+from launch.agent import caller, inquire, locks
+from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
 START_S = 60.0
@@ -48,45 +48,41 @@ def launcher_goes(seconds: float) -> bool:
 
 
 def start() -> None:
-    """Starts ``serve`` in a session of its own and passes on its first word."""
+    """Makes the agent, a process of its own, and passes on its first word."""
     plan = read_request()
     folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
     ready, says = os.pipe()
     try:
         folder.create()
-        with open(str(folder.own / "agent.log"), "ab", buffering=0) as log:
-            agent = subprocess.Popen(
-                [sys.executable, "-m", "launch.agent", "serve", str(says)],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[says], start_new_session=True,
-            )  # fmt: skip
+        log = folder.own / "agent.log"
+        agent = fork_away(lambda: serve(plan, says), log, says, f"launch agent of {folder.run} on {folder.host}")
     except FileExistsError:  # two of the same second, which names a run
-        held = daemon.lock_holder(folder.workdir, plan["name"], folder.host)
-        tell({"error": daemon.refusal(folder.run) if held else f"{folder.run} began in this second; start again"})
+        held = locks.lock_holder(folder.workdir, plan["name"], folder.host)
+        tell({"error": locks.refusal(folder.run) if held else f"{folder.run} began in this second; start again"})
         return
     except OSError as error:
         tell({"error": f"cannot make the run's folder {folder.own}: {error.strerror}"})
         return
-    os.close(says)
-    agent.stdin.write(json.dumps(plan).encode() + b"\n")  # type: ignore[union-attr]
-    agent.stdin.close()  # type: ignore[union-attr]
-    if not select.select([ready], [], [], START_S)[0]:
-        agent.kill()
-        tell({"error": f"the agent did not get ready within {START_S:.0f} s; its log: {folder.own}/agent.log"})
-        return
+    finally:
+        os.close(says)
     with os.fdopen(ready, "rb") as pipe:
+        if not select.select([pipe], [], [], START_S)[0]:
+            os.kill(agent, signal.SIGKILL)
+            tell({"error": f"the agent did not get ready within {START_S:.0f} s; its log: {log}"})
+            return
         word = pipe.readline()
-    tell(json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {folder.own}/agent.log"})
+    tell(json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {log}"})
 
 
-def serve() -> None:
-    """The agent itself; argv[2] is the pipe for its one word to ``start``."""
-    says = int(sys.argv[2])
+def serve(plan: Dict[str, Any], says: int) -> None:
+    """The agent itself; ``says`` is the pipe for its one word to ``start``."""
+    from launch.agent import daemon  # loads asyncio, which no other verb needs
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
         os.close(says)
 
-    daemon.serve(read_request(), say)
+    daemon.serve(plan, say)
 
 
 def attach() -> None:
@@ -94,7 +90,7 @@ def attach() -> None:
     request = read_request()
     folder = RunFolder(expand(request["workdir"]), request["run"], request["host"])
     try:
-        agent = clients.connect(folder.own, timeout_s=10.0)
+        agent = caller.connect(folder.own, timeout_s=10.0)
     except OSError as error:
         tell({"error": f"no agent of {request['run']} answers on this host: {error}"})
         return
@@ -116,11 +112,10 @@ def _write_all(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def main() -> None:
-    """Runs the verb that argv names."""
+def run(verb: str) -> None:
+    """Runs a verb of this host."""
     verbs: Dict[str, Callable[[], None]] = {
         "start": start,
-        "serve": serve,
         "attach": attach,
         "status": lambda: tell(inquire.status(read_request())),
         "look": lambda: tell(inquire.look(read_request())),
@@ -128,10 +123,10 @@ def main() -> None:
         "logs": lambda: inquire.logs(read_request(), tell, launcher_goes),
     }
     try:
-        verbs[sys.argv[1]]()
+        verbs[verb]()
     except BrokenPipeError:  # the launcher has gone
         os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    run(sys.argv[1])

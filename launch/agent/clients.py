@@ -1,17 +1,17 @@
 """Local callers of an agent: one JSON line in, one or many out, over a Unix socket.
 
 The socket lies in the run's own folder (mode 0700), so only the user who started the
-run can reach it. It is bound relative to that folder, because the path of a Unix socket
-may not pass 107 bytes and a working folder may be deep.
+run can reach it. ``caller`` is the other end.
 """
 
 import asyncio
 import contextlib
 import json
-import os
 import socket
 from pathlib import Path
 from typing import Any, AsyncIterator, Callable, Dict, Set
+
+from launch.agent.caller import inside
 
 Answer = Callable[[Dict[str, Any]], AsyncIterator[Dict[str, Any]]]
 LIMIT = 16 * 1024 * 1024  # bytes of one line
@@ -28,13 +28,8 @@ class Clients:
     async def open(self) -> None:
         """Listens."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        here = os.open(".", os.O_RDONLY)
-        try:
-            os.chdir(str(self._path.parent))
+        with inside(self._path.parent):
             listener.bind(self._path.name)
-        finally:
-            os.fchdir(here)
-            os.close(here)
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=LIMIT)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,40 +65,3 @@ class Clients:
         self._server.close()
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
-
-
-def connect(folder: Path, timeout_s: float) -> socket.socket:
-    """A connection to the agent whose socket lies in ``folder``.
-
-    Raises:
-      OSError: no agent answers there.
-    """
-    caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    caller.settimeout(timeout_s)
-    here = os.open(".", os.O_RDONLY)
-    try:
-        os.chdir(str(folder))
-        caller.connect("agent.sock")
-    except OSError:
-        caller.close()
-        raise
-    finally:
-        os.fchdir(here)
-        os.close(here)
-    return caller
-
-
-def ask(folder: Path, request: Dict[str, Any], timeout_s: float = 10.0) -> Dict[str, Any]:
-    """One request to the agent whose socket lies in ``folder``, and its first reply.
-
-    Raises:
-      OSError: no agent answers there in time.
-    """
-    with connect(folder, timeout_s) as caller:
-        caller.sendall(json.dumps(request).encode() + b"\n")
-        with caller.makefile("rb") as replies:
-            line = replies.readline()
-    if not line:
-        raise ConnectionResetError("the agent closed the connection")
-    reply: Dict[str, Any] = json.loads(line.decode())
-    return reply

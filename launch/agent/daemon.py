@@ -6,21 +6,19 @@ ready, and then is the lead or a member until the run is over.
 
 import asyncio
 import contextlib
-import fcntl
-import json
 import os
 import shutil
 import signal
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from cluster.task import tf_config
 from launch.agent import gpus, ports, processes, resume
 from launch.agent.agent import Agent
 from launch.agent.booking import Bookings, GpuTaken
 from launch.agent.clients import Clients
-from launch.agent.folder import RunFolder, expand, lock_path
+from launch.agent.folder import RunFolder, expand
 from launch.agent.lead import Lead
+from launch.agent.locks import NameTaken, hold
 from launch.agent.member import Member
 from launch.agent.tasks import HostTasks
 
@@ -35,49 +33,13 @@ def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None]) -> None:
     """Runs this host's part of ``plan``; ``tell`` takes one answer, ready or an error."""
     folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
     try:
-        with _lock(folder, plan["name"]):
+        with hold(folder, plan["name"]):
             _locate(plan, folder)
             given, bookings = _prepare(plan, folder)
             asyncio.run(_live(plan, folder, given, bookings, tell))
-    except NotReady as error:
+    except (NotReady, NameTaken) as error:
         _forget(folder)
         tell({"error": str(error)})
-
-
-@contextlib.contextmanager
-def _lock(folder: RunFolder, name: str) -> Iterator[None]:
-    """Holds the name of the run on this host, so that its verbs mean one run."""
-    path = lock_path(folder.workdir, name, folder.host)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = _take(path)
-    try:
-        os.ftruncate(handle, 0)
-        os.write(handle, json.dumps({"run": folder.run, "pid": os.getpid()}).encode())
-        yield
-    finally:
-        path.unlink()
-        os.close(handle)
-
-
-def refusal(run: str) -> str:
-    """Why a second run of a name cannot start on a host."""
-    return f"{run} is already up; see it with `launch status`, end it with `launch down`"
-
-
-def _take(path: Path) -> int:
-    while True:
-        handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(handle, 1000).decode() or "{}"
-            os.close(handle)
-            run = json.loads(holder).get("run", "another run of this name")
-            raise NotReady(refusal(run)) from None
-        # The former holder may have removed the file between our open and our lock.
-        if path.exists() and os.stat(str(path)).st_ino == os.fstat(handle).st_ino:
-            return handle
-        os.close(handle)
 
 
 def _locate(plan: Dict[str, Any], folder: RunFolder) -> None:
@@ -183,20 +145,3 @@ def _forget(folder: RunFolder) -> None:
     for path in (folder.own.parent, folder.path):
         with contextlib.suppress(OSError):
             path.rmdir()
-
-
-def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
-    """Who holds a run's name on this host: {run, pid}, or None."""
-    path = lock_path(workdir, name, host)
-    try:
-        handle = os.open(str(path), os.O_RDWR)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        held: Dict[str, Any] = json.loads(os.read(handle, 1000).decode() or "{}")
-        return held
-    finally:
-        os.close(handle)
-    return None

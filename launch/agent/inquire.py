@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from launch.agent import clients, ports, processes
-from launch.agent.daemon import lock_holder
+from launch.agent import caller, ports, processes
 from launch.agent.folder import RunFolder, expand, lock_path, runs
+from launch.agent.locks import lock_holder
 
 POLL_S = 0.1
 ENDED = ("succeeded", "failed", "stopped")
@@ -33,7 +33,7 @@ def status(request: Mapping[str, Any]) -> Dict[str, Any]:
     if folder is None:
         return {"status": None}
     try:
-        return {"status": clients.ask(folder.own, {"do": "status"}), "agent": True}
+        return {"status": caller.ask(folder.own, {"do": "status"}), "agent": True}
     except OSError:
         return {"status": _orphaned(folder.read("status.json")), "agent": False}
 
@@ -76,7 +76,7 @@ def _end_agent(folder: RunFolder, request: Mapping[str, Any]) -> None:
     reason = request.get("reason", "launch down")
     for verb, patience_s in (("stop", request["timeout_s"]), ("kill", request["timeout_s"])):
         try:
-            with clients.connect(folder.own, 5.0) as agent:
+            with caller.connect(folder.own, 5.0) as agent:
                 agent.sendall(json.dumps({"do": verb, "reason": reason}).encode() + b"\n")
                 if _wait(lambda: _agent_gone(folder), patience_s):
                     return
@@ -86,7 +86,7 @@ def _end_agent(folder: RunFolder, request: Mapping[str, Any]) -> None:
 
 def _agent_gone(folder: RunFolder) -> bool:
     try:
-        clients.connect(folder.own, 5.0).close()
+        caller.connect(folder.own, 5.0).close()
     except OSError:
         return _agent_pid(folder) is None
     return False

@@ -1,10 +1,11 @@
-"""First contact with a host: takes the shipped code that is not there yet, becomes a verb.
+"""First contact with a host: takes the shipped code that is not there yet, and runs verbs of it.
 
-The launcher sends this file's text as ``PYTHON -c TEXT``, so it stands alone, and its
+The launcher has ``PYTHON -c`` read this file's text from stdin, so it stands alone, and its
 syntax is one that every Python can read, to be able to say that this one is too old. It
-reads one JSON line, {"workdir", "code": {kind: hash}, "verb"}, answers with the kinds
-it lacks, reads for each a line with a length and so many bytes of tar.gz, and then
-replaces itself with ``python -m launch.agent VERB`` on the same stdin and stdout.
+reads one JSON line, {"workdir", "code": {kind: hash}, "verb", "stay"}, answers with the kinds
+it lacks, reads for each a line with a length and so many bytes of tar.gz, and then runs
+the verb on the same stdin and stdout, in this very process: a start of Python less on every
+host. With "stay" it then reads the next such line.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -71,24 +72,41 @@ def unpack(data, digest, folder):
             raise
 
 
-def main():
-    if sys.version_info < (3, 7):
-        tell({"error": "expected Python 3.7 or newer, found %s at %s" % (sys.version.split()[0], sys.executable)})
-        return
-    request = json.loads(read_line())
-    folder = os.path.join(os.path.abspath(os.path.expanduser(request["workdir"])), "code")
+def has_code(greeting, folder):
     try:
         make(folder)
-        code = request["code"]
+        code = greeting["code"]
         missing = sorted(kind for kind in code if not os.path.isdir(os.path.join(folder, code[kind])))
         tell({"missing": missing, "python": sys.version.split()[0]})
         for kind in missing:
             unpack(read_exactly(int(read_line())), code[kind], folder)
     except (OSError, ValueError, tarfile.TarError) as error:
         tell({"error": "cannot write the code under %s: %s" % (folder, error)})
+        return False
+    return True
+
+
+def run(verb, code):
+    os.chdir(code)
+    if code not in sys.path:
+        sys.path.insert(0, code)
+    from launch.agent.__main__ import run
+
+    run(verb)
+
+
+def main():
+    if sys.version_info < (3, 7):
+        tell({"error": "expected Python 3.7 or newer, found %s at %s" % (sys.version.split()[0], sys.executable)})
         return
-    os.chdir(os.path.join(folder, code["launcher"]))
-    os.execv(sys.executable, [sys.executable, "-m", "launch.agent", request["verb"]])
+    stays = True
+    while stays:
+        greeting = json.loads(read_line())
+        folder = os.path.join(os.path.abspath(os.path.expanduser(greeting["workdir"])), "code")
+        if not has_code(greeting, folder):
+            return
+        run(greeting["verb"], os.path.join(folder, greeting["code"]["launcher"]))
+        stays = greeting.get("stay")
 
 
 main()

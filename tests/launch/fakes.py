@@ -5,6 +5,7 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
 
 from cluster.spec.model import Spec, Ssh, TaskSpec
 from launch.channel import Channel, Host, Silence
+from launch.contact import RECEIVER
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
@@ -14,7 +15,10 @@ CODE = Code({"launcher": Bundle(b"the code", "1" * 16)})
 
 
 class FakeChannel(Channel):
-    """Says what it was made with: bytes as they come, and silences; then it ends."""
+    """Says what it was made with: bytes as they come, and silences; then it ends.
+
+    ``sent``: what it was told, after the text of the receiver.
+    """
 
     def __init__(self, *script: Union[bytes, Silence, OSError], complaint: str = ""):
         super().__init__()
@@ -23,7 +27,7 @@ class FakeChannel(Channel):
         self.closed = 0
 
     def send(self, data: bytes) -> None:
-        self.sent += data
+        self.sent += data if data != RECEIVER else b""
 
     def receive(self, timeout_s: float) -> bytes:
         said = self._script.pop(0) if self._script else b""
@@ -39,7 +43,12 @@ class FakeChannel(Channel):
 
 
 class FakeHost(Host):
-    """A host whose programs are channels that were made before."""
+    """A host whose programs are channels that were made before.
+
+    Unless it ``keeps`` them, each verb has a channel of its own, closed when it has answered.
+    """
+
+    keeps = False
 
     def __init__(
         self, name: str, *channels: FakeChannel, connect: Optional[Callable[[str], None]] = None, python: str = "py"
@@ -59,7 +68,11 @@ class FakeHost(Host):
             raise HostProblem(self.name, "out of reach")
         return self.channels.pop(0)
 
+    def keep(self, channel: Channel) -> None:
+        super().keep(channel) if self.keeps else channel.close()
+
     def close(self) -> None:
+        super().close()
         self.closed += 1
 
 

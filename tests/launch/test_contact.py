@@ -29,7 +29,9 @@ def test_code_that_is_missing_is_sent_before_the_request() -> None:
     channel = FakeChannel(b'{"missing": ["launcher"]}\n', b'{"status": null}\n')
     assert ask(FakeHost("h1", channel), CODE, "/w", "status", {"name": "r"}, 3.0) == {"status": None}
     greeting, length, rest = channel.sent.split(b"\n", 2)
-    assert json.loads(greeting.decode()) == {"workdir": "/w", "code": {"launcher": "1" * 16}, "verb": "status"}
+    assert json.loads(greeting.decode()) == {
+        "workdir": "/w", "code": {"launcher": "1" * 16}, "verb": "status", "stay": True,
+    }  # fmt: skip
     assert length == b"8" and rest == b"the code" + line({"name": "r"})
     assert channel.closed
 
@@ -39,6 +41,30 @@ def test_code_that_is_there_is_not_sent() -> None:
     assert contact(FakeHost("h1", channel), CODE, "/w", "attach", {"run": "r-1"}) is channel
     assert channel.sent.count(b"\n") == 2 and b"the code" not in channel.sent
     assert not channel.closed
+
+
+def test_a_program_that_has_answered_is_asked_again_and_asked_last_what_it_ends_with() -> None:
+    channel = FakeChannel(NOTHING_MISSING, b'{"error": "no"}\n', NOTHING_MISSING, b'{"n": 2}\n', NOTHING_MISSING)
+    host = FakeHost("h1", channel)
+    host.keeps = True
+    with pytest.raises(HostProblem):
+        ask(host, CODE, "/w", "look", {}, 3.0)
+    assert ask(host, CODE, "/w", "down", {}, 3.0) == {"n": 2}
+    assert contact(host, CODE, "/w", "logs", {}) is channel
+    greetings = [json.loads(each.decode()) for each in channel.sent.splitlines()[::2]]
+    assert [(each["verb"], each.get("stay", False)) for each in greetings] == [
+        ("look", True), ("down", True), ("logs", False),
+    ]  # fmt: skip
+    assert len(host.opened) == 1 and not channel.closed
+
+
+def test_a_host_that_is_closed_closes_what_it_kept() -> None:
+    channel = FakeChannel(NOTHING_MISSING, b"{}\n")
+    host = FakeHost("h1", channel)
+    host.keeps = True
+    ask(host, CODE, "/w", "look", {}, 3.0)
+    host.close()
+    assert channel.closed == 1 and host.kept() is None
 
 
 def test_the_request_is_in_no_argument() -> None:
@@ -80,5 +106,9 @@ def test_silence_is_told_with_how_long_it_was_waited_for() -> None:
 
 def test_a_connection_that_breaks_is_told() -> None:
     broken = OSError("Socket is closed")
+    gone = FakeChannel(broken, complaint="sh: 1: exec: py: not found")
+    assert (
+        refusal(gone) == "h1: no py there (sh: 1: exec: py: not found); install it, or name another with the key python"
+    )
     assert refusal(FakeChannel(broken, complaint="bye")) == "h1: the connection broke: Socket is closed; bye"
     assert refusal(FakeChannel(NOTHING_MISSING, broken)) == "h1: the connection broke during `status`: Socket is closed"

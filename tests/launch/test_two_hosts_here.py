@@ -126,7 +126,7 @@ def test_an_agent_that_is_killed_under_an_attached_run_fails_it_and_its_orphans_
         logs = tmp_path / "w" / "runs" / RUN
         eventually("every task", lambda: len([1 for log in logs.glob("*/*.log") if log.read_text() == "up\n"]) == 4)
         lead = cluster.fleet.ask("look", {"localhost": cluster.requests["localhost"]}, 20.0)[0]["localhost"]
-        agent = next(process for process in lead["processes"] if "launch.agent serve" in process["argv"])
+        agent = next(process for process in lead["processes"] if "launch agent" in process["argv"])
         eventually("the run that is up", lambda: "running: 4 running" in cluster.shown.getvalue())
         os.kill(agent["pid"], signal.SIGKILL)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.spec.model import Restart, Spec, TaskSpec
-from launch.agent import clients, inquire
+from launch.agent import caller, inquire
 from launch.agent.folder import RunFolder, lock_path
 from launch.agent.ports import free_ports
 from launch.agent.processes import Process, inspect, is_same, signal_process
@@ -80,7 +80,7 @@ class Agents:
 
     def tell(self, request: Mapping[str, Any], host: str = LEAD) -> None:
         """Says something that is not answered."""
-        with clients.connect(self.folder(host).own, 10.0) as agent:
+        with caller.connect(self.folder(host).own, 10.0) as agent:
             agent.sendall(json.dumps(request).encode() + b"\n")
 
     def status(self) -> Dict[str, Any]:

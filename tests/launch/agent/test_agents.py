@@ -9,7 +9,7 @@ from typing import Any, Callable
 import pytest
 
 from cluster.spec.model import Restart
-from launch.agent import clients, inquire
+from launch.agent import caller, inquire
 from launch.agent.processes import inspect
 from tests.launch.agent.agents import LEAD, MEMBER, Agents, wait_for
 from tests.launch.machine import eventually, left_in, living_under
@@ -166,7 +166,7 @@ def test_a_run_whose_launcher_falls_silent_is_stopped_when_its_lease_ends(run: R
 def test_a_detached_run_has_no_lease(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": f"while test ! -e {tmp_path}/go; do sleep 0.05; done"}, lease_s=1.0)
     agents.start()
-    assert clients.ask(agents.folder().own, {"do": "detach"}) == {"detached": True}
+    assert caller.ask(agents.folder().own, {"do": "detach"}) == {"detached": True}
     agents.tell({"do": "go"})
     with pytest.raises(AssertionError):
         eventually("an end before its time", lambda: not agents.alive(LEAD), patience_s=1.5)

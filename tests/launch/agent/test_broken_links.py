@@ -6,7 +6,7 @@ from typing import Any, Callable, Iterator, Tuple
 import pytest
 
 from cluster.spec.model import Restart
-from launch.agent import clients
+from launch.agent import caller
 from tests.launch.agent.agents import LEAD, MEMBER, Agents
 from tests.launch.agent.cable import Cable
 from tests.launch.machine import eventually, living_under
@@ -43,7 +43,7 @@ def mend(cable: Cable) -> None:
 
 def member_runs(agents: Agents) -> bool:
     """Whether the member has a living process of its task, as it says itself."""
-    status = clients.ask(agents.folder(MEMBER).own, {"do": "status"})
+    status = caller.ask(agents.folder(MEMBER).own, {"do": "status"})
     return bool(status["tasks"]["worker:1"]["alive"])
 
 

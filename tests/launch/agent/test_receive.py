@@ -20,11 +20,13 @@ WAIT_S = 30.0
 
 
 @contextmanager
-def receiver(workdir: Path, code: Code, *options: str, ask: bool = True) -> Iterator["subprocess.Popen[bytes]"]:
+def receiver(
+    workdir: Path, code: Code, *options: str, ask: bool = True, **greeting: Any
+) -> Iterator["subprocess.Popen[bytes]"]:
     """First contact, its request sent; without ``ask``, all but the end of it."""
     argv = [sys.executable, *options, "-c", RECEIVER.read_text()]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        say(process, json.dumps({"workdir": str(workdir), "code": code.hashes, "verb": "status"}).encode())
+        say(process, json.dumps({"workdir": str(workdir), "code": code.hashes, "verb": "status", **greeting}).encode())
         if ask:
             say(process, b"\n")
         yield process
@@ -82,6 +84,21 @@ def test_code_that_is_there_is_not_asked_for_again(tmp_path: Path) -> None:
             if missing:
                 send(process, launcher.bundles["launcher"])
             assert ask_status(process, tmp_path) == {"status": None}
+
+
+def test_one_that_is_to_stay_takes_the_next_verb_and_ends_with_the_launcher(tmp_path: Path) -> None:
+    launcher = launcher_code()
+    greeting = {"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status", "stay": True}
+    with receiver(tmp_path, launcher, ask=False, stay=True) as process:
+        say(process, b"\n")
+        hear(process)
+        send(process, launcher.bundles["launcher"])
+        for _ in range(2):
+            assert ask_status(process, tmp_path) == {"status": None}
+            say(process, json.dumps(greeting).encode() + b"\n")
+            assert hear(process)["missing"] == []
+        process.stdin.close()  # type: ignore[union-attr]
+        assert process.wait(WAIT_S) == 0
 
 
 def test_launchers_that_send_the_same_code_at_once_all_succeed(tmp_path: Path) -> None:

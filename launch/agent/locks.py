@@ -1,0 +1,70 @@
+"""A run's name, held on its host while the run is up, so that the verbs about it mean one run."""
+
+import contextlib
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, Iterator, Optional
+
+from launch.agent.folder import RunFolder, lock_path
+
+
+class NameTaken(Exception):
+    """Another run of this name is up on this host; the text says which."""
+
+
+@contextlib.contextmanager
+def hold(folder: RunFolder, name: str) -> Iterator[None]:
+    """Holds the name of the run on this host.
+
+    Raises:
+      NameTaken: another run holds it.
+    """
+    path = lock_path(folder.workdir, name, folder.host)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = _take(path)
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, json.dumps({"run": folder.run, "pid": os.getpid()}).encode())
+        yield
+    finally:
+        path.unlink()
+        os.close(handle)
+
+
+def _take(path: Path) -> int:
+    while True:
+        handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(handle, 1000).decode() or "{}"
+            os.close(handle)
+            raise NameTaken(refusal(json.loads(holder).get("run", "another run of this name"))) from None
+        # The former holder may have removed the file between our open and our lock.
+        if path.exists() and os.stat(str(path)).st_ino == os.fstat(handle).st_ino:
+            return handle
+        os.close(handle)
+
+
+def refusal(run: str) -> str:
+    """Why a second run of a name cannot start on a host."""
+    return f"{run} is already up; see it with `launch status`, end it with `launch down`"
+
+
+def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
+    """Who holds a run's name on this host: {run, pid}, or None."""
+    path = lock_path(workdir, name, host)
+    try:
+        handle = os.open(str(path), os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        held: Dict[str, Any] = json.loads(os.read(handle, 1000).decode() or "{}")
+        return held
+    finally:
+        os.close(handle)
+    return None
