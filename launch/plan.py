@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.spec.model import Spec, TaskSpec, is_local
 from cluster.task import tf_config
+from cluster.template import fill
 from launch.errors import UsageError
 from launch.ship import Code, JobCode
 
@@ -163,7 +164,10 @@ def _task(
         "LAUNCH_ATTEMPT": "0",
     }
     if spec.command is not None:
-        own = {"python": python, "role": task.role, "index": str(task.index)}
+        own = {
+            "python": python, "role": task.role, "index": str(task.index), "address": task.address,
+            "port": str(task.port), "run": run,
+        }  # fmt: skip
         argv = tuple(fill(word, own) for word in command)
     else:
         argv = (python, *command)
@@ -207,13 +211,6 @@ def oversized(plan: Plan) -> Optional[str]:
     return None
 
 
-def fill(word: str, values: Mapping[str, str]) -> str:
-    """One word of ``command:`` with placeholders replaced. Braces that are no placeholder stay."""
-    for name, value in values.items():
-        word = word.replace("{" + name + "}", value)
-    return word
-
-
 def requests(plan: Plan, code: Code, token: str, secrets: Mapping[str, str], resume: bool) -> Dict[str, Dict[str, Any]]:
     """What each host's agent is asked to run: {host: request}. Secrets travel on stdin only."""
     tasks: Dict[str, List[Dict[str, Any]]] = {host: [] for host in plan.hosts}
@@ -253,20 +250,27 @@ def _run_plan(plan: Plan) -> Dict[str, Any]:
         "steps": plan.spec.train.steps if job else None, "judge": "outcome" if job else "exit",
         "restart_max": plan.spec.restart.max, "backoff_s": plan.spec.restart.backoff_s,
         "control": plan.control, "join_s": JOIN_S, "lost_after_s": LOST_S, "grace_s": GRACE_S,
+        "leave_s": plan.spec.leave_s,
     }  # fmt: skip
 
 
 def shown(plan: Plan, code: Code) -> Dict[str, Any]:
     """``plan --json`` without placement and network."""
     folder = f"{plan.spec.workdir}/code/{code.hashes.get('job', '')}"
+    run_folder = f"{plan.spec.workdir}/runs/{plan.run}"
     tasks = [
         {
             "role": task.role, "index": task.index, "host": task.host, "address": task.address, "gpus": task.gpus,
-            "argv": [word.replace("{code}", folder) for word in task.argv],
+            "argv": [fill(word, {"code": folder, "run_folder": run_folder, **_counted(task)}) for word in task.argv],
             "env": {**{key: value.replace("{code}", folder) for key, value in plan.environment(task).items()},
                     **dict.fromkeys(plan.spec.secrets, "(secret)")},
-            "log": f"{plan.spec.workdir}/runs/{plan.run}/{task.role}.{task.index}/attempt_0.log",
+            "log": f"{run_folder}/{task.role}.{task.index}/attempt_0.log",
         }
         for task in plan.tasks
     ]  # fmt: skip
     return {"name": plan.spec.name, "lead": plan.lead, "control": plan.control, "tasks": tasks}
+
+
+def _counted(task: PlannedTask) -> Dict[str, str]:
+    """{gpus} where the file alone tells."""
+    return {} if isinstance(task.gpus, str) else {"gpus": str(len(task.gpus))}

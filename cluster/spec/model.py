@@ -88,6 +88,7 @@ class Spec:
     args: Dict[str, Any] = field(default_factory=dict)
     train: Train = field(default_factory=Train)
     restart: Restart = field(default_factory=Restart)
+    leave_s: float = 10
     python: Optional[str] = None
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()

@@ -8,12 +8,15 @@ from cluster.spec.entries import Entry, env_at
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.validation import Findings
+from cluster.template import nearest, unknown
 
 
 def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:
     """Everything that is wrong between values which are right by themselves."""
     if findings.fit("job") and findings.fit("command"):
         yield from _job_or_command(document)
+    if findings.fit("command"):
+        yield from _unknown_placeholders(document)
     yield from _secrets(document, findings, entries)
     if isinstance(document.value.get("cluster"), dict):
         yield from _missing_roles(document)
@@ -33,6 +36,12 @@ def _job_or_command(document: Document) -> Iterator[Problem]:
         yield document.problem(("command",), "either job or command", "both", "remove one of them", at_key=True)
     if not given:
         yield document.problem((), "the key job or the key command", "neither", "job: digits trains jobs/digits.py")
+
+
+def _unknown_placeholders(document: Document) -> Iterator[Problem]:
+    for index, word in enumerate(document.value.get("command") or ()):
+        for name in unknown(word):
+            yield document.problem(("command", index), "a known placeholder", f"{{{name}}}", nearest(name))
 
 
 def _secrets(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Problem]:

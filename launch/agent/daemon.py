@@ -12,6 +12,7 @@ import signal
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from cluster.task import tf_config
+from cluster.template import fill
 from launch.agent import gpus, ports, processes, resume
 from launch.agent.agent import Agent
 from launch.agent.booking import Bookings, GpuTaken
@@ -45,10 +46,11 @@ def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None]) -> None:
 def _locate(plan: Dict[str, Any], folder: RunFolder) -> None:
     """Turns the plan's placeholders into this host's paths, and tells each task of the cluster."""
     code = {kind: str(folder.workdir / "code" / digest) for kind, digest in plan["code"].items()}
+    places = {"code": code.get("job", ""), "run_folder": str(folder.path)}
     for task in plan["tasks"]:
         task["folder"] = code[task["folder"]]
-        task["argv"] = [word.replace("{code}", code.get("job", "")) for word in task["argv"]]
-        task["env"] = {key: value.replace("{code}", code.get("job", "")) for key, value in task["env"].items()}
+        task["argv"] = [fill(word, places) for word in task["argv"]]
+        task["env"] = {key: value.replace("{code}", places["code"]) for key, value in task["env"].items()}
         task["env"]["TF_CONFIG"] = tf_config(plan["cluster"], task["role"], task["index"])
         task["argv"][0] = os.path.expanduser(task["argv"][0])
 

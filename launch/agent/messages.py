@@ -161,9 +161,10 @@ class RunPlan:
     """What the lead must know of a run.
 
     ``judge`` says when it has succeeded: by ``outcome``, when the chief's says so; by
-    ``exit`` (programs that know nothing of this launcher), when the chief and every
-    worker have left with exit code 0. ``control`` is where members dial the lead; all of
-    them have ``join_s`` to do it.
+    ``exit`` (programs that know nothing of this launcher), when its ``chief``, or without
+    one every worker, has left with exit code 0. The others then have ``leave_s`` to leave
+    by themselves. ``control`` is where members dial the lead; all of them have ``join_s``
+    to do it.
     """
 
     run: str
@@ -178,3 +179,4 @@ class RunPlan:
     join_s: float = 20.0
     lost_after_s: float = 10.0
     grace_s: float = 10.0
+    leave_s: float = 10.0

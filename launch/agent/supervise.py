@@ -13,6 +13,13 @@ Phases of a run:
                 by themselves
     ended       every task is gone
 
+When a run has succeeded:
+
+    a job               its chief says so
+    a foreign program   its ``chief`` has left with exit code 0; where no task has that role, every
+                        worker has. Its ps, which may never leave by themselves, are then stopped
+                        as soon as the others have gone
+
 States of a task:
 
     starting    its process runs, but it has not told of any progress yet
@@ -48,7 +55,6 @@ from launch.agent.messages import (
 )
 
 ALIVE = ("starting", "running", "restarting")
-LEAVE_S = 10.0  # how long tasks may take to leave by themselves after a success
 RATE_WINDOW_S = 10.0
 
 
@@ -111,7 +117,7 @@ class Supervisor:
         self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
         self._states = Counter(task.state for task in self.tasks.values())
         self._processes: Dict[str, int] = Counter()  # by role
-        self._undecided = {task.name for task in plan.tasks if _decides(plan, task)}
+        self._undecided = _deciding(plan)
         self._restart_at = math.inf  # of the next task
         self._go_at: Optional[float] = None
         self._was_up = False
@@ -229,7 +235,7 @@ class Supervisor:
             return
         self.phase, self.result, self.cause, self._leave_by = "closing", result, cause, now
         if result == "succeeded":
-            self._leave_by = now + LEAVE_S
+            self._leave_by = now + self.plan.leave_s
         for task in self._alive():
             if not task.process:
                 self._turn(task, "stopped", process=False)
@@ -285,14 +291,22 @@ class Supervisor:
         if not left:
             self.phase = "ended"
             return [End(self.result or "stopped")]
-        patient = self.result == "succeeded" and now < self._leave_by and self.plan.judge == "outcome"
-        ending = "evaluator" if patient else "workers" if left > self._processes["ps"] else "ps"
+        ending = self._who_is_to_end(now)
         if ending == self._ending:
             return []
         self._ending = ending
         orders = [Stop(t.plan.name, self.plan.grace_s) for t in self.tasks.values() if self._is_to_end(t)]
         self._stopping.update(order.task for order in orders)
         return list(orders)
+
+    def _who_is_to_end(self, now: float) -> Optional[str]:
+        """``evaluator``, ``workers`` (all but the ps) or ``ps``; None while everybody may still leave."""
+        first = "workers" if sum(self._processes.values()) > self._processes["ps"] else "ps"
+        if self.result != "succeeded" or now >= self._leave_by:
+            return first
+        if self.plan.judge == "outcome":
+            return "evaluator"  # the ps of a job leave by themselves, its evaluator does not
+        return "ps" if first == "ps" else None
 
     def _is_to_end(self, task: TaskRecord) -> bool:
         role = task.plan.role
@@ -337,9 +351,10 @@ class Supervisor:
         return {"step": told[0]["step"], **told[0]["metrics"]}
 
 
-def _decides(plan: RunPlan, task: TaskPlan) -> bool:
-    """Whether the run has not succeeded before this task has."""
-    return task.chief if plan.judge == "outcome" else task.role in ("chief", "worker")
+def _deciding(plan: RunPlan) -> Set[str]:
+    """The tasks that all have succeeded when the run has."""
+    chief_decides = plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
+    return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}
 
 
 def _remember(history: Deque[Tuple[float, int, int]], now: float, progress: Dict[str, Any]) -> None:

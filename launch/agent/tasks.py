@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
+from cluster.template import fill
 from launch.agent import processes
 from launch.agent.folder import RunFolder
 from launch.agent.messages import Advanced, Event, Exited, Started
@@ -58,8 +59,9 @@ class HostTasks:
         for stale in (PROGRESS, OUTCOME):
             (folder / stale).unlink() if (folder / stale).exists() else None
         log = self._folder.log(name, attempt)
+        argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task["argv"]]
         try:
-            process = processes.start(task["argv"], self._environment(task, attempt), Path(task["folder"]), log)
+            process = processes.start(argv, self._environment(task, attempt), Path(task["folder"]), log)
         except OSError as error:
             # Not its strerror, to which Python 3.7 adds the name once more.
             cause = f"cannot start {error.filename or task['argv'][0]}: {os.strerror(error.errno or 0)}"

@@ -77,8 +77,15 @@ def test_placeholders_of_a_command_are_filled_for_each_task(read: Read) -> None:
 
 
 def test_braces_that_are_no_placeholder_stay(read: Read) -> None:
-    spec = read("""command: [sh, -c, 'echo ${HOME} {} {other} {"a": 1}']""" + TWO)
-    assert plan_of(spec).tasks[0].argv[2] == 'echo ${HOME} {} {other} {"a": 1}'
+    spec = read("""command: [sh, -c, 'echo ${role} {} { role } {"a": 1}']""" + TWO)
+    assert plan_of(spec).tasks[0].argv[2] == 'echo ${role} {} { role } {"a": 1}'
+
+
+def test_a_task_can_be_told_its_own_address_its_run_and_what_only_its_host_knows(read: Read) -> None:
+    plan = plan_of(read('command: ["{address}", "{port}", "{run}", "{run_folder}/model", "{gpus}"]' + TWO))
+    assert named(plan)["worker:1"].argv == ("gpu02:2300", "2300", RUN, "{run_folder}/model", "{gpus}")
+    words = shown(plan, CODE)["tasks"][3]["argv"]
+    assert words == ["gpu02:2300", "2300", RUN, f"~/.launch/runs/{RUN}/model", "2"]
 
 
 # -- environment

@@ -5,7 +5,7 @@ from typing import Any, Dict
 import pytest
 
 from launch.agent.messages import End, Go, Joined, KillRequested, Lost, Start, Started, Stop, StopRequested, Tick
-from launch.agent.supervise import LEAVE_S, TaskRecord
+from launch.agent.supervise import TaskRecord
 from tests.launch.agent.histories import DONE, Replay, advanced, failed, left, started, succeeded
 
 # -- the beginning
@@ -167,13 +167,62 @@ def test_a_chief_of_its_own_decides_and_not_worker_0() -> None:
     assert replay.run.result == "succeeded"
 
 
-def test_foreign_programs_have_succeeded_when_the_chief_and_every_worker_left_with_code_0() -> None:
-    replay = Replay("ps:0@a", "chief:0@a", "worker:0@b", judge="exit")
+def test_foreign_programs_without_a_chief_have_succeeded_when_every_worker_left_with_code_0() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "worker:1@b", judge="exit")
     replay.begin()
     replay.at(1, left("worker:0"))
     assert replay.run.result is None
-    assert replay.at(2, left("chief:0")) == [Stop("ps:0", 10.0)]
+    assert replay.at(2, left("worker:1")) == [Stop("ps:0", 10.0)]
     assert replay.at(3, left("ps:0", code=-15)) == [End("succeeded")]
+
+
+def test_the_chief_of_foreign_programs_decides_and_its_workers_get_time_to_leave_by_themselves() -> None:
+    replay = Replay("ps:0@a", "chief:0@a", "worker:0@b", judge="exit", leave_s=5.0)
+    replay.begin()
+    assert replay.at(1, left("chief:0")) == []
+    assert replay.run.result == "succeeded"
+    assert replay.at(3, left("worker:0")) == [Stop("ps:0", 10.0)]
+    assert replay.at(4, left("ps:0", code=-15)) == [End("succeeded")]
+    assert replay.states() == {"ps:0": "stopped", "chief:0": "succeeded", "worker:0": "succeeded"}
+
+
+def test_foreign_workers_that_only_serve_are_ended_when_their_time_to_leave_is_over() -> None:
+    replay = Replay("ps:0@a", "chief:0@a", "worker:0@b", judge="exit", leave_s=5.0)
+    replay.begin()
+    replay.at(1, left("chief:0"))
+    assert replay.at(5.9) == []
+    assert replay.at(6) == [Stop("worker:0", 10.0)]
+    assert replay.at(7, left("worker:0", code=-15)) == [Stop("ps:0", 10.0)]
+    assert replay.at(8, left("ps:0", code=-15)) == [End("succeeded")]
+
+
+def test_foreign_workers_that_only_serve_are_ended_at_once_when_they_get_no_time() -> None:
+    replay = Replay("ps:0@a", "chief:0@a", "worker:0@b", judge="exit", leave_s=0.0)
+    replay.begin()
+    assert replay.at(1, left("chief:0")) == [Stop("worker:0", 10.0)]
+
+
+def test_a_foreign_evaluator_gets_time_for_its_last_checkpoint() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@a", judge="exit", leave_s=60.0)
+    replay.begin()
+    assert replay.at(1, left("worker:0")) == []
+    assert replay.at(50, left("evaluator:0")) == [Stop("ps:0", 10.0)]
+    assert replay.states()["evaluator:0"] == "succeeded"
+
+
+def test_a_foreign_worker_that_fails_after_the_chief_has_left_changes_nothing() -> None:
+    replay = Replay("ps:0@a", "chief:0@a", "worker:0@b", judge="exit")
+    replay.begin()
+    replay.at(1, left("chief:0"))
+    assert replay.at(2, left("worker:0", code=1)) == [Stop("ps:0", 10.0)]
+    assert (replay.run.result, replay.states()["worker:0"]) == ("succeeded", "stopped")
+
+
+def test_a_foreign_worker_that_fails_before_the_chief_has_left_is_started_again() -> None:
+    replay = Replay("ps:0@a", "chief:0@a", "worker:0@b", judge="exit")
+    replay.begin()
+    assert replay.at(1, left("worker:0", code=1)) == []
+    assert replay.at(2) == [Start("worker:0", 1)]
 
 
 def test_the_exit_code_of_a_foreign_program_is_what_fails_it() -> None:
@@ -198,8 +247,8 @@ def test_after_a_success_tasks_may_leave_by_themselves_and_are_stopped_when_thei
     replay = Replay()
     replay.up()
     assert replay.at(1, succeeded("worker:0")) == []
-    assert replay.at(1 + LEAVE_S - 0.1) == []
-    assert replay.at(1 + LEAVE_S) == [Stop("worker:1", 10.0)]
+    assert replay.at(1 + 9.9) == []
+    assert replay.at(1 + 10) == [Stop("worker:1", 10.0)]
     assert replay.at(13, left("worker:1", code=-15)) == [Stop("ps:0", 10.0)]
     assert replay.at(14, left("ps:0", code=-15)) == [End("succeeded")]
     assert replay.states() == {"ps:0": "stopped", "worker:0": "succeeded", "worker:1": "stopped"}

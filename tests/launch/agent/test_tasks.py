@@ -86,6 +86,11 @@ def test_a_started_task_is_told_with_its_pid_gpus_and_log(bench: Bench) -> None:
     )
 
 
+def test_a_program_is_told_how_many_gpus_it_has(bench: Bench) -> None:
+    bench.sh("echo {gpus} of ${gpus:-none}; exec sleep 60")
+    bench.logged("2 of none\n")
+
+
 def test_the_groups_that_were_started_are_on_record_for_who_comes_after_us(bench: Bench) -> None:
     first = bench.sh("exit 1")
     bench.comes(Exited)

@@ -1,0 +1,40 @@
+"""An Estimator's ``train_and_evaluate``: what this process is to do comes from ``TF_CONFIG``."""
+
+import argparse
+
+import numpy as np
+import tensorflow as tf
+
+STEPS, BATCH = 300, 32
+
+
+def examples():
+    """Points on a line, without end."""
+    x = np.random.RandomState(0).uniform(-1, 1, [1000, 1]).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, 2 * x + 1)).repeat().batch(BATCH)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--model_dir", required=True, help="for checkpoints and summaries; chief and evaluator share it"
+    )
+    folder = parser.parse_args().model_dir
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
+    estimator = tf.estimator.LinearRegressor(
+        [tf.feature_column.numeric_column("x")],
+        model_dir=folder,
+        optimizer=lambda: tf.compat.v1.train.GradientDescentOptimizer(0.01),
+        # A worker waits 5 s times its number otherwise, which for so few steps is too long.
+        config=tf.estimator.RunConfig(save_checkpoints_steps=100, experimental_max_worker_delay_secs=0),
+    )
+    tf.estimator.train_and_evaluate(
+        estimator,
+        tf.estimator.TrainSpec(examples, max_steps=STEPS),
+        # The evaluator leaves by itself when it has measured a checkpoint of max_steps.
+        tf.estimator.EvalSpec(examples, steps=10, start_delay_secs=0, throttle_secs=1),
+    )
+
+
+if __name__ == "__main__":
+    main()
