@@ -27,8 +27,10 @@ def main(_):
         step = tf.train.get_or_create_global_step()
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
     supervisor = tf.train.Supervisor(is_chief=FLAGS.task_index == 0, global_step=step, recovery_wait_secs=1)
+    # Without filters a session waits for every worker, also for those that have finished and left.
+    config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{FLAGS.task_index}"])
     examples = np.random.RandomState(FLAGS.task_index)
-    with supervisor.prepare_or_wait_for_session(server.target) as session:
+    with supervisor.prepare_or_wait_for_session(server.target, config) as session:
         done = 0
         while done < FLAGS.train_steps:
             batch = examples.uniform(-1, 1, 32)
