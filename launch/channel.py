@@ -36,6 +36,10 @@ class Channel(ABC):
         """Some bytes of its stdout; b"" at the end. Raises Silence."""
 
     @abstractmethod
+    def end(self) -> None:
+        """Sends nothing more: the program sees the end of its stdin, and what it still says can be heard."""
+
+    @abstractmethod
     def complaint(self) -> str:
         """The last lines of its stderr, once stdout has ended."""
 

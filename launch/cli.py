@@ -23,6 +23,7 @@ from launch.verbs.asked import Asked, say, with_hosts_file
 from launch.verbs.down import down
 from launch.verbs.logs import logs
 from launch.verbs.plan import plan
+from launch.verbs.setup import setup
 from launch.verbs.status import status
 from launch.watch import Watch
 
@@ -37,6 +38,7 @@ def cli() -> None:
     \b
     launch up hosts.yaml            train, with a live view, until it is done
     launch plan hosts.yaml          what would run where
+    launch setup hosts.yaml         build the hosts' Python environment
     launch up -d hosts.yaml         start and come back
     launch status hosts.yaml        how far it is
     launch logs -f hosts.yaml       what the tasks print
@@ -79,7 +81,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, status, logs, down):
+for verb in (plan, setup, status, logs, down):
     cli.add_command(verb)
 
 

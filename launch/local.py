@@ -37,6 +37,10 @@ class LocalChannel(Channel):
             raise Silence
         return os.read(self._process.stdout.fileno(), CHUNK)
 
+    def end(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
     def complaint(self) -> str:
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace").strip()

@@ -1,16 +1,17 @@
 """What a hosts file becomes: which process runs where, with which argv and environment.
 
-Pure: a plan is computed from a spec and reaches no host.
+A plan is computed from a spec, and the lock file that it names; it reaches no host.
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.spec.model import Spec, TaskSpec, is_local
 from cluster.task import tf_config
 from cluster.template import fill
+from launch import environment
 from launch.errors import UsageError
 from launch.ship import Code, JobCode
 
@@ -26,6 +27,7 @@ LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux han
 class PlannedTask:
     """One process. ``folder`` says in which bundle it runs; ``{code}`` in argv and env is the job's.
 
+    In argv ``{environment}`` is the Python environment that ``launch setup`` built on the host.
     ``env`` lacks ``TF_CONFIG``, which would hold the whole cluster in every task: see ``Plan.environment``.
     """
 
@@ -46,7 +48,8 @@ class PlannedTask:
 class Plan:
     """A run before it starts. ``control`` is where the members' agents dial the lead's.
 
-    ``cluster`` is the JSON text of what ``TF_CONFIG`` says of it, {role: addresses}.
+    ``cluster`` is the JSON text of what ``TF_CONFIG`` says of it, {role: addresses}. ``python`` runs
+    the agents, and the tasks on hosts without an environment of their own.
     """
 
     run: str
@@ -56,6 +59,7 @@ class Plan:
     control: Optional[str]
     python: Mapping[str, str]  # of each host, the lead first
     cluster: str
+    environments: Mapping[str, str] = field(default_factory=dict)  # {host: hash}, where launch setup builds them
 
     @property
     def hosts(self) -> Tuple[str, ...]:
@@ -73,12 +77,15 @@ def run_name(name: str, now: datetime) -> str:
 
 
 def localised(spec: Spec, ports: Sequence[int]) -> Spec:
-    """Every task of a spec on this machine: ``ports`` has a free one for each; no GPUs, same towers."""
+    """Every task of a spec on this machine: ``ports`` has a free one for each; no GPUs, same towers.
+
+    Its Python is the launcher's own, so there is nothing to set up.
+    """
     tasks = tuple(
         replace(task, host="localhost", address=f"localhost:{port}", port=port, gpus=(), python=None)
         for task, port in zip(spec.tasks, ports)
     )
-    return replace(spec, tasks=tasks, python=None, train=replace(spec.train, towers=towers(spec)))
+    return replace(spec, tasks=tasks, python=None, setup=None, train=replace(spec.train, towers=towers(spec)))
 
 
 def towers(spec: Spec) -> Any:
@@ -98,12 +105,14 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     """
     refuse_unavailable(spec)
     python = pythons(spec, own_python)
+    environments = environment.identities(spec, python)
+    runs = {host: environment.PYTHON if host in environments else python[host] for host in python}
     cluster = {role: [task.address for task in spec.tasks_of(role)] for role in ("chief", "worker", "ps")}
     present = {role: addresses for role, addresses in cluster.items() if addresses}
     command = _job_command(spec, job) if spec.command is None else _filled(spec.command, cluster)
     chief = spec.chief
-    tasks = tuple(_task(spec, task, command, job, run, python[task.host], task is chief) for task in spec.tasks)
-    return Plan(run, spec, tasks, chief.host, _control(spec, chief), python, json.dumps(present))
+    tasks = tuple(_task(spec, task, command, job, run, runs[task.host], task is chief) for task in spec.tasks)
+    return Plan(run, spec, tasks, chief.host, _control(spec, chief), python, json.dumps(present), environments)
 
 
 def refuse_unavailable(spec: Spec) -> None:
@@ -234,6 +243,8 @@ def _request(
         "lead": {"host": plan.lead, "address": plan.control}, "lease_s": LEASE_S, "lost_after_s": LOST_S,
         "join_s": JOIN_S, "grace_s": GRACE_S, "resume": resume, "checkpoint_dir": plan.spec.train.checkpoint.dir,
     }  # fmt: skip
+    if host in plan.environments:
+        request.update(environment=plan.environments[host], setup=f"launch setup {plan.spec.path}")
     if host == plan.lead:
         request["run_plan"] = _run_plan(plan)
     return request
@@ -258,10 +269,11 @@ def shown(plan: Plan, code: Code) -> Dict[str, Any]:
     """``plan --json`` without placement and network."""
     folder = f"{plan.spec.workdir}/code/{code.hashes.get('job', '')}"
     run_folder = f"{plan.spec.workdir}/runs/{plan.run}"
+    places = {"code": folder, "run_folder": run_folder}
     tasks = [
         {
             "role": task.role, "index": task.index, "host": task.host, "address": task.address, "gpus": task.gpus,
-            "argv": [fill(word, {"code": folder, "run_folder": run_folder, **_counted(task)}) for word in task.argv],
+            "argv": [fill(word, {**places, **_known(plan, task)}) for word in task.argv],
             "env": {**{key: value.replace("{code}", folder) for key, value in plan.environment(task).items()},
                     **dict.fromkeys(plan.spec.secrets, "(secret)")},
             "log": f"{run_folder}/{task.role}.{task.index}/attempt_0.log",
@@ -271,6 +283,9 @@ def shown(plan: Plan, code: Code) -> Dict[str, Any]:
     return {"name": plan.spec.name, "lead": plan.lead, "control": plan.control, "tasks": tasks}
 
 
-def _counted(task: PlannedTask) -> Dict[str, str]:
-    """{gpus} where the file alone tells."""
-    return {} if isinstance(task.gpus, str) else {"gpus": str(len(task.gpus))}
+def _known(plan: Plan, task: PlannedTask) -> Dict[str, str]:
+    """What a host fills in for its task, where the launcher can tell: {gpus}, {environment}."""
+    known = {} if isinstance(task.gpus, str) else {"gpus": str(len(task.gpus))}
+    if task.host in plan.environments:
+        known["environment"] = f"{plan.spec.workdir}/envs/{plan.environments[task.host]}"
+    return known

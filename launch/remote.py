@@ -48,6 +48,9 @@ class SshChannel(Channel):
             raise Silence from None
         return data
 
+    def end(self) -> None:
+        self._session.shutdown_write()
+
     def _drain_errors(self) -> None:
         while self._session.recv_stderr_ready():
             self._errors = (self._errors + self._session.recv_stderr(CHUNK))[-CHUNK:]

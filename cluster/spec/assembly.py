@@ -8,7 +8,7 @@ from jsonschema import Draft7Validator
 from cluster.errors import Problem
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
-from cluster.spec.model import ROLE_ORDER, Restart, Spec, Ssh, TaskSpec
+from cluster.spec.model import ROLE_ORDER, Restart, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.schema import in_words, keys
 from cluster.spec.slots import Slot
 from cluster.task import Train
@@ -34,6 +34,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         restart=Restart(**values.get("restart", {})),
         secrets=tuple(values.get("secrets", ())),
         ssh=Ssh(**values.get("ssh", {})),
+        setup=Setup(**values["setup"]) if "setup" in values else None,
         **plain,
     )
 

@@ -73,11 +73,24 @@ class Restart:
 
 
 @dataclass(frozen=True)
+class Setup:
+    """What ``launch setup`` builds the hosts' environment from.
+
+    ``lock`` None is the project's own lock of the host's runtime. ``lock`` and ``wheels`` are
+    on the launcher's side, relative to the hosts file; ``index_url`` None is the hosts' own.
+    """
+
+    lock: Optional[str] = None
+    wheels: Optional[str] = None
+    index_url: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Spec:
     """A hosts file that was found right. Exactly one of ``job`` and ``command`` is set.
 
     ``tasks`` are in the order ps, chief, worker, evaluator. ``python`` is None when the
-    file does not name one.
+    file does not name one. ``setup`` is None when the hosts' Python is used as it is.
     """
 
     path: Path
@@ -93,6 +106,7 @@ class Spec:
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
     ssh: Ssh = field(default_factory=Ssh)
+    setup: Optional[Setup] = None
 
     @property
     def hosts(self) -> Tuple[str, ...]:

@@ -24,5 +24,9 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     folder      where a run keeps its files
     ports       who listens where
     gpus        which GPUs this host has, and which a task gets
+    environment the Python environments of this host
+    build       makes one, as a lock file says
+    wheels      packages that the launcher sent for it
+    pip_output  what pip prints, in words
     booking     GPUs held by a run, so that no other gets them
 """

@@ -6,6 +6,7 @@
     logs    lines of task logs, with follow until the run is over
     look    what of a run is on this host now
     down    ends this host's part of a run and says what is left of it
+    build   makes the Python environment that tasks are to run in
 
 The request is one JSON line, the answers are JSON lines. Nothing that matters is in argv.
 """
@@ -22,6 +23,7 @@ from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
 START_S = 60.0
+SILENT_S = 60.0  # a launcher that stops in the middle of a file has gone
 
 
 def read_request() -> Dict[str, Any]:
@@ -34,6 +36,11 @@ def read_request() -> Dict[str, Any]:
         line += byte
     request: Dict[str, Any] = json.loads(line.decode())
     return request
+
+
+def read_some(size: int) -> bytes:
+    """At most so many bytes of what the launcher sends; b"" when it has gone."""
+    return os.read(0, size) if select.select([0], [], [], SILENT_S)[0] else b""
 
 
 def tell(values: Dict[str, Any]) -> None:
@@ -107,6 +114,13 @@ def attach() -> None:
                     _write_all(data)
 
 
+def build() -> None:
+    """Makes an environment, and ends when the launcher goes."""
+    from launch.agent.build import Build  # loads what no other verb needs
+
+    Build(read_request(), tell, read_some, launcher_goes).run()
+
+
 def _write_all(data: bytes) -> None:
     while data:
         data = data[os.write(1, data) :]
@@ -120,6 +134,7 @@ def run(verb: str) -> None:
         "status": lambda: tell(inquire.status(read_request())),
         "look": lambda: tell(inquire.look(read_request())),
         "down": lambda: tell(inquire.down(read_request())),
+        "build": build,
         "logs": lambda: inquire.logs(read_request(), tell, launcher_goes),
     }
     try:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 import signal
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 from cluster.task import tf_config
 from cluster.template import fill
@@ -17,6 +17,7 @@ from launch.agent import gpus, ports, processes, resume
 from launch.agent.agent import Agent
 from launch.agent.booking import Bookings, GpuTaken
 from launch.agent.clients import Clients
+from launch.agent.environment import Busy, Environment
 from launch.agent.folder import RunFolder, expand
 from launch.agent.lead import Lead
 from launch.agent.locks import NameTaken, hold
@@ -34,7 +35,7 @@ def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None]) -> None:
     """Runs this host's part of ``plan``; ``tell`` takes one answer, ready or an error."""
     folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
     try:
-        with hold(folder, plan["name"]):
+        with hold(folder, plan["name"]), _environment(plan, folder):
             _locate(plan, folder)
             given, bookings = _prepare(plan, folder)
             asyncio.run(_live(plan, folder, given, bookings, tell))
@@ -43,10 +44,29 @@ def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None]) -> None:
         tell({"error": str(error)})
 
 
+@contextlib.contextmanager
+def _environment(plan: Mapping[str, Any], folder: RunFolder) -> Iterator[None]:
+    """Keeps the environment that the tasks run in from being removed, where the plan names one."""
+    if plan.get("environment") is None:
+        yield
+        return
+    environment = Environment(folder.workdir, plan["environment"])
+    try:
+        with environment.held(alone=False):
+            if not environment.is_ready():
+                raise NotReady(f"its Python environment is not built; build it with `{plan['setup']}`")
+            environment.touch()
+            yield
+    except Busy:
+        raise NotReady("its Python environment is being built; wait for `launch setup` to end") from None
+
+
 def _locate(plan: Dict[str, Any], folder: RunFolder) -> None:
     """Turns the plan's placeholders into this host's paths, and tells each task of the cluster."""
     code = {kind: str(folder.workdir / "code" / digest) for kind, digest in plan["code"].items()}
     places = {"code": code.get("job", ""), "run_folder": str(folder.path)}
+    if plan.get("environment") is not None:
+        places["environment"] = str(Environment(folder.workdir, plan["environment"]).path)
     for task in plan["tasks"]:
         task["folder"] = code[task["folder"]]
         task["argv"] = [fill(word, places) for word in task["argv"]]

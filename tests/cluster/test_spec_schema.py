@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 import pytest
 from jsonschema import Draft7Validator
 
-from cluster.spec import Restart, Spec, Ssh, load, schema
+from cluster.spec import Restart, Setup, Spec, Ssh, load, schema
 from cluster.spec.schema import keys
 from cluster.task import Train
 
@@ -29,11 +29,11 @@ def test_the_schema_is_a_valid_one_of_the_draft_that_editors_read() -> None:
 
 
 def test_the_schema_s_defaults_are_those_of_the_dataclasses() -> None:
-    nouns = {"train.": asdict(Train()), "restart.": asdict(Restart()), "ssh.": asdict(Ssh())}
+    nouns: Dict[str, Any] = {"train.": Train(), "restart.": Restart(), "ssh.": Ssh(), "setup.": Setup()}
     for prefix, values in nouns.items():
         stated = {key: node["default"] for key, node in keys().items() if key.startswith(prefix)}
         stated.pop("train.checkpoint", None)
-        assert stated == flat(values, prefix)
+        assert stated == flat(asdict(values), prefix)
     assert keys()["workdir"]["default"] == Spec.workdir
 
 

@@ -24,7 +24,7 @@ class FakeChannel(Channel):
         super().__init__()
         self._script, self._complaint = list(script), complaint
         self.sent = b""
-        self.closed = 0
+        self.closed = self.ended = 0
 
     def send(self, data: bytes) -> None:
         self.sent += data if data != RECEIVER else b""
@@ -34,6 +34,9 @@ class FakeChannel(Channel):
         if isinstance(said, Exception):
             raise said
         return said
+
+    def end(self) -> None:
+        self.ended += 1
 
     def complaint(self) -> str:
         return self._complaint

@@ -247,3 +247,26 @@ def test_what_is_shown_is_what_would_run_with_paths_in_place_and_secrets_hidden(
 def test_a_plan_is_json(read: Read) -> None:
     values = shown(plan_of(read(COMMAND + TWO)), CODE)
     assert json.loads(json.dumps(values)) == values
+
+
+# -- an environment of its own
+
+
+def test_with_the_key_setup_tasks_run_in_the_environment_and_agents_in_the_python_it_is_built_on(read: Read) -> None:
+    plan = plan_of(read(COMMAND + TWO + "setup: {}\n"))
+    digest = plan.environments["gpu01"]
+    assert plan.python["gpu01"] == "python3.7"
+    assert plan.tasks[0].argv[0] == "{environment}/bin/python"  # the host knows where its working folder is
+    request = requests(plan, CODE, "token", {}, resume=False)["gpu01"]
+    assert (request["environment"], request["setup"]) == (digest, f"launch setup {plan.spec.path}")
+    assert shown(plan, CODE)["tasks"][0]["argv"][0] == f"~/.launch/envs/{digest}/bin/python"
+
+
+def test_without_the_key_setup_no_environment_is_asked_for(read: Read) -> None:
+    request = requests(plan_of(read(COMMAND + TWO)), CODE, "token", {}, resume=False)["gpu01"]
+    assert "environment" not in request
+
+
+def test_a_run_on_this_machine_alone_needs_no_setup(read: Read) -> None:
+    spec = localised(read(COMMAND + TWO + "setup: {}\n"), [1, 2, 3, 4])
+    assert plan_of(spec).tasks[0].argv[0] == OWN

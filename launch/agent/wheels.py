@@ -1,0 +1,83 @@
+"""Packages that the launcher sent to this host, by content: ``WORKDIR/wheels/SHA256/NAME``.
+
+A file is received once and serves every environment whose lock names it. Hosts that share
+a home folder share them too.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Sequence
+
+CHUNK = 1 << 20
+UNUSED_S = 30 * 24 * 3600.0  # after so long a file is removed, unless it is asked for
+
+Files = Sequence[Dict[str, Any]]  # {"name", "sha256", "bytes"}
+
+
+class Broken(Exception):
+    """A file did not arrive whole."""
+
+
+class Store:
+    """The packages below ``workdir``."""
+
+    def __init__(self, workdir: Path):
+        self.path = workdir / "wheels"
+
+    def missing(self, files: Files) -> List[Dict[str, Any]]:
+        """Those of ``files`` that are not here."""
+        return [file for file in files if not self._place(file).is_file()]
+
+    def receive(self, file: Dict[str, Any], read: Callable[[int], bytes]) -> None:
+        """Takes one file from ``read``, a chunk at a time.
+
+        Raises:
+          EOFError: the sender has gone.
+          Broken: what came is something else.
+        """
+        self._place(file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(prefix=".", dir=str(self._place(file).parent))
+        try:
+            with os.fdopen(handle, "wb") as output:
+                digest = _copy(file["bytes"], read, output.write)
+            if digest != file["sha256"]:
+                raise Broken(f"{file['name']} arrived damaged; try again")
+            os.replace(partial, str(self._place(file)))
+        except BaseException:
+            os.unlink(partial)
+            raise
+
+    def link(self, files: Files, folder: Path) -> None:
+        """Shows ``files`` to pip, as one folder."""
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for file in files:
+            os.utime(str(self._place(file).parent))
+            (folder / file["name"]).symlink_to(self._place(file))
+
+    def remove_unused(self) -> None:
+        """Removes what no build has used for long."""
+        for place in self.path.iterdir() if self.path.is_dir() else ():
+            with contextlib.suppress(FileNotFoundError):  # another host of the same home was faster
+                if time.time() - place.stat().st_mtime > UNUSED_S:
+                    shutil.rmtree(str(place), ignore_errors=True)
+
+    def _place(self, file: Dict[str, Any]) -> Path:
+        return self.path / str(file["sha256"]) / str(file["name"])
+
+
+def _copy(length: int, read: Callable[[int], bytes], write: Callable[[bytes], Any]) -> str:
+    """Copies so many bytes; returns their SHA-256."""
+    seen = hashlib.sha256()
+    while length:
+        chunk = read(min(length, CHUNK))
+        if not chunk:
+            raise EOFError
+        length -= len(chunk)
+        seen.update(chunk)
+        write(chunk)
+    return seen.hexdigest()

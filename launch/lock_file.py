@@ -1,0 +1,82 @@
+"""A lock file: the packages of an environment, each pinned, with the hashes of the files that it may come in.
+
+It is what pip's ``--require-hashes`` takes and ``uv pip compile --generate-hashes`` and
+``pip-compile --generate-hashes`` write. Comments do not count: a lock that differs in
+them alone is the same lock.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import FrozenSet, Iterator, Tuple
+
+from launch.errors import UsageError
+
+TOOLS = ("packaging", "pip", "setuptools", "wheel")  # an old pip does not know today's wheels: these go first
+_PINNED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[[^\]]*\])?\s*(===?|@)\s*\S")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
+
+
+@dataclass(frozen=True)
+class LockFile:
+    """``requirements`` has a (name, line) for every package, in the order of the file."""
+
+    path: Path
+    requirements: Tuple[Tuple[str, str], ...]
+
+    @property
+    def text(self) -> str:
+        """Every requirement, as pip reads it."""
+        return "".join(line + "\n" for _, line in self.requirements)
+
+    @property
+    def tools(self) -> str:
+        """Those that pip itself, and what has to be built, depend on."""
+        return "".join(line + "\n" for name, line in self.requirements if name in TOOLS)
+
+    @property
+    def hashes(self) -> FrozenSet[str]:
+        """The SHA-256 of every file that the lock allows."""
+        return frozenset(_HASH.findall(self.text))
+
+
+def read_lock(path: Path) -> LockFile:
+    """The lock file at ``path``.
+
+    Raises:
+      UsageError: it cannot be read, or a line of it does not pin a package by hash.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"setup.lock: expected a lock file at {path}, found: {reason}; see docs/setup.md") from error
+    return LockFile(path, tuple(_requirement(path, number, line) for number, line in _lines(text)))
+
+
+def _lines(text: str) -> Iterator[Tuple[int, str]]:
+    """Logical lines with the number of their first: continued ones joined, comments and blanks gone."""
+    joined, began = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        words = re.sub(r"(^|\s)#.*$", "", line).strip()
+        began = began if joined else number
+        joined += words.rstrip("\\").rstrip() + " "
+        if not words.endswith("\\"):
+            if joined.strip():
+                yield began, joined.strip()
+            joined = ""
+    if joined.strip():
+        yield began, joined.strip()
+
+
+def _requirement(path: Path, number: int, line: str) -> Tuple[str, str]:
+    pinned = _PINNED.match(line)
+    if pinned is None or not _HASH.search(line):
+        found = line if len(line) <= 60 else line[:57] + "…"
+        hint = (
+            "name an index in setup.index_url, and write the rest with `uv pip compile --generate-hashes`"
+            if line.startswith("-")
+            else "write it with `uv pip compile --generate-hashes`"
+        )
+        raise UsageError(f"{path}:{number}: expected NAME==VERSION --hash=sha256:…, found {found!r}; {hint}")
+    return re.sub(r"[-_.]+", "-", pinned.group("name")).lower(), line

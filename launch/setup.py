@@ -1,0 +1,150 @@
+"""``launch setup``: the environment that the hosts file asks for, built on every host side by side."""
+
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from launch.channel import Channel, Host, Noise, Silence
+from launch.display import fold
+from launch.environment import Order
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+from launch.progress import Progress
+from launch.wheels import CHUNK
+
+LOOK_S = 0.5
+SILENT_S = 60.0  # a host tells of its build every few seconds
+END_S = 15.0  # for a build to end when it was interrupted
+
+
+class Outcome(NamedTuple):
+    """What became of the hosts: {host: ``built`` or ``up to date``}, and the problems of the others."""
+
+    ready: Dict[str, str]
+    problems: List[HostProblem]
+
+
+def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
+    """Builds what ``order`` says on every host, ``ssh.fanout`` at a time.
+
+    A host that cannot be reached, or fails, does not keep the others from their end.
+
+    Raises:
+      Interrupted: a signal came; no build is left running on a host that could be told.
+    """
+    hosts = list(order.hosts)
+    # Not left early: each conversation ends its build on the host when a signal comes.
+    built, problems = fleet.each(lambda host: _Conversation(fleet, host, order, progress).run(), hosts, heed=False)
+    fleet.interrupts.check()
+    return Outcome(built, problems)
+
+
+class _Conversation:
+    """One host's build, from the request to its last word, over one connection."""
+
+    def __init__(self, fleet: Fleet, host: Host, order: Order, progress: Progress):
+        self._fleet, self._host, self._order, self._progress = fleet, host, order, progress
+
+    def run(self) -> str:
+        """``built`` or ``up to date``, or ``interrupted``.
+
+        Raises:
+          HostProblem: the host cannot be reached, or its environment not be built.
+        """
+        if self._interrupted():
+            return "interrupted"
+        self._show("connecting")
+        try:
+            channel = self._fleet.contact(self._host.name, "build", self._order.request(self._host.name))
+            try:
+                done = self._follow(channel)
+            finally:
+                channel.close()
+        except HostProblem:
+            self._progress.failed(self._host.name)
+            raise
+        self._progress.ready(self._host.name)
+        return done
+
+    def _follow(self, channel: Channel) -> str:
+        heard_at = time.monotonic()
+        while not self._interrupted():
+            try:
+                said = self._hear(channel, LOOK_S)
+            except Silence:
+                if time.monotonic() - heard_at > SILENT_S:
+                    raise HostProblem(self._host.name, f"nothing was heard of its build for {SILENT_S:.0f} s") from None
+                continue
+            if "done" in said:
+                return str(said["done"])
+            if "want" in said:
+                self._send(channel, said["want"])
+            if "stage" in said:
+                self._show(said["stage"])
+            heard_at = time.monotonic()
+        return self._end(channel)
+
+    def _hear(self, channel: Channel, timeout_s: float) -> Dict[str, Any]:
+        try:
+            said = channel.hear(timeout_s)
+        except (Noise, OSError) as error:
+            raise HostProblem(self._host.name, f"the connection broke during its build: {error}") from error
+        if said is None:
+            raise HostProblem(self._host.name, f"its build ended without a word: {_last(channel.complaint())}")
+        if "error" in said:
+            raise HostProblem(self._host.name, said["error"])
+        return said
+
+    def _send(self, channel: Channel, wanted: List[str]) -> None:
+        """The files that the host lacks, a piece at a time: none of them is ever in memory as a whole."""
+        for digest in wanted:
+            self._show(f"receiving {self._order.files[digest].name.split('-')[0]}")
+            with open(str(self._order.files[digest]), "rb") as file:
+                for chunk in iter(lambda: file.read(CHUNK), b""):
+                    if self._interrupted():
+                        return
+                    try:
+                        channel.send(chunk)
+                    except OSError:
+                        return  # the host has given up; it says why
+
+    def _end(self, channel: Channel) -> str:
+        """Ends the build on the host, and waits until that is so."""
+        try:
+            channel.end()
+            until = time.monotonic() + END_S
+            while channel.hear(max(0.0, until - time.monotonic())) is not None:
+                continue
+        except (Silence, Noise, OSError):
+            pass  # out of reach: its agent ends the build when the connection is gone
+        return "interrupted"
+
+    def _interrupted(self) -> bool:
+        return bool(self._fleet.interrupts.received)
+
+    def _show(self, stage: str) -> None:
+        self._progress.show(self._host.name, stage)
+
+
+def _last(complaint: str) -> str:
+    return complaint.splitlines()[-1] if complaint else "no reason given"
+
+
+def told(outcome: Outcome) -> List[str]:
+    """A line for the hosts that were built, one for those that were up to date."""
+    became = {state: [host for host, at in outcome.ready.items() if at == state] for state in ("built", "up to date")}
+    return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
+
+
+def as_values(order: Order, outcome: Outcome) -> Dict[str, Any]:
+    """``setup --json``."""
+    problems: Dict[str, Optional[str]] = {problem.host: problem.reason for problem in outcome.problems}
+    hosts = [
+        {
+            "host": host,
+            "environment": digest,
+            "state": outcome.ready.get(host, "failed"),
+            "error": problems.get(host),
+        }
+        for host, digest in order.hosts.items()
+    ]
+    return {"ready": not problems, "hosts": hosts}

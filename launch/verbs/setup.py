@@ -1,0 +1,44 @@
+"""``launch setup``"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Optional
+
+import click
+
+from launch.environment import Order
+from launch.errors import SUCCEEDED, CannotStart, UsageError
+from launch.progress import Progress
+from launch.setup import as_values, set_up, told
+from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+
+FOLDER = click.Path(exists=True, file_okay=False)
+
+
+@click.command()
+@with_hosts_file
+@JSON
+@click.option("--wheels", metavar="DIR", type=FOLDER, help="Send the packages from here: the hosts need no internet.")
+def setup(asked: Asked, as_json: bool, wheels: Optional[str]) -> int:
+    """Builds the Python environment of FILE on every host, from the lock file.
+
+    Does nothing where it is up to date. The key `setup` says what to build; tasks then run in it.
+
+    \b
+    Example:  launch setup hosts.yaml --wheels wheels/
+    """
+    if asked.local:
+        raise UsageError("--local: expected a file's own hosts, as --local uses the launcher's Python; leave it out")
+    with asked.reach() as fleet:
+        pythons = {name: host.python for name, host in fleet.hosts.items()}
+        order = Order(fleet.spec, pythons, Path(wheels) if wheels else None)
+        with Progress(list(pythons), sys.stderr if as_json else sys.stdout) as progress:
+            outcome = set_up(fleet, order, progress)
+    if as_json:
+        click.echo(json.dumps(as_values(order, outcome)))
+    else:
+        say(*told(outcome))
+    if outcome.problems:
+        raise CannotStart(outcome.problems)
+    return SUCCEEDED

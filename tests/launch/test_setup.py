@@ -1,0 +1,145 @@
+"""The launcher's side of a build: what is sent, what is told, and how it ends when something goes wrong."""
+
+import io
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import pytest
+
+from cluster.spec.model import Setup
+from launch import setup
+from launch.channel import Silence
+from launch.environment import Order
+from launch.errors import Interrupted
+from launch.fleet import Fleet
+from launch.progress import Progress
+from launch.setup import Outcome, as_values, set_up, told
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+from tests.launch.tiny_wheels import tiny_wheel
+
+MET = b'{"missing": []}\n'
+HOSTS = ("a", "b", "c")
+
+
+def said(**values: Any) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def order_for(folder: Path, *hosts: str) -> Order:
+    (folder / "my.lock").write_text(tiny_wheel(folder / "wheels", "tiny"))
+    spec = replace(spec_of(), path=folder / "r.yaml", setup=Setup("my.lock", "wheels"))
+    return Order(spec, dict.fromkeys(hosts, "python3.7"))
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    """An order for the host a."""
+    return order_for(tmp_path, "a")
+
+
+@pytest.fixture
+def progress() -> Iterator[Progress]:
+    with Progress(HOSTS, io.StringIO()) as progress:
+        yield progress
+
+
+def fleet(*channels: FakeChannel) -> Fleet:
+    return fleet_of({host: FakeHost(host, channel) for host, channel in zip(HOSTS, channels)})
+
+
+def test_a_host_gets_the_files_that_it_lacks_and_no_others(tmp_path: Path, progress: Progress) -> None:
+    order = order_for(tmp_path, *HOSTS)
+    (digest, path), *_ = order.files.items()
+    lacking = FakeChannel(MET, said(want=[digest]), said(stage="installing tiny"), said(done="built"))
+    having = FakeChannel(MET, said(want=[]), said(done="built"))
+    current = FakeChannel(MET, said(done="up to date"))
+    outcome = set_up(fleet(lacking, having, current), order, progress)
+    assert outcome == Outcome({"a": "built", "b": "built", "c": "up to date"}, [])
+    assert lacking.sent.endswith(path.read_bytes())
+    assert json.loads(having.sent.splitlines()[-1].decode()) == order.request("b")
+    assert told(outcome) == ["a,b: built", "c: up to date"]
+    assert progress.text() == "3 of 3 ready"
+
+
+def test_a_host_that_fails_or_is_out_of_reach_is_named_while_the_others_finish(
+    tmp_path: Path, progress: Progress
+) -> None:
+    order = order_for(tmp_path, *HOSTS)
+    failing = FakeChannel(MET, said(want=[]), said(error="the disk is full"))
+    hosts = fleet(failing, FakeChannel(MET, said(done="built")))
+    hosts.hosts["c"] = FakeHost("c")
+    outcome = set_up(hosts, order, progress)
+    assert outcome.ready == {"b": "built"}
+    assert sorted(map(str, outcome.problems)) == ["a: the disk is full", "c: out of reach"]
+    assert progress.text() == "1 of 3 ready, 2 failed"
+    values = as_values(order, outcome)
+    assert not values["ready"]
+    assert [(host["host"], host["state"], host["error"]) for host in values["hosts"]] == [
+        ("a", "failed", "the disk is full"),
+        ("b", "built", None),
+        ("c", "failed", "out of reach"),
+    ]
+
+
+def test_a_host_that_gives_up_while_files_are_sent_says_why(order: Order, progress: Progress) -> None:
+    class Full(FakeChannel):
+        def send(self, data: bytes) -> None:
+            super().send(data)
+            if data.startswith(b"PK"):
+                raise BrokenPipeError
+
+    (digest,) = order.files
+    outcome = set_up(fleet(Full(MET, said(want=[digest]), said(error="the disk is full"))), order, progress)
+    assert list(map(str, outcome.problems)) == ["a: the disk is full"]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ([said(want=[])], "its build ended without a word: killed"),
+        ([said(want=[]), OSError("reset")], "the connection broke during its build: reset"),
+        ([b"hello\n"], "the connection broke during its build: expected a line of JSON, found 'hello'"),
+    ],
+)
+def test_a_build_that_ends_without_its_last_word_is_a_problem_of_its_host(
+    order: Order, progress: Progress, script: List[Any], reason: str
+) -> None:
+    outcome = set_up(fleet(FakeChannel(MET, *script, complaint="oh\nkilled")), order, progress)
+    assert list(map(str, outcome.problems)) == [f"a: {reason}"]
+
+
+def test_a_host_that_falls_silent_is_given_up(
+    order: Order, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "SILENT_S", 0.0)
+    outcome = set_up(fleet(FakeChannel(MET, said(want=[]), Silence())), order, progress)
+    assert list(map(str, outcome.problems)) == ["a: nothing was heard of its build for 0 s"]
+
+
+def test_a_signal_ends_the_builds_on_the_hosts_and_waits_until_they_have_ended(
+    order: Order, progress: Progress
+) -> None:
+    class Interrupting(FakeChannel):
+        def receive(self, timeout_s: float) -> bytes:
+            data = super().receive(timeout_s)
+            if b"stage" in data:
+                hosts.interrupts.received.append(signal.SIGINT)
+            return data
+
+    building = Interrupting(MET, said(want=[]), said(stage="fetching numpy"), said(stage="fetching numpy"))
+    hosts = fleet(building)
+    with pytest.raises(Interrupted):
+        set_up(hosts, order, progress)
+    assert (building.ended, building.closed) == (1, 1)
+    assert building.hear(0) is None  # all that it said was heard
+
+
+def test_hosts_that_had_not_begun_when_the_signal_came_are_left_alone(order: Order, progress: Progress) -> None:
+    hosts = fleet(FakeChannel(MET, said(done="built")))
+    hosts.interrupts.received.append(signal.SIGTERM)
+    with pytest.raises(Interrupted):
+        set_up(hosts, order, progress)
+    assert hosts.hosts["a"].opened == []  # type: ignore[attr-defined]

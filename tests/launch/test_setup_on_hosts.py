@@ -1,0 +1,129 @@
+"""``launch setup`` over SSH: real environments on hosts that share nothing and reach no internet."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator, List
+
+import pytest
+
+from tests.hosts import FakeHosts, needs
+from tests.launch.tiny_wheels import tiny_wheel
+
+LAUNCH = [sys.executable, "-m", "launch"]
+PATIENCE_S = 120.0
+BUILT = "find /root/.launch/envs -mindepth 1 -maxdepth 1 -type d"
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[FakeHosts]:
+    if needs.missing():
+        pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
+    with FakeHosts(2) as hosts:
+        yield hosts
+
+
+class Project:
+    """A hosts file with a lock of one tiny package, and a folder with its wheel."""
+
+    def __init__(self, hosts: FakeHosts, folder: Path):
+        self.hosts, self.folder, self.file = hosts, folder, folder / "hosts.yaml"
+        self.lock()
+        self.write()
+
+    def lock(self, version: str = "1.0") -> None:
+        (self.folder / "my.lock").write_text(tiny_wheel(self.folder / "wheels", "tiny", version))
+
+    def write(self, **setup: str) -> None:
+        ssh = {"config": str(self.hosts.ssh_config), "known_hosts": str(self.hosts.known_hosts), "connect_timeout_s": 5}
+        script = "import sys, tiny; print(tiny.VERSION, 'in', sys.prefix)"
+        values = {
+            "name": "r", "command": ["{python}", "-c", script], "cluster": {"worker": ["h[1-2]"]}, "ssh": ssh,
+            "python": sys.executable, "setup": {"lock": "my.lock", **(setup or {"wheels": "wheels"})},
+        }  # fmt: skip
+        self.file.write_text(json.dumps(values))
+
+    def start(self, verb: str, *arguments: str) -> "subprocess.Popen[str]":
+        argv = [*LAUNCH, verb, str(self.file), *arguments]
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+
+    def launch(self, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        process = self.start(verb, *arguments)
+        try:
+            output, _ = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, output, "")
+
+    def environments(self) -> List[List[str]]:
+        """Of each host, the environments that are there."""
+        return [host.run(["sh", "-c", BUILT]).stdout.split() for host in self.hosts]
+
+
+@pytest.fixture
+def project(hosts: FakeHosts, tmp_path: Path) -> Project:
+    return Project(hosts, tmp_path)
+
+
+def test_an_environment_is_built_once_and_anew_when_the_lock_changed(project: Project) -> None:
+    before = project.launch("up")
+    assert before.returncode == 3
+    for host in ("h1", "h2"):
+        hint = f"build it with `launch setup {project.file}`"
+        assert f"{host}: its Python environment is not built; {hint}" in before.stdout
+
+    built = project.launch("setup")
+    assert (built.returncode, built.stdout.splitlines()[-1]) == (0, "h[1-2]: built"), built.stdout
+    again = project.launch("setup")
+    assert (again.returncode, again.stdout.splitlines()) == (0, ["h[1-2]: up to date"])
+
+    assert project.launch("up").returncode == 0
+    (environment,) = project.environments()[1]
+    assert f"worker:1@h2 1.0 in {environment}\n" in project.launch("logs").stdout
+
+    # Another lock: a second environment beside the first, which another hosts file may use.
+    project.lock("2.0")
+    assert project.launch("up").returncode == 3
+    # One host is cut off: it is named, the others finish.
+    project.hosts[1].unplug()
+    partly = project.launch("setup", "--json")
+    project.hosts[1].plug()
+    assert partly.returncode == 3
+    told = json.loads(partly.stdout.splitlines()[-2])
+    assert [(host["host"], host["state"]) for host in told["hosts"]] == [("h1", "built"), ("h2", "failed")]
+    assert partly.stdout.splitlines()[-1].startswith("h2: no answer from ")
+    assert [len(there) for there in project.environments()] == [2, 1]
+    assert project.launch("setup").stdout.splitlines()[-2:] == ["h2: built", "h1: up to date"]
+    assert project.launch("up").returncode == 0
+    assert "worker:1@h2 2.0 in /root/.launch/envs/" in project.launch("logs").stdout
+
+
+def test_ctrl_c_ends_the_builds_on_the_hosts_and_a_later_setup_makes_them_anew(project: Project) -> None:
+    project.lock("3.0")
+    before = project.environments()
+    with socket.socket() as index:  # accepts every connection, and never answers: pip waits
+        index.bind((project.hosts.launcher_address, 0))
+        index.listen(10)
+        index.settimeout(PATIENCE_S)
+        address = "{}:{}".format(*index.getsockname())
+        project.write(index_url=f"http://{address}/simple")
+        setup = project.start("setup")
+        asking = [index.accept()[0] for _ in project.hosts]
+        setup.send_signal(signal.SIGINT)
+        output, _ = setup.communicate(timeout=PATIENCE_S)
+        for connection in asking:
+            connection.close()
+    assert setup.returncode == 128 + signal.SIGINT, output
+    assert [process.argv for host in project.hosts for process in host.processes()] == []
+    assert project.environments() == before
+
+    # Now nobody listens there: every host is told to have its wheels sent.
+    failed = project.launch("setup")
+    assert failed.returncode == 3
+    for host in ("h1", "h2"):
+        assert f"{host}: the package index {address} cannot be reached from there; name one" in failed.stdout
+    built = project.launch("setup", "--wheels", str(project.folder / "wheels"))
+    assert built.stdout.splitlines()[-1] == "h[1-2]: built"
