@@ -7,6 +7,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     receive     first contact: takes the shipped code, becomes a verb of this package
     __main__    the verbs: start, attach, status, logs, look, down
     detach      a process that outlives the one that started it
+    keeper      the agent's parent, which ends what an agent that was killed leaves
     daemon      the agent process, from preparing the host to the last file removed
     agent       one queue of events, one loop: what lead and member have in common
     lead        supervises the run, and owns its own host's tasks
@@ -16,12 +17,17 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     links       the authenticated connection between a member and the lead
     tasks       the task processes of this host
     processes   process groups, identities, parent-death signals
+    records     which processes are a run's, by pid and start time
     clients     local callers of an agent, over a Unix socket
     caller      the other end of it
     locks       the name of a run, held while it is up
-    inquire     status, logs and down: with the agent's help, or from its files
+    inquire     status: from the agent, or from its files
+    logs        lines of task logs, in the order of time; task_log, log_times: of one task
+    down        the end of a run from outside, with the agent's help or without
+    remains     what of a run is on this host, and its end
     resume      which checkpoint the chief starts from
     folder      where a run keeps its files
+    agent_log   what an agent says, on a full disk too
     ports       who listens where
     gpus        which GPUs this host has, and which a task gets
     environment the Python environments of this host
@@ -29,4 +35,5 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     wheels      packages that the launcher sent for it
     pip_output  what pip prints, in words
     booking     GPUs held by a run, so that no other gets them
+    gpu_memory  whose memory is on the GPUs
 """

@@ -18,7 +18,7 @@ import signal
 import sys
 from typing import Any, Callable, Dict
 
-from launch.agent import caller, inquire, locks
+from launch.agent import caller, down, inquire, locks, logs
 from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
@@ -74,7 +74,7 @@ def start() -> None:
         os.close(says)
     with os.fdopen(ready, "rb") as pipe:
         if not select.select([pipe], [], [], START_S)[0]:
-            os.kill(agent, signal.SIGKILL)
+            os.killpg(agent, signal.SIGKILL)
             tell({"error": f"the agent did not get ready within {START_S:.0f} s; its log: {log}"})
             return
         word = pipe.readline()
@@ -82,14 +82,15 @@ def start() -> None:
 
 
 def serve(plan: Dict[str, Any], says: int) -> None:
-    """The agent itself; ``says`` is the pipe for its one word to ``start``."""
-    from launch.agent import daemon  # loads asyncio, which no other verb needs
+    """The agent itself and its keeper; ``says`` is the pipe for its one word to ``start``."""
+    from launch.agent import daemon, keeper  # loads asyncio, which no other verb needs
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
         os.close(says)
 
-    daemon.serve(plan, say)
+    folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
+    keeper.kept(folder, lambda keeping: daemon.serve(plan, say, keeping), release=lambda: os.close(says))
 
 
 def attach() -> None:
@@ -132,10 +133,10 @@ def run(verb: str) -> None:
         "start": start,
         "attach": attach,
         "status": lambda: tell(inquire.status(read_request())),
-        "look": lambda: tell(inquire.look(read_request())),
-        "down": lambda: tell(inquire.down(read_request())),
         "build": build,
-        "logs": lambda: inquire.logs(read_request(), tell, launcher_goes),
+        "look": lambda: tell(down.look(read_request())),
+        "down": lambda: tell(down.down(read_request())),
+        "logs": lambda: logs.logs(read_request(), tell, launcher_goes),
     }
     try:
         verbs[verb]()

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 from cluster.task import tf_config
 from cluster.template import fill
-from launch.agent import gpus, ports, processes, resume
+from launch.agent import gpus, ports, processes, records, resume
 from launch.agent.agent import Agent
 from launch.agent.booking import Bookings, GpuTaken
 from launch.agent.clients import Clients
@@ -31,14 +31,16 @@ class NotReady(Exception):
     """This host cannot take part in the run; the text says why and what to do."""
 
 
-def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None]) -> None:
+def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None], keeper: processes.Process) -> None:
     """Runs this host's part of ``plan``; ``tell`` takes one answer, ready or an error."""
     folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
     try:
         with hold(folder, plan["name"]), _environment(plan, folder):
             _locate(plan, folder)
+            secrets = plan.pop("secrets", {})
+            _record(plan, folder, keeper)
             given, bookings = _prepare(plan, folder)
-            asyncio.run(_live(plan, folder, given, bookings, tell))
+            asyncio.run(_live(plan, folder, given, bookings, secrets, tell))
     except (NotReady, NameTaken) as error:
         _forget(folder)
         tell({"error": str(error)})
@@ -59,6 +61,15 @@ def _environment(plan: Mapping[str, Any], folder: RunFolder) -> Iterator[None]:
             yield
     except Busy:
         raise NotReady("its Python environment is being built; wait for `launch setup` to end") from None
+
+
+def _record(plan: Mapping[str, Any], folder: RunFolder, keeper: processes.Process) -> None:
+    """Writes down what this host was asked to run and who runs it, before there is anything to end."""
+    try:
+        folder.write("plan.json", plan)
+        records.write_agent(folder, processes.inspect(os.getpid()) or keeper, keeper)
+    except OSError as error:
+        raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
 
 
 def _locate(plan: Dict[str, Any], folder: RunFolder) -> None:
@@ -116,12 +127,11 @@ async def _live(
     folder: RunFolder,
     given: Dict[str, List[int]],
     bookings: Bookings,
+    secrets: Mapping[str, str],
     tell: Callable[[Dict[str, Any]], None],
 ) -> None:
     processes.adopt_orphans()
     events: asyncio.Queue[Any] = asyncio.Queue()
-    secrets = plan.pop("secrets", {})
-    folder.write("plan.json", plan)
     tasks = HostTasks(plan, folder, given, events.put_nowait, secrets)
     leads = plan["lead"]["host"] == plan["host"]
     agent: Agent = (Lead if leads else Member)(plan, folder, tasks, events)

@@ -8,6 +8,7 @@
         ROLE.INDEX/progress.json, outcome.json
         hosts/HOST/plan.json            what this agent was asked to run (mode 0600)
         hosts/HOST/agent.log, agent.sock
+        hosts/HOST/agent.json, processes.json       the pids and start times of what runs here
         hosts/HOST/status.json          the newest summary; on the lead that of the whole run
 
 HOST is the name in the hosts file, so that hosts that share a home folder do not
@@ -19,6 +20,8 @@ import os
 import re
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
+
+from launch.agent.agent_log import say_once
 
 _STAMP = re.compile(r"-\d{8}-\d{6}$")
 
@@ -57,6 +60,15 @@ class RunFolder:
             json.dump(values, file)
         os.replace(str(partial), str(self.own / name))
 
+    def note(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Writes what a run can go on without: a full disk must not end its training. Whether it is written."""
+        try:
+            self.write(name, values)
+        except OSError as error:
+            say_once(f"cannot write {self.own / name}: {error.strerror}")
+            return False
+        return True
+
     def read(self, name: str) -> Optional[Dict[str, Any]]:
         """One of this host's JSON files, or None."""
         try:
@@ -86,3 +98,13 @@ def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
     )
     found = [RunFolder(workdir, run, host) for run in names]
     return [run for run in found if run.own.is_dir()]
+
+
+def newest(request: Mapping[str, Any]) -> Optional[RunFolder]:
+    """The run that a request is about: the one it names, else the newest of its name; None where there is none."""
+    workdir = expand(request["workdir"])
+    if request.get("run"):
+        folder = RunFolder(workdir, request["run"], request["host"])
+        return folder if folder.own.is_dir() else None
+    found = runs(workdir, request["name"], request["host"])
+    return found[0] if found else None

@@ -10,6 +10,7 @@ from typing import Any, AsyncIterator, Dict, List, Mapping, Optional
 
 from launch.agent import links
 from launch.agent.agent import POLL_S, Agent, now
+from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
 from launch.agent.messages import (
     End,
@@ -111,7 +112,7 @@ class Lead(Agent):
         try:
             link = await links.answer(reader, writer, self._plan["token"])
         except links.LinkError as error:
-            print(f"refused a caller: {error}", flush=True)
+            say(f"refused a caller: {error}")
             writer.close()
             return
         self._links[link.host] = link
@@ -131,7 +132,7 @@ class Lead(Agent):
             try:
                 message: Message = await link.receive(self._run.lost_after_s)
             except links.LinkError as error:
-                print(f"{link.host}: {error}", flush=True)
+                say(f"{link.host}: {error}")
                 if self._links.get(link.host) is link:
                     del self._links[link.host]
                     self._silent_since.setdefault(link.host, link.heard_at)
@@ -203,7 +204,7 @@ class Lead(Agent):
         changed = final or status != self._published
         if changed:
             self._published = status
-            self._folder.write("status.json", status)
+            self._folder.note("status.json", status)
             self._changed.set()
             self._changed.clear()
         pause_s = (time.process_time() - began) / PUBLISH_SHARE

@@ -5,6 +5,7 @@ from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Union
 
 from launch.agent import links
 from launch.agent.agent import Agent, now
+from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
 from launch.agent.messages import Advanced, End, Event, Exited, Message, Start, Started, Stop
 from launch.agent.tasks import HostTasks
@@ -67,10 +68,10 @@ class Member(Agent):
 
     def _record(self, event: Union[Started, Exited]) -> None:
         self._states[event.task] = {"pid": getattr(event, "pid", None), "alive": isinstance(event, Started)}
-        self._folder.write("status.json", {"run": self._plan["run"], "tasks": self._states})
+        self._folder.note("status.json", {"run": self._plan["run"], "tasks": self._states})
 
     def _leave(self, why: str) -> None:
-        print(f"leaving: {why}", flush=True)
+        say(f"leaving: {why}")
         self._over = True
         self._tasks.stop_all(self._plan["grace_s"], now())
 
@@ -84,7 +85,7 @@ class Member(Agent):
                 link = await links.dial(address, self._host, self._plan["token"], self._lost_after_s)
                 await self._obey(link)
             except links.LinkError as error:
-                print(f"lead: {error}", flush=True)
+                say(f"lead: {error}")
                 self._link = None
                 await asyncio.sleep(REDIAL_S)
 

@@ -5,7 +5,7 @@ import os
 import random
 import socket
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterable, Iterator, List, Optional
 
 from launch.agent.processes import command_line
 
@@ -56,6 +56,12 @@ def listeners() -> Dict[int, int]:
             if fields[3] == _LISTEN:
                 found[int(fields[1].rsplit(":", 1)[1], 16)] = int(fields[9])
     return found
+
+
+def listened_by(pids: Iterable[int]) -> List[int]:
+    """The ports that these processes listen on."""
+    open_here = {handle for pid in pids for handle in _handles(pid)}
+    return sorted(port for port, inode in listeners().items() if f"socket:[{inode}]" in open_here)
 
 
 def holder(port: int) -> Optional[int]:

@@ -63,6 +63,14 @@ def environment(pid: int) -> Dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
 
 
+def wait_channel(pid: int) -> str:
+    """The function of the kernel that a process waits in, as far as this user may know."""
+    try:
+        return Path(f"/proc/{pid}/wchan").read_text().strip("0") or "the kernel"
+    except OSError:
+        return "the kernel"
+
+
 def is_same(pid: int, start: int) -> bool:
     """Whether the process that was seen as (pid, start time) still runs."""
     process = inspect(pid)

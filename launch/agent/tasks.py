@@ -11,9 +11,13 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
 from cluster.template import fill
 from launch.agent import processes
+from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
+from launch.agent.log_times import LogTimes
 from launch.agent.messages import Advanced, Event, Exited, Started
+from launch.agent.records import TaskRecord
 
+HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act
 UNREADABLE = (OSError, ValueError, TypeError)  # what a program of others may write under these names
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
@@ -26,8 +30,9 @@ class Running:
     task: str
     attempt: int
     process: "subprocess.Popen[bytes]"
+    times: LogTimes
     kill_at: Optional[float] = None
-    killed: bool = False
+    killed_at: Optional[float] = None
     seen: int = 0  # modification time of the newest progress file, in ns
 
 
@@ -50,26 +55,25 @@ class HostTasks:
         self._tasks: Dict[str, Dict[str, Any]] = {task["name"]: task for task in plan["tasks"]}
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
         self.running: Dict[str, Running] = {}
-        self._leaders: List[int] = []
+        self._record = TaskRecord(folder, os.getpid())
 
     def start(self, name: str, attempt: int) -> None:
         """Starts a task; what comes of it is emitted."""
         task, folder = self._tasks[name], self._folder.task(name)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for stale in (PROGRESS, OUTCOME):
-            (folder / stale).unlink() if (folder / stale).exists() else None
         log = self._folder.log(name, attempt)
         argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task["argv"]]
         try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for stale in (PROGRESS, OUTCOME):
+                (folder / stale).unlink() if (folder / stale).exists() else None
             process = processes.start(argv, self._environment(task, attempt), Path(task["folder"]), log)
         except OSError as error:
             # Not its strerror, to which Python 3.7 adds the name once more.
             cause = f"cannot start {error.filename or task['argv'][0]}: {os.strerror(error.errno or 0)}"
             self._emit(Exited(name, attempt, None, cause))
             return
-        self.running[name] = Running(name, attempt, process)
-        self._leaders.append(process.pid)
-        self._folder.write("processes.json", {"leaders": self._leaders})
+        self.running[name] = Running(name, attempt, process, LogTimes(log))
+        self._record.began(process.pid)
         self._emit(Started(name, attempt, process.pid, list(self._gpus[name]), str(log)))
 
     def _environment(self, task: Mapping[str, Any], attempt: int) -> Dict[str, str]:
@@ -100,15 +104,19 @@ class HostTasks:
 
     def poll(self, now: float) -> None:
         """Notices progress and exits, and kills what was stopped and did not leave."""
+        self._record.note(now)
         for running in list(self.running.values()):
+            running.times.note(now)
             ended = processes.has_exited(running.process.pid)  # asked first, so that its last progress is told
             self._tell_progress(running)
             if ended:
                 self._collect(running)
             elif running.kill_at is None and (self._folder.task(running.task) / OUTCOME).exists():
                 running.kill_at = now + LINGER_S
-            elif running.kill_at is not None and now >= running.kill_at and not running.killed:
-                running.killed = True
+            elif running.killed_at is not None and now >= running.killed_at + HANG_S:
+                self._give_up(running)
+            elif running.kill_at is not None and now >= running.kill_at and running.killed_at is None:
+                running.killed_at = now
                 processes.signal_group(running.process.pid, signal.SIGKILL)
 
     def _tell_progress(self, running: Running) -> None:
@@ -122,7 +130,7 @@ class HostTasks:
             try:
                 progress = read_progress(folder)
             except UNREADABLE as error:
-                print(f"{running.task}: passed over a {PROGRESS} that cannot be read: {error}", flush=True)
+                say(f"{running.task}: passed over a {PROGRESS} that cannot be read: {error}")
                 return
             if progress is not None:
                 self._emit(Advanced(running.task, running.attempt, asdict(progress)))
@@ -135,9 +143,19 @@ class HostTasks:
             return  # until the next poll
         del self.running[running.task]
         code = running.process.wait()
+        running.times.note(0.0, at_once=True)
         outcome = self._outcome(running.task)
         cause = None if outcome and outcome.succeeded else self._cause(running, code, outcome)
         self._emit(Exited(running.task, running.attempt, code, cause, asdict(outcome) if outcome else None))
+
+    def _give_up(self, running: Running) -> None:
+        """A killed process hangs in the kernel: the run ends without it, and ``down`` reports it as left."""
+        del self.running[running.task]
+        pid = running.process.pid
+        cause = (
+            f"pid {pid} was killed and is still there after {HANG_S:.0f} s; it hangs in {processes.wait_channel(pid)}"
+        )
+        self._emit(Exited(running.task, running.attempt, None, cause))
 
     def _outcome(self, name: str) -> Optional[Outcome]:
         """The task's own word, checked: a chief succeeds only with a checkpoint that is there."""

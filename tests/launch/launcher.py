@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Sequence
 from unittest.mock import patch
 
 from launch import cli
-from launch.agent import inquire
+from launch.agent import down, inquire
 from launch.agent.ports import free_ports
 from tests.launch.machine import left_in, living_under
 
@@ -73,7 +73,7 @@ class Launcher:
 
     def end(self) -> None:
         """Ends a run that is still up, as ``launch down`` would."""
-        inquire.down(self._request(timeout_s=PATIENCE_S))
+        down.down(self._request(timeout_s=PATIENCE_S))
 
     def _request(self, **options: Any) -> Dict[str, Any]:
         return {"name": "r", "host": "localhost", "workdir": str(self.workdir), **options}

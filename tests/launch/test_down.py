@@ -1,19 +1,29 @@
 """What ``down`` tells: per host what was there, what is left, and which host did not answer."""
 
 import json
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.down import Left, as_values, look_and_take_down, remains, take_down, told
+from launch.down import KINDS, NOTHING_LEFT, Left, as_values, look_and_take_down, memory, remains, take_down, told
 from launch.errors import HostProblem
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
-NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "locks": []}
+NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": []}
+
+
+def process(pid: int, group: int = 7, waits_in: Optional[str] = None) -> Dict[str, Any]:
+    return {"pid": pid, "group": group, "start": 100 + pid, "argv": "python train.py", "waits_in": waits_in}
+
+
 SOMETHING: Dict[str, Any] = {
-    "run": "r-1", "processes": [{"pid": 7, "argv": "python train.py"}], "ports": [2222], "locks": ["/w/locks/r.lock"],
+    "run": "r-1", "processes": [process(7)], "ports": [2222], "gpu_memory": [{"gpu": 0, "pid": 7, "mib": 1536}],
+    "locks": ["/w/locks/r.lock"],
 }  # fmt: skip
+HUNG = {**NOTHING, "processes": [process(7, waits_in="nfs_wait")]}
+MORE = {**NOTHING, "processes": [process(7), process(8), process(9, 9)], "ports": [2222, 2223]}
 NEVER = {**NOTHING, "run": None}
+NONE = NOTHING_LEFT
 
 
 def host(name: str, *answers: Dict[str, Any]) -> FakeHost:
@@ -25,14 +35,28 @@ def host(name: str, *answers: Dict[str, Any]) -> FakeHost:
 @pytest.mark.parametrize(
     ("report", "before", "text"),
     [
-        (NOTHING, SOMETHING, "a: r-1: 1 processes ended, port 2222 free; no process, port or lock left"),
-        (NOTHING, NOTHING, "a: r-1: was not running; no process, port or lock left"),
-        (SOMETHING, SOMETHING, "a: r-1: LEFT: process 7 (python train.py), port 2222, lock /w/locks/r.lock"),
-        (NEVER, NEVER, "a: no run of this name has been here"),
+        (NOTHING, SOMETHING, "ended 1 process in 1 group (pids 7), port 2222, 1536 MiB of GPU 0, 1 lock; " + NONE),
+        (NOTHING, MORE, "ended 3 processes in 2 groups (pids 7, 8, 9), port 2222, port 2223; " + NONE),
+        (NOTHING, NOTHING, "nothing was there; " + NONE),
+        (SOMETHING, SOMETHING, "nothing was there; LEFT: process 7 (python train.py), port 2222, 1536 MiB of GPU 0, "
+                               "lock /w/locks/r.lock"),
+        (HUNG, MORE, "ended 2 processes in 2 groups (pids 8, 9), port 2222, port 2223; "
+                     "LEFT: process 7 (python train.py), which hangs in nfs_wait"),
+        (NEVER, NEVER, "no run of this name has been here"),
     ],
-)
+)  # fmt: skip
 def test_a_host_is_told_in_a_line(report: Dict[str, Any], before: Dict[str, Any], text: str) -> None:
-    assert told(Left({"a": report}, [], {"a": before})) == [text]
+    prefix = "a: " if report["run"] is None else "a: r-1: "
+    assert told(Left({"a": report}, [], {"a": before})) == [prefix + text]
+
+
+def test_hosts_of_which_the_same_is_to_be_said_share_a_line() -> None:
+    reports = {f"gpu{number:02}": NOTHING for number in range(1, 65)}
+    assert told(Left(reports, [], {})) == [f"gpu[01-64]: r-1: nothing was there; {NONE}"]
+
+
+def test_memory_of_which_the_driver_does_not_tell_how_much_is_told_without() -> None:
+    assert memory({"gpu": 3, "pid": 7, "mib": None}) == "memory of GPU 3"
 
 
 @pytest.mark.parametrize(
@@ -58,12 +82,18 @@ def test_a_host_that_did_not_answer_is_told_too() -> None:
 
 def test_the_json_has_what_was_there_and_what_is_left_of_each_host() -> None:
     values = as_values(Left({"a": NOTHING}, [], {"a": SOMETHING}))
-    assert values == {"clean": True, "hosts": [{"host": "a", "error": None, "ended": SOMETHING, **NOTHING}]}
+    gone = {kind: SOMETHING[kind] for kind in KINDS}
+    assert values == {"clean": True, "hosts": [{"host": "a", "error": None, "ended": gone, **NOTHING}]}
     assert json.loads(json.dumps(values)) == values
 
 
 def test_what_is_left_is_named_piece_by_piece() -> None:
-    assert remains(SOMETHING) == ["process 7 (python train.py)", "port 2222", "lock /w/locks/r.lock"]
+    assert remains(SOMETHING) == [
+        "process 7 (python train.py)",
+        "port 2222",
+        "1536 MiB of GPU 0",
+        "lock /w/locks/r.lock",
+    ]
     assert remains(NOTHING) == []
 
 
@@ -86,6 +116,9 @@ def test_the_other_hosts_are_ended_though_the_lead_is_out_of_reach() -> None:
 
 
 def test_launch_down_looks_before_it_ends_anything() -> None:
-    with fleet_of({"a": host("a", SOMETHING, NOTHING)}) as fleet:
+    there = host("a", SOMETHING, NOTHING)
+    asked = there.channels[1]
+    with fleet_of({"a": there}) as fleet:
         left = look_and_take_down(fleet, reason="launch down")
+    assert json.loads(asked.sent.splitlines()[1].decode())["was"] == [7]  # whose memory is looked for afterwards
     assert (left.before, left.reports, left.clean) == ({"a": SOMETHING}, {"a": NOTHING}, True)

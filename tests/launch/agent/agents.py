@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.spec.model import Restart, Spec, TaskSpec
-from launch.agent import caller, inquire
+from launch.agent import caller, down, inquire, records, remains
 from launch.agent.folder import RunFolder, lock_path
 from launch.agent.ports import free_ports
 from launch.agent.processes import Process, inspect, is_same, signal_process
@@ -47,6 +47,7 @@ class Agents:
         run_plan = {key: changes[key] for key in ("lost_after_s", "grace_s", "join_s") if key in changes}
         self.requests[LEAD]["run_plan"].update(run_plan)
         self._agents: List[Process] = []
+        self._keepers: List[Process] = []
 
     def start(self, host: str = LEAD, **changes: Any) -> Dict[str, Any]:
         """What a host's ``start`` answers."""
@@ -55,6 +56,7 @@ class Agents:
         agent = inspect(answer.get("pid", 0))
         if agent is not None:
             self._agents.append(agent)
+            self._keepers += [keeper for keeper in [inspect(agent.parent)] if keeper]
         return answer
 
     def verb(self, name: str, request: Mapping[str, Any]) -> Dict[str, Any]:
@@ -94,7 +96,7 @@ class Agents:
 
     def down(self, host: str = LEAD) -> Dict[str, Any]:
         """What a host's ``down`` answers."""
-        return inquire.down(self.request(host))
+        return down.down(self.request(host))
 
     def task(self, name: str) -> Dict[str, Any]:
         """A task's entry in the status."""
@@ -102,24 +104,25 @@ class Agents:
         return found
 
     def ended(self) -> Dict[str, Any]:
-        """The last status, once every agent has gone."""
-        eventually("the end of every agent", lambda: not any(is_same(agent.pid, agent.start) for agent in self._agents))
+        """The last status, once every agent and its keeper have gone."""
+        serving = [*self._agents, *self._keepers]
+        eventually("the end of every agent", lambda: not any(is_same(each.pid, each.start) for each in serving))
         return self.status()
 
     def alive(self, host: str) -> bool:
         """Whether a host's agent holds its lock."""
-        return inquire._agent_pid(self.folder(host)) is not None
+        return remains.agent_pid(self.folder(host)) is not None
 
     def log(self, task: str, attempt: int = 0) -> str:
         """What a task has printed."""
         path = self.folder().log(task, attempt)
         return path.read_text() if path.exists() else ""
 
-    def kill(self, host: str) -> None:
-        """Ends an agent as a power cut would."""
-        pid = inquire._agent_pid(self.folder(host))
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+    def kill(self, host: str, keeper: bool = False) -> None:
+        """Ends an agent as the kernel does when memory runs out; with ``keeper``, nobody is there to clean up."""
+        agent, kept_by = records.agent_of(self.folder(host))
+        for process in [kept_by, agent] if keeper else [agent]:
+            os.kill(process.pid, signal.SIGKILL)
 
     def left(self) -> List[str]:
         """Locks and sockets that are still there."""

@@ -9,7 +9,7 @@ from typing import Any, Callable
 import pytest
 
 from cluster.spec.model import Restart
-from launch.agent import caller, inquire
+from launch.agent import caller, remains
 from launch.agent.processes import inspect
 from tests.launch.agent.agents import LEAD, MEMBER, Agents, wait_for
 from tests.launch.machine import eventually, left_in, living_under
@@ -58,7 +58,7 @@ def test_an_agent_that_is_told_to_end_stops_the_run_in_order(run: Run, tmp_path:
     order = tmp_path / "order"
     agents = run({task: script for task, script in two_hosts(order).items() if task.endswith("localhost")})
     agents.up()
-    os.kill(inquire._agent_pid(agents.folder()) or 0, signal.SIGTERM)
+    os.kill(remains.agent_pid(agents.folder()) or 0, signal.SIGTERM)
     status = agents.ended()
     assert (status["state"], status["cause"]) == ("stopped", "the agent on localhost got a signal to end")
     assert order.read_text().split() == ["worker:0", "ps:0"]

@@ -91,15 +91,6 @@ def test_a_program_is_told_how_many_gpus_it_has(bench: Bench) -> None:
     bench.logged("2 of none\n")
 
 
-def test_the_groups_that_were_started_are_on_record_for_who_comes_after_us(bench: Bench) -> None:
-    first = bench.sh("exit 1")
-    bench.comes(Exited)
-    bench.start(attempt=1)
-    second = bench.tasks.running["worker:0"].process.pid
-    assert first is not None
-    assert bench.folder.read("processes.json") == {"leaders": [first.pid, second]}
-
-
 def test_a_program_that_is_not_there_is_told_as_an_exit_without_a_code(bench: Bench) -> None:
     assert bench.start("no-such-program") is None
     assert bench.events == [Exited("worker:0", 0, None, "cannot start no-such-program: No such file or directory")]

@@ -1,0 +1,42 @@
+"""The lines of task logs on this host, in the order in which they were written."""
+
+import heapq
+import time
+from typing import Any, Callable, Dict, Mapping
+
+from launch.agent.folder import newest
+from launch.agent.remains import agent_pid
+from launch.agent.task_log import TaskLog
+
+POLL_S = 0.1
+
+
+def _nobody_goes(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+def logs(
+    request: Mapping[str, Any],
+    tell: Callable[[Dict[str, Any]], None],
+    gone: Callable[[float], bool] = _nobody_goes,
+) -> None:
+    """Tells {"task", "attempt", "line", "time"} for every line that the tasks of this host wrote.
+
+    ``request`` may hold ``since`` and ``until`` (times of day, in seconds), ``tail`` (lines of each task)
+    and ``follow``. ``gone`` waits so many seconds, less when the listener goes, and says whether it has.
+    """
+    folder = newest(request)
+    if folder is None:
+        tell({"error": "no run of this name has been on this host"})
+        return
+    wanted = {key: request.get(key) for key in ("since", "until", "tail")}
+    files = [TaskLog(folder, task, **wanted) for task in request["tasks"]]
+    alive = True
+    while alive:
+        # Looked at before the files: lines written until the end are not missed.
+        alive = bool(request.get("follow")) and agent_pid(folder) is not None
+        for line in heapq.merge(*(file.lines(last=not alive) for file in files), key=lambda line: line["time"]):
+            tell(line)
+        if alive and gone(POLL_S):
+            return

@@ -1,0 +1,92 @@
+"""What of a run is on this host: processes, ports, GPU memory and locks; and their end.
+
+Nothing is signalled but what the run's own records name, by pid and start time.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+from launch.agent import gpu_memory, ports, processes, records
+from launch.agent.folder import RunFolder, lock_path
+from launch.agent.locks import lock_holder
+
+POLL_S = 0.05
+GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
+NOTHING: Dict[str, List[Any]] = {"processes": [], "ports": [], "gpu_memory": [], "locks": []}
+
+
+def look(folder: RunFolder, gone: Iterable[int] = ()) -> Dict[str, List[Any]]:
+    """What of the run exists on this host now.
+
+    ``processes`` {pid, group, start, argv, waits_in}, ``ports`` that they listen on, ``gpu_memory``
+    {gpu, pid, mib} that they hold, ``locks`` (the lock of the run's name, the agent's socket).
+
+    Args:
+      gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
+    """
+    living = [*records.agent_of(folder), *records.tasks_of(folder)]
+    pids = [process.pid for process in living]
+    return {
+        "processes": [_described(process) for process in living],
+        "ports": ports.listened_by(pids),
+        "gpu_memory": gpu_memory.held_by([*pids, *gone]) if _uses_gpus(folder) else [],
+        "locks": [str(path) for path in _locks(folder)],
+    }
+
+
+def _described(process: processes.Process) -> Dict[str, Any]:
+    """``start`` is in clock ticks since boot; ``waits_in`` says where in the kernel one hangs that cannot be ended."""
+    waits_in = processes.wait_channel(process.pid) if process.state == "D" else None
+    argv = processes.command_line(process.pid)
+    return {"pid": process.pid, "group": process.group, "start": process.start, "argv": argv, "waits_in": waits_in}
+
+
+def _uses_gpus(folder: RunFolder) -> bool:
+    return any(task["gpus"] for task in (folder.read("plan.json") or {"tasks": []})["tasks"])
+
+
+def agent_pid(folder: RunFolder) -> Optional[int]:
+    """The pid of the agent that holds the run's name on this host; None where no agent of it lives."""
+    holder = lock_holder(folder.workdir, _name(folder), folder.host)
+    return holder["pid"] if holder and holder.get("run") == folder.run else None
+
+
+def _name(folder: RunFolder) -> str:
+    return str((folder.read("plan.json") or {}).get("name", ""))
+
+
+def end(folder: RunFolder) -> None:
+    """Kills what the run's records name, and removes the lock and socket of an agent that is gone."""
+    _end(lambda: [process for process in records.agent_of(folder) if process.pid != os.getpid()])  # the keeper ends too
+    _end(lambda: records.tasks_of(folder))
+    for path in _locks(folder) if agent_pid(folder) is None else []:
+        with contextlib.suppress(FileNotFoundError):  # the keeper was faster
+            path.unlink()
+
+
+def _end(living: Callable[[], List[processes.Process]]) -> None:
+    for process in living():
+        processes.signal_process(process.pid, process.start, signal.SIGKILL)
+    wait(lambda: not living(), GONE_S)
+
+
+def _locks(folder: RunFolder) -> List[Path]:
+    """The run's lock and socket, where they exist. A lock that another run holds is not ours."""
+    lock = lock_path(folder.workdir, _name(folder), folder.host)
+    holder = lock_holder(folder.workdir, _name(folder), folder.host)
+    ours = [lock] if holder is None or holder.get("run") == folder.run else []
+    return [path for path in [*ours, folder.own / "agent.sock"] if path.exists()]
+
+
+def wait(done: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether ``done`` came true in time."""
+    until = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True

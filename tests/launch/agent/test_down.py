@@ -1,0 +1,152 @@
+"""The end of a run from outside: with the agent's help, against its will, and when it is dead."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator
+
+import pytest
+
+from launch.agent import down, inquire, records
+from launch.agent.processes import inspect
+from tests.launch.agent.agents import LEAD, RUN, Agents
+from tests.launch.machine import eventually, living_under
+
+Run = Callable[..., Agents]
+FOREVER = "exec sleep 1000"
+GONE: Dict[str, Any] = {"run": RUN, "processes": [], "ports": [], "gpu_memory": [], "locks": []}
+LISTENING = """exec {python} -c "import socket, time; s = socket.socket(); s.bind(('', {port})); s.listen(1)
+print('up', flush=True); time.sleep(1000)" """
+
+
+@pytest.fixture
+def bystander() -> Iterator["subprocess.Popen[bytes]"]:
+    """A stranger's process that looks just like a task's."""
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+def state(pid: int) -> str:
+    """A process's state, "gone" where there is none."""
+    process = inspect(pid)
+    return process.state if process else "gone"
+
+
+def test_where_nothing_ran_there_is_nothing_to_end(run: Run) -> None:
+    assert run({"worker:0@localhost": FOREVER}).down() == {**GONE, "run": None}
+
+
+# -- a run that lives
+
+
+def test_down_ends_a_run_and_says_that_nothing_is_left(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "", "worker:1@localhost": FOREVER})
+    task = agents.requests[LEAD]["tasks"][0]
+    task["argv"][2] = LISTENING.format(python=sys.executable, port=task["port"])
+    agents.up()
+    eventually("a server", lambda: agents.log("worker:0") == "up\n")
+    before = down.look(agents.request())
+    assert before["run"] == RUN and before["ports"] == [task["port"]]
+    agent, keeper, *tasks = before["processes"]
+    assert {process["pid"] for process in tasks} == {task["pid"] for task in agents.status()["tasks"]}
+    assert all(inspect(process["pid"]).start == process["start"] for process in before["processes"])  # type: ignore
+    assert tasks[1]["argv"] == "sleep 1000" and tasks[1]["group"] == tasks[1]["pid"]
+    assert agent["group"] == keeper["group"] == keeper["pid"]
+    assert agents.down() == GONE
+    assert (agents.ended()["state"], agents.ended()["cause"]) == ("stopped", "launch down")
+    assert not living_under(tmp_path)
+
+
+def test_down_after_down_finds_nothing_to_do(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    assert agents.down() == agents.down() == GONE
+
+
+def test_the_reason_of_a_down_is_the_cause_whatever_it_is_written_with(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    down.down(agents.request(reason='said "enough" — twice'))
+    assert agents.ended()["cause"] == 'said "enough" — twice'
+
+
+def test_an_agent_that_does_not_react_is_killed_and_its_tasks_with_it(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "sleep 1000 & wait"})
+    agents.up()
+    os.kill(down.look(agents.request())["processes"][0]["pid"], signal.SIGSTOP)
+    assert down.down(agents.request(timeout_s=0.2)) == GONE
+    assert agents.left() == [] and not living_under(tmp_path)
+
+
+# -- a run whose agent was killed
+
+
+def test_an_agent_that_is_killed_leaves_nothing_since_its_keeper_ends_what_it_left(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "setsid sleep 1000 & sleep 1000 & wait"})
+    agents.up()
+    eventually("children on record", lambda: len(records.tasks_of(agents.folder())) == 3)
+    agents.kill(LEAD)
+    eventually("the end of the keeper", lambda: not records.agent_of(agents.folder()))
+    assert down.look(agents.request()) == GONE
+    assert agents.left() == [] and not living_under(tmp_path)
+    assert "the agent was killed by SIGKILL; ending what it left" in (agents.folder().own / "agent.log").read_text()
+
+
+def test_down_removes_what_agent_and_keeper_left_when_both_were_killed_and_nothing_else(
+    run: Run, bystander: "subprocess.Popen[bytes]"
+) -> None:
+    agents = run({"worker:0@localhost": "sleep 1000 & echo $!; wait"})
+    agents.up()
+    eventually("a child", lambda: agents.log("worker:0"))
+    task, child = agents.task("worker:0")["pid"], int(agents.log("worker:0"))
+    agents.kill(LEAD, keeper=True)
+    agents.ended()
+    eventually("the end of the task", lambda: state(task) in "Z gone")
+    before = down.look(agents.request())
+    assert [process["pid"] for process in before["processes"]] == [child]  # it has lost parent and agent
+    assert len(before["locks"]) == 2  # a lock and a socket
+    assert agents.down() == GONE
+    assert agents.left() == []
+    assert state(bystander.pid) == "S"
+
+
+def test_a_process_that_got_the_number_of_an_old_task_is_not_taken_for_it(
+    run: Run, bystander: "subprocess.Popen[bytes]"
+) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    agents.kill(LEAD, keeper=True)
+    agents.ended()
+    seen = inspect(bystander.pid)
+    assert seen is not None
+    old = {"pid": seen.pid, "start": seen.start - 1}
+    agents.folder().write(records.TASKS, {"boot": records.boot(), "leaders": [old], "others": [old]})
+    assert agents.down()["processes"] == []
+    assert state(bystander.pid) == "S"
+
+
+def test_a_record_from_before_the_machine_booted_names_nobody(run: Run, bystander: "subprocess.Popen[bytes]") -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    agents.kill(LEAD, keeper=True)
+    agents.ended()
+    seen = inspect(bystander.pid)
+    assert seen is not None
+    named = {"pid": seen.pid, "start": seen.start}
+    agents.folder().write(records.TASKS, {"boot": "another", "leaders": [named], "others": [named]})
+    assert agents.down()["processes"] == []
+    assert state(bystander.pid) == "S"
+
+
+def test_a_dead_run_is_cleared_without_touching_the_next_one_of_its_name(run: Run) -> None:
+    first = run({"worker:0@localhost": FOREVER})
+    first.up()
+    first.kill(LEAD, keeper=True)
+    first.ended()
+    answer = first.start(run="r-20261120-130000", tasks=[])
+    assert answer.get("ready"), answer
+    assert down.down(first.request(run=RUN))["locks"] == []
+    assert inquire.status(first.request())["agent"] and first.status()["state"] == "starting"
