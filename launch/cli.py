@@ -73,7 +73,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
             start_agents(fleet, wanted)
             ended = Watch(fleet, run, view, interrupts, detach).follow()
         if ended["state"] == "running":
-            say(*report.detached(run.run, asked.file, asked.local))
+            say(*report.detached(run.run, str(asked)))
             return SUCCEEDED
         left = take_down(fleet, wanted, reason="the run is over", heed=False)
         show_log_of_culprit(fleet, ended)

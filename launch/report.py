@@ -22,10 +22,9 @@ def ending(status: Mapping[str, Any], seconds: float) -> List[str]:
     return lines
 
 
-def detached(run: str, file: str, local: bool) -> List[str]:
-    """What ``launch up -d`` says when every task is up."""
-    flag = " --local" if local else ""
-    return [f"{run} is up; see it with `launch status{flag} {file}`, end it with `launch down{flag} {file}`"]
+def detached(run: str, asked: str) -> List[str]:
+    """What ``launch up -d`` says when every task is up; ``asked`` is what other verbs need to find it."""
+    return [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
 
 
 def exit_code(status: Mapping[str, Any], signals: Sequence[int]) -> int:

@@ -1,20 +1,23 @@
 """What every verb is asked with: a hosts file, and the options that change how it is read."""
 
 import functools
+import shlex
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, Tuple
+from typing import Any, Callable, Iterator, Mapping, Tuple
 
 import click
 
 from cluster.spec import load
 from cluster.spec.model import Spec
 from launch.agent.ports import free_ports
+from launch.errors import UsageError
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.plan import localised, pythons
+from launch.selection import chosen, narrowed
 from launch.ship import JobCode, find_job, launcher_code
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout and nothing else.")
@@ -22,6 +25,8 @@ _OPTIONS = (
     click.argument("file", metavar="FILE", type=click.Path()),
     click.option("--local", is_flag=True, help="Every task of FILE on this machine, on free ports, without SSH."),
     click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key: train.steps=100."),
+    click.option("--include", metavar="WHAT", multiple=True, help="Only these: gpu[01-04], worker:3, ps:*."),
+    click.option("--exclude", metavar="WHAT", multiple=True, help="All but these."),
 )
 
 
@@ -32,10 +37,27 @@ class Asked:
     file: str
     local: bool = False
     overrides: Tuple[str, ...] = ()
+    include: Tuple[str, ...] = ()
+    exclude: Tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As it is typed, for another verb about the same run."""
+        selection = [
+            word for flag in ("include", "exclude") for text in getattr(self, flag) for word in (f"--{flag}", text)
+        ]
+        return " ".join([*(["--local"] if self.local else []), *map(shlex.quote, [*selection, self.file])])
+
+    @property
+    def selects(self) -> bool:
+        """Whether it means some of the file's tasks alone."""
+        return bool(self.include or self.exclude)
+
+    def _narrowed(self) -> Spec:
+        return narrowed(load(Path(self.file), self.overrides), self.include, self.exclude)
 
     def spec(self) -> Spec:
         """The spec for a run that is to start; with ``--local`` every task has a free port."""
-        spec = load(Path(self.file), self.overrides)
+        spec = self._narrowed()
         return localised(spec, free_ports(len(spec.tasks))) if self.local else spec
 
     def job(self, spec: Spec) -> JobCode:
@@ -46,10 +68,25 @@ class Asked:
     @contextmanager
     def reach(self) -> Iterator[Fleet]:
         """The hosts of the file, for a verb about a run that is there."""
-        spec = load(Path(self.file), self.overrides)
+        spec = self._narrowed()
         if self.local:
             spec = localised(spec, [0] * len(spec.tasks))
-        hosts = pythons(spec, sys.executable)
+        with self._fleet(spec, pythons(spec, sys.executable)) as fleet:
+            yield fleet
+
+    @contextmanager
+    def reach_hosts(self) -> Iterator[Fleet]:
+        """The hosts that are meant, for a verb about hosts: what they would be short of as a cluster does not count."""
+        spec = load(Path(self.file), self.overrides)
+        meant = {task.host for task in chosen(spec.tasks, self.include, self.exclude)}
+        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if host in meant}
+        if not hosts:
+            raise UsageError("--include, --exclude: expected at least one host to be left, found none")
+        with self._fleet(spec, hosts) as fleet:
+            yield fleet
+
+    @contextmanager
+    def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:
         with Interrupts() as interrupts, Fleet(spec, hosts, launcher_code(), interrupts) as fleet:
             yield fleet
 
@@ -58,8 +95,15 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
     """Gives a verb FILE and the options about it, as its first argument: an ``Asked``."""
 
     @functools.wraps(verb)
-    def called(file: str, local: bool, overrides: Tuple[str, ...], **options: Any) -> int:
-        return verb(Asked(file, local, overrides), **options)
+    def called(
+        file: str,
+        local: bool,
+        overrides: Tuple[str, ...],
+        include: Tuple[str, ...],
+        exclude: Tuple[str, ...],
+        **options: Any,
+    ) -> int:
+        return verb(Asked(file, local, overrides, include, exclude), **options)
 
     for option in reversed(_OPTIONS):
         called = option(called)

@@ -7,6 +7,7 @@ import click
 from launch.down import as_values, look_and_take_down, told
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.whole_run import refuse_part
 
 
 @click.command()
@@ -19,6 +20,8 @@ def down(asked: Asked, as_json: bool) -> int:
     Example:  launch down hosts.yaml
     """
     with asked.reach() as fleet:
+        if asked.selects:
+            refuse_part(fleet)
         left = look_and_take_down(fleet, reason="launch down")
     if as_json:
         click.echo(json.dumps(as_values(left)))

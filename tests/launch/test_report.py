@@ -69,7 +69,6 @@ def test_a_cause_that_is_no_tasks_names_none(cause: str) -> None:
 
 
 def test_a_detached_run_says_how_to_see_and_to_end_it() -> None:
-    assert detached("r-1", "hosts.yaml", local=False) == [
-        "r-1 is up; see it with `launch status hosts.yaml`, end it with `launch down hosts.yaml`"
+    assert detached("r-1", "--local hosts.yaml") == [
+        "r-1 is up; see it with `launch status --local hosts.yaml`, end it with `launch down --local hosts.yaml`"
     ]
-    assert "`launch down --local hosts.yaml`" in detached("r-1", "hosts.yaml", local=True)[0]
