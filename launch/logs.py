@@ -1,9 +1,11 @@
 """Task logs from every host, each line with the task and host it is from."""
 
+import os
 from threading import Thread
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence
 
 from cluster.spec.model import Spec, TaskSpec
+from launch.agent.masking import masked
 from launch.channel import Silence
 from launch.errors import HostProblem, UsageError
 from launch.fleet import Fleet
@@ -86,6 +88,7 @@ def _copy(
 
 def _lines(fleet: Fleet, host: str, options: Mapping[str, Any]) -> Iterator[str]:
     channel = fleet.contact(host, "logs", fleet.request(host, **options))
+    secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
         while not fleet.interrupts.received:
             try:
@@ -98,6 +101,6 @@ def _lines(fleet: Fleet, host: str, options: Mapping[str, Any]) -> Iterator[str]
                 return
             if "error" in line:
                 raise HostProblem(host, line["error"])
-            yield f"{line['task']}@{host} {line['line']}"
+            yield f"{line['task']}@{host} {masked(line['line'], secrets)}"
     finally:
         channel.close()

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from cluster.addresses import host_of
 from cluster.spec.model import Spec, TaskSpec, is_local
 from cluster.task import tf_config
 from cluster.template import fill
@@ -242,9 +243,12 @@ def _request(
         "cluster": plan.cluster, "tasks": tasks, "token": token, "secrets": dict(secrets),
         "lead": {"host": plan.lead, "address": plan.control}, "lease_s": LEASE_S, "lost_after_s": LOST_S,
         "join_s": JOIN_S, "grace_s": GRACE_S, "resume": resume, "checkpoint_dir": plan.spec.train.checkpoint.dir,
+        "guard": plan.spec.guard, "allow_public": plan.spec.allow_public,
     }  # fmt: skip
     if host in plan.environments:
         request.update(environment=plan.environments[host], setup=f"launch setup {plan.spec.path}")
+    if plan.spec.guard:
+        request["peers"] = list(dict.fromkeys(host_of(task.address) for task in plan.tasks))
     if host == plan.lead:
         request["run_plan"] = _run_plan(plan)
     return request

@@ -137,7 +137,7 @@ def pack(files: List[Tuple[Path, str]]) -> Bundle:
         for path, name in files:
             entry = tarfile.TarInfo(name)  # no times, no owners
             content = path.read_bytes()
-            entry.size, entry.mode = len(content), 0o755 if os.access(str(path), os.X_OK) else 0o644
+            entry.size, entry.mode = len(content), 0o700 if os.access(str(path), os.X_OK) else 0o600
             archive.addfile(entry, io.BytesIO(content))
     data = _compress(buffer.getvalue())
     return Bundle(data, hashlib.sha256(data).hexdigest()[:16])

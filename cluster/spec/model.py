@@ -105,6 +105,8 @@ class Spec:
     python: Optional[str] = None
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
+    guard: Optional[str] = None
+    allow_public: bool = False
     ssh: Ssh = field(default_factory=Ssh)
     setup: Optional[Setup] = None
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
+from cluster.addresses import is_public
 from cluster.errors import Problem
 from cluster.spec.document import Document
 from cluster.spec.entries import Entry, env_at
@@ -22,6 +23,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _missing_roles(document)
     yield from _crowded_roles(document, entries)
     yield from _lonely_addresses(entries)
+    if not (document.value.get("allow_public") or document.value.get("guard")):
+        yield from _public_addresses(entries)
     if findings.fit("train", "mode") and findings.fit("train", "backup_workers"):
         # Entries that could not be read may name workers, too.
         workers = _size(entries, "worker", "chief") if findings.fit("cluster") and all_read else None
@@ -90,6 +93,16 @@ def _lonely_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
             found = f"{entry.addresses[0]}, which means another machine on {remote}"
             hint = "add address: with this machine's name or IP address"
             yield entry.problem((), "an address that the other hosts can reach", found, hint)
+
+
+def _public_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Names are looked up later, by the lead's agent."""
+    for entry in entries:
+        address = next(filter(is_public, entry.addresses), None)
+        if address:
+            expected = "an address that the internet cannot reach, for whoever reaches a task runs code as its user"
+            hint = "give it a private address, or set guard: nftables, or allow_public: true"
+            yield entry.problem((), expected, address, hint)
 
 
 def _backup_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:

@@ -36,8 +36,8 @@ class Agent(ABC):
         """Replies to a local caller."""
 
     @abstractmethod
-    def terminate(self) -> None:
-        """The agent itself was asked to end."""
+    def terminate(self, why: str) -> None:
+        """The agent itself has to end."""
 
     def wake(self) -> None:
         """A child has ended: look now, not at the next poll."""

@@ -9,11 +9,11 @@ import contextlib
 import os
 import shutil
 import signal
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.task import tf_config
 from cluster.template import fill
-from launch.agent import gpus, ports, processes, records, resume
+from launch.agent import gpus, guard, ports, processes, records, resume
 from launch.agent.agent import Agent
 from launch.agent.booking import Bookings, GpuTaken
 from launch.agent.clients import Clients
@@ -21,6 +21,7 @@ from launch.agent.environment import Busy, Environment
 from launch.agent.folder import RunFolder, expand
 from launch.agent.lead import Lead
 from launch.agent.locks import NameTaken, hold
+from launch.agent.lookup import exposed
 from launch.agent.member import Member
 from launch.agent.tasks import HostTasks
 
@@ -40,8 +41,9 @@ def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None], keeper: 
             secrets = plan.pop("secrets", {})
             _record(plan, folder, keeper)
             given, bookings = _prepare(plan, folder)
-            asyncio.run(_live(plan, folder, given, bookings, secrets, tell))
-    except (NotReady, NameTaken) as error:
+            with guard.standing(plan) as standing:
+                asyncio.run(_live(plan, folder, given, bookings, standing, secrets, tell))
+    except (NotReady, NameTaken, guard.Unguarded) as error:
         _forget(folder)
         tell({"error": str(error)})
 
@@ -94,6 +96,7 @@ def _prepare(plan: Mapping[str, Any], folder: RunFolder) -> Tuple[Dict[str, List
     """
     problems = [_taken(task) for task in plan["tasks"] if not ports.can_listen(task["port"])]
     problems += [f"no program {task['argv'][0]} on this host" for task in plan["tasks"] if not _has_program(task)]
+    problems += exposed(plan)
     if problems:
         raise NotReady("; ".join(dict.fromkeys(problems)))
     try:
@@ -127,6 +130,7 @@ async def _live(
     folder: RunFolder,
     given: Dict[str, List[int]],
     bookings: Bookings,
+    standing: Optional[guard.Guard],
     secrets: Mapping[str, str],
     tell: Callable[[Dict[str, Any]], None],
 ) -> None:
@@ -142,31 +146,44 @@ async def _live(
         await bookings.answer()
     except OSError as error:
         raise NotReady(f"cannot listen: {error}") from error
-    _heed_signals(agent.terminate, agent.wake)
+    _heed_signals(agent)
+    if standing is not None:
+        _heed_its_end(standing, agent)
     tell({"ready": True, "pid": os.getpid()})
     try:
         await agent.run()
     finally:
         await clients.close()
-        await _leave_nothing(tasks)
+        await _leave_nothing(tasks, [standing.pid] if standing is not None else [])
         bookings.release()
 
 
-def _heed_signals(terminate: Callable[[], None], wake: Callable[[], None]) -> None:
+def _heed_signals(agent: Agent) -> None:
     loop = asyncio.get_event_loop()
-    loop.add_signal_handler(signal.SIGTERM, terminate)
-    loop.add_signal_handler(signal.SIGINT, terminate)
-    loop.add_signal_handler(signal.SIGCHLD, wake)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, agent.terminate, "got a signal to end")
+    loop.add_signal_handler(signal.SIGCHLD, agent.wake)
 
 
-async def _leave_nothing(tasks: HostTasks) -> None:
-    """Ends whatever the tasks left behind, in bounded time."""
+def _heed_its_end(standing: guard.Guard, agent: Agent) -> None:
+    """Without its guard the run does not go on: it was promised one."""
+    loop = asyncio.get_event_loop()
+
+    def ended() -> None:
+        loop.remove_reader(standing)
+        agent.terminate("has lost its guard: nft has ended")
+
+    loop.add_reader(standing, ended)
+
+
+async def _leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
+    """Ends whatever the tasks left behind, in bounded time; children ``kept`` are the agent's own."""
     loop = asyncio.get_event_loop()
     until = loop.time() + SWEEP_S
     while loop.time() < until:
         tasks.stop_all(0.0, loop.time())
         tasks.poll(loop.time())
-        if tasks.sweep() == 0 and not tasks.running:
+        if tasks.sweep(kept) == 0 and not tasks.running:
             return
         await asyncio.sleep(0.05)
 

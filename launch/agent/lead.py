@@ -193,9 +193,9 @@ class Lead(Agent):
         tasks = [record.summary() for record in self._supervisor.tasks.values()]
         return {**self._supervisor.summary(), "tasks": tasks}
 
-    def terminate(self) -> None:
-        """The agent itself was asked to end."""
-        self._events.put_nowait(StopRequested(f"the agent on {self._host} got a signal to end"))
+    def terminate(self, why: str) -> None:
+        """The agent itself has to end, and the run with it."""
+        self._events.put_nowait(StopRequested(f"the agent on {self._host} {why}"))
 
     def _publish(self, final: bool) -> None:
         if not final and now() < self._publish_at:

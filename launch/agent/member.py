@@ -128,6 +128,6 @@ class Member(Agent):
         elif verb == "status":
             yield {"run": self._plan["run"], "tasks": self._states}
 
-    def terminate(self) -> None:
-        """The agent itself was asked to end."""
-        self._leave(f"the agent on {self._host} got a signal to end")
+    def terminate(self, why: str) -> None:
+        """The agent itself has to end, and its tasks with it."""
+        self._leave(f"the agent on {self._host} {why}")

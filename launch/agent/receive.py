@@ -96,6 +96,7 @@ def run(verb, code):
 
 
 def main():
+    os.umask(0o077)  # nothing that begins here is for others to read
     if sys.version_info < (3, 7):
         tell({"error": "expected Python 3.7 or newer, found %s at %s" % (sys.version.split()[0], sys.executable)})
         return

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
 from cluster.template import fill
@@ -14,6 +14,7 @@ from launch.agent import processes
 from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
 from launch.agent.log_times import LogTimes
+from launch.agent.masking import masked
 from launch.agent.messages import Advanced, Event, Exited, Started
 from launch.agent.records import TaskRecord
 
@@ -145,8 +146,13 @@ class HostTasks:
         code = running.process.wait()
         running.times.note(0.0, at_once=True)
         outcome = self._outcome(running.task)
-        cause = None if outcome and outcome.succeeded else self._cause(running, code, outcome)
-        self._emit(Exited(running.task, running.attempt, code, cause, asdict(outcome) if outcome else None))
+        cause = None if outcome and outcome.succeeded else self._masked(self._cause(running, code, outcome))
+        told = {key: self._masked(value) for key, value in asdict(outcome).items()} if outcome else None
+        self._emit(Exited(running.task, running.attempt, code, cause, told))
+
+    def _masked(self, value: Any) -> Any:
+        """What a task says goes to other hosts and into their files; the secrets in it do not."""
+        return masked(value, self._secrets.values()) if isinstance(value, str) else value
 
     def _give_up(self, running: Running) -> None:
         """A killed process hangs in the kernel: the run ends without it, and ``down`` reports it as left."""
@@ -176,9 +182,9 @@ class HostTasks:
         last = last_line(self._folder.log(running.task, running.attempt))
         return processes.describe_exit(code) + (f"; its last line: {last}" if last else "")
 
-    def sweep(self) -> int:
-        """Kills and reaps descendants that left their group; returns how many still live."""
-        leaders = [running.process.pid for running in self.running.values()]
+    def sweep(self, kept: Sequence[int] = ()) -> int:
+        """Kills and reaps descendants that left their group, except ``kept``; returns how many still live."""
+        leaders = [*kept, *(running.process.pid for running in self.running.values())]
         living = processes.strays(os.getpid(), leaders)
         for process in living:
             processes.signal_process(process.pid, process.start, signal.SIGKILL)

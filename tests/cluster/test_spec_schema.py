@@ -1,5 +1,6 @@
 """The published schema, the nouns in the code and the reference say the same."""
 
+import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_every_key_is_in_the_reference_with_its_default(key: str) -> None:
     assert row is not None, f"docs/hosts-file.md has no row for {key}"
     default = keys()[key].get("default")
     if default not in (None, {}, []):
-        assert row.split("|")[2].strip() == f"`{default}`"
+        assert row.split("|")[2].strip() == f"`{default if isinstance(default, str) else json.dumps(default)}`"
 
 
 def test_the_reference_has_no_key_that_the_schema_lacks() -> None:

@@ -60,7 +60,7 @@ def test_a_program_stays_executable(tmp_path: Path) -> None:
     write(tmp_path, "train.sh")
     (tmp_path / "train.sh").chmod(0o744)
     with tarfile.open(fileobj=io.BytesIO(pack([(tmp_path / "train.sh", "t")]).data)) as archive:
-        assert archive.getmember("t").mode == 0o755
+        assert archive.getmember("t").mode == 0o700
 
 
 def test_the_launchers_own_code_is_what_runs_on_hosts_and_no_more() -> None:
