@@ -105,6 +105,10 @@ class Host(ABC):
     def open(self, argv: Sequence[str]) -> Channel:
         """Starts a program there. Raises HostProblem."""
 
+    @abstractmethod
+    def dial(self, port: int) -> Any:
+        """A connection to a port of the host's own loopback, with the methods of a socket. Raises HostProblem."""
+
     def close(self) -> None:
         """Ends the connection, and every conversation that was kept."""
         for channel in iter(self.kept, None):

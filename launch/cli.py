@@ -20,6 +20,7 @@ from launch.plan import make_plan, refuse_oversized, requests, run_name
 from launch.ship import launcher_code, with_folder
 from launch.start import read_secrets, start_agents
 from launch.verbs.asked import Asked, say, with_hosts_file
+from launch.verbs.board import board
 from launch.verbs.down import down
 from launch.verbs.logs import logs
 from launch.verbs.plan import plan
@@ -42,6 +43,7 @@ def cli() -> None:
     launch up -d hosts.yaml         start and come back
     launch status hosts.yaml        how far it is
     launch logs -f hosts.yaml       what the tasks print
+    launch board hosts.yaml         its curves, in TensorBoard
     launch down hosts.yaml          end it
     """
 
@@ -81,7 +83,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, setup, status, logs, down):
+for verb in (plan, setup, status, logs, board, down):
     cli.add_command(verb)
 
 

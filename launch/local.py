@@ -2,12 +2,15 @@
 
 import os
 import select
+import socket
 import subprocess
 import tempfile
 from typing import Sequence
 
 from launch.channel import CHUNK, Channel, Host, Silence
 from launch.errors import HostProblem
+
+DIAL_S = 10.0
 
 
 class LocalChannel(Channel):
@@ -76,3 +79,11 @@ class LocalHost(Host):
         except OSError as error:
             why = os.strerror(error.errno or 0)
             raise HostProblem(self.name, f"cannot start {argv[0]}: {why}; see the key python") from error
+
+    def dial(self, port: int) -> socket.socket:
+        try:
+            connection = socket.create_connection(("127.0.0.1", port), DIAL_S)
+        except OSError as error:
+            raise HostProblem(self.name, f"no answer at port {port}: {error}") from error
+        connection.settimeout(None)
+        return connection

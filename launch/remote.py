@@ -135,6 +135,18 @@ class SshHost(Host):
             raise HostProblem(self.name, explain(error, self._place(), self._settings)) from error
         return SshChannel(session)
 
+    def dial(self, port: int) -> Any:
+        if self._connection is None:
+            self.connect()
+        near, far = ("127.0.0.1", 0), ("127.0.0.1", port)
+        try:
+            return self._connection.transport.open_channel("direct-tcpip", far, near, timeout=OPEN_S)  # type: ignore[union-attr]
+        except paramiko.ChannelException as error:
+            refused = f"sshd does not forward to port {port} there ({error.text}); it needs AllowTcpForwarding yes"
+            raise HostProblem(self.name, refused) from error
+        except Exception as error:
+            raise HostProblem(self.name, explain(error, self._place(), self._settings)) from error
+
     def close(self) -> None:
         super().close()
         if self._connection is not None:

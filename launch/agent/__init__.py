@@ -23,6 +23,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     locks       the name of a run, held while it is up
     inquire     status: from the agent, or from its files
     logs        lines of task logs, in the order of time; task_log, log_times: of one task
+    board       TensorBoard beside a run's summaries
     down        the end of a run from outside, with the agent's help or without
     remains     what of a run is on this host, and its end
     resume      which checkpoint the chief starts from

@@ -5,6 +5,7 @@
     status  the newest run of a name, from its agent or, when that is gone, its files
     logs    lines of task logs, with follow until the run is over
     look    what of a run is on this host now
+    board   TensorBoard beside the newest run's summaries, until the launcher goes
     down    ends this host's part of a run and says what is left of it
     build   makes the Python environment that tasks are to run in
 
@@ -18,7 +19,7 @@ import signal
 import sys
 from typing import Any, Callable, Dict
 
-from launch.agent import caller, down, inquire, locks, logs
+from launch.agent import board, caller, down, inquire, locks, logs
 from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
@@ -137,6 +138,7 @@ def run(verb: str) -> None:
         "look": lambda: tell(down.look(read_request())),
         "down": lambda: tell(down.down(read_request())),
         "logs": lambda: logs.logs(read_request(), tell, launcher_goes),
+        "board": lambda: board.board(read_request(), tell),
     }
     try:
         verbs[verb]()

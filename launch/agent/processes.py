@@ -100,18 +100,25 @@ def _die_with(parent: int) -> Callable[[], None]:
 
 
 def start(argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> "subprocess.Popen[bytes]":
+    """Spawns ``argv``; what it prints is appended to ``log``. Raises OSError as ``spawn`` does, and for the log."""
+    with open(str(log), "ab", buffering=0) as output:
+        return spawn(argv, env, folder, output.fileno())
+
+
+def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int) -> "subprocess.Popen[bytes]":
     """Starts ``argv`` as the leader of a session of its own; it is killed if we die.
+
+    ``output`` is the number of a file for what it prints, or ``subprocess.PIPE``.
 
     Call it from the main thread: the kernel ties the parent-death signal to the thread.
 
     Raises:
-      OSError: the program, its folder or its log cannot be opened.
+      OSError: the program or its folder cannot be opened.
     """
-    with open(str(log), "ab", buffering=0) as output:
-        return subprocess.Popen(
-            list(argv), env=dict(env), cwd=str(folder), stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_die_with(os.getpid()),
-        )  # fmt: skip
+    return subprocess.Popen(
+        list(argv), env=dict(env), cwd=str(folder), stdin=subprocess.DEVNULL, stdout=output,
+        stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_die_with(os.getpid()),
+    )  # fmt: skip
 
 
 def has_exited(pid: int) -> bool:

@@ -74,6 +74,9 @@ class FakeHost(Host):
     def keep(self, channel: Channel) -> None:
         super().keep(channel) if self.keeps else channel.close()
 
+    def dial(self, port: int) -> Any:
+        raise HostProblem(self.name, f"nothing at port {port}")
+
     def close(self) -> None:
         super().close()
         self.closed += 1

@@ -1,0 +1,28 @@
+"""``launch board``"""
+
+import click
+
+from launch.board import Board, must_answer
+from launch.errors import SUCCEEDED
+from launch.tunnel import Tunnel
+from launch.verbs.asked import Asked, say, with_hosts_file
+
+
+@click.command()
+@with_hosts_file
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine; 0: any that is free.")
+def board(asked: Asked, port: int) -> int:
+    """Shows the summaries of the newest run in TensorBoard, through SSH, until Ctrl-C.
+
+    TensorBoard runs on the chief's host, beside its files, and ends with this command.
+
+    \b
+    Example:  launch board hosts.yaml --port 6006
+    """
+    with asked.reach() as fleet, Board(fleet) as shown:
+        shown.dial().close()
+        with Tunnel(shown.dial, port) as tunnel:
+            must_answer(tunnel.port)
+            say(f"{shown.run}: http://127.0.0.1:{tunnel.port}/ (Ctrl-C ends it)")
+            shown.stay()
+        return fleet.interrupts.exit_code(otherwise=SUCCEEDED)
