@@ -8,6 +8,7 @@ The job's code is the same for all of them.
 """
 
 import copy
+import re
 from typing import Any, Callable, Dict, List, Mapping
 
 import numpy as np
@@ -25,17 +26,15 @@ class SharedVariables:
       measured: what ``cluster.measuring.measure`` found in this very model.
       num_ps: number of parameter servers.
       host: the device of the worker's memory.
+
+    ``sizes`` has the bytes of every variable, or slice of one, by the name of its operation.
     """
 
     def __init__(self, measured: Mapping[str, Measured], num_ps: int, host: str):
-        self._measured = measured
+        self.measured = measured
         self._cuts = cuts(measured, num_ps)
         self._host = host
-
-    @property
-    def sizes(self) -> Dict[str, int]:
-        """Bytes of every variable, or slice of one, by the name of its operation."""
-        return slice_sizes(self._measured, self._cuts)
+        self.sizes: Dict[str, int] = slice_sizes(measured, self._cuts)
 
     def scope(self) -> Any:
         """The variable scope in which the model must be built."""
@@ -43,15 +42,15 @@ class SharedVariables:
 
     def read_bytes(self, name: str) -> int:
         """Bytes of the model's variable or slice called ``name`` that a worker reads in a step, at most."""
-        whole = name if name in self._measured else name.rpartition("/part_")[0]
-        measured, size = self._measured[whole], self.sizes[name]
+        of = name if name in self.measured else whole(name)
+        measured, size = self.measured[of], self.sizes[name]
         if measured.lookups is None:
             return size
-        parts = self._cuts[whole].parts if whole in self._cuts else 1
+        parts = self._cuts[of].parts if of in self._cuts else 1
         return min(size, measured.lookups * measured.bytes // measured.shape[0] // parts)
 
     def _get(self, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-        cut, measured = self._cuts.get(name), self._measured.get(name)
+        cut, measured = self._cuts.get(name), self.measured.get(name)
         if measured is None or (cut is None and measured.lookups is None):
             return getter(name, *args, **kwargs)
         if measured.lookups is not None:
@@ -60,6 +59,11 @@ class SharedVariables:
         if measured.lookups is not None:
             return as_table(slices, self._host)
         return tf.concat([tf.convert_to_tensor(part) for part in slices], cut.axis if cut else 0)
+
+
+def whole(name: str) -> str:
+    """The variable that ``w/part_0`` is a slice of; any other name is its own."""
+    return re.sub(r"/part_\d+$", "", name)
 
 
 def _slices(getter: Callable[..., Any], cut: Cut, name: str, *args: Any, **kwargs: Any) -> List[Any]:

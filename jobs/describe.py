@@ -1,28 +1,37 @@
 """Prints which variables a job makes and where they would be placed; trains nothing.
 
-``launch plan`` runs it in the job's own runtime: ``python -m jobs.describe JOB --train JSON --args JSON``
-with TF_CONFIG as the chief's. It prints one JSON object:
+``launch plan`` runs it in the job's own runtime: ``python -m jobs.describe JOB --train JSON --args JSON
+--share NUMBER`` with TF_CONFIG as the chief's. It prints one JSON object:
 
-    {"ps": [{"bytes": of all values it holds, "pulled": bytes of those that a step reads, "variables": [names]}, …]}
+    {"ps": [{"bytes": of all values it holds, "pulled": bytes of those that a worker reads in a step,
+             "variables": [names]}, …],
+     "tables": [{"name": …, "rows": …, "rows_per_step": that a worker looks up, "bytes": …, "bytes_per_step": …}, …],
+     "fewest": {"ps": how few would do, "pulled": bytes that a worker reads in a step from the fullest of them}}
+
+So few do with which the fullest one has no more than ``--share`` of all bytes that a worker reads.
 """
 
 import json
+import math
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Mapping, Set
 
 from cluster.crew import as_client, own_devices
 from cluster.job import load
-from cluster.placement import variable_bytes
-from cluster.replica import Builder
+from cluster.measuring import Measured
+from cluster.placement import assign, variable_bytes
+from cluster.replica import Builder, Replica
 from cluster.task import Task, Train
+from cluster.variables import SharedVariables, whole
 from jobs.main import make_parser, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
+_HARDLY_MORE = 1.02  # as balanced as slices are cut
 
 
-def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any]) -> Dict[str, Any]:
+def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], share: float) -> Dict[str, Any]:
     """What ``python -m jobs.describe`` prints.
 
     Raises:
@@ -31,14 +40,28 @@ def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any]) -
     job = load(job_name, Path(__file__).parent).with_args(args)
     crew = own_devices(task, settings)
     replica = Builder(job, as_client(task, crew), settings, args, crew).build()
-    trained = set(replica.graph.get_collection("trainable_variables"))
-    servers: List[Dict[str, Any]] = [{"bytes": 0, "pulled": 0, "variables": []} for _ in task.cluster["ps"]]
+    trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
+    measured, wholes = replica.shared.measured, {whole(name) for name in trained}
+
+    def fullest(num_ps: int) -> int:
+        return max(pulled(measured, wholes, num_ps))
+
+    few = fewest(fullest, share)
+    return {
+        "ps": _held(replica, trained, len(task.cluster["ps"])),
+        "tables": [_table(name, each) for name, each in measured.items() if each.lookups is not None],
+        "fewest": {"ps": few, "pulled": fullest(few)},
+    }
+
+
+def _held(replica: Replica, trained: Set[str], num_ps: int) -> List[Dict[str, Any]]:
+    servers: List[Dict[str, Any]] = [{"bytes": 0, "pulled": 0, "variables": []} for _ in range(num_ps)]
     for variable in replica.variables:
-        server, size = servers[_server(variable)], variable_bytes(variable.op)
-        server["bytes"] += size
-        server["pulled"] += replica.shared.read_bytes(variable.op.name) if variable in trained else 0
-        server["variables"].append(variable.op.name)
-    return {"ps": servers}
+        server, name = servers[_server(variable)], variable.op.name
+        server["bytes"] += variable_bytes(variable.op)
+        server["pulled"] += replica.shared.read_bytes(name) if name in trained else 0
+        server["variables"].append(name)
+    return servers
 
 
 def _server(variable: Any) -> int:
@@ -46,12 +69,43 @@ def _server(variable: Any) -> int:
     return int(found.group(1)) if found else 0
 
 
+def _table(name: str, measured: Measured) -> Dict[str, Any]:
+    rows, taken = measured.shape[0], measured.lookups or 0
+    read = min(measured.bytes, taken * measured.bytes // rows)
+    return {"name": name, "rows": rows, "rows_per_step": taken, "bytes": measured.bytes, "bytes_per_step": read}
+
+
+def pulled(measured: Mapping[str, Measured], trained: Set[str], num_ps: int) -> List[int]:
+    """Bytes that a worker reads in a step from each of ``num_ps`` servers, placed as training places them."""
+    shared = SharedVariables(measured, num_ps, host="")
+    read = [0] * num_ps
+    for name, server in assign(shared.sizes, num_ps).items():
+        read[server] += shared.read_bytes(name) if whole(name) in trained else 0
+    return read
+
+
+def fewest(fullest: Callable[[int], int], share: float) -> int:
+    """How few ps do: the fullest one has ``share`` of all bytes, or hardly more than it has with any number of ps.
+
+    ``fullest`` gives the bytes of the fullest one of so many. They fall with the number, but for the
+    slack with which slices are cut, so the answer is found by halving.
+    """
+    few, many = 1, 2 * math.ceil(1 / share)
+    enough = _HARDLY_MORE * max(fullest(many), share * fullest(1))
+    while few < many:
+        middle = (few + many) // 2
+        few, many = (few, middle) if fullest(middle) <= enough else (middle + 1, many)
+    return few
+
+
 def main() -> None:
     """Reads argv and TF_CONFIG, prints the description."""
-    options = make_parser("python -m jobs.describe", __doc__ or "").parse_args()
+    parser = make_parser("python -m jobs.describe", __doc__ or "")
+    parser.add_argument("--share", type=float, default=1.0, help="of the bytes that one ps may have")
+    options = parser.parse_args()
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
-    print(json.dumps(describe(options.job, Task.from_environment(os.environ), settings, args)))
+    print(json.dumps(describe(options.job, Task.from_environment(os.environ), settings, args, options.share)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """What an attached run shows: a live table in a terminal, plain lines elsewhere."""
 
-import shlex
 import sys
 import time
 from collections import Counter
@@ -205,39 +204,3 @@ def print_status(status: Mapping[str, Any]) -> None:
     console.print(picture(status))
     if status.get("cause"):
         console.print(Text(f"cause: {status['cause']}"))
-
-
-def print_plan(plan: Mapping[str, Any]) -> None:
-    """``launch plan`` for a person: a table, then what is the same for every task."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("task", "host", "address", "gpus", "log"):
-        table.add_column(heading)
-    for task in plan["tasks"]:
-        gpus = task["gpus"] if isinstance(task["gpus"], str) else ",".join(map(str, task["gpus"])) or "none"
-        cells = (f"{task['role']}:{task['index']}", task["host"], task["address"], gpus, task["log"])
-        table.add_row(*map(Text, cells))
-    console = make_console()
-    console.print(table)
-    argv = plan["tasks"][-1]["argv"]
-    console.print(Text("the last one's argv: " + " ".join(shlex.quote(word) for word in argv)))
-    if plan["placement"]:
-        console.print(_placement_table(plan["placement"]), Text(_network(plan["network"])))
-
-
-def _placement_table(placement: List[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("ps", "bytes", "variables"):
-        table.add_column(heading, justify="right" if heading != "ps" else "left")
-    for ps in placement:
-        table.add_row(ps["task"], f"{ps['bytes']:,}", str(len(ps["variables"])))
-    return table
-
-
-def _network(network: Mapping[str, Any]) -> str:
-    most = max(network["tasks"], key=lambda task: task["bytes_in"])
-    if not most["bytes_in"]:
-        return "network: nothing leaves the host"
-    return (
-        f"network: {network['seconds_per_step'] * 1000:.3g} ms per synchronous step at {network['nic_gbps']:g} Gbit/s; "
-        f"the fullest task is {most['task']}, {most['bytes_in']:,} bytes in and as many out"
-    )

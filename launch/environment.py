@@ -47,7 +47,8 @@ def identities(spec: Spec, pythons: Mapping[str, str]) -> Dict[str, str]:
     if spec.setup is None:
         return {}
     locks = locks_of(spec, spec.setup)
-    return {host: _identity(python, locks) for host, python in pythons.items()}
+    known = {python: _identity(python, locks) for python in set(pythons.values())}
+    return {host: known[python] for host, python in pythons.items()}
 
 
 def _identity(python: str, locks: Mapping[str, LockFile]) -> str:

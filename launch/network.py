@@ -1,15 +1,14 @@
-"""What a synchronous step moves over the network, and how long that takes at least.
+"""What a step moves over the network, how long that takes at least, and what it waits for.
 
-A worker pulls every trained variable once a step and pushes a gradient of the same size
-once, whatever the number of its towers. Pull and push come one after the other, each as
-slow as the fullest network card; cards carry both directions at once. What stays on a
+A worker pulls every trained variable once a step, of a table the rows that it looks up,
+and pushes a gradient of the same size once, whatever the number of its towers. Pull and
+push come one after the other, each as slow as the fullest network card in its fuller
+direction; cards carry both directions at once, and every host has one. What stays on a
 host does not count.
 """
 
-from collections import defaultdict
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
-
-Bytes = Mapping[str, int]
+from collections import Counter, defaultdict
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 
 class End(NamedTuple):
@@ -19,39 +18,74 @@ class End(NamedTuple):
     host: str
 
 
+class Bound(NamedTuple):
+    """The card that a step waits for: the tasks of ``host`` send so many ``bytes`` in one phase.
+
+    ``direction`` is that of the pull, ``out`` for a ps and ``in`` for a worker; in the push it is the other one.
+    """
+
+    host: str
+    tasks: List[str]
+    direction: str
+    bytes: int
+
+
 def traffic(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int]) -> Dict[str, int]:
     """Bytes that leave or reach each task in one phase of a step: {task: bytes}.
 
     Args:
-      pulled: bytes of trained variables on each of ``servers``.
+      pulled: bytes that a worker reads from each of ``servers``.
 
     The same bytes go the other way in the other phase.
     """
-    moved: Dict[str, int] = {end.task: 0 for end in [*servers, *workers]}
+    asking = Counter(worker.host for worker in workers)
+    at_home: Dict[str, int] = defaultdict(int)
     for server, size in zip(servers, pulled):
-        for worker in workers:
-            if worker.host != server.host:
-                moved[server.task] += size
-                moved[worker.task] += size
+        at_home[server.host] += size
+    moved = {server.task: size * (len(workers) - asking[server.host]) for server, size in zip(servers, pulled)}
+    moved.update({worker.task: sum(pulled) - at_home[worker.host] for worker in workers})
     return moved
 
 
-def step_seconds(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int], nic_gbps: float) -> float:
-    """Network time of a step at least: pull, then push, each bound by the fullest card's fuller direction."""
-    moved = traffic(workers, servers, pulled)
-    out: Dict[str, int] = defaultdict(int)
-    into: Dict[str, int] = defaultdict(int)
-    for server in servers:  # a pull: out of the servers' hosts, into the workers'
-        out[server.host] += moved[server.task]
-    for worker in workers:
-        into[worker.host] += moved[worker.task]
-    fullest = max([*out.values(), *into.values()], default=0)
-    return 2 * fullest / (nic_gbps * 1e9 / 8)
+def bound(workers: Sequence[End], servers: Sequence[End], moved: Mapping[str, int]) -> Optional[Bound]:
+    """What a step waits for, given the ``traffic``; None where nothing leaves a host."""
+    cards: Dict[Tuple[str, str], List[str]] = defaultdict(list)
+    for end in servers:  # in a pull bytes go out of the servers' hosts and into the workers'
+        cards[end.host, "out"].append(end.task)
+    for end in workers:
+        cards[end.host, "in"].append(end.task)
+    found = [Bound(host, tasks, way, sum(map(moved.__getitem__, tasks))) for (host, way), tasks in cards.items()]
+    fullest = max(found, key=lambda each: each.bytes)
+    return fullest if fullest.bytes else None
 
 
-def describe(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int], nic_gbps: float) -> Dict[str, Any]:
-    """``network`` of ``plan --json``."""
+def seconds(phase_bytes: int, nic_gbps: float) -> float:
+    """A pull and a push of so many bytes each, one after the other."""
+    return 2 * phase_bytes / (nic_gbps * 1e9 / 8)
+
+
+def share_of_a_ps(workers: Sequence[End]) -> float:
+    """The part of all bytes with which a ps on a host of its own is as full as the fullest worker's host."""
+    return max(Counter(worker.host for worker in workers).values()) / len(workers)
+
+
+def describe(
+    workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int], fewest: Mapping[str, int], nic_gbps: float
+) -> Dict[str, Any]:
+    """``network`` of ``plan --json``.
+
+    Args:
+      fewest: how few ``ps`` make no step shorter than more of them would, each on a host of
+        its own, and the bytes that a worker has ``pulled`` from the fullest of them.
+    """
     moved = traffic(workers, servers, pulled)
-    tasks: List[Dict[str, Any]] = [{"task": name, "bytes_in": size, "bytes_out": size} for name, size in moved.items()]
-    seconds = step_seconds(workers, servers, pulled, nic_gbps)
-    return {"nic_gbps": nic_gbps, "seconds_per_step": seconds, "tasks": tasks}
+    waited = bound(workers, servers, moved)
+    at_workers = round(share_of_a_ps(workers) * len(workers)) * sum(pulled)
+    balanced = max(at_workers, len(workers) * fewest["pulled"])
+    return {
+        "nic_gbps": nic_gbps,
+        "seconds_per_step": seconds(waited.bytes if waited else 0, nic_gbps),
+        "bound": waited._asdict() if waited else None,
+        "balanced": {"ps": fewest["ps"], "seconds_per_step": seconds(balanced, nic_gbps)},
+        "tasks": [{"task": name, "bytes_in": size, "bytes_out": size} for name, size in moved.items()],
+    }

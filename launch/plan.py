@@ -267,29 +267,3 @@ def _run_plan(plan: Plan) -> Dict[str, Any]:
         "control": plan.control, "join_s": JOIN_S, "lost_after_s": LOST_S, "grace_s": GRACE_S,
         "leave_s": plan.spec.leave_s,
     }  # fmt: skip
-
-
-def shown(plan: Plan, code: Code) -> Dict[str, Any]:
-    """``plan --json`` without placement and network."""
-    folder = f"{plan.spec.workdir}/code/{code.hashes.get('job', '')}"
-    run_folder = f"{plan.spec.workdir}/runs/{plan.run}"
-    places = {"code": folder, "run_folder": run_folder}
-    tasks = [
-        {
-            "role": task.role, "index": task.index, "host": task.host, "address": task.address, "gpus": task.gpus,
-            "argv": [fill(word, {**places, **_known(plan, task)}) for word in task.argv],
-            "env": {**{key: value.replace("{code}", folder) for key, value in plan.environment(task).items()},
-                    **dict.fromkeys(plan.spec.secrets, "(secret)")},
-            "log": f"{run_folder}/{task.role}.{task.index}/attempt_0.log",
-        }
-        for task in plan.tasks
-    ]  # fmt: skip
-    return {"name": plan.spec.name, "lead": plan.lead, "control": plan.control, "tasks": tasks}
-
-
-def _known(plan: Plan, task: PlannedTask) -> Dict[str, str]:
-    """What a host fills in for its task, where the launcher can tell: {gpus}, {environment}."""
-    known = {} if isinstance(task.gpus, str) else {"gpus": str(len(task.gpus))}
-    if task.host in plan.environments:
-        known["environment"] = f"{plan.spec.workdir}/envs/{plan.environments[task.host]}"
-    return known

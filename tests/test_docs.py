@@ -1,5 +1,6 @@
 """What the documents say is so: their examples run, their links lead somewhere."""
 
+import os
 import re
 import subprocess
 import sys
@@ -53,3 +54,13 @@ def test_the_job_of_the_readme_trains(tmp_path: Path) -> None:
 
 def test_every_verb_is_in_the_readme_and_the_other_way_round() -> None:
     assert set(re.findall(r"^\| `launch (\w+)", README, re.MULTILINE)) == set(cli.commands)
+
+
+def test_the_plan_of_the_docs_is_what_is_printed(tmp_path: Path) -> None:
+    page = (ROOT / "docs/plan.md").read_text()
+    (tmp_path / "vgg.yaml").write_text(blocks(page, "yaml")[0])
+    command, _, expected = blocks(page, "")[0].partition("\n")
+    argv = [sys.executable, "-m", *command.split()[1:]]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(argv, cwd=str(tmp_path), env=env, capture_output=True, text=True, timeout=120)
+    assert [line.rstrip() for line in ran.stdout.splitlines()] == expected.splitlines(), ran.stderr

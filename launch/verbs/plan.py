@@ -1,38 +1,51 @@
 """``launch plan``"""
 
-import json
 import sys
 from datetime import datetime
+from typing import Optional, Tuple
 
 import click
 
-from launch import display
 from launch.errors import SUCCEEDED
-from launch.placement import describe
-from launch.plan import make_plan, run_name, shown
+from launch.logs import select
+from launch.placement import outlook
+from launch.plan import make_plan, run_name
+from launch.plan_json import shown_tasks, write
+from launch.plan_text import print_overview, whole_task
 from launch.ship import launcher_code, with_folder
-from launch.verbs.asked import JSON, Asked, with_hosts_file
+from launch.verbs.asked import JSON, Asked, say, with_hosts_file
 
 NIC = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
 @with_hosts_file
+@click.argument("patterns", metavar="[TASK]...", nargs=-1)
 @JSON
-@click.option("--nic-gbps", type=NIC, default=10.0, help="Speed of a host's network card.")
-def plan(asked: Asked, as_json: bool, nic_gbps: float) -> int:
+@click.option("--nic-gbps", type=NIC, default=10.0, show_default=True, help="Speed of a host's network card.")
+@click.option("--python", help="A Python of this machine with the job's TensorFlow; default: the launcher's own.")
+def plan(asked: Asked, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float, python: Optional[str]) -> int:
     """Shows what would run where, and what a step moves; starts nothing and reaches no host.
+
+    TASK is worker:1, ps:* or a host: shows these tasks whole, with command and environment.
 
     \b
     Example:  launch plan hosts.yaml --nic-gbps 25
+              launch plan hosts.yaml worker:1
     """
     spec = asked.spec()
     job = asked.job(spec)
     planned = make_plan(spec, job, run_name(spec.name, datetime.now()), sys.executable)
-    values = shown(planned, with_folder(launcher_code(), job))
-    values.update(describe(planned, job, sys.executable, nic_gbps))
+    tasks = shown_tasks(planned, with_folder(launcher_code(), job), {task.name for task in select(spec, patterns)})
+    if patterns and not as_json:
+        for task in tasks:
+            say(*whole_task(task))
+        return SUCCEEDED
+    values, mistake = outlook(planned, job, python or sys.executable, nic_gbps)
     if as_json:
-        click.echo(json.dumps(values))
+        write(values, tasks, sys.stdout.write)
     else:
-        display.print_plan(values)
+        print_overview(planned, values, str(asked))
+    if mistake is not None:
+        raise mistake
     return SUCCEEDED

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from launch import display
-from launch.display import View, count, fold, picture, print_plan, print_status, progress
+from launch.display import View, count, fold, picture, print_status, progress
 from tests.launch.statuses import status, task
 
 
@@ -136,27 +136,6 @@ def test_a_status_for_a_file_is_not_cut_to_the_width_of_a_terminal(capsys: pytes
     long = "x" * 150
     text = printed(print_status, status(task(cause=long), state="failed", cause=f"worker:0@gpu01: {long}"), capsys)
     assert f"cause: worker:0@gpu01: {long}\n" in text
-
-
-def test_a_plan_is_a_table_and_one_command_that_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
-    def planned(role: str, gpus: Any) -> Mapping[str, Any]:
-        return {
-            "role": role,
-            "index": 0,
-            "host": "h",
-            "address": "h:1",
-            "gpus": gpus,
-            "log": "/l",
-            "argv": ["a b", "$c"],
-        }
-
-    plan = {"tasks": [planned("ps", []), planned("chief", "share"), planned("worker", [0, 1])], "placement": None}
-    lines = printed(print_plan, plan, capsys).splitlines()
-    assert [line.split() for line in lines[:4]] == [
-        ["task", "host", "address", "gpus", "log"], ["ps:0", "h", "h:1", "none", "/l"],
-        ["chief:0", "h", "h:1", "share", "/l"], ["worker:0", "h", "h:1", "0,1", "/l"],
-    ]  # fmt: skip
-    assert lines[4].endswith("argv: 'a b' '$c'")
 
 
 def test_without_a_terminal_the_view_is_plain(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from typing import List
 
 import pytest
 
-from launch.network import End, describe, step_seconds, traffic
+from launch.network import Bound, End, bound, describe, seconds, share_of_a_ps, traffic
 
 MB = 1_000_000
 
@@ -23,11 +23,17 @@ def test_every_worker_moves_the_whole_model_and_every_ps_its_part_times_the_work
 def test_what_stays_on_a_host_does_not_count() -> None:
     workers, servers = ends("worker", ["a", "b"]), ends("ps", ["a", "b"])
     assert traffic(workers, servers, [30, 10]) == {"ps:0": 30, "ps:1": 10, "worker:0": 10, "worker:1": 30}
-    assert step_seconds(ends("worker", ["a", "a"]), ends("ps", ["a"]), [MB], 1.0) == 0
+
+
+def test_where_nothing_leaves_the_host_a_step_waits_for_nothing() -> None:
+    workers, servers = ends("worker", ["a", "a"]), ends("ps", ["a"])
+    assert bound(workers, servers, traffic(workers, servers, [MB])) is None
+    told = describe(workers, servers, [MB], {"ps": 1, "pulled": MB}, nic_gbps=1.0)
+    assert (told["bound"], told["seconds_per_step"]) == (None, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("workers", "servers", "pulled", "seconds"),
+    ("workers", "servers", "pulled", "step_s"),
     [
         # 4 workers, 4 balanced ps of 10 MB at 1 Gbit/s: 40 MB each way in turn, 0.32 s each
         (["a", "b", "c", "d"], ["w", "x", "y", "z"], [10 * MB] * 4, 0.64),
@@ -42,16 +48,49 @@ def test_what_stays_on_a_host_does_not_count() -> None:
     ],
 )
 def test_a_step_takes_pull_and_push_over_the_fullest_card(
-    workers: List[str], servers: List[str], pulled: List[int], seconds: float
+    workers: List[str], servers: List[str], pulled: List[int], step_s: float
 ) -> None:
-    assert step_seconds(ends("worker", workers), ends("ps", servers), pulled, 1.0) == pytest.approx(seconds)
+    fewest = {"ps": 1, "pulled": sum(pulled)}
+    told = describe(ends("worker", workers), ends("ps", servers), pulled, fewest, 1.0)
+    assert told["seconds_per_step"] == pytest.approx(step_s)
+
+
+def test_what_a_step_waits_for_is_a_card_with_its_tasks_and_the_direction_of_the_pull() -> None:
+    two, one = ends("worker", ["a", "a", "b"]), ends("ps", ["x"])
+    assert bound(two, one, traffic(two, one, [MB])) == Bound("x", ["ps:0"], "out", 3 * MB)
+    many = ends("ps", ["v", "w", "x", "y"])
+    assert bound(two, many, traffic(two, many, [MB] * 4)) == Bound("a", ["worker:0", "worker:1"], "in", 8 * MB)
+
+
+def test_a_pull_and_a_push_come_one_after_the_other() -> None:
+    assert seconds(125 * MB, nic_gbps=1.0) == 2.0
+
+
+def test_a_ps_may_be_as_full_as_the_fullest_worker_host() -> None:
+    assert share_of_a_ps(ends("worker", ["a", "b", "c", "d"])) == 0.25
+    assert share_of_a_ps(ends("worker", ["a", "a", "b", "b"])) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("pulled", "step_s"),
+    [
+        (10 * MB, 0.64),  # four ps of 10 MB: as much leaves each as reaches a worker, M / B twice
+        (20 * MB, 1.28),  # a variable that cannot be cut: its ps is what everyone waits for
+    ],
+)
+def test_balanced_the_workers_cards_or_the_largest_piece_bound_a_step(pulled: int, step_s: float) -> None:
+    told = describe(ends("worker", list("abcd")), ends("ps", ["x"]), [40 * MB], {"ps": 4, "pulled": pulled}, 1.0)
+    assert told["balanced"] == {"ps": 4, "seconds_per_step": pytest.approx(step_s)}
 
 
 def test_the_plan_tells_bytes_per_task_and_seconds_at_the_given_speed() -> None:
-    told = describe(ends("worker", ["a"]), ends("ps", ["x"]), [125 * MB], nic_gbps=10.0)
+    fewest = {"ps": 1, "pulled": 125 * MB}
+    told = describe(ends("worker", ["a"]), ends("ps", ["x"]), [125 * MB], fewest, nic_gbps=10.0)
     assert told == {
         "nic_gbps": 10.0,
         "seconds_per_step": pytest.approx(0.2),
+        "bound": {"host": "x", "tasks": ["ps:0"], "direction": "out", "bytes": 125 * MB},
+        "balanced": {"ps": 1, "seconds_per_step": pytest.approx(0.2)},
         "tasks": [
             {"task": "ps:0", "bytes_in": 125 * MB, "bytes_out": 125 * MB},
             {"task": "worker:0", "bytes_in": 125 * MB, "bytes_out": 125 * MB},

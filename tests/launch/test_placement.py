@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from launch.agent.ports import free_ports
 
 
@@ -39,12 +41,70 @@ def test_a_plan_has_every_variable_on_one_ps_and_the_bytes_of_all_values(tmp_pat
 def test_a_program_of_others_places_its_own_variables(tmp_path: Path) -> None:
     plan = json.loads(launch("plan", hosts_file(tmp_path, "command: ['{python}', train.py]"), "--json").stdout)
     assert plan["placement"] is None and plan["network"] is None
+    assert plan["remarks"] == ["a program of others places its variables itself: nothing is known of them"]
 
 
-def test_a_job_whose_graph_cannot_be_built_is_refused_with_file_and_line(tmp_path: Path) -> None:
+def test_a_job_whose_graph_cannot_be_built_is_told_with_file_and_line_beside_its_tasks(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         "def inputs(task, args):\n    raise ValueError('no data')\nmodel = optimizer = inputs\n"
     )
     ran = launch("plan", hosts_file(tmp_path, "job: broken.py"))
     assert ran.returncode == 2
     assert "broken.py:2" in ran.stderr and "no data" in ran.stderr
+    assert "worker:0" in ran.stdout
+
+
+def test_a_python_without_tensorflow_shows_the_tasks_and_says_what_is_missing(tmp_path: Path) -> None:
+    without = tmp_path / "python"
+    without.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'tensorflow'\" >&2; exit 1\n")
+    without.chmod(0o755)
+    ran = launch("plan", hosts_file(tmp_path, "job: digits"), "--python", str(without), "--json")
+    plan = json.loads(ran.stdout)
+    assert (ran.returncode, len(plan["tasks"]), plan["placement"]) == (0, 3, None)
+    assert plan["remarks"] == [
+        f"variables and network are not known: {without} has no TensorFlow to build the job's graph; "
+        "name a Python of this machine that has with --python"
+    ]
+
+
+def test_a_python_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    ran = launch("plan", hosts_file(tmp_path, "job: digits"), "--python", "/no/python")
+    assert ran.returncode == 2
+    assert ran.stderr.strip() == "--python: cannot run /no/python: No such file or directory"
+
+
+def test_a_model_is_placed_with_its_towers_tables_and_what_more_ps_would_bring(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("""
+job: synthetic
+args: {model: embedding, rows: 1000000, width: 16, lookups: 26}
+cluster: {ps: [cpu01], worker: [{host: "gpu[1-4]", gpus: [0, 1]}]}
+train: {batch_size: 8}
+""")
+    plan = json.loads(launch("plan", str(tmp_path / "r.yaml"), "--json").stdout)
+    rows = 2 * 8 * 26  # towers x batch x lookups
+    assert plan["variables"]["tables"] == [
+        {"name": "table", "rows": 1_000_000, "rows_per_step": rows, "bytes": 64_000_000, "bytes_per_step": 64 * rows}
+    ]
+    assert plan["variables"]["imbalance"] == 1.0
+    assert plan["network"]["bound"] == {
+        "host": "cpu01", "tasks": ["ps:0"], "direction": "out", "bytes": 4 * 64 * rows,
+    }  # fmt: skip
+    assert plan["network"]["balanced"]["ps"] == 4
+
+
+@pytest.mark.parametrize(
+    ("train", "modelled", "remark"),
+    [
+        ("{replication: in-graph}", False, "network: not known for in-graph replication over several workers"),
+        ("{mode: async}", True, "mode async: no worker waits for another"),
+    ],
+)
+def test_where_a_step_is_another_thing_the_plan_says_so(
+    tmp_path: Path, train: str, modelled: bool, remark: str
+) -> None:
+    text = f"job: polynomial\ntrain: {train}\ncluster: {{ps: [cpu01], worker: ['gpu[1-2]']}}"
+    (tmp_path / "r.yaml").write_text(text)
+    plan = json.loads(launch("plan", str(tmp_path / "r.yaml"), "--json").stdout)
+    assert plan["placement"] and (plan["network"] is not None) == modelled
+    assert [each.split(":")[0] for each in plan["remarks"]] == [remark.split(":")[0]]
+    assert plan["remarks"][0].startswith(remark)

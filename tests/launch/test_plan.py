@@ -1,5 +1,6 @@
 """What a hosts file becomes: argv and environment of every task, decided without reaching a host."""
 
+import functools
 import json
 from datetime import datetime
 from pathlib import Path
@@ -7,15 +8,15 @@ from typing import Any, Callable, Dict
 
 import pytest
 
-from cluster.spec import Spec, load
+from cluster.spec import Spec
 from launch.errors import UsageError
-from launch.plan import Plan, PlannedTask, localised, make_plan, refuse_oversized, requests, run_name, shown
-from launch.ship import Bundle, Code, JobCode
+from launch.plan import Plan, PlannedTask, localised, make_plan, refuse_oversized, requests, run_name
+from launch.plan_json import shown_tasks
+from launch.ship import JobCode
+from tests.launch import plans
+from tests.launch.plans import CODE, OWN, RUN, plan_of
 
 Read = Callable[[str], Spec]
-RUN = "r-20261120-155902"
-OWN = "/venv/bin/python"
-CODE = Code({"launcher": Bundle(b"", "1" * 16), "job": Bundle(b"", "2" * 16)})
 COMMAND = """
 command: ["{python}", train.py, "--job={role}:{index}", "--ps={ps_hosts}", "--workers={worker_hosts}", "{chief_hosts}"]
 """
@@ -30,15 +31,7 @@ cluster:
 def read(tmp_path: Path) -> Read:
     """The spec of a text."""
 
-    def of(text: str) -> Spec:
-        (tmp_path / "r.yaml").write_text(text)
-        return load(tmp_path / "r.yaml")
-
-    return of
-
-
-def plan_of(spec: Spec, entry: str = "digits.py", folder: Path = Path("/jobs")) -> Plan:
-    return make_plan(spec, JobCode(folder, entry), RUN, OWN)
+    return functools.partial(plans.read, tmp_path)
 
 
 def named(plan: Plan) -> Dict[str, PlannedTask]:
@@ -84,7 +77,7 @@ def test_braces_that_are_no_placeholder_stay(read: Read) -> None:
 def test_a_task_can_be_told_its_own_address_its_run_and_what_only_its_host_knows(read: Read) -> None:
     plan = plan_of(read('command: ["{address}", "{port}", "{run}", "{run_folder}/model", "{gpus}"]' + TWO))
     assert named(plan)["worker:1"].argv == ("gpu02:2300", "2300", RUN, "{run_folder}/model", "{gpus}")
-    words = shown(plan, CODE)["tasks"][3]["argv"]
+    words = next(shown_tasks(plan, CODE, {"worker:1"}))["argv"]
     assert words == ["gpu02:2300", "2300", RUN, f"~/.launch/runs/{RUN}/model", "2"]
 
 
@@ -232,23 +225,6 @@ def test_a_job_is_judged_by_its_outcome_and_a_command_by_its_exit_codes(
     assert run["hosts"] == ["gpu01", "cpu01", "cpu02", "gpu02"]
 
 
-# -- what is shown
-
-
-def test_what_is_shown_is_what_would_run_with_paths_in_place_and_secrets_hidden(read: Read) -> None:
-    spec = read("job: digits\nworkdir: /w\nsecrets: [KEY]" + TWO)
-    task = next(t for t in shown(plan_of(spec), CODE)["tasks"] if t["role"] == "worker" and t["index"] == 1)
-    assert task["argv"][3] == "/w/code/2222222222222222/digits.py"
-    assert task["log"] == f"/w/runs/{RUN}/worker.1/attempt_0.log"
-    assert task["env"]["KEY"] == "(secret)"
-    assert set(task) == {"role", "index", "host", "address", "gpus", "argv", "env", "log"}
-
-
-def test_a_plan_is_json(read: Read) -> None:
-    values = shown(plan_of(read(COMMAND + TWO)), CODE)
-    assert json.loads(json.dumps(values)) == values
-
-
 # -- an environment of its own
 
 
@@ -259,7 +235,7 @@ def test_with_the_key_setup_tasks_run_in_the_environment_and_agents_in_the_pytho
     assert plan.tasks[0].argv[0] == "{environment}/bin/python"  # the host knows where its working folder is
     request = requests(plan, CODE, "token", {}, resume=False)["gpu01"]
     assert (request["environment"], request["setup"]) == (digest, f"launch setup {plan.spec.path}")
-    assert shown(plan, CODE)["tasks"][0]["argv"][0] == f"~/.launch/envs/{digest}/bin/python"
+    assert next(shown_tasks(plan, CODE, {"ps:0"}))["argv"][0] == f"~/.launch/envs/{digest}/bin/python"
 
 
 def test_without_the_key_setup_no_environment_is_asked_for(read: Read) -> None:

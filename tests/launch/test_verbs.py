@@ -187,8 +187,23 @@ def test_a_plan_reaches_no_host_and_is_json(launch: Launcher) -> None:
 def test_a_plan_for_a_person_is_a_table(launch: Launcher) -> None:
     launch.write(cluster={"worker": ["gpu[01-02]"]})
     lines = launch("plan").stdout.splitlines()
-    assert lines[0].split() == ["task", "host", "address", "gpus", "log"]
-    assert lines[2].split()[:3] == ["worker:1", "gpu02", "gpu02:2222"]
+    assert lines[0].endswith(": 2 tasks on gpu[01-02]; gpu01 leads")
+    assert lines[3].split()[:3] == ["worker:[0-1]", "gpu[01-02]", "gpu[01-02]:2222"]
+
+
+def test_a_plan_of_named_tasks_shows_them_whole_and_in_json_them_alone(launch: Launcher) -> None:
+    launch.write(command=["train", "{index}"], cluster={"worker": ["gpu[01-03]"]})
+    lines = launch("plan", "gpu02").stdout.splitlines()
+    assert lines[0] == "worker:1 on gpu02" and "  command  train 1" in lines
+    plan = json.loads(launch("plan", "worker:2", "--json").stdout)
+    assert [(task["role"], task["index"]) for task in plan["tasks"]] == [("worker", 2)]
+
+
+def test_a_plan_of_a_task_that_is_not_there_is_refused(launch: Launcher) -> None:
+    launch.write(cluster={"worker": ["gpu[01-02]"]})
+    ran = launch("plan", "worker:2")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "found 'worker:2'" in ran.stderr
 
 
 # -- the command line

@@ -1,0 +1,22 @@
+"""Plans of hosts files that tests write."""
+
+from pathlib import Path
+
+from cluster.spec import Spec, load
+from launch.plan import Plan, make_plan
+from launch.ship import Bundle, Code, JobCode
+
+RUN = "r-20261120-155902"
+OWN = "/venv/bin/python"
+CODE = Code({"launcher": Bundle(b"", "1" * 16), "job": Bundle(b"", "2" * 16)})
+
+
+def read(folder: Path, text: str) -> Spec:
+    """The spec of a text, in a file r.yaml."""
+    (folder / "r.yaml").write_text(text)
+    return load(folder / "r.yaml")
+
+
+def plan_of(spec: Spec, entry: str = "digits.py", folder: Path = Path("/jobs")) -> Plan:
+    """What ``launch`` makes of it, on a machine where nothing of it need exist."""
+    return make_plan(spec, JobCode(folder, entry), RUN, OWN)

@@ -1,0 +1,173 @@
+"""`launch plan` for a person: what is alike is one line, and the numbers are said in words."""
+
+import io
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+from rich.console import Console
+
+from launch.plan_text import overview, sentences, whole_task
+from tests.launch.plans import plan_of, read
+
+BARE: Dict[str, Any] = {"placement": None, "variables": None, "network": None, "remarks": []}
+
+
+def lines_of(folder: Path, text: str, **values: Any) -> List[str]:
+    """The overview of a hosts file, as a wide terminal shows it."""
+    console = Console(file=io.StringIO(), width=300)
+    for part in overview(plan_of(read(folder, text)), {**BARE, **values}, "r.yaml"):
+        console.print(part)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+def network(bound: Any, step_s: float, balanced_s: float = 1.0, ps: int = 4) -> Dict[str, Any]:
+    balanced = {"ps": ps, "seconds_per_step": balanced_s}
+    return {"nic_gbps": 10.0, "seconds_per_step": step_s, "bound": bound, "balanced": balanced, "tasks": []}
+
+
+def said(of: Any, number: int = 2, mode: str = "sync", **variables: Any) -> List[str]:
+    known = {"bytes": 438_000_000, "imbalance": 1.004, "tables": [], **variables}
+    return list(sentences({"placement": [{}] * number, "variables": known, "network": of}, mode))
+
+
+# -- tasks
+
+
+def test_the_first_line_says_how_many_tasks_run_where(tmp_path: Path) -> None:
+    lines = lines_of(tmp_path, 'command: [a]\ncluster: {ps: [cpu01], worker: ["gpu[01-03]"]}')
+    assert lines[0] == "r: 4 tasks on cpu01,gpu[01-03]; gpu01 leads"
+
+
+def test_tasks_that_differ_only_by_host_and_number_are_one_line(tmp_path: Path) -> None:
+    text = """
+python: /opt/python
+command: [a]
+cluster:
+  ps: ["cpu[01-02]"]
+  worker: [{host: "gpu[001-300]", port: 2300, count: 2, gpus: 1}]
+"""
+    rows = [line.split() for line in lines_of(tmp_path, text)[2:6]]
+    assert rows == [
+        ["tasks", "hosts", "addresses", "gpus", "python"],
+        ["ps:[0-1]", "cpu[01-02]", "cpu[01-02]:2222", "none", "/opt/python"],
+        ["worker:[0-598/2]", "gpu[001-300]", "gpu[001-300]:2300", "0", "/opt/python"],
+        ["worker:[1-599/2]", "gpu[001-300]", "gpu[001-300]:2301", "1", "/opt/python"],
+    ]
+
+
+def test_addresses_of_another_network_are_shown_as_the_tasks_use_them(tmp_path: Path) -> None:
+    text = 'command: [a]\ncluster: {worker: [{host: "gpu[1-3]", address: "10.0.0.[1-3]", gpus: all}]}'
+    assert lines_of(tmp_path, text)[3].split() == ["worker:[0-2]", "gpu[1-3]", "10.0.0.[1-3]:2222", "all", "python3.7"]
+
+
+def test_an_address_of_ipv6_is_shown_with_its_brackets(tmp_path: Path) -> None:
+    text = 'command: [a]\ncluster: {worker: [{host: gpu1, address: "fd00::1", gpus: [0]}]}'
+    assert lines_of(tmp_path, text)[3].split()[:3] == ["worker:0", "gpu1", "[fd00::1]:2222"]
+
+
+def test_the_overview_says_how_a_single_task_is_shown(tmp_path: Path) -> None:
+    lines = lines_of(tmp_path, "command: [a]\ncluster: {worker: [gpu1, gpu2]}")
+    assert "`launch plan r.yaml worker:1` shows a task's command, environment and log" in lines
+
+
+def test_a_task_is_shown_with_its_command_as_a_shell_takes_it_and_its_environment_by_name() -> None:
+    task = {
+        "role": "worker", "index": 1, "host": "gpu02", "address": "gpu02:2300", "gpus": [0, 1], "log": "/l",
+        "argv": ["a b", "$c"], "env": {"B": "2 3", "A": "1"},
+    }  # fmt: skip
+    assert list(whole_task(task)) == [
+        "worker:1 on gpu02",
+        "  address  gpu02:2300",
+        "  gpus     0,1",
+        "  log      /l",
+        "  command  'a b' '$c'",
+        "  env      A=1",
+        "           B='2 3'",
+    ]
+
+
+# -- variables and the network
+
+
+def placed(sizes: List[int], **values: Any) -> Dict[str, Any]:
+    mean = sum(sizes) / len(sizes)
+    return {
+        "placement": [{"task": f"ps:{i}", "bytes": size, "variables": ["v"] * 3} for i, size in enumerate(sizes)],
+        "variables": {"bytes": sum(sizes), "imbalance": max(sizes) / mean, "tables": []},
+        "network": {**network(None, 0.0), "tasks": [{"task": f"ps:{i}", "bytes_out": 5000} for i in range(len(sizes))]},
+        **values,
+    }
+
+
+def test_every_ps_has_a_line_with_what_it_holds_and_moves(tmp_path: Path) -> None:
+    text = "job: digits\ncluster: {ps: [cpu01, cpu02], worker: [gpu01]}"
+    lines = lines_of(tmp_path, text, **placed([3_000_000, 1_000_000]))
+    at = next(index for index, line in enumerate(lines) if line.startswith("ps "))
+    assert lines[at].split() == [
+        "ps", "host", "holds", "of", "the", "mean", "variables", "out", "and", "in", "a", "step",
+    ]  # fmt: skip
+    assert lines[at + 1].split() == ["ps:0", "cpu01", "3.00", "MB", "1.50", "3", "5.00", "kB"]
+    assert lines[at + 2].split() == ["ps:1", "cpu02", "1.00", "MB", "0.50", "3", "5.00", "kB"]
+
+
+def test_of_many_ps_the_fullest_and_the_emptiest_are_shown(tmp_path: Path) -> None:
+    text = 'job: digits\ncluster: {ps: ["cpu[001-100]"], worker: [gpu01]}'
+    lines = lines_of(tmp_path, text, **placed([1000 + index for index in range(100)]))
+    rows = [line.split()[0] for line in lines if line.startswith(("ps:", "… "))]
+    assert rows == ["ps:[0-99]", "ps:99", "ps:98", "ps:97", "…", "ps:2", "ps:1", "ps:0"]
+    assert "… 94 more" in lines
+
+
+def test_in_graph_the_bytes_on_each_ps_are_shown_without_a_network_time(tmp_path: Path) -> None:
+    text = "job: digits\ncluster: {ps: [cpu01], worker: [gpu01]}"
+    lines = lines_of(tmp_path, text, **placed([5000], network=None), remarks=["why not"])
+    assert not [line for line in lines if line.startswith("network")]
+    assert lines[-1] == "note: why not"
+
+
+def test_a_step_is_bound_by_a_card_that_is_named_with_what_it_carries() -> None:
+    bound = {"host": "cpu01", "tasks": ["ps:0"], "direction": "out", "bytes": 876_000_000}
+    assert said(network(bound, 1.4, 0.7)) == [
+        "variables: 438 MB with the optimizer's, on 2 ps; the fullest holds 1.00 of the mean",
+        "network: a step takes at least 1.40 s at 10 Gbit/s: so long cpu01's card needs to send 876 MB for ps:0 "
+        "and then receive as much",
+        "balance: 4 ps on hosts of their own would bring it to 700 ms; more would not make it shorter",
+    ]
+
+
+def test_a_host_of_workers_is_named_the_other_way_round() -> None:
+    bound = {"host": "gpu1", "tasks": [f"worker:{i}" for i in range(8)], "direction": "in", "bytes": 1000}
+    told = said(network(bound, 1.0, 1.0), mode="async")
+    assert "a step of every worker takes at least 1.00 s" in told[1]
+    assert told[1].endswith("to receive 1.00 kB for worker:0, worker:1, 6 more and then send as much")
+    assert told[2] == "balance: more ps, or more hosts for them, would not make it shorter"
+
+
+@pytest.mark.parametrize(
+    ("ps", "text"),
+    [
+        (1, "balance: 1 ps on a host of its own would bring it to 500 ms; more would not make it shorter"),
+        (2, "balance: 2 ps on hosts of their own would bring it to 500 ms; more would not make it shorter"),
+    ],
+)
+def test_ps_that_share_hosts_with_workers_may_be_better_on_their_own(ps: int, text: str) -> None:
+    bound = {"host": "gpu1", "tasks": ["ps:0"], "direction": "out", "bytes": 1000}
+    assert said(network(bound, 1.0, 0.5, ps))[-1] == text
+
+
+def test_where_nothing_leaves_the_host_there_is_nothing_to_balance() -> None:
+    assert said(network(None, 0.0))[1:] == ["network: nothing leaves the host"]
+
+
+def test_a_table_is_told_with_the_rows_that_a_step_needs_of_it() -> None:
+    table = {
+        "name": "table",
+        "rows": 10_000_000,
+        "rows_per_step": 1664,
+        "bytes": 640_000_000,
+        "bytes_per_step": 106_496,
+    }
+    assert said(network(None, 0.0), tables=[table])[1] == (
+        "table table: 10,000,000 rows, 640 MB; a worker reads 1,664 of them in a step, 106 kB, if none comes twice"
+    )
