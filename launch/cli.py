@@ -26,6 +26,7 @@ from launch.verbs.logs import logs
 from launch.verbs.plan import plan
 from launch.verbs.setup import setup
 from launch.verbs.status import status
+from launch.verbs.sweep import sweep
 from launch.watch import Watch
 
 TAIL = 15  # lines of the failed task's log that `up` shows
@@ -45,6 +46,7 @@ def cli() -> None:
     launch logs -f hosts.yaml       what the tasks print
     launch board hosts.yaml         its curves, in TensorBoard
     launch down hosts.yaml          end it
+    launch sweep hosts.yaml         what earlier runs left
     """
 
 
@@ -83,7 +85,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, setup, status, logs, board, down):
+for verb in (plan, setup, status, logs, board, down, sweep):
     cli.add_command(verb)
 
 

@@ -5,7 +5,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
 *lead*: it also supervises the whole run. The others are *members*; each dials the lead.
 
     receive     first contact: takes the shipped code, becomes a verb of this package
-    __main__    the verbs: start, attach, status, logs, look, down
+    __main__    the verbs: start, attach, status, logs, look, down, sweep
     detach      a process that outlives the one that started it
     keeper      the agent's parent, which ends what an agent that was killed leaves
     daemon      the agent process, from preparing the host to the last file removed
@@ -25,6 +25,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     logs        lines of task logs, in the order of time; task_log, log_times: of one task
     board       TensorBoard beside a run's summaries
     down        the end of a run from outside, with the agent's help or without
+    sweep       what earlier runs left, and its end
     remains     what of a run is on this host, and its end
     resume      which checkpoint the chief starts from
     folder      where a run keeps its files

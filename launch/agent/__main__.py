@@ -6,6 +6,7 @@
     logs    lines of task logs, with follow until the run is over
     look    what of a run is on this host now
     board   TensorBoard beside the newest run's summaries, until the launcher goes
+    sweep   what earlier runs left on this host; ends it where that is asked for
     down    ends this host's part of a run and says what is left of it
     build   makes the Python environment that tasks are to run in
 
@@ -123,6 +124,13 @@ def build() -> None:
     Build(read_request(), tell, read_some, launcher_goes).run()
 
 
+def sweep() -> None:
+    """Tells what earlier runs left here."""
+    from launch.agent.sweep import sweep as swept  # loads what no other verb needs
+
+    tell(swept(read_request()))
+
+
 def _write_all(data: bytes) -> None:
     while data:
         data = data[os.write(1, data) :]
@@ -137,6 +145,7 @@ def run(verb: str) -> None:
         "build": build,
         "look": lambda: tell(down.look(read_request())),
         "down": lambda: tell(down.down(read_request())),
+        "sweep": sweep,
         "logs": lambda: logs.logs(read_request(), tell, launcher_goes),
         "board": lambda: board.board(read_request(), tell),
     }

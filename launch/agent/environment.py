@@ -45,6 +45,10 @@ class Environment:
             return False
         return bool(built_on == VERSION) and os.access(str(self.python), os.X_OK)
 
+    def is_complete(self) -> bool:
+        """Whether its build came to its end, whatever has become of the host's Python since."""
+        return self._ready.exists()
+
     def seal(self) -> None:
         """Says that it is complete."""
         self._ready.write_text(json.dumps({"python": VERSION}))

@@ -100,6 +100,12 @@ def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
     return [run for run in found if run.own.is_dir()]
 
 
+def every_run(workdir: Path) -> List[RunFolder]:
+    """The runs of every name and of every host that shares the folder, newest first."""
+    found = sorted((workdir / "runs").glob("*/hosts/*"), reverse=True)
+    return [RunFolder(workdir, path.parent.parent.name, path.name) for path in found if path.is_dir()]
+
+
 def newest(request: Mapping[str, Any]) -> Optional[RunFolder]:
     """The run that a request is about: the one it names, else the newest of its name; None where there is none."""
     workdir = expand(request["workdir"])

@@ -53,6 +53,15 @@ def refusal(run: str) -> str:
     return f"{run} is already up; see it with `launch status`, end it with `launch down`"
 
 
+def last_holder(path: Path) -> Optional[str]:
+    """The run that holds a lock, or left it behind; None where there is no lock, or nobody's name in it."""
+    try:
+        run: Optional[str] = json.loads(path.read_text() or "{}").get("run")
+    except FileNotFoundError:
+        return None
+    return run
+
+
 def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
     """Who holds a run's name on this host: {run, pid}, or None."""
     path = lock_path(workdir, name, host)

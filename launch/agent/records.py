@@ -75,6 +75,11 @@ def descendants(processes: Iterable[Process], ancestor: int) -> List[Process]:
     return sorted(found)
 
 
+def is_of_this_boot(folder: RunFolder) -> bool:
+    """Whether the run was on this machine since it booted, under whatever name."""
+    return _of_this_boot(folder.read(AGENT)) is not None
+
+
 def agent_of(folder: RunFolder) -> List[Process]:
     """The run's agent and its keeper on this host, those that live."""
     record = _of_this_boot(folder.read(AGENT))
@@ -88,7 +93,8 @@ def tasks_of(folder: RunFolder) -> List[Process]:
         return []
     named = _living([*record["leaders"], *record["others"]])
     leaders = {leader["pid"]: leader["start"] for leader in record["leaders"]}
-    return named + [p for p in table() if p not in named and _is_of_session(p, leaders, folder.run)]
+    known = {process.pid for process in named}
+    return named + [p for p in table() if p.pid not in known and _is_of_session(p, leaders, folder.run)]
 
 
 def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bool:

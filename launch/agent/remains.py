@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from launch.agent import gpu_memory, ports, processes, records
 from launch.agent.folder import RunFolder, lock_path
-from launch.agent.locks import lock_holder
+from launch.agent.locks import last_holder, lock_holder
 
 POLL_S = 0.05
 GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
@@ -75,10 +75,9 @@ def _end(living: Callable[[], List[processes.Process]]) -> None:
 
 
 def _locks(folder: RunFolder) -> List[Path]:
-    """The run's lock and socket, where they exist. A lock that another run holds is not ours."""
+    """The run's lock and socket, where they exist. A lock that another run of the name holds, or left, is not ours."""
     lock = lock_path(folder.workdir, _name(folder), folder.host)
-    holder = lock_holder(folder.workdir, _name(folder), folder.host)
-    ours = [lock] if holder is None or holder.get("run") == folder.run else []
+    ours = [lock] if last_holder(lock) == folder.run else []
     return [path for path in [*ours, folder.own / "agent.sock"] if path.exists()]
 
 

@@ -5,8 +5,9 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.down import KINDS, NOTHING_LEFT, Left, as_values, look_and_take_down, memory, remains, take_down, told
+from launch.down import Left, as_values, look_and_take_down, take_down, told
 from launch.errors import HostProblem
+from launch.proof import KINDS, NOTHING_LEFT
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": []}
@@ -55,10 +56,6 @@ def test_hosts_of_which_the_same_is_to_be_said_share_a_line() -> None:
     assert told(Left(reports, [], {})) == [f"gpu[01-64]: r-1: nothing was there; {NONE}"]
 
 
-def test_memory_of_which_the_driver_does_not_tell_how_much_is_told_without() -> None:
-    assert memory({"gpu": 3, "pid": 7, "mib": None}) == "memory of GPU 3"
-
-
 @pytest.mark.parametrize(
     ("reports", "problems", "clean"),
     [
@@ -82,19 +79,9 @@ def test_a_host_that_did_not_answer_is_told_too() -> None:
 
 def test_the_json_has_what_was_there_and_what_is_left_of_each_host() -> None:
     values = as_values(Left({"a": NOTHING}, [], {"a": SOMETHING}))
-    gone = {kind: SOMETHING[kind] for kind in KINDS}
+    gone = {kind: SOMETHING[kind] for kind in KINDS if kind in SOMETHING}
     assert values == {"clean": True, "hosts": [{"host": "a", "error": None, "ended": gone, **NOTHING}]}
     assert json.loads(json.dumps(values)) == values
-
-
-def test_what_is_left_is_named_piece_by_piece() -> None:
-    assert remains(SOMETHING) == [
-        "process 7 (python train.py)",
-        "port 2222",
-        "1536 MiB of GPU 0",
-        "lock /w/locks/r.lock",
-    ]
-    assert remains(NOTHING) == []
 
 
 def test_the_lead_is_ended_first_since_it_stops_the_whole_run_in_order() -> None:

@@ -1,0 +1,59 @@
+"""What ``sweep`` tells: per host what earlier runs left, what of it was ended, and what lives."""
+
+import json
+from typing import Any, Dict
+
+from launch.errors import HostProblem
+from launch.sweep import Swept, as_values, look_for_leftovers, told
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+
+NOTHING: Dict[str, Any] = {"running": [], "found": [], "left": []}
+OLD: Dict[str, Any] = {
+    "run": "r-1", "processes": [{"pid": 7, "group": 7, "start": 5, "argv": "python train.py", "waits_in": None}],
+    "ports": [], "gpu_memory": [], "locks": [], "folders": [],
+}  # fmt: skip
+NO_RUN = {**OLD, "run": None, "processes": [], "folders": ["/w/code/.x"]}
+FOUND = {"running": [{"run": "r-2", "pid": 42}], "found": [OLD, NO_RUN], "left": [OLD, NO_RUN]}
+KILLED = {**FOUND, "left": []}
+
+
+def test_what_was_found_is_told_as_left_until_it_is_ended() -> None:
+    assert told(Swept({"a": FOUND}, [])) == [
+        "a: r-2 is running (agent pid 42): left alone",
+        "a: r-1: LEFT: process 7 (python train.py)",
+        "a: of no run: LEFT: unfinished folder /w/code/.x",
+    ]
+    assert told(Swept({"a": KILLED}, []))[1:] == [
+        "a: r-1: ended 1 process in 1 group (pids 7); no process, port, GPU memory or lock left",
+        "a: of no run: ended 1 unfinished folder; no process, port, GPU memory or lock left",
+    ]
+
+
+def test_hosts_that_have_nothing_share_a_line() -> None:
+    swept = Swept({"h1": NOTHING, "h2": NOTHING}, [HostProblem("h3", "out of reach")])
+    assert told(swept) == ["h[1-2]: nothing is left by earlier runs", "h3: out of reach"]
+
+
+def test_it_is_clean_when_every_host_answered_and_nothing_is_left() -> None:
+    assert Swept({"a": NOTHING, "b": KILLED}, []).clean
+    assert not Swept({"a": FOUND}, []).clean
+    assert not Swept({"a": NOTHING}, [HostProblem("b", "out of reach")]).clean
+
+
+def test_the_json_has_what_was_found_what_of_it_ended_and_what_is_left() -> None:
+    values = as_values(Swept({"a": KILLED}, [HostProblem("b", "out of reach")]))
+    assert json.loads(json.dumps(values)) == values
+    host, problem = values["hosts"]
+    assert (host["found"], host["ended"], host["left"], host["running"]) == (
+        [OLD, NO_RUN], [OLD, NO_RUN], [], [{"run": "r-2", "pid": 42}],
+    )  # fmt: skip
+    assert problem == {"host": "b", "error": "out of reach"}
+    assert as_values(Swept({"a": FOUND}, []))["hosts"][0]["ended"][0]["processes"] == []
+
+
+def test_nothing_is_ended_that_is_not_asked_for() -> None:
+    channels = [FakeChannel(b'{"missing": []}\n', json.dumps(NOTHING).encode() + b"\n") for _ in range(2)]
+    with fleet_of({"a": FakeHost("a", *channels)}) as fleet:
+        assert look_for_leftovers(fleet, kill=False).clean and look_for_leftovers(fleet, kill=True).clean
+    asked = [json.loads(channel.sent.splitlines()[1].decode()) for channel in channels]
+    assert [request["kill"] for request in asked] == [False, True]
