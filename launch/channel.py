@@ -97,6 +97,13 @@ class Host(ABC):
         except IndexError:  # not looked for first: another thread may take the last one
             return None
 
+    def prepare(self) -> None:
+        """Does what must be done before several hosts are reached at a time, such as to ask for a passphrase.
+
+        Raises HostProblem.
+        """
+        return
+
     @abstractmethod
     def connect(self) -> None:
         """Makes the connection. Raises HostProblem."""

@@ -1,18 +1,23 @@
 """All hosts of a run at once: a bounded number of connections, every failure named."""
 
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
-from cluster.spec.model import Spec, is_local
+from cluster.spec.model import Spec, Ssh, is_local
 from launch import contact
 from launch.channel import Channel, Host
 from launch.errors import CannotStart, HostProblem
 from launch.interrupts import Interrupts
+from launch.local import LocalHost
+from launch.open_files import allow_open_files
 from launch.ship import Code
 
 T = TypeVar("T")
 LOOK_S = 0.2
+FILES = 256  # open ones that need no host
+FILES_PER_HOST = 8
 
 
 class Fleet:
@@ -25,10 +30,18 @@ class Fleet:
 
     def __init__(self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts):
         self.spec, self.code, self.interrupts = spec, code, interrupts
-        self.hosts: Dict[str, Host] = {name: make_host(name, python, spec) for name, python in hosts.items()}
+        self._closing = ExitStack()
+        self.hosts: Dict[str, Host] = make_hosts(hosts, spec.ssh, self._closing)
         self._pool = ThreadPoolExecutor(max_workers=spec.ssh.fanout, thread_name_prefix="host")
 
     def __enter__(self) -> "Fleet":
+        allow_open_files(FILES + FILES_PER_HOST * len(self.hosts))
+        try:
+            for host in self.hosts.values():
+                host.prepare()
+        except BaseException:
+            self._closing.close()
+            raise
         return self
 
     def __exit__(
@@ -36,6 +49,7 @@ class Fleet:
     ) -> None:
         for host in self.hosts.values():
             host.close()
+        self._closing.close()
         self._pool.shutdown(wait=False)
 
     def request(self, host: str, **options: Any) -> Dict[str, Any]:
@@ -94,7 +108,7 @@ class Fleet:
             if error is None:
                 results[name] = future.result()
             elif isinstance(error, HostProblem):
-                problems.append(error)
+                problems += [error] if error not in problems else []  # a gateway's is that of all hosts behind it
             else:
                 raise error
         return results, problems
@@ -103,12 +117,14 @@ class Fleet:
 Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
 
 
-def make_host(name: str, python: str, spec: Spec) -> Host:
-    """The transport to a host: none for this machine, else SSH."""
-    if is_local(name):
-        from launch.local import LocalHost
+def make_hosts(pythons: Mapping[str, str], settings: Ssh, closing: ExitStack) -> Dict[str, Host]:
+    """The transport to each host: none for this machine, else SSH. What they share is ``closing``'s to close."""
+    hosts: Dict[str, Host] = {name: LocalHost(name, python) for name, python in pythons.items() if is_local(name)}
+    if len(hosts) == len(pythons):
+        return hosts
+    from launch.remote.access import Access  # loads Fabric: a second that a local run need not spend
+    from launch.remote.host import SshHost
 
-        return LocalHost(name, python)
-    from launch.remote import SshHost  # loads Fabric: a second that a local run need not spend
-
-    return SshHost(name, python, spec.ssh)
+    access = Access(settings)
+    closing.callback(access.close)
+    return {name: hosts.get(name) or SshHost(name, python, access) for name, python in pythons.items()}

@@ -128,9 +128,7 @@ def the_tensorflow_free_part_is_free_of_it(source: Source) -> List[str]:
 
 def only_remote_speaks_ssh(source: Source) -> List[str]:
     applies = not within(source.module, "launch.remote", "tests")
-    return forbidden(
-        source, applies, lambda m: within(m, *SSH), "only launch/remote.py imports Fabric and what it is of"
-    )
+    return forbidden(source, applies, lambda m: within(m, *SSH), "only launch/remote/ imports Fabric and what it is of")
 
 
 def hosts_need_only_python_tensorflow_and_numpy(source: Source) -> List[str]:

@@ -84,9 +84,8 @@ class FakeHost(Host):
 
 def spec_of(*tasks: str, fanout: int = 32, **fields: Any) -> Spec:
     """The spec of tasks written ``worker:1@gpu02``."""
-    return Spec(
-        Path("r.yaml"), "r", tuple(map(_task, tasks)), command=("a",), ssh=Ssh(fanout=fanout), workdir="/w", **fields
-    )
+    ssh = fields.pop("ssh", Ssh(fanout=fanout))
+    return Spec(Path("r.yaml"), "r", tuple(map(_task, tasks)), command=("a",), ssh=ssh, workdir="/w", **fields)
 
 
 def _task(text: str) -> TaskSpec:

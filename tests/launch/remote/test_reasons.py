@@ -1,9 +1,8 @@
-"""SSH as the launcher speaks it: why a host could not be reached, and how a program is named to a login shell."""
+"""Why a host could not be reached, in words that say what to do, and which failures may pass by themselves."""
 
 import socket
-import subprocess
+from contextlib import ExitStack
 from pathlib import Path
-from typing import List
 
 import paramiko
 import pytest
@@ -11,7 +10,9 @@ import pytest
 from cluster.spec.model import Ssh
 from launch.agent.ports import free_ports
 from launch.errors import HostProblem
-from launch.remote import SshHost, command_line, explain
+from launch.remote.access import Access
+from launch.remote.host import SshHost
+from launch.remote.reasons import UnknownHostKey, dropped, explain
 
 SSH = Ssh(known_hosts="/k", connect_timeout_s=3)
 
@@ -23,11 +24,9 @@ def key() -> paramiko.PKey:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (paramiko.SSHException("Server 'h1' not found in known_hosts"),
+        (UnknownHostKey("no key is known for h1"),
          "its host key is not in /k; show it with `ssh-keyscan -p 22 h1 | ssh-keygen -lf -`, "
          "and if it is right, accept it with `ssh-keyscan -p 22 h1 >> /k`"),
-        (paramiko.PasswordRequiredException("Private key file is encrypted"),
-         "the key is locked by a passphrase; unlock it with `ssh-add`"),
         (paramiko.AuthenticationException("Authentication failed."),
          "login refused (Authentication failed.); try `ssh -p 22 h1`, and see the keys ssh.user and ssh.key"),
         (socket.gaierror(-2, "Name or service not known"),
@@ -39,7 +38,12 @@ def key() -> paramiko.PKey:
         (OSError(113, "No route to host"),
          "no SSH at h1 port 22 (No route to host); is the host up, and sshd on it?"),
         (paramiko.SSHException("Error reading SSH protocol banner"),
-         "SSH to h1 port 22 failed: SSHException: Error reading SSH protocol banner"),
+         "h1 port 22 drops every login (Error reading SSH protocol banner); see sshd's log there, "
+         "and MaxStartups in its sshd_config"),
+        (EOFError(), "h1 port 22 drops every login (EOFError); see sshd's log there, "
+         "and MaxStartups in its sshd_config"),
+        (paramiko.ChannelException(2, "Connect failed"),
+         "the gateway cannot reach h1 port 22 (Connect failed); is the host up, and sshd on it?"),
         (ValueError("q must be exactly 160 bits"), "SSH to h1 port 22 failed: ValueError: q must be exactly 160 bits"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
@@ -55,35 +59,58 @@ def test_a_changed_host_key_is_told_with_the_entry_to_replace(port: int, entry: 
     assert f"`ssh-keygen -R '{entry}' -f /k && ssh-keyscan -p {port} h1 >> /k`" in text
 
 
+def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known_one() -> None:
+    error = paramiko.ssh_exception.IncompatiblePeer("Incompatible ssh peer (no acceptable host key)")
+    assert explain(error, ("h1", 22), SSH).startswith("its host key is not the one in /k: ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EOFError(),
+        ConnectionResetError(104, "Connection reset by peer"),
+        paramiko.SSHException("Error reading SSH protocol banner"),
+        paramiko.SSHException("No existing session"),
+    ],
+    ids=str,
+)
+def test_a_login_that_was_let_go_may_be_tried_again(error: Exception) -> None:
+    assert dropped(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnknownHostKey("no key is known for h1"),
+        paramiko.BadHostKeyException("h1", key(), key()),
+        paramiko.AuthenticationException("Authentication failed."),
+        paramiko.ssh_exception.BadAuthenticationType("no", ["password"]),
+        paramiko.ssh_exception.IncompatiblePeer("no acceptable kex algorithm"),
+        paramiko.ChannelException(2, "Connect failed"),
+        paramiko.SSHException("Timeout opening channel."),
+        socket.gaierror(-2, "Name or service not known"),
+        socket.timeout("timed out"),
+        ConnectionRefusedError(111, "Connection refused"),
+        OSError(113, "No route to host"),
+        ValueError("a mistake"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_was_refused_or_is_not_there_is_not_tried_again(error: Exception) -> None:
+    assert not dropped(error)
+
+
 def test_no_valid_connection_is_no_ssh_there() -> None:
     error = paramiko.ssh_exception.NoValidConnectionsError({("127.0.0.1", 22): ConnectionRefusedError(111, "refused")})
     assert explain(error, ("h1", 22), SSH).startswith("no SSH at h1 port 22 (Unable to connect to port 22 on 127.0.0.1")
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [["echo", "a b", "$HOME", "'", '"', "`x`", "\\", "a;b", "*", "", "ä\n"], ["echo", "-c", "import base64;exec('1')"]],
-)
-def test_words_reach_a_program_through_a_shell_as_they_are(argv: List[str]) -> None:
-    script = 'for word in "$@"; do printf "%s\\0" "$word"; done'
-    line = command_line(["sh", "-c", script, *argv])
-    ran = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, check=True)
-    assert ran.stdout.decode().split("\0")[:-1] == argv[1:]
-
-
-def test_a_tilde_at_the_front_means_home_over_there(tmp_path: Path) -> None:
-    program = tmp_path / "my env" / "python"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho $1\n")
-    program.chmod(0o755)
-    line = command_line(["~/my env/python", "~"])
-    ran = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, check=True, env={"HOME": str(tmp_path)})
-    assert ran.stdout == b"~\n"
-
-
 def refusal(host: str, settings: Ssh) -> str:
-    with pytest.raises(HostProblem) as caught:
-        SshHost(host, "python3", settings).connect()
+    with ExitStack() as stack, pytest.raises(HostProblem) as caught:
+        access = Access(settings)
+        stack.callback(access.close)
+        access.prepare(host)
+        SshHost(host, "python3", access).connect()
     return str(caught.value)
 
 

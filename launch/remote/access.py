@@ -1,0 +1,179 @@
+"""What all hosts are reached with: the SSH configuration, the known hosts, the keys, the gateways, each read once."""
+
+import os
+import threading
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+import fabric
+import paramiko
+from fabric.connection import derive_shorthand
+
+from cluster.spec.model import Ssh
+from launch.errors import HostProblem
+from launch.remote.gateways import Gateways, Route
+from launch.remote.keys import Keys, ask_on_terminal
+from launch.remote.reasons import UnknownHostKey, dropped, explain
+from launch.retry import Backoff, persist
+
+KEEPALIVE_S = 5
+TRIES = 3  # of ssh.connect_timeout_s each: how long a login that is dropped is tried again
+_RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
+_KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", *_RSA)
+
+
+class Access:
+    """Opens connections to hosts, each as the hosts file and the SSH configuration say."""
+
+    def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
+        self._settings, self._ask = settings, ask
+        self._config = fabric.Config(ssh_config=read_config(settings.config))
+        self._known = read_known_hosts(settings.known_hosts)
+        self._keys: Optional[Keys] = None
+        self._offers: Dict[str, List[paramiko.PKey]] = {}
+        self._gateways = Gateways(self._open, lambda name: self._lookup(name).get("proxyjump") or "")
+        self._ended = threading.Event()
+
+    def prepare(self, name: str) -> None:
+        """Loads the keys for a host and the gateways on its way, and asks for passphrases where they need one.
+
+        Raises:
+          HostProblem: a key cannot be used.
+        """
+        for hop in (*self._route(name), name):
+            if hop not in self._offers:
+                self._keys = self._keys or Keys(self._ask)
+                self._offers[hop] = self._keys.offer(*self._identities(hop))
+
+    def open(self, name: str) -> fabric.Connection:
+        """A connection to a host, tried again where its login is dropped.
+
+        Raises:
+          HostProblem: it, or a gateway on the way, cannot be reached.
+        """
+        settings = self._settings
+        port = settings.port if settings.port != 22 else None  # None: as ssh_config has it
+        return self._open(name, self._gateways.last(self._route(name)), settings.user, port)
+
+    def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
+        """What went wrong with a host's connection, in words."""
+        return HostProblem(name, explain(error, (connection.host, connection.port), self._settings))
+
+    def close(self) -> None:
+        """Ends the gateways' connections, and every attempt that is under way."""
+        self._ended.set()
+        self._gateways.close()
+        if self._keys is not None:
+            self._keys.close()
+
+    def _route(self, name: str) -> Route:
+        return self._gateways.route(name, self._settings.gateway)
+
+    def _open(
+        self, name: str, gateway: Optional[fabric.Connection], user: Optional[str] = None, port: Optional[int] = None
+    ) -> fabric.Connection:
+        connection = fabric.Connection(name, user, port, self._config, connect_kwargs=self._arguments())
+        connection.gateway = gateway or self._lookup(name).get("proxycommand")
+        connection.connect_timeout = self._settings.connect_timeout_s  # here, since Fabric cuts it to whole seconds
+        connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name])
+        self._be_strict(connection)
+        try:
+            persist(lambda: _log_in(connection), dropped, self._backoff(), self._ended.wait)
+        except Exception as error:
+            raise self.problem(name, connection, error) from error
+        connection.transport.set_keepalive(KEEPALIVE_S)
+        return connection
+
+    def _backoff(self) -> Backoff:
+        return Backoff(total_s=TRIES * self._settings.connect_timeout_s)
+
+    def _arguments(self) -> Dict[str, Any]:
+        bound = self._settings.connect_timeout_s
+        return {"banner_timeout": bound, "auth_timeout": bound, "channel_timeout": bound}
+
+    def _be_strict(self, connection: fabric.Connection) -> None:
+        """Only a known key will do, and only of the kinds that are known is one asked for."""
+        entry = connection.host if connection.port == 22 else f"[{connection.host}]:{connection.port}"
+        known = self._known.lookup(connection.ssh_config.get("hostkeyalias", entry)) or {}
+        for kind, key in known.items():
+            connection.client.get_host_keys().add(entry, kind, key)
+        connection.client.set_missing_host_key_policy(RejectUnknown())
+        if known:
+            wanted = {name for kind in known for name in (_RSA if kind == "ssh-rsa" else (kind,))}
+            connection.connect_kwargs["disabled_algorithms"] = {"keys": [k for k in _KINDS if k not in wanted]}
+
+    def _lookup(self, name: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._config.base_ssh_config.lookup(derive_shorthand(name)["host"])
+        return found
+
+    def _identities(self, name: str) -> Tuple[List[str], bool]:
+        """The key files that are named for a host, and whether they alone are to be offered."""
+        found = self._lookup(name)
+        key = self._settings.key
+        if key and not os.path.isfile(os.path.expanduser(key)):
+            raise HostProblem("this machine", f"ssh.key: expected a private key, found no file {key}")
+        return [*([key] if key else []), *found.get("identityfile", [])], found.get("identitiesonly", "no") == "yes"
+
+
+def hang_up(connection: fabric.Connection) -> None:
+    """Ends a connection, and the ProxyCommand that carries it."""
+    carrier = connection.transport.sock if connection.transport else None
+    connection.close()
+    if isinstance(carrier, paramiko.ProxyCommand):
+        carrier.process.kill()
+        carrier.process.communicate()
+
+
+class Login:
+    """How Paramiko is to log in: with each of some keys in turn."""
+
+    def __init__(self, user: str, keys: List[paramiko.PKey]):
+        self._user, self._keys = user, keys
+
+    def authenticate(self, transport: paramiko.Transport) -> List[str]:
+        """Paramiko's word for it.
+
+        Raises:
+          AuthenticationException: every key was refused.
+          EOFError: the connection was dropped before any was.
+        """
+        refused = paramiko.AuthenticationException("no key to offer: none in ssh-agent, none in ~/.ssh")
+        for number, key in enumerate(self._keys):
+            try:
+                further: List[str] = transport.auth_publickey(self._user, key)
+            except (paramiko.SSHException, OSError, EOFError) as error:
+                if not transport.is_active():  # let go: by a busy sshd, or after too many keys
+                    raise (refused if number else EOFError("during the login")) from error
+                refused = error
+                continue
+            if further:
+                raise paramiko.AuthenticationException(f"it asks for {' or '.join(further)} after the key")
+            return further
+        raise refused
+
+
+class RejectUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
+    """A host whose key is not known is not spoken to."""
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        """Raises UnknownHostKey."""
+        raise UnknownHostKey(f"no key is known for {hostname}")
+
+
+def _log_in(connection: fabric.Connection) -> None:
+    try:
+        connection.open()
+    except BaseException:
+        connection.client.close()
+        raise
+
+
+def read_config(path: Optional[str]) -> paramiko.SSHConfig:
+    """An OpenSSH client configuration; an empty one where there is no such file."""
+    full = os.path.expanduser(path) if path else ""
+    return paramiko.SSHConfig.from_path(full) if os.path.isfile(full) else paramiko.SSHConfig()
+
+
+def read_known_hosts(path: str) -> paramiko.HostKeys:
+    """The known hosts' keys; none where there is no such file."""
+    full = os.path.expanduser(path)
+    return paramiko.HostKeys(full if os.path.isfile(full) else None)

@@ -1,0 +1,111 @@
+"""Hosts that other hosts are reached through: each is opened once, and its tunnels are shared by all.
+
+A gateway's failure is one problem, however many hosts lie behind it: all of them get the
+same one, and it names the gateway.
+"""
+
+import threading
+import time
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from launch.errors import HostProblem
+
+FRESH_S = 5.0  # so long a failure stands before a gateway is tried again
+
+Route = Tuple[str, ...]
+Open = Callable[[str, Optional[Any]], Any]  # of a host's name and the connection it is reached through
+
+
+class Gateway:
+    """One gateway, behind others or not."""
+
+    def __init__(self, open_it: Callable[[], Any]):
+        self._open_it = open_it
+        self._lock = threading.Lock()
+        self._connection: Optional[Any] = None
+        self._problem: Optional[HostProblem] = None
+        self._failed_at = 0.0
+
+    def connection(self) -> Any:
+        """Its connection, made by the first who comes; the others wait for it.
+
+        Raises:
+          HostProblem: it cannot be reached.
+        """
+        with self._lock:
+            if self._problem is not None and time.monotonic() - self._failed_at < FRESH_S:
+                raise self._problem
+            if self._connection is None or not self._connection.is_connected:
+                self._connection = self._opened()
+            return self._connection
+
+    def _opened(self) -> Any:
+        try:
+            self._problem = None
+            return self._open_it()
+        except HostProblem as problem:
+            self._problem, self._failed_at = problem, time.monotonic()
+            raise
+
+    def close(self) -> None:
+        """Ends the connection."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+
+class Gateways:
+    """Every gateway of a run.
+
+    Args:
+      open_one: opens one connection, through another one where it is given.
+      jumps: what the SSH configuration says of the gateways before a host, nearest to us first: ``a,user@b``.
+    """
+
+    def __init__(self, open_one: Open, jumps: Callable[[str], str]):
+        self._open_one, self._jumps = open_one, jumps
+        self._lock = threading.Lock()
+        self._opened: Dict[Route, Gateway] = {}
+
+    def route(self, name: str, written: Optional[str] = None, seen: Route = ()) -> Route:
+        """The gateways before a host, in the order in which they are passed; the first may have some of its own.
+
+        Args:
+          written: what counts instead of the SSH configuration.
+
+        Raises:
+          HostProblem: they lead in a circle.
+        """
+        words = (word.strip() for word in (written or self._jumps(name)).split(","))
+        hops = tuple(word for word in words if word.lower() not in ("", "none"))
+        if not hops or name in hops:  # a gateway that is told to jump through itself is reached directly
+            return ()
+        if hops[0] in seen:
+            raise HostProblem(
+                name, f"its gateways lead in a circle: {', '.join((*seen, name, hops[0]))}; see ProxyJump"
+            )
+        return (*self.route(hops[0], seen=(*seen, name)), *hops)
+
+    def last(self, route: Route) -> Optional[Any]:
+        """The connection to the last gateway of a route; None where there is none.
+
+        Raises:
+          HostProblem: a gateway cannot be reached.
+        """
+        if not route:
+            return None
+        with self._lock:
+            gateway = self._opened.setdefault(route, Gateway(lambda: self._open(route)))
+        return gateway.connection()
+
+    def _open(self, route: Route) -> Any:
+        before = self.last(route[:-1])
+        try:
+            return self._open_one(route[-1], before)
+        except HostProblem as problem:
+            raise HostProblem(problem.host, f"{problem.reason}; it is the gateway to other hosts") from problem
+
+    def close(self) -> None:
+        """Ends their connections, the farthest first."""
+        for route in sorted(self._opened, key=len, reverse=True):
+            self._opened[route].close()

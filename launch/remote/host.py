@@ -1,0 +1,108 @@
+"""A host reached over SSH: one connection, and the programs that run over it."""
+
+import shlex
+import socket
+import time
+from typing import Any, Optional, Sequence
+
+import paramiko
+
+from launch.channel import CHUNK, Channel, Host, Silence
+from launch.errors import HostProblem
+from launch.remote.access import Access, hang_up
+
+OPEN_S = 20.0
+
+
+class SshChannel(Channel):
+    """One SSH session that runs one program."""
+
+    def __init__(self, session: Any):
+        super().__init__()
+        self._session = session
+        self._errors = b""
+
+    def send(self, data: bytes) -> None:
+        self._session.settimeout(OPEN_S)
+        self._session.sendall(data)
+
+    def receive(self, timeout_s: float) -> bytes:
+        self._drain_errors()
+        self._session.settimeout(timeout_s)
+        try:
+            data: bytes = self._session.recv(CHUNK)
+        except socket.timeout:
+            raise Silence from None
+        return data
+
+    def end(self) -> None:
+        self._session.shutdown_write()
+
+    def _drain_errors(self) -> None:
+        while self._session.recv_stderr_ready():
+            self._errors = (self._errors + self._session.recv_stderr(CHUNK))[-CHUNK:]
+
+    def complaint(self) -> str:
+        until = time.monotonic() + OPEN_S
+        while not self._session.exit_status_ready() and time.monotonic() < until:
+            self._session.status_event.wait(0.1)
+        self._drain_errors()
+        return self._errors.decode(errors="replace").strip()
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class SshHost(Host):
+    """A host reached by its name in the hosts file, or what the SSH configuration makes of it."""
+
+    def __init__(self, name: str, python: str, access: Access):
+        super().__init__(name, python)
+        self._access = access
+        self._connection: Optional[Any] = None
+
+    def prepare(self) -> None:
+        self._access.prepare(self.name)
+
+    def connect(self) -> None:
+        self._connection = self._access.open(self.name)
+
+    def open(self, argv: Sequence[str]) -> Channel:
+        if self._connection is None:
+            self.connect()
+        try:
+            session = self._connection.create_session()  # type: ignore[union-attr]
+            session.settimeout(OPEN_S)
+            session.exec_command(command_line(argv))
+        except paramiko.ChannelException as error:
+            refused = f"sshd opens no further session ({error.text}); see MaxSessions in its sshd_config"
+            raise HostProblem(self.name, refused) from error
+        except Exception as error:
+            raise self._access.problem(self.name, self._connection, error) from error
+        return SshChannel(session)
+
+    def dial(self, port: int) -> Any:
+        if self._connection is None:
+            self.connect()
+        near, far = ("127.0.0.1", 0), ("127.0.0.1", port)
+        try:
+            return self._connection.transport.open_channel("direct-tcpip", far, near, timeout=OPEN_S)  # type: ignore[union-attr]
+        except paramiko.ChannelException as error:
+            refused = f"sshd does not forward to port {port} there ({error.text}); it needs AllowTcpForwarding yes"
+            raise HostProblem(self.name, refused) from error
+        except Exception as error:
+            raise self._access.problem(self.name, self._connection, error) from error
+
+    def close(self) -> None:
+        super().close()
+        if self._connection is not None:
+            hang_up(self._connection)
+            self._connection = None
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """argv as one line for the login shell over there; a leading ``~/`` still means home."""
+    words = [shlex.quote(word) for word in argv]
+    if argv[0].startswith("~/"):
+        words[0] = "~/" + shlex.quote(argv[0][2:])
+    return "exec " + " ".join(words)

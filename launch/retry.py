@@ -1,0 +1,53 @@
+"""Trying again: how often, how long, and after which failures.
+
+The pauses have full jitter, evenly between nothing and a bound that doubles: many who were
+turned away together do not come back together.
+"""
+
+import random
+import time
+from dataclasses import dataclass
+from itertools import count
+from typing import Callable, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """No attempt begins later than ``total_s`` after the first one."""
+
+    total_s: float
+    first_s: float = 0.25
+    longest_s: float = 4.0
+
+    def pause_s(self, failures: int, chance: float) -> float:
+        """Seconds to wait after so many failures; ``chance`` is evenly from 0 to 1."""
+        return chance * min(self.longest_s, self.first_s * 2.0 ** (failures - 1))
+
+
+def persist(
+    attempt: Callable[[], T],
+    passes: Callable[[Exception], bool],
+    backoff: Backoff,
+    wait: Callable[[float], bool],
+    chance: Callable[[], float] = random.random,
+    clock: Callable[[], float] = time.monotonic,
+) -> T:
+    """What ``attempt`` returns, tried again after each failure that ``passes`` by itself.
+
+    ``wait`` waits so many seconds, and says whether to give up meanwhile.
+
+    Raises:
+      Exception: the last one of ``attempt``.
+    """
+    began = clock()
+    for failures in count(1):
+        try:
+            return attempt()
+        except Exception as error:
+            pause_s = backoff.pause_s(failures, chance())
+            late = clock() + pause_s > began + backoff.total_s
+            if not passes(error) or late or wait(pause_s):
+                raise
+    raise AssertionError("unreachable: count has no end")

@@ -1,0 +1,143 @@
+"""Keys: each read once, a passphrase asked for once and only where there is no other way."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Callable, Iterator, List
+
+import pytest
+
+from launch.errors import HostProblem
+from launch.remote.keys import Keys, public_part
+
+SECRET = "correct horse"
+Make = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of the test's own, and no ssh-agent."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    (tmp_path / ".ssh").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def make(home: Path) -> Make:
+    """Makes a key file below ``~/.ssh``; with a passphrase it is locked."""
+
+    def generate(name: str, passphrase: str = "", *options: str) -> str:
+        path = str(home / ".ssh" / name)
+        argv = ["ssh-keygen", "-q", "-t", "ed25519", "-a", "1", *options, "-N", passphrase, "-f", path]
+        subprocess.run(argv, check=True, timeout=60)
+        return path
+
+    return generate
+
+
+@pytest.fixture
+def agent(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """An ssh-agent of the test's own, and what gives it a key."""
+    sock = str(home / "agent")
+    with subprocess.Popen(["ssh-agent", "-D", "-a", sock], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()  # it says where it listens
+        monkeypatch.setenv("SSH_AUTH_SOCK", sock)
+        yield lambda path: subprocess.run(["ssh-add", "-q", path], check=True, timeout=60) and None
+        process.terminate()
+
+
+class Asked:
+    """Whoever answers for passphrases, and what they were asked for."""
+
+    def __init__(self, *answers: str):
+        self.answers = list(answers)
+        self.paths: List[str] = []
+
+    def __call__(self, path: str) -> str:
+        self.paths.append(path)
+        return self.answers.pop(0)
+
+
+def offered(keys: Keys, files: List[str], only: bool = False) -> List[bytes]:
+    try:
+        return [key.asbytes() for key in keys.offer(files, only)]
+    finally:
+        keys.close()
+
+
+def test_a_named_key_is_offered_and_one_that_is_not_there_is_passed_over(make: Make) -> None:
+    path = make("id")
+    assert offered(Keys(Asked()), ["/nowhere/id", path]) == [public_part(path)]
+
+
+@pytest.mark.parametrize("options", [(), ("-m", "PEM", "-t", "rsa", "-b", "2048"), ("-t", "ecdsa")], ids=str)
+def test_a_passphrase_is_asked_for_once_however_many_hosts_the_key_is_for(make: Make, options: List[str]) -> None:
+    path, asked = make("id", SECRET, *options), Asked(SECRET)
+    keys = Keys(asked)
+    assert [len(keys.offer([path])) for _ in range(3)] == [1, 1, 1]
+    assert asked.paths == [path]
+    assert keys.offer([path])[0].can_sign()
+
+
+def test_a_wrong_passphrase_is_asked_for_again_and_then_told(make: Make) -> None:
+    path = make("id", SECRET)
+    assert len(offered(Keys(Asked("wrong", SECRET)), [path])) == 1
+    with pytest.raises(HostProblem) as caught:
+        offered(Keys(Asked("a", "b", "c")), [path])
+    assert str(caught.value) == (
+        f"this machine: the key {path} was not unlocked: 3 wrong passphrases; unlock it with `ssh-add {path}`"
+    )
+    assert SECRET not in str(caught.value)
+
+
+def test_without_a_terminal_the_command_that_unlocks_the_key_is_told(make: Make) -> None:
+    path = make("id", SECRET)
+    with pytest.raises(HostProblem) as caught:
+        offered(Keys(Asked("")), [path])
+    assert str(caught.value).endswith(f"and there is no terminal to ask for it; unlock it with `ssh-add {path}`")
+
+
+def test_a_file_that_is_no_key_is_told(home: Path) -> None:
+    (home / "id").write_text("hello")
+    with pytest.raises(HostProblem) as caught:
+        offered(Keys(Asked()), [str(home / "id")])
+    assert str(caught.value).startswith(f"this machine: expected a private key in {home}/id, found none")
+
+
+def test_the_public_half_is_known_without_the_passphrase_and_without_its_file(make: Make) -> None:
+    path = make("id", SECRET)
+    beside = public_part(path)
+    os.unlink(path + ".pub")
+    assert public_part(path) == beside is not None
+
+
+def test_a_locked_key_that_the_agent_holds_needs_no_passphrase(
+    make: Make, agent: Callable[[str], None], home: Path
+) -> None:
+    path = make("id")
+    agent(path)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-a", "1", "-N", SECRET, "-f", path], check=True, timeout=60)
+    keys = Keys(Asked())
+    (key,) = keys.offer([path])
+    assert key.sign_ssh_data(b"data", key.get_name())
+    keys.close()
+
+
+def test_the_agents_other_keys_come_after_the_named_one_unless_that_is_to_be_the_only_one(
+    make: Make, agent: Callable[[str], None]
+) -> None:
+    named, other = make("named"), make("other")
+    agent(other)
+    assert offered(Keys(Asked()), [named]) == [public_part(named), public_part(other)]
+    assert offered(Keys(Asked()), [named], only=True) == [public_part(named)]
+
+
+def test_where_none_is_named_the_usual_ones_are_offered_and_of_locked_ones_only_where_there_is_no_other(
+    make: Make,
+) -> None:
+    locked = make("id_ed25519", SECRET)
+    asked = Asked(SECRET)
+    assert offered(Keys(asked), []) == [public_part(locked)] and asked.paths == [locked]
+    free = make("id_ecdsa", "", "-t", "ecdsa")
+    assert offered(Keys(Asked()), []) == [public_part(free)]

@@ -1,0 +1,271 @@
+"""Connections to real sshd: dropped logins, gateways, what an SSH configuration says, passphrases on a terminal."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any, Iterator, List
+
+import pytest
+
+from cluster.spec.model import Ssh
+from launch.errors import CannotStart, HostProblem
+from launch.fleet import Fleet
+from launch.interrupts import Interrupts
+from launch.remote.access import Access
+from launch.remote.host import SshHost
+from tests.hosts import FakeHosts, Host, needs
+from tests.launch.fakes import CODE, spec_of
+from tests.launch.machine import eventually
+
+WAIT_S = 60.0
+SECRET = "correct horse"
+LAUNCH = [sys.executable, "-m", "launch"]
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[FakeHosts]:
+    """Four hosts. This machine knows them by address alone; each other they know by name."""
+    if needs.missing():
+        pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
+    with FakeHosts(4) as four:
+        yield four
+
+
+class Operator:
+    """Somebody's files: an SSH configuration, known hosts, keys."""
+
+    def __init__(self, hosts: FakeHosts, folder: Path):
+        self.hosts, self.folder = hosts, folder
+        self.config, self.known = folder / "config", folder / "known_hosts"
+        self.known.write_text(hosts.known_hosts.read_text())
+
+    def write(self, text: str) -> None:
+        """An SSH configuration; ``{h1}`` is that host's address."""
+        addresses = {host.name: host.address for host in self.hosts}
+        self.config.write_text(text.format(key=self.hosts.key, folder=self.folder, **addresses))
+
+    def settings(self, **keys: Any) -> Ssh:
+        return Ssh(**{"config": str(self.config), "known_hosts": str(self.known), **keys})
+
+    @contextmanager
+    def access(self, **keys: Any) -> Iterator[Access]:
+        access = Access(self.settings(**keys), ask=lambda path: "")
+        try:
+            yield access
+        finally:
+            access.close()
+
+    def named(self, name: str, **keys: Any) -> str:
+        """The name that a host says it has, asked over SSH."""
+        with self.access(**keys) as access:
+            access.prepare(name)
+            return said(access, name)
+
+    def fleet(self, *names: str, **keys: Any) -> Fleet:
+        spec = spec_of(*(f"worker:{index}@{name}" for index, name in enumerate(names)), ssh=self.settings(**keys))
+        return Fleet(spec, dict.fromkeys(names, "python3"), CODE, Interrupts())
+
+
+def said(access: Access, name: str) -> str:
+    host = SshHost(name, "python3", access)
+    try:
+        channel = host.open(["sh", "-c", 'echo "{\\"name\\": \\"$(hostname)\\"}"'])
+        answer = channel.hear(WAIT_S)
+        return str(answer and answer["name"])
+    finally:
+        host.close()
+
+
+@pytest.fixture
+def operator(hosts: FakeHosts, tmp_path: Path) -> Operator:
+    return Operator(hosts, tmp_path)
+
+
+EACH = "Host h1\n  HostName {h1}\nHost h2\n  HostName {h2}\nHost h3\n  HostName {h3}\nHost h4\n  HostName {h4}\n"
+ALL = "Host *\n  User root\n  IdentityFile {key}\n"
+
+
+def logins(host: Host) -> int:
+    """How many have been let in so far."""
+    return host.read("/var/log/sshd.log").count("Accepted publickey")
+
+
+@contextmanager
+def sshd(host: Host, lines: str) -> Iterator[None]:
+    """A host whose sshd has further settings for a while."""
+    before = host.read("/etc/ssh/sshd_config")
+    configure(host, lines + before)
+    try:
+        yield
+    finally:
+        configure(host, before)
+
+
+def configure(host: Host, text: str) -> None:
+    """Returns once sshd listens with this configuration."""
+
+    def listened() -> int:
+        return host.read("/var/log/sshd.log").count("Server listening on")
+
+    wanted = listened() + text.count("Port ")
+    host.write("/etc/ssh/sshd_config", text)
+    host.reload_sshd()
+    eventually("sshd with another configuration", lambda: listened() >= wanted)
+
+
+def test_logins_that_a_busy_sshd_drops_are_tried_again_until_all_are_in(operator: Operator, hosts: FakeHosts) -> None:
+    operator.write(EACH + ALL)
+    together, names = Barrier(12), []
+
+    def come(access: Access) -> None:
+        together.wait(WAIT_S)
+        names.append(said(access, "h1"))
+
+    with sshd(hosts[0], "MaxStartups 1:100:2\n"), operator.access(connect_timeout_s=15) as access:
+        access.prepare("h1")
+        threads = [Thread(target=come, args=(access,)) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT_S)
+    assert names == ["h1"] * 12
+    assert "drop connection" in hosts[0].read("/var/log/sshd.log")
+
+
+def test_a_gateway_is_logged_in_to_once_for_all_hosts_behind_it(operator: Operator, hosts: FakeHosts) -> None:
+    operator.write("Host h1\n  HostName {h1}\n" + ALL)  # the others are names that only h1 knows
+    before = logins(hosts[0])
+    with operator.fleet("h2", "h3", "h4", gateway="h1") as fleet:
+        fleet.connect()
+        assert logins(hosts[0]) == before + 1
+
+
+def test_gateways_of_gateways_are_passed_in_turn(operator: Operator, hosts: FakeHosts) -> None:
+    operator.write("Host h1\n  HostName {h1}\nHost h2\n  ProxyJump h1\nHost h3\n  ProxyJump root@h2:22\n" + ALL)
+    before = [logins(host) for host in hosts]
+    assert operator.named("h3") == "h3"
+    assert [logins(host) - former for host, former in zip(hosts, before)] == [1, 1, 1, 0]
+    assert operator.named("h4", gateway="h1,h2") == "h4"
+
+
+def test_a_gateway_with_an_unknown_key_is_refused_and_named_once(operator: Operator) -> None:
+    operator.write(EACH + ALL)
+    known = operator.known.read_text().splitlines(True)
+    operator.known.write_text("".join(line for line in known if not line.startswith("h1,")))
+    with operator.fleet("h2", "h3", "h4", gateway="h1") as fleet, pytest.raises(CannotStart) as caught:
+        fleet.connect()
+    text = str(caught.value)
+    assert text.startswith(
+        f"h1: its host key is not in {operator.known}; show it with `ssh-keyscan -p 22 {hosts[0].address}"
+    )
+    assert text.endswith("; it is the gateway to other hosts") and "\n" not in text
+
+
+def test_a_host_that_its_gateway_cannot_reach_is_named_itself(operator: Operator) -> None:
+    operator.write("Host h1\n  HostName {h1}\n" + ALL)
+    with operator.fleet("h2", "h9", gateway="h1") as fleet, pytest.raises(CannotStart) as caught:
+        fleet.connect()
+    assert str(caught.value).startswith("h9: the gateway cannot reach h9 port 22 (")
+
+
+def test_a_proxy_command_is_run_for_the_host(operator: Operator, hosts: FakeHosts) -> None:
+    operator.write(f"Host h2\n  ProxyCommand ssh -F {hosts.ssh_config} -W {{h2}}:%p h1\n" + ALL)
+    before = logins(hosts[0])
+    assert operator.named("h2") == "h2"
+    assert logins(hosts[0]) == before + 1
+
+
+def test_the_settings_of_a_host_are_those_of_the_ssh_configuration(operator: Operator, hosts: FakeHosts) -> None:
+    """HostName, Port, User, IdentityFile with IdentitiesOnly, HostKeyAlias, and a hashed known_hosts."""
+    operator.write(
+        "Host node7\n  HostName {h2}\n  Port 2200\n  User root\n  IdentityFile {key}\n  IdentitiesOnly yes\n"
+        "  HostKeyAlias seven\nHost *\n  User nobody\n  Port 9\n"
+    )
+    line = next(line for line in operator.known.read_text().splitlines() if line.startswith("h2,"))
+    operator.known.write_text("seven " + line.split(" ", 1)[1] + "\n")
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(operator.known)], check=True, stderr=subprocess.DEVNULL)
+    assert "seven" not in operator.known.read_text()
+    with sshd(hosts[1], "Port 2200\n"):
+        assert operator.named("node7") == "h2"
+
+
+def test_of_several_host_keys_the_known_kind_is_asked_for(operator: Operator, hosts: FakeHosts) -> None:
+    operator.write(EACH + ALL)
+    rsa = operator.folder / "rsa"
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", str(rsa)], check=True)
+    hosts[2].write("/etc/ssh/rsa", rsa.read_text(), 0o600)
+    operator.known.write_text(f"{hosts[2].address} {rsa.with_suffix('.pub').read_text()}")
+    with sshd(hosts[2], "HostKey /etc/ssh/rsa\n"):
+        assert operator.named("h3") == "h3"
+    with pytest.raises(HostProblem, match="its host key is not the one in"):
+        operator.named("h3")
+
+
+def test_without_a_configuration_none_is_read(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator.write("Host h1.invalid\n  HostName {h1}\n" + ALL)
+    (operator.folder / ".ssh").mkdir()
+    operator.config.rename(operator.folder / ".ssh" / "config")
+    monkeypatch.setenv("HOME", str(operator.folder))
+    with pytest.raises(HostProblem, match=r"the name h1\.invalid is not known here"):
+        operator.named("h1.invalid", config=None)
+
+
+# -- passphrases, as a person meets them
+
+
+@pytest.fixture
+def locked(operator: Operator, hosts: FakeHosts) -> Path:
+    """A hosts file of three hosts that a key with a passphrase opens."""
+    key = operator.folder / "locked"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-a", "1", "-N", SECRET, "-f", str(key)], check=True)
+    for host in hosts:
+        opened = host.read("~/.ssh/authorized_keys") + key.with_suffix(".pub").read_text()
+        host.write("~/.ssh/authorized_keys", opened, 0o600)
+    operator.write(EACH + "Host *\n  User root\n")
+    ssh = {"config": str(operator.config), "known_hosts": str(operator.known), "key": str(key)}
+    values = {"name": "r", "command": ["true"], "cluster": {"worker": ["h[1-3]"]}, "python": sys.executable, "ssh": ssh}
+    file = operator.folder / "three.yaml"
+    file.write_text(json.dumps(values))
+    return file
+
+
+def test_a_passphrase_is_asked_for_once_on_the_terminal_before_any_host_is_reached(locked: Path) -> None:
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execve(sys.executable, [*LAUNCH, "down", str(locked)], {**os.environ, "SSH_AUTH_SOCK": ""})
+    read: List[bytes] = []
+    eventually("the question", lambda: b"passphrase of" in heard(terminal, read))
+    os.write(terminal, SECRET.encode() + b"\n")
+    eventually("the end", lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+    text = heard(terminal, read).decode()
+    os.close(terminal)
+    assert os.waitpid(pid, 0)[1] == 0, text
+    assert text.count("passphrase of") == 1 and SECRET not in text
+    assert all(f"h{n}: no run of this name has been here" in text for n in (1, 2, 3))
+
+
+def heard(terminal: int, read: List[bytes]) -> bytes:
+    """What the terminal has shown so far."""
+    while select.select([terminal], [], [], 0)[0]:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # its program has ended
+            break
+        read.append(data)
+    return b"".join(read)
+
+
+def test_without_a_terminal_the_command_to_unlock_the_key_is_told(locked: Path) -> None:
+    env = {**os.environ, "SSH_AUTH_SOCK": ""}
+    ran = subprocess.run(
+        [*LAUNCH, "down", str(locked)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        start_new_session=True, env=env, timeout=WAIT_S,
+    )  # fmt: skip
+    assert ran.returncode == 3
+    assert "and there is no terminal to ask for it; unlock it with `ssh-add " in ran.stderr
