@@ -40,10 +40,14 @@ def make(home: Path) -> Make:
 def agent(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """An ssh-agent of the test's own, and what gives it a key."""
     sock = str(home / "agent")
+
+    def give(path: str) -> None:
+        subprocess.run(["ssh-add", "-q", path], check=True, timeout=60)
+
     with subprocess.Popen(["ssh-agent", "-D", "-a", sock], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline()  # it says where it listens
         monkeypatch.setenv("SSH_AUTH_SOCK", sock)
-        yield lambda path: subprocess.run(["ssh-add", "-q", path], check=True, timeout=60) and None
+        yield give
         process.terminate()
 
 

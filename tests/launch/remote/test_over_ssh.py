@@ -161,9 +161,7 @@ def test_a_gateway_with_an_unknown_key_is_refused_and_named_once(operator: Opera
     with operator.fleet("h2", "h3", "h4", gateway="h1") as fleet, pytest.raises(CannotStart) as caught:
         fleet.connect()
     text = str(caught.value)
-    assert text.startswith(
-        f"h1: its host key is not in {operator.known}; show it with `ssh-keyscan -p 22 {hosts[0].address}"
-    )
+    assert text.startswith(f"h1: its host key is not in {operator.known}; show it with `ssh-keyscan ")
     assert text.endswith("; it is the gateway to other hosts") and "\n" not in text
 
 
@@ -247,7 +245,7 @@ def test_a_passphrase_is_asked_for_once_on_the_terminal_before_any_host_is_reach
     os.close(terminal)
     assert os.waitpid(pid, 0)[1] == 0, text
     assert text.count("passphrase of") == 1 and SECRET not in text
-    assert all(f"h{n}: no run of this name has been here" in text for n in (1, 2, 3))
+    assert "h[1-3]: no run of this name has been here" in text
 
 
 def heard(terminal: int, read: List[bytes]) -> bytes:
