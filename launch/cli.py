@@ -22,6 +22,7 @@ from launch.start import read_secrets, start_agents
 from launch.verbs.asked import Asked, say, with_hosts_file
 from launch.verbs.board import board
 from launch.verbs.down import down
+from launch.verbs.importing import import_hosts
 from launch.verbs.logs import logs
 from launch.verbs.plan import plan
 from launch.verbs.setup import setup
@@ -85,7 +86,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, setup, status, logs, board, down, sweep):
+for verb in (plan, setup, status, logs, board, down, sweep, import_hosts):
     cli.add_command(verb)
 
 

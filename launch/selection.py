@@ -1,6 +1,5 @@
 """Which tasks of a hosts file are meant: ``gpu[01-04]``, ``worker:3``, ``ps:*``, several with commas between them."""
 
-import re
 from dataclasses import replace
 from typing import Callable, Dict, FrozenSet, List, Sequence, Tuple
 
@@ -10,6 +9,7 @@ from cluster.spec.host_names import HostError, hosts
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from launch.display import fold
 from launch.errors import UsageError
+from launch.host_lists import split
 
 _NEEDED = ("ps", "worker")  # a cluster that had them cannot train without any
 
@@ -42,17 +42,12 @@ def chosen(tasks: Sequence[TaskSpec], include: Sequence[str], exclude: Sequence[
 
 
 def _any_of(tasks: Sequence[TaskSpec], flag: str, texts: Sequence[str]) -> Meant:
-    patterns = [pattern for text in texts for pattern in _split(text)]
+    patterns = [pattern for text in texts for pattern in split(text)]
     meant = [_meaning(flag, pattern) for pattern in patterns]
     for pattern, means in zip(patterns, meant):
         if not any(means(task) for task in tasks):
             raise UsageError(f"{flag}: expected a task or host of the file, which has {_all(tasks)}; found {pattern!r}")
     return lambda task: any(means(task) for means in meant)
-
-
-def _split(text: str) -> List[str]:
-    """``gpu[01,03],ps:*`` at those commas that are in no range."""
-    return re.findall(r"(?:\[[^\]]*\]|[^,])+", text)
 
 
 def _meaning(flag: str, pattern: str) -> Meant:
