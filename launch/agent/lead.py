@@ -153,13 +153,15 @@ class Lead(Agent):
     # -- local callers
 
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
-        """Replies to a local caller."""
-        self._heard = now()
+        """Replies to a local caller. Only the launcher that started the run beats, and so keeps its lease."""
         verb = request.get("do")
         if verb == "beat":
+            self._heard = now()
             yield {"beat": True}
+        elif verb == "ping":
+            yield {"ping": True}
         elif verb == "go":
-            self._told_to_go = True
+            self._told_to_go, self._heard = True, now()
             self._events.put_nowait(Go())
         elif verb == "detach":
             self._lease_s = None

@@ -5,33 +5,32 @@ import json
 import click
 
 from launch import display
-from launch.errors import SUCCEEDED, CannotStart, UsageError
-from launch.verbs.asked import JSON, Asked, with_hosts_file
-
-ANSWER_S = 30.0
+from launch.errors import SUCCEEDED, UsageError
+from launch.follow import ENDED
+from launch.onlooker import Onlooker, newest_status
+from launch.verbs.asked import JSON, Asked, say, with_hosts_file
 
 
 @click.command()
 @with_hosts_file
 @JSON
-def status(asked: Asked, as_json: bool) -> int:
-    """Shows the newest run of FILE: its step, rate and loss, and every task's state.
+@click.option("--watch", "-w", is_flag=True, help="Show every change until the run ends. Ctrl-C leaves the run alone.")
+def status(asked: Asked, as_json: bool, watch: bool) -> int:
+    """Shows the newest run of FILE: its step, rate and loss, who is slow, and every task's state.
 
     \b
-    Example:  launch status hosts.yaml
+    Example:  launch status --watch hosts.yaml
     """
+    if watch and as_json:
+        raise UsageError("--watch: expected no --json, which prints one object and ends; leave one of the two out")
     with asked.reach() as fleet:
-        lead = next(iter(fleet.hosts))
-        answers, problems = fleet.ask("status", {lead: fleet.request(lead)}, ANSWER_S)
-        if problems:
-            raise CannotStart(problems)
-    found = answers[lead]["status"]
-    if found is None:
-        raise UsageError(
-            f"{asked.file}: no run of this name has been on {lead}; start one with `launch up {asked.file}`"
-        )
-    if as_json:
-        click.echo(json.dumps(found))
-    else:
-        display.print_status(found)
-    return SUCCEEDED
+        found = newest_status(fleet, asked.file)
+        if watch and found["state"] not in ENDED:
+            with display.for_terminal() as view:
+                found = Onlooker(fleet, found, view).follow()
+            say(*([f"cause: {found['cause']}"] if found["cause"] else []))
+        elif as_json:
+            click.echo(json.dumps(found))
+        else:
+            display.print_status(found)
+        return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -1,6 +1,7 @@
 """The other verbs on this machine: a run that was left alone is seen, read and ended; what is wrong is said."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,31 @@ def test_a_run_is_seen_as_a_table(detached: Launcher) -> None:
     ran = detached("status")
     assert ran.returncode == 0
     assert "worker:1@localhost" in ran.stdout and f"localhost:{detached.ports[2]}" in ran.stdout
+
+
+def test_a_run_is_watched_to_its_end(detached: Launcher) -> None:
+    watcher = detached.begin("status", "--watch")
+    assert watcher.stdout is not None and watcher.stdout.readline().endswith("running: 3 running\n")
+    detached.end()
+    ran = finish(watcher)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "stopped: " in ran.stdout and ran.stdout.endswith("cause: launch down\n")
+    assert detached("status", "--watch").stdout.endswith("cause: launch down\n")
+
+
+def test_ctrl_c_ends_the_watching_and_not_the_run(detached: Launcher) -> None:
+    watcher = detached.begin("status", "--watch")
+    assert watcher.stdout is not None and watcher.stdout.readline()
+    watcher.send_signal(signal.SIGINT)
+    assert finish(watcher).returncode == 128 + signal.SIGINT
+    assert detached.status()["state"] == "running"
+
+
+def test_to_watch_as_json_is_refused(launch: Launcher) -> None:
+    launch.write()
+    ran = launch("status", "--watch", "--json")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("--watch: expected no --json, ")
 
 
 def test_a_second_up_of_the_name_is_refused_with_the_run_that_holds_it(detached: Launcher) -> None:

@@ -1,52 +1,19 @@
 """An attached run as its launcher follows it: every change shown, signals passed on, broken connections made anew."""
 
 import io
-import json
-from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from launch import watch
+from launch import follow, watch
 from launch.display import View
 from launch.fleet import Fleet
 from launch.plan import make_plan
 from launch.ship import JobCode
 from launch.watch import Watch
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.fakes import FakeHost, fleet_of
+from tests.launch.leads import END, SUCCEEDED, Lead, Said, change, line
 from tests.launch.statuses import status, task
-
-READY = b'{"missing": []}\n'
-Said = Union[bytes, Callable[[], bytes]]
-
-
-def change(values: Dict[str, Any]) -> bytes:
-    """A status as the lead's stream has it."""
-    tasks = {f"{each['role']}:{each['index']}": each for each in values["tasks"]}
-    return line({"run": {key: value for key, value in values.items() if key != "tasks"}, "tasks": tasks})
-
-
-def line(values: Mapping[str, Any]) -> bytes:
-    return json.dumps(values).encode() + b"\n"
-
-
-END = line({"end": "succeeded"})
-SUCCEEDED = status(task(state="succeeded"), state="succeeded")
-
-
-class Lead(FakeChannel):
-    """A conversation with the lead; a function in its script is called when its turn comes."""
-
-    def __init__(self, *script: Said):
-        super().__init__(READY, *script)  # type: ignore[arg-type]
-
-    def receive(self, timeout_s: float) -> bytes:
-        said: Said = super().receive(timeout_s)
-        return said() if callable(said) else said
-
-    def told(self) -> List[str]:
-        """What the lead was told, after code and request, less the beats."""
-        lines = [json.loads(each.decode()) for each in self.sent.splitlines()[2:]]
-        return [each["do"] for each in lines if each["do"] != "beat"]
 
 
 class Scene:
@@ -75,8 +42,9 @@ class Scene:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "BEAT_S", 0.01)
-    monkeypatch.setattr(watch, "LEASE_S", 0.2)
+    for module in (follow, watch):
+        monkeypatch.setattr(module, "BEAT_S", 0.01)
+        monkeypatch.setattr(module, "LEASE_S", 0.2)
 
 
 def scene(*scripts: Tuple[Said, ...], detach: bool = False) -> Tuple[Scene, List[Lead]]:

@@ -1,0 +1,55 @@
+"""Looking at a run that somebody else has started, without its noticing."""
+
+from typing import Any, Dict, Mapping
+
+from launch.channel import Channel
+from launch.display import View
+from launch.errors import CannotStart, HostProblem, UsageError
+from launch.fleet import Fleet
+from launch.follow import Follower
+
+ANSWER_S = 30.0
+
+
+class Onlooker(Follower):
+    """Follows a run until it has ended or a signal comes; the run goes on as if nobody looked."""
+
+    def __init__(self, fleet: Fleet, status: Mapping[str, Any], view: View):
+        lead = lead_of(fleet)
+        super().__init__(fleet, fleet.request(lead, run=status["run"]), status, view)
+
+    def greet(self, channel: Channel, first: bool) -> None:
+        """Nothing: the run is not ours."""
+
+    def heed(self, channel: Channel) -> None:
+        """Nothing: a signal is for us alone."""
+
+    def unwanted(self) -> bool:
+        """A signal ends the looking."""
+        return bool(self._fleet.interrupts.received)
+
+    def give_up(self, problem: str) -> None:
+        """Raises CannotStart: what is out of reach from here may well go on."""
+        raise CannotStart([HostProblem(self._lead, f"{problem}; the run may go on there")])
+
+
+def newest_status(fleet: Fleet, file: str) -> Dict[str, Any]:
+    """``status --json`` of the newest run of ``file``, from its agent or, when that is gone, its files.
+
+    Raises:
+      CannotStart: the lead's host is out of reach.
+      UsageError: there has been no run.
+    """
+    lead = lead_of(fleet)
+    answers, problems = fleet.ask("status", {lead: fleet.request(lead)}, ANSWER_S)
+    if problems:
+        raise CannotStart(problems)
+    found: Dict[str, Any] = answers[lead]["status"]
+    if found is None:
+        raise UsageError(f"{file}: no run of this name has been on {lead}; start one with `launch up {file}`")
+    return found
+
+
+def lead_of(fleet: Fleet) -> str:
+    """The host that supervises the runs of a fleet."""
+    return next(iter(fleet.hosts))

@@ -1,0 +1,77 @@
+"""Who looks on at a run: every change is shown, nothing is asked of the run, broken connections are made anew."""
+
+import io
+from typing import Any, Dict
+
+import pytest
+
+from launch import follow
+from launch.display import View
+from launch.errors import CannotStart, UsageError
+from launch.onlooker import Onlooker, newest_status
+from tests.launch.fakes import FakeHost, fleet_of
+from tests.launch.leads import END, SUCCEEDED, Lead, Said, change, line
+from tests.launch.statuses import status, task
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "BEAT_S", 0.01)
+    monkeypatch.setattr(follow, "LEASE_S", 0.2)
+
+
+class Scene:
+    """Somebody who looks at r-1 on gpu01, whose conversations are prepared."""
+
+    def __init__(self, *leads: Lead):
+        self.fleet = fleet_of({"gpu01": FakeHost("gpu01", *leads)})
+        self.output = io.StringIO()
+
+    def follow(self) -> Dict[str, Any]:
+        with self.fleet:
+            return Onlooker(self.fleet, status(state="starting"), View(self.output)).follow()
+
+
+def test_a_run_is_followed_to_its_end_and_told_nothing() -> None:
+    lead = Lead(change(status()), change(SUCCEEDED), END)
+    scene = Scene(lead)
+    assert scene.follow() == SUCCEEDED
+    assert lead.told() == ["watch", "ping"]
+    assert b'"run": "r-1"' in lead.sent
+    assert "succeeded: 1 succeeded" in scene.output.getvalue()
+
+
+def test_a_signal_ends_the_looking_and_not_the_run() -> None:
+    def interrupt() -> bytes:
+        scene.fleet.interrupts.received.append(2)
+        return line({"ping": True})
+
+    said: Said = interrupt
+    lead = Lead(change(status()), said, change(SUCCEEDED), END)
+    scene = Scene(lead)
+    assert scene.follow()["state"] == "running"
+    assert set(lead.told()) == {"watch", "ping"}
+
+
+def test_a_connection_that_breaks_is_made_anew() -> None:
+    asked = Lead(line({"status": {**status(), "state": "running"}}))
+    scene = Scene(Lead(change(status())), asked, Lead(change(SUCCEEDED), END))
+    assert scene.follow() == SUCCEEDED
+    assert "lost the connection to gpu01; trying again" in scene.output.getvalue()
+
+
+def test_a_run_that_is_out_of_reach_from_here_is_not_said_to_have_failed() -> None:
+    with pytest.raises(CannotStart) as caught:
+        Scene(Lead(change(status(task())))).follow()
+    assert str(caught.value) == "gpu01: out of reach; the run may go on there"
+
+
+def test_the_newest_status_is_the_leads_answer() -> None:
+    fleet = fleet_of({"gpu01": FakeHost("gpu01", Lead(line({"status": status()}))), "gpu02": FakeHost("gpu02")})
+    assert newest_status(fleet, "r.yaml") == status()
+
+
+def test_a_run_that_never_was_is_told_with_what_to_do() -> None:
+    fleet = fleet_of({"gpu01": FakeHost("gpu01", Lead(line({"status": None})))})
+    with pytest.raises(UsageError, match=r"r.yaml: no run of this name has been on gpu01; start one with `launch up r"):
+        newest_status(fleet, "r.yaml")
