@@ -226,7 +226,11 @@ def requests(plan: Plan, code: Code, token: str, secrets: Mapping[str, str], res
     tasks: Dict[str, List[Dict[str, Any]]] = {host: [] for host in plan.hosts}
     for task in plan.tasks:
         tasks[task.host].append(asdict(task))
-    return {host: _request(plan, host, tasks[host], code, token, secrets, resume) for host in plan.hosts}
+    asked = {host: _request(plan, host, tasks[host], code, token, secrets, resume) for host in plan.hosts}
+    if plan.spec.guard:
+        peers = list(dict.fromkeys(host_of(task.address) for task in plan.tasks))
+        asked = {host: {**request, "peers": peers} for host, request in asked.items()}
+    return asked
 
 
 def _request(
@@ -247,8 +251,6 @@ def _request(
     }  # fmt: skip
     if host in plan.environments:
         request.update(environment=plan.environments[host], setup=f"launch setup {plan.spec.path}")
-    if plan.spec.guard:
-        request["peers"] = list(dict.fromkeys(host_of(task.address) for task in plan.tasks))
     if host == plan.lead:
         request["run_plan"] = _run_plan(plan)
     return request

@@ -246,3 +246,9 @@ def test_without_the_key_setup_no_environment_is_asked_for(read: Read) -> None:
 def test_a_run_on_this_machine_alone_needs_no_setup(read: Read) -> None:
     spec = localised(read(COMMAND + TWO + "setup: {}\n"), [1, 2, 3, 4])
     assert plan_of(spec).tasks[0].argv[0] == OWN
+
+
+def test_with_a_guard_every_host_is_told_of_all_addresses_of_the_cluster(read: Read) -> None:
+    for text, peers in (("", None), ("\nguard: nftables", ["cpu01", "cpu02", "gpu01", "gpu02"])):
+        asked = requests(plan_of(read("job: digits" + TWO + text)), CODE, "token", {}, resume=False)
+        assert [request.get("peers") for request in asked.values()] == [peers] * 4

@@ -1,0 +1,113 @@
+"""What ``--json`` prints, field by field: the reference is made of it, and tests hold it against the verbs.
+
+A path reads as in jq: ``tasks[].role`` is the role of each of the tasks. Of a mapping with
+keys of the user's own, such as ``env``, only the mapping is named. Times are in seconds
+where a name does not say otherwise.
+"""
+
+from typing import Dict
+
+Fields = Dict[str, str]
+
+_TASK: Fields = {
+    "role": "ps, chief, worker or evaluator",
+    "index": "which of its role, from 0",
+    "host": "where it runs, as the hosts file calls it",
+    "address": "where the other tasks connect, host:port",
+}
+_LEFT: Fields = {
+    "processes[].pid": "a process",
+    "processes[].group": "its process group, which is the pid of the group's leader",
+    "processes[].start": "when it began, in clock ticks since the host booted: with the pid, that and no other",
+    "processes[].argv": "what it was started as",
+    "processes[].waits_in": "where in the kernel it hangs, if it cannot be ended; else null",
+    "ports[]": "a TCP port that the run's processes listen on",
+    "gpu_memory[].gpu": "the index of a GPU",
+    "gpu_memory[].pid": "who holds memory of it",
+    "gpu_memory[].mib": "how much, in MiB; null where the driver does not tell",
+    "locks[]": "the path of a lock or socket of the run",
+}
+
+
+def _below(prefix: str, fields: Fields, what: str = "") -> Fields:
+    return {f"{prefix}.{path}": what + meaning for path, meaning in fields.items()}
+
+
+PLAN: Fields = {
+    "name": "the run's name, without its time",
+    "lead": "the chief's host, whose agent supervises the run",
+    "control": "where the other hosts' agents connect to it, host:port; null on a single host",
+    **_below("tasks[]", _TASK),
+    "tasks[].gpus": "the indices of its GPUs; or all, or share: the host's GPUs among its tasks that said nothing",
+    "tasks[].argv": "its program and arguments",
+    "tasks[].env": "its environment beyond the agent's own; secrets are shown as (secret)",
+    "tasks[].log": "the log of its first attempt, on its host",
+    "remarks": "what else to know, in words",
+    "placement": "null for a command",
+    "placement[].task": "a ps",
+    "placement[].bytes": "of the variables that it holds",
+    "placement[].variables": "their names",
+    "variables": "of the whole model; null for a command",
+    "variables.bytes": "of all variables",
+    "variables.imbalance": "the fullest ps's bytes over the mean: 1.0 is even",
+    "variables.tables": "the tables of which a step moves only rows: name, rows, rows_per_step, bytes, bytes_per_step",
+    "network": "of a step; null for a command, and where it is not known",
+    "network.nic_gbps": "the speed of a host's network card, in both directions, as given with --nic-gbps",
+    "network.seconds_per_step": "the least time that a step's transfers take",
+    "network.bound": "the network card that a step waits for; null where nothing leaves a host",
+    "network.bound.host": "whose it is",
+    "network.bound.tasks": "the tasks there that send or receive",
+    "network.bound.direction": "of the pull: out for a ps, in for a worker; the push goes the other way",
+    "network.bound.bytes": "what passes through it in the pull, and again in the push",
+    "network.balanced.ps": "how few ps would make no step shorter than more would",
+    "network.balanced.seconds_per_step": "the least time of a step with them",
+    "network.tasks[].task": "a ps or a worker",
+    "network.tasks[].bytes_in": "what reaches it in a pull or a push",
+    "network.tasks[].bytes_out": "what leaves it in a pull or a push",
+}
+
+STATUS: Fields = {
+    "run": "the run, name and time of its start",
+    "name": "its name",
+    "state": "starting, running, succeeded, failed or stopped",
+    "global_step": "the newest step that a worker has told of; null before the first",
+    "steps": "the step to stop at; null for a command",
+    "steps_per_second": "the chief's rate, over the last seconds",
+    "examples_per_second": "of all workers",
+    "loss": "of the chief's newest step; null before the first",
+    "checkpoint_step": "the step of the newest checkpoint; null before the first",
+    "checkpoint": "the final checkpoint, a path on the chief's host; null before the end",
+    "evaluation": "what the evaluator told last: the step, and each metric; null without",
+    "metrics": "of the held-out data, at the end; empty before",
+    "cause": "why it failed or was stopped, in one line; else null",
+    **_below("tasks[]", _TASK),
+    "tasks[].gpus": "the indices of its GPUs",
+    "tasks[].state": "starting, running, succeeded, failed, restarting, stopped or lost",
+    "tasks[].pid": "of its newest process; null before the first",
+    "tasks[].exit_code": "of its newest process that has ended; negative: the signal; null before",
+    "tasks[].restarts": "how often it was started again",
+    "tasks[].step": "the newest that it has told of; null for a ps",
+    "tasks[].step_time_ms": "of its steps of late, in milliseconds; null before the first",
+    "tasks[].dropped_gradients": "how many of its gradients came too late to count, with backup workers",
+    "tasks[].log": "the log of its newest attempt, on its host",
+    "tasks[].cause": "why it failed, in one line; else null",
+}
+
+DOWN: Fields = {
+    "clean": "whether every host has answered and nothing is left",
+    "hosts[].host": "a host of the file",
+    "hosts[].error": "why it could not be asked; then it has no other field; else null",
+    "hosts[].run": "the run that was ended; null where none of this name has been",
+    **_below("hosts[].ended", _LEFT, "gone: "),
+    **_below("hosts[]", _LEFT, "left: "),
+}
+
+SETUP: Fields = {
+    "ready": "whether every host has its environment",
+    "hosts[].host": "a host of the file",
+    "hosts[].environment": "the environment that its tasks run in, by the hash of what it is built from",
+    "hosts[].state": "built, up to date or failed",
+    "hosts[].error": "why not; else null",
+}
+
+ANSWERS: Dict[str, Fields] = {"plan": PLAN, "status": STATUS, "down": DOWN, "setup": SETUP}

@@ -1,0 +1,97 @@
+"""What ``--json`` prints is what ``launch/answers.py`` says, field by field: nothing more, nothing less."""
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, Mapping, Set
+
+import pytest
+
+from launch.answers import ANSWERS
+from launch.cli import cli
+from launch.down import Left, as_values
+from launch.errors import HostProblem
+from launch.setup import Outcome
+from launch.setup import as_values as setup_values
+from tests.launch.launcher import Launcher
+from tests.launch.test_down import SOMETHING
+from tests.launch.test_setup import order_for
+
+Answer = Dict[str, Any]
+
+
+def fields(value: Any, known: Mapping[str, str], path: str = "") -> Iterator[str]:
+    """The fields of an answer; below one that is ``known`` they are looked at only where some of them are."""
+    below = any(each.startswith((f"{path}.", f"{path}[")) for each in known) or not path
+    if path in known:
+        yield path
+    if isinstance(value, dict) and (below or path not in known):
+        for key, each in value.items():
+            yield from fields(each, known, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and (below or path not in known):
+        for each in value:
+            yield from fields(each, known, f"{path}[]")
+    elif path not in known and not (value is None and below):
+        yield path
+
+
+def of_plan(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a job, so that it has a placement, on two hosts, so that something travels."""
+    launch.file.write_text(json.dumps({"job": "polynomial", "cluster": {"ps": ["a"], "worker": ["b"]}}))
+    yield json.loads(launch("plan", "--json").stdout)
+
+
+def of_a_run(verb: str) -> Callable[[Launcher, Path], Iterator[Answer]]:
+    """Of a run that is up."""
+
+    def answers(launch: Launcher, folder: Path) -> Iterator[Answer]:
+        launch.stay()
+        assert launch("up", "-d").returncode == 0
+        try:
+            yield json.loads(launch(verb, "--json").stdout)
+        finally:
+            launch.end()
+
+    return answers
+
+
+def of_down(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a run, and of hosts where something is left, with GPUs that this machine need not have."""
+    yield from of_a_run("down")(launch, folder)
+    nothing: Answer = {key: [] if isinstance(value, list) else value for key, value in SOMETHING.items()}
+    yield as_values(Left({"a": nothing, "b": SOMETHING}, [HostProblem("c", "is off")], {"a": SOMETHING}))
+
+
+def of_setup(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a host where it went well and one where it did not."""
+    yield setup_values(order_for(folder, "a", "b"), Outcome({"a": "built"}, [HostProblem("b", "is full")]))
+
+
+SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
+    "plan": of_plan,
+    "status": of_a_run("status"),
+    "down": of_down,
+    "setup": of_setup,
+}
+
+
+def test_every_verb_with_json_has_its_fields_told_and_no_other_has() -> None:
+    speaking = {name for name, verb in cli.commands.items() if any("--json" in each.opts for each in verb.params)}
+    assert set(ANSWERS) == speaking, "launch/answers.py tells of each verb that takes --json"
+    assert set(SAMPLES) == speaking, "SAMPLES in this test has an answer of each"
+
+
+@pytest.mark.parametrize("verb", SAMPLES)
+def test_every_field_that_a_verb_prints_is_told_and_the_other_way_round(
+    verb: str, launch: Launcher, tmp_path: Path
+) -> None:
+    printed: Set[str] = set()
+    for answer in SAMPLES[verb](launch, tmp_path):
+        printed.update(fields(answer, ANSWERS[verb]))
+    assert sorted(printed - set(ANSWERS[verb])) == [], "printed, and not told of in launch/answers.py"
+    assert sorted(set(ANSWERS[verb]) - printed) == [], "told of in launch/answers.py, and not printed"
+
+
+def test_a_field_that_nobody_tells_of_is_found_and_a_mapping_of_the_user_s_own_is_one_field() -> None:
+    answer = {"a": 1, "env": {"X": "1"}, "tasks": [{"role": "ps", "more": [{"b": None}]}], "none": None}
+    known = dict.fromkeys(["a", "env", "tasks[].role", "none"], "")
+    assert sorted(set(fields(answer, known)) - set(known)) == ["tasks[].more[].b"]
