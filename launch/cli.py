@@ -24,6 +24,7 @@ from launch.verbs.board import board
 from launch.verbs.down import down
 from launch.verbs.importing import import_hosts
 from launch.verbs.logs import logs
+from launch.verbs.metrics import metrics
 from launch.verbs.plan import plan
 from launch.verbs.setup import setup
 from launch.verbs.status import status
@@ -46,6 +47,7 @@ def cli() -> None:
     launch status hosts.yaml        how far it is
     launch logs -f hosts.yaml       what the tasks print
     launch board hosts.yaml         its curves, in TensorBoard
+    launch metrics hosts.yaml       its state, for Prometheus
     launch down hosts.yaml          end it
     launch sweep hosts.yaml         what earlier runs left
     """
@@ -86,7 +88,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, setup, status, logs, board, down, sweep, import_hosts):
+for verb in (plan, setup, status, logs, board, metrics, down, sweep, import_hosts):
     cli.add_command(verb)
 
 

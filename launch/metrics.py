@@ -1,0 +1,118 @@
+"""A run's status as Prometheus reads it: a function of what ``launch status --json`` tells."""
+
+from collections import Counter
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Union
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+Family = Union[GaugeMetricFamily, CounterMetricFamily]
+Status = Mapping[str, Any]
+RUN_STATES = ("starting", "running", "succeeded", "failed", "stopped")
+TASK_STATES = ("starting", "running", "restarting", "succeeded", "failed", "stopped", "lost")
+OF_RUN = ["name"]
+OF_TASK = ["name", "task", "role", "host"]
+
+
+class Value(NamedTuple):
+    """A number of the status: its metric, what it is, its key there, and what it is multiplied with.
+
+    A metric that ends in ``_total`` is a counter. A value that the status does not have is left out.
+    """
+
+    metric: str
+    meaning: str
+    key: str
+    factor: float = 1.0
+
+
+RUN_VALUES = (
+    Value("launch_step", "The global step.", "global_step"),
+    Value("launch_last_step", "The global step to stop at.", "steps"),
+    Value("launch_steps_per_second", "Global steps a second, over the last ten seconds.", "steps_per_second"),
+    Value("launch_examples_per_second", "Examples a second of all workers.", "examples_per_second"),
+    Value("launch_loss", "The loss of the chief's newest batch.", "loss"),
+    Value("launch_checkpoint_step", "The global step of the newest checkpoint.", "checkpoint_step"),
+)
+TASK_VALUES = (
+    Value("launch_task_step", "The newest step that the task has told of.", "step"),
+    Value("launch_task_step_seconds", "Seconds that one step of the worker takes.", "step_time_ms", 1e-3),
+    Value("launch_task_restarts_total", "How often the run has started the task again.", "restarts"),
+    Value(
+        "launch_task_dropped_gradients_total",
+        "Gradients of the worker that came after their step was over.",
+        "dropped_gradients",
+    ),
+    Value("launch_task_received_bytes_per_second", "Bytes a second that come in to the task.", "bytes_in_per_second"),
+    Value("launch_task_sent_bytes_per_second", "Bytes a second that go out from the task.", "bytes_out_per_second"),
+)
+
+
+def families(name: str, host: str, answered: bool, status: Optional[Status]) -> Iterator[Family]:
+    """Every metric, without samples where nothing is known.
+
+    Args:
+      name: of the run, as the hosts file has it.
+      host: the chief's.
+      answered: whether it could be asked; ``status`` is None also where no run of the name has been.
+    """
+    up = GaugeMetricFamily("launch_up", "1 while the chief's host answers, else 0.", labels=["name", "host"])
+    up.add_metric([name, host], float(answered))
+    yield up
+    yield _info(name, status)
+    yield _state(name, status)
+    for value in RUN_VALUES:
+        yield _family(value, OF_RUN, [] if status is None else [(status, [name])])
+    yield _evaluation(name, status)
+    yield from _tasks(name, [] if status is None else status["tasks"])
+
+
+def _info(name: str, status: Optional[Status]) -> Family:
+    info = GaugeMetricFamily("launch_run_info", "1; the label run has the newest run's name.", labels=["name", "run"])
+    if status is not None:
+        info.add_metric([name, status["run"]], 1.0)
+    return info
+
+
+def _state(name: str, status: Optional[Status]) -> Family:
+    state = GaugeMetricFamily("launch_run_state", "1 for the run's state, 0 for the others.", labels=["name", "state"])
+    for each in RUN_STATES if status is not None else ():
+        state.add_metric([name, each], float(status["state"] == each))  # type: ignore[index]
+    return state
+
+
+def _evaluation(name: str, status: Optional[Status]) -> Family:
+    family = GaugeMetricFamily(
+        "launch_evaluation", "What the evaluator told last; step is its checkpoint's.", labels=["name", "metric"]
+    )
+    for metric, value in ((status or {}).get("evaluation") or {}).items():
+        family.add_metric([name, metric], value)
+    return family
+
+
+def _tasks(name: str, tasks: List[Status]) -> Iterator[Family]:
+    labelled = [(task, [name, f"{task['role']}:{task['index']}", task["role"], task["host"]]) for task in tasks]
+    up = GaugeMetricFamily("launch_task_up", "1 while a process of the task runs, else 0.", labels=OF_TASK)
+    for task, labels in labelled:
+        up.add_metric(labels, float(task["state"] in ("starting", "running")))
+    yield _by_state(name, tasks)
+    yield up
+    for value in TASK_VALUES:
+        yield _family(value, OF_TASK, labelled)
+
+
+def _by_state(name: str, tasks: List[Status]) -> Family:
+    counted = Counter({(task["role"], state): 0 for task in tasks for state in TASK_STATES})
+    counted.update((task["role"], task["state"]) for task in tasks)
+    family = GaugeMetricFamily("launch_tasks", "Tasks of a role in a state.", labels=["name", "role", "state"])
+    for (role, state), number in counted.items():
+        family.add_metric([name, role, state], number)
+    return family
+
+
+def _family(value: Value, labels: List[str], found: List[Any]) -> Family:
+    counts = value.metric.endswith("_total")
+    family: Family = (CounterMetricFamily if counts else GaugeMetricFamily)(value.metric, value.meaning, labels=labels)
+    for status, of in found:
+        if status.get(value.key) is not None:
+            family.add_metric(of, status[value.key] * value.factor)
+    return family

@@ -1,0 +1,29 @@
+"""``launch metrics``"""
+
+import click
+
+from launch.errors import SUCCEEDED
+from launch.verbs.asked import Asked, say, with_hosts_file
+
+
+@click.command()
+@with_hosts_file
+@click.option("--port", type=click.IntRange(0, 65535), default=9476, show_default=True, help="0: any that is free.")
+@click.option("--address", default="127.0.0.1", show_default=True, help="Of this machine, to listen on.")
+def metrics(asked: Asked, port: int, address: str) -> int:
+    """Serves the state of the newest run to Prometheus, until Ctrl-C; also that of the runs which follow.
+
+    \b
+    Example:  launch metrics hosts.yaml --port 9476
+    """
+    from launch.exporter import Exporter, Lead, Newest, RunCollector  # a tenth of a second, for this verb alone
+
+    with asked.reach() as fleet:
+        lead = Lead(fleet)
+        newest = Newest(lead.ask)
+        collector = RunCollector(fleet.spec.name, lead.name, newest.get, lambda text: click.echo(text, err=True))
+        with Exporter(collector, address, port) as exporter:
+            say(f"{fleet.spec.name}: http://{address}:{exporter.port}/metrics (Ctrl-C ends it)")
+            exporter.serve(over=lambda: bool(fleet.interrupts.received))
+        newest.close()
+        return fleet.interrupts.exit_code(otherwise=SUCCEEDED)
