@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-hosts lock
+.PHONY: help up test check bench bench-hosts bench-scale lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -32,6 +32,10 @@ bench: ## measure start and end of a run against what TensorFlow alone takes
 bench-hosts: ## measure up and down of 64 fake hosts against Fabric's own group (as root)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.fanout
+
+bench-scale: ## measure what a hosts file of 10,000 tasks costs, stage by stage
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.scale
 
 lock: ## resolve requirements/*.in anew into the lock files
 	@requirements/lock.sh

@@ -1,6 +1,6 @@
 """All hosts of a run at once: a bounded number of connections, every failure named."""
 
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
@@ -101,17 +101,17 @@ class Fleet:
                 for future in pending:
                     future.cancel()  # those that have not begun
                 self.interrupts.check()
-            _, pending = wait(pending, timeout=LOOK_S, return_when=FIRST_COMPLETED)
+            _, pending = wait(pending, timeout=LOOK_S)  # for all of them: each wait looks at every one
         results, problems = {}, []
         for future, name in running.items():
             error = future.exception()
             if error is None:
                 results[name] = future.result()
             elif isinstance(error, HostProblem):
-                problems += [error] if error not in problems else []  # a gateway's is that of all hosts behind it
+                problems.append(error)
             else:
                 raise error
-        return results, problems
+        return results, list(dict.fromkeys(problems))  # a gateway's is that of all hosts behind it
 
 
 Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]

@@ -1,0 +1,153 @@
+"""What a hosts file of 10,000 tasks costs the launcher and the lead, stage by stage: make bench-scale
+
+Nothing is reached and nothing is started: hosts are fakes that answer at once. So this is what
+the project itself takes, in processor time, and the most memory up to the end of each stage.
+"""
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping
+
+from cluster.spec import Spec, load
+from launch.agent.lead import read_run_plan
+from launch.agent.messages import Advanced, Exited, Go, Joined, Started
+from launch.agent.supervise import Supervisor
+from launch.display import fold, picture
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+from launch.interrupts import Interrupts
+from launch.plan import Plan, make_plan, requests
+from launch.plan_json import shown_tasks, write
+from launch.plan_text import overview
+from launch.ship import Bundle, Code, JobCode
+from tests.launch.fakes import FakeChannel, FakeHost
+
+TASKS = 10_000  # one in ten is a ps
+STEPS = 5  # times that every task tells of its progress
+RUN = "r-20261120-155902"
+CODE = Code({"launcher": Bundle(b"", "1" * 16), "job": Bundle(b"", "2" * 16)})
+Stage = Callable[[str, Callable[[], Any]], Any]
+
+
+def measured(name: str, run: Callable[[], Any]) -> Any:
+    """Runs a stage and prints what it took."""
+    began = time.process_time()
+    result = run()
+    seconds = time.process_time() - began
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    print(f"{name:48} {seconds:7.2f} s {peak_mb:7.0f} MB", flush=True)
+    return result
+
+
+def ranges(tasks: int) -> str:
+    """A hosts file in two lines."""
+    ps = tasks // 10
+    return f'command: [a]\ncluster: {{ps: ["cpu[00001-{ps:05}]"], worker: ["gpu[00001-{tasks - ps:05}]"]}}\n'
+
+
+def single_items(tasks: int) -> str:
+    """The same cluster with an item of its own for every task."""
+    ps = "".join(f"    - {{host: cpu{index:05}, gpus: none}}\n" for index in range(1, tasks // 10 + 1))
+    workers = "".join(f"    - {{host: gpu{index:05}, gpus: [0, 1]}}\n" for index in range(1, tasks - tasks // 10 + 1))
+    return f"command: [a]\ncluster:\n  ps:\n{ps}  worker:\n{workers}"
+
+
+def read(text: str) -> Spec:
+    """The spec of a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "r.yaml").write_text(text)
+        return load(Path(folder) / "r.yaml")
+
+
+def ask_all(plan: Plan, asked: Mapping[str, Dict[str, Any]]) -> None:
+    """Connects to every host and has each answer its request; one in ten refuses."""
+    fleet = Fleet(plan.spec, {}, CODE, Interrupts())
+    for index, host in enumerate(plan.hosts):
+        answer = b'{"error": "no such program"}\n' if index % 10 == 0 else b'{"ready": true}\n'
+        fleet.hosts[host] = FakeHost(host, FakeChannel(b'{"missing": []}\n', answer))
+    with fleet:
+        fleet.connect()
+        answers, problems = fleet.ask("start", asked, timeout_s=60.0)
+    if (len(answers), len(problems)) != (len(asked) * 9 // 10, len(asked) // 10):
+        raise RuntimeError(f"{len(answers)} answers and {len(problems)} problems")
+    folded(problems)
+
+
+def folded(problems: List[HostProblem]) -> str:
+    """One line for hosts with the same problem."""
+    return f"{fold(problem.host for problem in problems)}: {problems[0].reason}"
+
+
+def supervise(run_plan: Mapping[str, Any]) -> Supervisor:
+    """A whole run: every host joins, every task starts, tells of its progress, and leaves."""
+    run = Supervisor(read_run_plan(run_plan))
+    for host in run.plan.hosts:
+        run.handle(Joined(host), 0.0)
+    run.handle(Go(), 0.0)
+    for name in run.tasks:
+        run.handle(Started(name, 0, 42, [], f"/w/{name}.log"), 0.1)
+    for step in range(STEPS):
+        for name in run.tasks:
+            run.handle(Advanced(name, 0, {"step": step, "examples": 64 * step, "step_time_ms": 3.0}), 1.0 + step)
+    return run
+
+
+def end(run: Supervisor) -> None:
+    """Every task leaves by itself."""
+    for name in run.tasks:
+        run.handle(Exited(name, 0, 0), 60.0)
+    if run.state != "succeeded":
+        raise RuntimeError(run.state)
+
+
+def status(run: Supervisor) -> Dict[str, Any]:
+    """``status --json`` as the lead publishes it."""
+    return {**run.summary(), "tasks": [task.summary() for task in run.tasks.values()]}
+
+
+def write_json(plan: Plan) -> int:
+    """``plan --json``; the bytes of it."""
+    size = 0
+    with open(os.devnull, "w") as nothing:
+
+        def put(text: str) -> None:
+            nonlocal size
+            size += nothing.write(text)
+
+        write({"name": plan.spec.name}, shown_tasks(plan, CODE, {task.name for task in plan.tasks}), put)
+    return size
+
+
+def show_plan(plan: Plan) -> None:
+    """As ``launch plan`` does, of a program of others."""
+    values: Dict[str, Any] = dict.fromkeys(("placement", "variables", "network"))
+    overview(plan, {**values, "remarks": []}, "r.yaml")
+
+
+def main(tasks: int = TASKS, stage: Stage = measured) -> None:
+    """Prints the table."""
+    print(f"{tasks:,} tasks on as many hosts, Python {sys.version.split()[0]}\n")
+    spec = stage("read the file, two ranges", lambda: read(ranges(tasks)))
+    plan = stage("plan", lambda: make_plan(spec, JobCode(Path("/jobs"), ""), RUN, sys.executable))
+    stage("show the plan, folded", lambda: show_plan(plan))
+    asked = stage("what every host is asked", lambda: requests(plan, CODE, "token", {}, resume=False))
+    stage("ask every host, 32 at a time, and fold problems", lambda: ask_all(plan, asked))
+    run = stage(
+        f"supervise: start, and {STEPS} times progress of each", lambda: supervise(asked[plan.lead]["run_plan"])
+    )
+    told = stage("publish the status", lambda: json.loads(json.dumps(status(run))))
+    stage("show the status, folded", lambda: picture(told))
+    stage("supervise: the end", lambda: end(run))
+    print(f"{'all of these':48} {time.process_time():7.2f} s\n")
+    stage("read the file, an item for every task", lambda: read(single_items(tasks)))
+    size = stage("plan --json, every task with its TF_CONFIG", lambda: write_json(plan))
+    print(f"{'':48} {size / 1e9:7.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""What thousands of tasks cost: told by the lines of Python that run, whose number no busy machine changes."""
+
+import sys
+import threading
+from types import FrameType
+from typing import Any, Callable, Dict
+
+import pytest
+
+from launch.agent.supervise import Supervisor
+from tests.benchmarks import scale
+
+
+def lines_of(tasks: int) -> Dict[str, int]:
+    """How many lines each stage of the benchmark runs for so many tasks; those of a loop once a turn."""
+    found: Dict[str, int] = {}
+
+    def counted(name: str, run: Callable[[], Any]) -> Any:
+        def note(frame: FrameType, event: str, argument: Any) -> Any:
+            found[name] = found.get(name, 0) + (event == "line")
+            return note
+
+        before = sys.gettrace()
+        threading.settrace(note)
+        sys.settrace(note)
+        try:
+            return run()
+        finally:
+            sys.settrace(before)
+            threading.settrace(None)  # type: ignore[arg-type]
+
+    scale.main(tasks, counted)
+    return found
+
+
+def test_four_times_the_tasks_run_hardly_more_than_four_times_the_lines() -> None:
+    lines_of(20)  # what is imported and made once
+    few, many = lines_of(60), lines_of(240)
+    assert {name: many[name] / few[name] for name in few if many[name] > 4.5 * few[name]} == {}
+
+
+def test_the_benchmark_fails_if_a_stage_does_not_do_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Supervisor, "state", "failed")
+    with pytest.raises(RuntimeError, match="failed"):
+        scale.main(20, lambda name, run: run())
