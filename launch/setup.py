@@ -12,7 +12,7 @@ from launch.progress import Progress
 from launch.wheels import CHUNK
 
 LOOK_S = 0.5
-SILENT_S = 60.0  # a host tells of its build every few seconds
+SILENT_S = 300.0  # a host tells of its build every few seconds, but for removing old files on a slow disk
 END_S = 15.0  # for a build to end when it was interrupted
 
 

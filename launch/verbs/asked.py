@@ -68,9 +68,7 @@ class Asked:
     @contextmanager
     def reach(self) -> Iterator[Fleet]:
         """The hosts of the file, for a verb about a run that is there."""
-        spec = self._narrowed()
-        if self.local:
-            spec = localised(spec, [0] * len(spec.tasks))
+        spec = self._here_if_local(self._narrowed())
         with self._fleet(spec, pythons(spec, sys.executable)) as fleet:
             yield fleet
 
@@ -79,11 +77,15 @@ class Asked:
         """The hosts that are meant, for a verb about hosts: what they would be short of as a cluster does not count."""
         spec = load(Path(self.file), self.overrides)
         meant = {task.host for task in chosen(spec.tasks, self.include, self.exclude)}
-        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if host in meant}
-        if not hosts:
+        if not meant:
             raise UsageError("--include, --exclude: expected at least one host to be left, found none")
+        spec = self._here_if_local(spec)
+        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if self.local or host in meant}
         with self._fleet(spec, hosts) as fleet:
             yield fleet
+
+    def _here_if_local(self, spec: Spec) -> Spec:
+        return localised(spec, [0] * len(spec.tasks)) if self.local else spec
 
     @contextmanager
     def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:

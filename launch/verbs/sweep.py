@@ -21,12 +21,12 @@ def sweep(asked: Asked, as_json: bool, kill: bool) -> int:
     \b
     Example:  launch sweep hosts.yaml --kill
     """
-    with asked.reach() as fleet:
+    with asked.reach_hosts() as fleet:
         swept = look_for_leftovers(fleet, kill)
     if as_json:
         click.echo(json.dumps(as_values(swept)))
     else:
         say(*told(swept))
         if not kill and any(report["left"] for report in swept.reports.values()):
-            say(f"end it with `launch sweep {asked.file} --kill`")
+            say(f"end it with `launch sweep {asked} --kill`")
     return SUCCEEDED if swept.clean else FOUND_WRONG

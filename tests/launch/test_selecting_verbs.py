@@ -38,3 +38,11 @@ def test_setup_of_hosts_that_make_no_cluster_is_no_mistake(launch: Launcher) -> 
     launch.stay()
     assert "expected the key setup" in launch("setup", "--include", "worker:*").stderr
     assert "expected at least one host to be left" in launch("setup", "--exclude", "localhost").stderr
+
+
+def test_a_sweep_of_hosts_that_make_no_cluster_is_no_mistake(launch: Launcher) -> None:
+    launch.stay()
+    for flags in ([], ["--local"]):
+        swept = launch("sweep", "--include", "ps:*", *flags)
+        assert (swept.returncode, swept.stderr) == (0, "")
+        assert "localhost: " in swept.stdout
