@@ -1,6 +1,9 @@
 """Verbs about part of a file: the same selection finds the same run again."""
 
 import json
+from typing import Tuple
+
+import pytest
 
 from tests.launch.launcher import Launcher
 
@@ -40,9 +43,9 @@ def test_setup_of_hosts_that_make_no_cluster_is_no_mistake(launch: Launcher) -> 
     assert "expected at least one host to be left" in launch("setup", "--exclude", "localhost").stderr
 
 
-def test_a_sweep_of_hosts_that_make_no_cluster_is_no_mistake(launch: Launcher) -> None:
+@pytest.mark.parametrize("place", [(), ("--local",)])
+def test_a_sweep_of_hosts_that_make_no_cluster_is_no_mistake(launch: Launcher, place: Tuple[str, ...]) -> None:
     launch.stay()
-    for flags in ([], ["--local"]):
-        swept = launch("sweep", "--include", "ps:*", *flags)
-        assert (swept.returncode, swept.stderr) == (0, "")
-        assert "localhost: " in swept.stdout
+    swept = launch("sweep", "--include", "ps:*", *place)
+    assert (swept.returncode, swept.stderr) == (0, "")
+    assert "localhost: " in swept.stdout
