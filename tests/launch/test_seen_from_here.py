@@ -1,0 +1,135 @@
+"""A run on another host as TensorBoard and Prometheus see it from this machine, over real SSH.
+
+One host, one run of the digits that goes on until the tests are over; the last test ends it.
+"""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Dict, Iterator, Set
+
+import pytest
+
+from tests.hosts import FakeHosts, needs
+from tests.hosts.host import Host
+from tests.launch.launcher import LAUNCH, ROOT
+from tests.launch.machine import eventually
+
+PATIENCE_S = 120.0
+
+
+class Seen:
+    """The host h1, and a hosts file whose tasks are all there."""
+
+    def __init__(self, hosts: FakeHosts, folder: Path):
+        self.host: Host = hosts[0]
+        self.file = folder / "seen.yaml"
+        ssh = {"config": str(hosts.ssh_config), "known_hosts": str(hosts.known_hosts), "connect_timeout_s": 3}
+        self.file.write_text(
+            f"job: digits\ncluster: {{ps: [h1], worker: [h1]}}\ntrain: {{steps: 1000000, batch_size: 16}}\n"
+            f"python: {sys.executable}\nssh: {json.dumps(ssh)}\n"
+        )
+
+    def launch(self, *arguments: str) -> str:
+        """What ``launch VERB seen.yaml …`` prints, after its end with 0."""
+        argv = [*LAUNCH, arguments[0], str(self.file), *arguments[1:]]
+        ran = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S, cwd=str(ROOT)
+        )
+        assert ran.returncode == 0, ran.stdout
+        return ran.stdout
+
+    @contextmanager
+    def serving(self, verb: str) -> Iterator[str]:
+        """The URL that a verb serves until Ctrl-C, which must end it with 130."""
+        argv = [*LAUNCH, verb, str(self.file), "--port", "0"]
+        with subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, cwd=str(ROOT)
+        ) as process:
+            try:
+                assert process.stdout is not None and process.stderr is not None
+                line = process.stdout.readline()
+                found = re.search(r"http://[^ ]+", line)
+                assert found, line + process.stderr.read()
+                yield found[0]
+                process.send_signal(signal.SIGINT)
+                assert process.wait(PATIENCE_S) == 128 + signal.SIGINT
+            finally:
+                process.kill()
+
+    def boards(self) -> int:
+        """Processes of TensorBoard on the host."""
+        return sum("tensorboard.main" in " ".join(process.argv) for process in self.host.processes())
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    if needs.missing():
+        pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
+    with FakeHosts(1) as hosts:
+        seen = Seen(hosts, tmp_path_factory.mktemp("seen"))
+        seen.launch("up", "-d")
+        yield seen
+
+
+def fetch(url: str) -> str:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(url, timeout=PATIENCE_S) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def samples(text: str) -> Dict[str, float]:
+    """{metric with its labels: value}"""
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    return {sample: float(value) for sample, value in lines}
+
+
+def shows_loss(url: str) -> bool:
+    """Whether TensorBoard has the chief's loss. It reads the files a while after it listens."""
+    tags: Dict[str, Any] = json.loads(fetch(url + "data/plugin/scalars/tags"))
+    return "loss" in tags.get("summaries", {})
+
+
+def test_prometheus_reads_the_step_as_it_grows_and_what_a_lost_cable_leaves_of_it(seen: Seen) -> None:
+    with seen.serving("metrics") as url:
+        step = 'launch_step{name="seen"}'
+        eventually("a step", lambda: samples(fetch(url)).get(step, 0) > 0, PATIENCE_S)
+        first = samples(fetch(url))
+        assert first['launch_task_up{host="h1",name="seen",role="worker",task="worker:0"}'] == 1
+        assert first['launch_tasks{name="seen",role="ps",state="running"}'] == 1
+        eventually("a further step", lambda: samples(fetch(url))[step] > first[step], PATIENCE_S)
+        seen.host.unplug()
+        try:
+            lost = {'launch_up{host="h1",name="seen"}': 0.0}
+            eventually("the loss", lambda: samples(fetch(url)) == lost, PATIENCE_S)
+        finally:
+            seen.host.plug()
+        eventually("the host again", lambda: samples(fetch(url)).get(step, 0) > first[step], PATIENCE_S)
+
+
+def test_tensorboard_shows_the_loss_through_ssh_outlives_the_run_and_leaves_nothing_on_the_host(seen: Seen) -> None:
+    with seen.serving("board") as url:
+        assert seen.boards() == 1
+        eventually("the loss", lambda: shows_loss(url), PATIENCE_S)
+        assert "summaries" in json.loads(fetch(url + "data/runs"))
+        assert reachable(seen.host) == {22, 2222, 2223}  # sshd, and the two tasks
+        seen.launch("down")
+        assert shows_loss(url)
+    eventually("the end of TensorBoard", lambda: not seen.host.processes(), PATIENCE_S)
+
+
+def reachable(host: Host) -> Set[int]:
+    """Ports that listen on more than the loopback."""
+    places = [line.split()[3].rsplit(":", 1) for line in host.run(["ss", "-Hltn"]).stdout.splitlines()]
+    return {int(port) for address, port in places if not address.startswith(("127.", "[::1]"))}
+
+
+def test_prometheus_reads_how_a_run_has_ended(seen: Seen) -> None:
+    with seen.serving("metrics") as url:
+        assert samples(fetch(url))['launch_run_state{name="seen",state="stopped"}'] == 1
