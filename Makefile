@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-hosts bench-scale lock
+.PHONY: help up test check docs bench bench-hosts bench-scale lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -24,6 +24,11 @@ check: ## formatter, linter, types, shell scripts and import arrows
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/shellcheck requirements/*.sh .ci/run
 	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py
+
+docs: ## write the reference anew and build the documentation into build/site
+	@requirements/bootstrap.sh test
+	@mkdir -p build && $(VENV)/bin/python -m launch.reference > build/reference.md && mv build/reference.md docs/reference.md
+	@$(VENV)/bin/python -m mkdocs build --strict --quiet
 
 bench: ## measure start and end of a run against what TensorFlow alone takes
 	@requirements/bootstrap.sh test

@@ -33,6 +33,14 @@ def _below(prefix: str, fields: Fields, what: str = "") -> Fields:
     return {f"{prefix}.{path}": what + meaning for path, meaning in fields.items()}
 
 
+def _of_runs(prefix: str, what: str) -> Fields:
+    return {
+        f"{prefix}.run": f"{what}: of this run; null for what no run has",
+        **_below(prefix, _LEFT, f"{what}: "),
+        f"{prefix}.folders[]": f"{what}: a folder that was not finished",
+    }
+
+
 PLAN: Fields = {
     "name": "the run's name, without its time",
     "lead": "the chief's host, whose agent supervises the run",
@@ -102,6 +110,17 @@ DOWN: Fields = {
     **_below("hosts[]", _LEFT, "left: "),
 }
 
+SWEEP: Fields = {
+    "clean": "whether every host has answered and nothing of an earlier run is left",
+    "hosts[].host": "a host of the file",
+    "hosts[].error": "why it could not be asked; then it has no other field; else null",
+    "hosts[].running[].run": "a run that lives there; it is left alone",
+    "hosts[].running[].pid": "its agent",
+    **_of_runs("hosts[].found[]", "found"),
+    **_of_runs("hosts[].ended[]", "gone"),
+    **_of_runs("hosts[].left[]", "left"),
+}
+
 SETUP: Fields = {
     "ready": "whether every host has its environment",
     "hosts[].host": "a host of the file",
@@ -110,4 +129,4 @@ SETUP: Fields = {
     "hosts[].error": "why not; else null",
 }
 
-ANSWERS: Dict[str, Fields] = {"plan": PLAN, "status": STATUS, "down": DOWN, "setup": SETUP}
+ANSWERS: Dict[str, Fields] = {"plan": PLAN, "status": STATUS, "down": DOWN, "sweep": SWEEP, "setup": SETUP}

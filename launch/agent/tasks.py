@@ -21,6 +21,17 @@ from launch.agent.records import TaskRecord
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act
 UNREADABLE = (OSError, ValueError, TypeError)  # what a program of others may write under these names
+ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secrets` say
+    "TF_CONFIG": "the cluster and the task, as TensorFlow's own tools read it",
+    "CUDA_VISIBLE_DEVICES": "the indices of the task's GPUs; empty: none",
+    "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`: indices count as nvidia-smi does",
+    "PYTHONUNBUFFERED": "`1`: what is printed is in the log at once",
+    "LAUNCH_RUN": "the run",
+    "LAUNCH_ATTEMPT": "how often this task was started before, from 0",
+    "LAUNCH_TASK_DIR": "the task's own folder on its host, where its logs are",
+    "PYTHONPATH": "for a job that is a dotted module: where its code is",
+    "http_proxy, https_proxy, grpc_proxy, all_proxy": "not set, nor in capitals: servers would hang",
+}
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 

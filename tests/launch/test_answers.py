@@ -12,6 +12,8 @@ from launch.down import Left, as_values
 from launch.errors import HostProblem
 from launch.setup import Outcome
 from launch.setup import as_values as setup_values
+from launch.sweep import Swept
+from launch.sweep import as_values as sweep_values
 from tests.launch.launcher import Launcher
 from tests.launch.test_down import SOMETHING
 from tests.launch.test_setup import order_for
@@ -61,6 +63,14 @@ def of_down(launch: Launcher, folder: Path) -> Iterator[Answer]:
     yield as_values(Left({"a": nothing, "b": SOMETHING}, [HostProblem("c", "is off")], {"a": SOMETHING}))
 
 
+def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a host where everything is left, one where it is gone, and one that is off."""
+    run: Answer = {**SOMETHING, "folders": ["/w/code/.x"]}
+    found: Answer = {"running": [{"run": "r-2", "pid": 42}], "found": [run]}
+    swept = {"a": {**found, "left": [run]}, "b": {**found, "left": []}}
+    yield sweep_values(Swept(swept, [HostProblem("c", "is off")]))
+
+
 def of_setup(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host where it went well and one where it did not."""
     yield setup_values(order_for(folder, "a", "b"), Outcome({"a": "built"}, [HostProblem("b", "is full")]))
@@ -70,6 +80,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "plan": of_plan,
     "status": of_a_run("status"),
     "down": of_down,
+    "sweep": of_sweep,
     "setup": of_setup,
 }
 

@@ -1,0 +1,122 @@
+"""The reference, made of the code: ``python -m launch.reference > docs/reference.md``.
+
+Verbs and flags are Click's, keys are the schema's, exit codes, fields and variables those
+that the code itself names. A test holds the committed page against it.
+"""
+
+import inspect
+from typing import Any, Iterator, List, Mapping, Sequence
+
+import click
+
+from cluster.spec.schema import in_words, keys
+from launch.agent.tasks import ENVIRONMENT
+from launch.answers import ANSWERS
+from launch.cli import cli
+from launch.errors import EXIT_CODES
+
+HEAD = """# Reference
+
+Made of the code by `make docs`: every verb and flag, every key of a hosts file, every exit code, every field that
+`--json` prints, and what a task finds in its environment. The [operator's guide](operator.md) says what they are for.
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    parts = [HEAD, *_verbs(), *_keys(), *_exit_codes(), *_answers(), *_environment()]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def _verbs() -> Iterator[str]:
+    about_a_file = [verb for verb in cli.commands.values() if any(each.name == "file" for each in verb.params)]
+    common = set.intersection(*({str(each.name) for each in verb.params} for verb in about_a_file))
+    yield "## Verbs\n"
+    yield "Every verb about a hosts file takes these:\n"
+    yield _flags([each for each in about_a_file[0].params if each.name in common])
+    for name, verb in cli.commands.items():
+        yield f"### launch {name}\n"
+        yield f"`{_usage(verb)}`\n"
+        yield _prose(verb.help or "")
+        rest = [each for each in verb.params if each.name not in common or verb not in about_a_file]
+        if any(isinstance(each, click.Option) for each in rest):
+            yield _flags(rest)
+
+
+def _usage(verb: click.Command) -> str:
+    return " ".join(["launch", *verb.collect_usage_pieces(click.Context(verb, info_name=verb.name))]).replace(
+        "launch", f"launch {verb.name}", 1
+    )
+
+
+def _prose(help_text: str) -> str:
+    """A verb's help; what it keeps as it is, its examples, becomes a block of code."""
+    paragraphs = []
+    for paragraph in inspect.cleandoc(help_text).split("\n\n"):
+        kept = paragraph.startswith("\b")
+        lines = paragraph.replace("\b\n", "").splitlines()
+        paragraphs.append("\n".join(f"    {line}" for line in lines) if kept else "\n".join(lines))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _flags(params: Sequence[click.Parameter]) -> str:
+    options = [each for each in params if isinstance(each, click.Option)]
+    rows = [[f"`{_flag(each)}`", _preset(each.default), each.help or ""] for each in options]
+    return table(["flag", "default", "does"], rows)
+
+
+def _preset(default: Any) -> str:
+    """A flag's own value; what Click puts where there is none is no text or number."""
+    return f"`{default}`" if isinstance(default, (str, int, float)) and not isinstance(default, bool) else ""
+
+
+def _flag(option: click.Option) -> str:
+    names = ", ".join(option.opts)
+    return names if option.is_flag or option.count else f"{names} {option.metavar or _value(option.type)}"
+
+
+def _value(kind: click.ParamType) -> str:
+    return "|".join(map(str, kind.choices)) if isinstance(kind, click.Choice) else kind.name.upper().split(" ")[0]
+
+
+def _keys() -> Iterator[str]:
+    yield "## Keys of a hosts file\n"
+    yield "[The hosts file](hosts-file.md) explains them. `entry.host` is the key host of an item of a role.\n"
+    rows = [[f"`{key}`", in_words(node), _default(node), str(node["description"])] for key, node in keys().items()]
+    yield table(["key", "expects", "default", "meaning"], rows)
+
+
+def _default(node: Mapping[str, Any]) -> str:
+    default = node.get("default")
+    if default is None:
+        return "null" if "default" in node else ""
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def _exit_codes() -> Iterator[str]:
+    yield "## Exit codes\n"
+    yield table(["code", "means"], list(EXIT_CODES.items()))
+
+
+def _answers() -> Iterator[str]:
+    yield "## What --json prints\n"
+    yield "One JSON object on stdout and nothing else. `tasks[].role` is the role of each of the tasks.\n"
+    for verb, fields in ANSWERS.items():
+        yield f"### launch {verb} --json\n"
+        yield table(["field", "is"], [[f"`{path}`", meaning] for path, meaning in fields.items()])
+
+
+def _environment() -> Iterator[str]:
+    yield "## What a task finds in its environment\n"
+    rows: List[List[str]] = [[f"`{name}`", meaning] for name, meaning in ENVIRONMENT.items()]
+    yield table(["variable", "is"], rows)
+
+
+if __name__ == "__main__":
+    print(text(), end="")

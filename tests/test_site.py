@@ -1,0 +1,66 @@
+"""The documentation is a site that builds without a warning, needs no network, and quotes messages that there are."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator, Set
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MESSAGES = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; a page without a place in its navigation, or a link that leads nowhere, is an error."""
+    folder = tmp_path_factory.mktemp("site")
+    argv = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    built = subprocess.run(
+        argv, cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120
+    )
+    assert built.returncode == 0, built.stdout
+    return folder
+
+
+def test_the_site_has_a_page_for_every_document(site: Path) -> None:
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    loaded = re.compile(r'<(?:script|img|iframe|link)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')
+    found = {tag for page in site.rglob("*.html") for tag in loaded.findall(page.read_text())}
+    assert found == set()
+
+
+def test_no_table_or_list_is_shown_as_plain_text(site: Path) -> None:
+    """Markdown of the site wants an empty line before a list, which other readers do not."""
+    plain = re.compile(r"<p>(?:(?!</p>).)*\n(?:- |\d\. |\| ).*", re.DOTALL)
+    assert [page.name for page in site.rglob("*.html") if plain.search(page.read_text().split("<footer")[0])] == []
+
+
+def texts() -> Iterator[str]:
+    """Every piece of text in the code that is written as one, whole or between the placeholders of an f-string."""
+    for room in ("cluster", "launch", "jobs"):
+        for path in (ROOT / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if type(node).__name__ in ("Constant", "Str"):  # the latter in Python 3.7
+                    yield str(ast.literal_eval(node))
+
+
+@pytest.fixture(scope="module")
+def said() -> Set[str]:
+    return set(texts())
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_every_message_of_the_troubleshooting_page_is_one_of_the_code_s(message: str, said: Set[str]) -> None:
+    parts = [part.strip() for part in message.split("…") if len(part.strip()) > 2]
+    assert parts and [part for part in parts if not any(part in text for text in said)] == []
+
+
+def test_the_troubleshooting_page_has_messages() -> None:
+    assert len(MESSAGES) >= 25
