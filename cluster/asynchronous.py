@@ -21,6 +21,7 @@ class Asynchronous:
             with tf.control_dependencies([applied]):
                 self._next_step = global_step.read_value()
         self.dropped = 0  # none ever is
+        self.waited_s = None  # for nobody
         self._global_step = global_step
         self._loss = loss
         self._optimizer, self._gradients = optimizer, [grad for grad, _ in grads_and_vars]

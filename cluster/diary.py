@@ -24,8 +24,10 @@ class Diary:
         self._since = time.monotonic()
         print(f"joined at step {step}", flush=True)
 
-    def note(self, step: int, loss: float, checkpoint_step: Optional[int], dropped: int = 0) -> Optional[float]:
-        """One step has been taken; ``dropped`` counts this worker's gradients that came too late.
+    def note(
+        self, step: int, loss: float, checkpoint_step: Optional[int], dropped: int = 0, waited_s: Optional[float] = None
+    ) -> Optional[float]:
+        """One step has been taken; ``dropped`` and ``waited_s`` are those of ``Progress``, up to now.
 
         Returns:
           The step time in milliseconds if it was told now, else None.
@@ -35,7 +37,9 @@ class Diary:
         self._ignored += not math.isfinite(loss)
         if self._first or self._reporter.due() or step >= self._steps:
             elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
-            told = Progress(step, _number(loss), elapsed_ms, self._examples, checkpoint_step, self._ignored, dropped)
+            told = Progress(
+                step, _number(loss), elapsed_ms, self._examples, checkpoint_step, self._ignored, dropped, waited_s
+            )
             self._tell(told, loss)
             return elapsed_ms
         return None

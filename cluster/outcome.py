@@ -24,7 +24,8 @@ class Progress:
     """How far a task is. ``examples`` counts those of this task since it started.
 
     ``ignored_gradients``: of this task since it started, those that were not finite (``train.on_nan: ignore``);
-    ``dropped_gradients``: those that came after their step was over (``train.backup_workers``).
+    ``dropped_gradients``: those that came after their step was over (``train.backup_workers``); ``waited_s``: seconds
+    that it waited for the other workers' gradients, None where no worker waits for another.
     """
 
     step: int
@@ -34,6 +35,7 @@ class Progress:
     checkpoint_step: Optional[int] = None
     ignored_gradients: int = 0
     dropped_gradients: int = 0
+    waited_s: Optional[float] = None
     metrics: Dict[str, float] = field(default_factory=dict)  # of an evaluator
     time: float = 0.0  # seconds since the epoch, on the task's own clock
 

@@ -193,7 +193,8 @@ class Trainer:
         if self.task.is_chief:
             self._checkpoints.save_if_due(session, int(self.step or 0))
         checkpoint_step = self._checkpoints.step if self.task.is_chief else None
-        step_time_ms = self._diary.note(int(self.step or 0), loss, checkpoint_step, self.replica.stepper.dropped)
+        stepper = self.replica.stepper
+        step_time_ms = self._diary.note(int(self.step or 0), loss, checkpoint_step, stepper.dropped, stepper.waited_s)
         if step_time_ms is not None:
             self._step_times.tell(session, step_time_ms)
 

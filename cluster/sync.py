@@ -45,6 +45,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     worker goes on from its own newest token.
 
     ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
+      waited: float64 seconds from when this worker had given its gradient to when it had its token.
       late: whether this worker's gradient came after its step was over, and was dropped; with
         backup workers only, else it is never late and this is None.
       local_step: the step that this worker's next gradient belongs to; kept on the worker.
@@ -71,6 +72,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.is_strict = backup_workers == 0
         self.is_chief = worker_index == 0
         self.late: Any = None
+        self.waited: Any = None
         self._clip_norm = clip_norm
         self._accumulators: List[Accumulator] = []
 
@@ -94,8 +96,15 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
             self.drain = _drain(self._tokens[self.worker_index])
         # With backup workers steps are applied in a thread beside this one: see ``Finisher``.
         finish = [self._make_chief()] if self.is_chief else []
+        given_at = self._time_after(counted)
         with tf.control_dependencies([counted, *finish] if self.is_strict else [counted]):
-            return self._wait_for_token()
+            token = self._wait_for_token()
+        self.waited = self._time_after(token) - given_at
+        return token
+
+    def _time_after(self, done: Any) -> Any:
+        with tf.device(self.local_step.device), tf.device("/cpu:0"), tf.control_dependencies([done]):
+            return tf.timestamp()
 
     def _make_state(self, global_step: Any) -> None:
         self.local_step = _counter("local_step", [], 0)

@@ -26,6 +26,7 @@ from launch.verbs.importing import import_hosts
 from launch.verbs.logs import logs
 from launch.verbs.metrics import metrics
 from launch.verbs.plan import plan
+from launch.verbs.restart import restart
 from launch.verbs.setup import setup
 from launch.verbs.status import status
 from launch.verbs.sweep import sweep
@@ -48,6 +49,7 @@ def cli() -> None:
     launch logs -f hosts.yaml       what the tasks print
     launch board hosts.yaml         its curves, in TensorBoard
     launch metrics hosts.yaml       its state, for Prometheus
+    launch restart hosts.yaml ps:0  one task anew, in place
     launch down hosts.yaml          end it
     launch sweep hosts.yaml         what earlier runs left
     """
@@ -88,7 +90,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, setup, status, logs, board, metrics, down, sweep, import_hosts):
+for verb in (plan, setup, status, logs, board, metrics, restart, down, sweep, import_hosts):
     cli.add_command(verb)
 
 

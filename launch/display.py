@@ -10,13 +10,12 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
+from launch.task_table import COLOURS, task_table, title
+
 EVERY_S = 5.0
-MOST_ROWS = 24
 BAR_WIDTH = 60
-_COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}
 
 
 class View:
@@ -101,9 +100,19 @@ def for_terminal() -> View:
     return LiveView() if sys.stdout.isatty() else View()
 
 
-def title(task: Mapping[str, Any]) -> str:
-    """``worker:1@gpu02``"""
-    return f"{task['role']}:{task['index']}@{task['host']}"
+def slowness(status: Mapping[str, Any]) -> List[str]:
+    """``slow: worker:3@gpu02, 45.2 ms a step of its own; the others wait 31 % of each step for it``"""
+    slow = [task for task in status["tasks"] if task.get("straggler")]
+    if not slow:
+        return []
+    each = ", ".join(f"{title(task)} {own_ms(task):.1f} ms" for task in slow)
+    share = 100 * (status.get("waiting_share") or 0.0)
+    return [f"slow: {each} of work of its own a step; the others wait {share:.0f} % of each step for it"]
+
+
+def own_ms(task: Mapping[str, Any]) -> float:
+    """What a worker needs of a step for itself."""
+    return max(0.0, float(task["step_time_ms"] or 0.0) - float(task["wait_ms"] or 0.0))
 
 
 def count(status: Mapping[str, Any]) -> str:
@@ -135,7 +144,7 @@ def evaluation(told: Mapping[str, Any]) -> str:
 
 def picture(status: Mapping[str, Any]) -> RenderableType:
     """The run as a bar and a table; of many tasks those first that do not simply run."""
-    head = Text(f"{status['run']}  {status['state']}", style=_COLOURS.get(status["state"], "bold"))
+    head = Text(f"{status['run']}  {status['state']}", style=COLOURS.get(status["state"], "bold"))
     parts: List[RenderableType] = [head]
     if status["global_step"] is not None and status["steps"]:
         parts.append(ProgressBar(total=status["steps"], completed=status["global_step"], width=BAR_WIDTH))
@@ -144,53 +153,8 @@ def picture(status: Mapping[str, Any]) -> RenderableType:
         parts.append(Text(progress(status)))
     if status.get("evaluation"):
         parts.append(Text(evaluation(status["evaluation"])))
+    parts += [Text(line, style="yellow") for line in slowness(status)]
     return Group(*parts, task_table(status["tasks"]))
-
-
-def task_table(tasks: List[Mapping[str, Any]], most: int = MOST_ROWS) -> Table:
-    """One row a task."""
-    table = Table(box=None, pad_edge=False)
-    troubled, dropping = any(task["cause"] for task in tasks), any(task.get("dropped_gradients") for task in tasks)
-    for heading in (
-        "task",
-        "state",
-        "address",
-        "gpus",
-        "pid",
-        "restarts",
-        "step",
-        "ms/step",
-        *["dropped"] * dropping,
-        *["cause"] * troubled,
-    ):
-        table.add_column(
-            heading, justify="right" if heading in ("pid", "restarts", "step", "ms/step", "dropped") else "left"
-        )
-    rows = tasks if len(tasks) <= most else sorted(tasks, key=lambda task: task["state"] == "running")[:most]
-    for task in rows:
-        dropped, cause = [str(task.get("dropped_gradients", 0))] * dropping, [Text(task["cause"] or "")] * troubled
-        table.add_row(*_row(task), *dropped, *cause)
-    if len(tasks) > len(rows):
-        table.add_row(f"… and {len(tasks) - len(rows)} more")
-    return table
-
-
-def _row(task: Mapping[str, Any]) -> List[RenderableType]:
-    time_ms = task["step_time_ms"]
-    return [
-        Text(title(task)),
-        Text(task["state"], style=_COLOURS.get(task["state"], "")),
-        Text(task["address"]),  # one of IPv6 would be taken for markup
-        ",".join(map(str, task["gpus"])) or "cpu",
-        _or_dash(task["pid"]),
-        str(task["restarts"]),
-        _or_dash(task["step"]),
-        "-" if time_ms is None else f"{time_ms:.1f}",
-    ]
-
-
-def _or_dash(value: Optional[int]) -> str:
-    return "-" if value is None else str(value)
 
 
 def fold(hosts: Iterable[str]) -> str:

@@ -1,12 +1,15 @@
 """Signals that ask the launcher to stop, as something to look at instead of an exception."""
 
 import signal
+import time
 from types import FrameType, TracebackType
 from typing import Any, Dict, List, Optional, Type
 
 from launch.errors import Interrupted
 
 HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+LOOK_S = 0.1
 
 
 class Interrupts:
@@ -29,6 +32,13 @@ class Interrupts:
 
     def _remember(self, number: int, frame: Optional[FrameType]) -> None:
         self.received.append(number)
+
+    def wait(self, seconds: float) -> None:
+        """Waits, less when a signal comes. Raises Interrupted if one has."""
+        until = time.monotonic() + seconds
+        while not self.received and time.monotonic() < until:
+            time.sleep(min(LOOK_S, max(0.0, until - time.monotonic())))
+        self.check()
 
     def check(self) -> None:
         """Raises Interrupted if a signal has come."""

@@ -2,8 +2,9 @@
 
 from typing import Any, List, Mapping, Optional, Sequence
 
-from launch.display import metric, title
+from launch.display import metric
 from launch.errors import CANNOT_START, FAILED, SUCCEEDED
+from launch.task_table import title
 
 
 def ending(status: Mapping[str, Any], seconds: float) -> List[str]:

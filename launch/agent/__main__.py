@@ -3,6 +3,7 @@
     start   makes an agent that outlives this process; answers when it is ready
     attach  joins this process's stdin and stdout to the running agent
     status  the newest run of a name, from its agent or, when that is gone, its files
+    restart ends tasks of the newest run, so that their next attempts begin; on the lead
     logs    lines of task logs, with follow until the run is over
     look    what of a run is on this host now
     board   TensorBoard beside the newest run's summaries, until the launcher goes
@@ -143,6 +144,7 @@ def run(verb: str) -> None:
         "attach": attach,
         "status": lambda: tell(inquire.status(read_request())),
         "build": build,
+        "restart": lambda: tell(inquire.restart(read_request())),
         "look": lambda: tell(down.look(read_request())),
         "down": lambda: tell(down.down(read_request())),
         "sweep": sweep,

@@ -19,6 +19,17 @@ def status(request: Mapping[str, Any]) -> Dict[str, Any]:
         return {"status": _orphaned(folder.read("status.json")), "agent": False}
 
 
+def restart(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Has the lead of the newest run start ``request["tasks"]`` anew: {"asked": True} or {"error": …}."""
+    folder = newest(request)
+    try:
+        if folder is not None:
+            return caller.ask(folder.own, {"do": "restart", "tasks": request["tasks"]})
+    except OSError:
+        pass  # its agent has left
+    return {"error": "no run of this name is up on this host"}
+
+
 def _orphaned(status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     """A status whose agent is gone: what was alive then is lost now."""
     if status is None or status.get("state") in ENDED:

@@ -21,6 +21,7 @@ from launch.agent.messages import (
     Message,
     Order,
     Ping,
+    RestartRequested,
     RunPlan,
     Start,
     Stop,
@@ -166,6 +167,9 @@ class Lead(Agent):
         elif verb == "detach":
             self._lease_s = None
             yield {"detached": True}
+        elif verb == "restart":
+            self._events.put_nowait(RestartRequested(request["tasks"]))
+            yield {"asked": True}
         elif verb == "stop":
             self._events.put_nowait(StopRequested(request["reason"]))
         elif verb == "kill":
@@ -192,8 +196,7 @@ class Lead(Agent):
 
     def status(self) -> Dict[str, Any]:
         """``status --json``."""
-        tasks = [record.summary() for record in self._supervisor.tasks.values()]
-        return {**self._supervisor.summary(), "tasks": tasks}
+        return self._supervisor.status()
 
     def terminate(self, why: str) -> None:
         """The agent itself has to end, and the run with it."""

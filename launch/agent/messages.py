@@ -74,6 +74,13 @@ class StopRequested:
 
 
 @dataclass(frozen=True)
+class RestartRequested:
+    """The operator wants new processes of these tasks."""
+
+    tasks: List[str]
+
+
+@dataclass(frozen=True)
 class KillRequested:
     """Somebody wants every process of the run gone now."""
 
@@ -95,10 +102,11 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Order: end this task's process group, with TERM and after ``grace_s`` with KILL."""
+    """Order: end the process group of a task's attempt, with TERM and after ``grace_s`` with KILL."""
 
     task: str
     grace_s: float
+    attempt: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,14 +121,15 @@ class Ping:
     """Keeps a link alive when there is nothing to say."""
 
 
-Event = Union[Joined, Lost, Go, Started, Advanced, Exited, StopRequested, KillRequested, Tick]
+Event = Union[Joined, Lost, Go, Started, Advanced, Exited, RestartRequested, StopRequested, KillRequested, Tick]
 Order = Union[Start, Stop, End]
 Message = Union[Event, Order, Ping]
 
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Joined, Lost, Go, Started, Advanced, Exited, StopRequested, KillRequested, Tick, Start, Stop, End, Ping,
+        Joined, Lost, Go, Started, Advanced, Exited, RestartRequested, StopRequested, KillRequested, Tick,
+        Start, Stop, End, Ping,
     )
 }  # fmt: skip
 

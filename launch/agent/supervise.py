@@ -33,8 +33,7 @@ States of a task:
 
 import math
 from collections import Counter, deque
-from dataclasses import dataclass, field
-from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Set, Type
 
 from launch.agent.messages import (
     Advanced,
@@ -46,55 +45,17 @@ from launch.agent.messages import (
     KillRequested,
     Lost,
     Order,
+    RestartRequested,
     RunPlan,
     Start,
     Started,
     Stop,
     StopRequested,
-    TaskPlan,
 )
+from launch.agent.record import TaskRecord
+from launch.agent.stragglers import Judgement, judge
 
 ALIVE = ("starting", "running", "restarting")
-RATE_WINDOW_S = 10.0
-
-
-@dataclass
-class TaskRecord:
-    """What is known of one task. ``process`` says whether a process of it may exist.
-
-    Only ``Supervisor._turn`` changes ``state`` and ``process``.
-    """
-
-    plan: TaskPlan
-    state: str = "starting"
-    attempt: int = 0
-    process: bool = False
-    pid: Optional[int] = None
-    exit_code: Optional[int] = None
-    gpus: List[int] = field(default_factory=list)
-    log: Optional[str] = None
-    cause: Optional[str] = None
-    progress: Dict[str, Any] = field(default_factory=dict)
-    restart_at: Optional[float] = None
-    history: Deque[Tuple[float, int, int]] = field(default_factory=deque)  # (time, step, examples)
-
-    def rates(self) -> Tuple[float, float]:
-        """Steps and examples per second over the last ``RATE_WINDOW_S`` seconds."""
-        if len(self.history) < 2:
-            return 0.0, 0.0
-        (t0, step0, seen0), (t1, step1, seen1) = self.history[0], self.history[-1]
-        seconds = max(t1 - t0, 1e-9)
-        return (step1 - step0) / seconds, (seen1 - seen0) / seconds
-
-    def summary(self) -> Dict[str, Any]:
-        """The task's entry in ``status --json``."""
-        return {
-            "role": self.plan.role, "index": self.plan.index, "host": self.plan.host, "address": self.plan.address,
-            "gpus": self.gpus, "state": self.state, "pid": self.pid, "exit_code": self.exit_code,
-            "restarts": self.attempt, "step": None if self.plan.role == "ps" else self.progress.get("step"),
-            "step_time_ms": self.progress.get("step_time_ms"),
-            "dropped_gradients": self.progress.get("dropped_gradients", 0), "log": self.log, "cause": self.cause,
-        }  # fmt: skip
 
 
 class Supervisor:
@@ -131,6 +92,7 @@ class Supervisor:
             Started: self._on_started,
             Advanced: self._on_advanced,
             Exited: self._on_exited,
+            RestartRequested: self._on_restart,
             StopRequested: self._on_stop,
             KillRequested: self._on_kill,
         }
@@ -172,8 +134,7 @@ class Supervisor:
         task = self.tasks[event.task]
         if event.attempt == task.attempt and task.process:
             self._turn(task, "running", process=True)
-            task.progress = event.progress
-            _remember(task.history, now, event.progress)
+            task.remember(now, event.progress)
         return []
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
@@ -187,29 +148,52 @@ class Supervisor:
                 self.outcome = event.outcome or {}
         elif self.phase == "closing":
             self._turn(task, "stopped", process=False)
+        elif task.recalled:
+            self._restart(task, now)
         else:
             self._failed(task, event, now)
         return []
 
     def _succeeded(self, event: Exited) -> bool:
         if self.plan.judge == "exit":
-            return event.exit_code == 0 and event.task not in self._stopping
+            told_to_end = event.task in self._stopping or self.tasks[event.task].recalled
+            return event.exit_code == 0 and not told_to_end
         # The outcome is a task's last act: how its process went down after it does not matter.
         return bool(event.outcome and event.outcome.get("succeeded"))
 
     def _failed(self, task: TaskRecord, event: Exited, now: float) -> None:
         outcome = event.outcome or {}
         task.cause = event.cause
-        if outcome.get("retry", True) and event.exit_code is not None and task.attempt < self.plan.restart_max:
-            self._turn(task, "restarting", process=False)
-            restart_at = now + self.plan.backoff_s * 2**task.attempt
-            task.restart_at, self._restart_at = restart_at, min(self._restart_at, restart_at)
+        if outcome.get("retry", True) and event.exit_code is not None and task.failures < self.plan.restart_max:
+            self._restart(task, now + self.plan.backoff_s * 2**task.failures)
+            task.failures += 1
         else:
             self._turn(task, "failed", process=False)
             if task.plan.role == "evaluator":
                 return  # it only watches: training goes on without it
-            tried = f" (attempt {task.attempt + 1} of {self.plan.restart_max + 1})" if task.attempt else ""
+            tried = f" (attempt {task.failures + 1} of {self.plan.restart_max + 1})" if task.failures else ""
             self._close("failed", f"{task.plan.name}@{task.plan.host}{tried}: {event.cause}", now)
+
+    def _restart(self, task: TaskRecord, at: float) -> None:
+        """Its next attempt begins at this time."""
+        self._turn(task, "restarting", process=False)
+        task.restart_at, self._restart_at = at, min(self._restart_at, at)
+
+    def _on_restart(self, event: RestartRequested, now: float) -> List[Order]:
+        """Tasks that run are told to end; those that wait, or an evaluator that failed, begin at once."""
+        if self.phase != "training":
+            return []
+        chosen = [self.tasks[name] for name in event.tasks if name in self.tasks]
+        for task in chosen:
+            if task.state in ("restarting", "failed"):
+                self._restart(task, now)
+        running = [task for task in chosen if task.process and not task.recalled]
+        for task in running:
+            task.recalled = True
+        return [self._stop(task) for task in running]
+
+    def _stop(self, task: TaskRecord) -> Order:
+        return Stop(task.plan.name, self.plan.grace_s, task.attempt)
 
     def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
         self._close("stopped", event.reason, now)
@@ -217,7 +201,7 @@ class Supervisor:
 
     def _on_kill(self, event: KillRequested, now: float) -> List[Order]:
         self._close("stopped", event.reason, now)
-        return [Stop(task.plan.name, 0.0) for task in self.tasks.values() if task.process]
+        return [Stop(task.plan.name, 0.0, task.attempt) for task in self.tasks.values() if task.process]
 
     def _turn(self, task: TaskRecord, state: str, process: bool) -> None:
         self._states[task.state] -= 1
@@ -263,7 +247,7 @@ class Supervisor:
 
     def _start(self, task: TaskRecord) -> Order:
         self._turn(task, "starting", process=True)
-        task.restart_at, task.progress = None, {}
+        task.restart_at, task.recalled, task.progress = None, False, {}
         task.pid = task.exit_code = task.cause = None
         return Start(task.plan.name, task.attempt)
 
@@ -295,9 +279,9 @@ class Supervisor:
         if ending == self._ending:
             return []
         self._ending = ending
-        orders = [Stop(t.plan.name, self.plan.grace_s) for t in self.tasks.values() if self._is_to_end(t)]
-        self._stopping.update(order.task for order in orders)
-        return list(orders)
+        ending_now = [task for task in self.tasks.values() if self._is_to_end(task)]
+        self._stopping.update(task.plan.name for task in ending_now)
+        return [self._stop(task) for task in ending_now]
 
     def _who_is_to_end(self, now: float) -> Optional[str]:
         """``evaluator``, ``workers`` (all but the ps) or ``ps``; None while everybody may still leave."""
@@ -325,8 +309,18 @@ class Supervisor:
             return self.result or "stopped"
         return "running" if self._was_up else "starting"
 
+    def status(self) -> Dict[str, Any]:
+        """``status --json``."""
+        judged = self._judge()
+        tasks = [{**task.summary(), "straggler": name in judged.stragglers} for name, task in self.tasks.items()]
+        return {**self.summary(), "waiting_share": _rounded(judged.waiting_share), "tasks": tasks}
+
+    def _judge(self) -> Judgement:
+        paces = {name: task.pace() for name, task in self.tasks.items() if task.state == "running"}
+        return judge({name: pace for name, pace in paces.items() if pace is not None})
+
     def summary(self) -> Dict[str, Any]:
-        """``status --json`` without its tasks."""
+        """``status --json`` without its tasks, and without what follows from comparing them."""
         workers = [task for task in self.tasks.values() if task.plan.role in ("chief", "worker")]
         chief = next((task for task in workers if task.plan.chief), None)
         told = chief.progress if chief else {}
@@ -357,7 +351,5 @@ def _deciding(plan: RunPlan) -> Set[str]:
     return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}
 
 
-def _remember(history: Deque[Tuple[float, int, int]], now: float, progress: Dict[str, Any]) -> None:
-    history.append((now, progress.get("step") or 0, progress.get("examples") or 0))
-    while now - history[0][0] > RATE_WINDOW_S and len(history) > 2:
-        history.popleft()
+def _rounded(share: Optional[float]) -> Optional[float]:
+    return None if share is None else round(share, 3)

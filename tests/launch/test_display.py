@@ -7,7 +7,7 @@ from typing import Any, List, Mapping, Optional
 import pytest
 from rich.console import Console
 
-from launch import display
+from launch import display, task_table
 from launch.display import View, count, fold, picture, print_status, progress
 from tests.launch.statuses import status, task
 
@@ -117,8 +117,8 @@ def test_of_many_tasks_those_in_trouble_are_shown_first_and_the_rest_is_counted(
     tasks[77]["state"] = "restarting"
     lines = [line.strip() for line in drawn(status(*tasks)).splitlines()]
     assert lines[2].startswith("worker:77@g77")
-    assert lines[-1] == f"… and {100 - display.MOST_ROWS} more"
-    assert len(lines) == display.MOST_ROWS + 3
+    assert lines[-1] == f"… and {100 - task_table.MOST_ROWS} more"
+    assert len(lines) == task_table.MOST_ROWS + 3
 
 
 def test_hosts_are_folded() -> None:

@@ -4,8 +4,20 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.agent.messages import End, Go, Joined, KillRequested, Lost, Start, Started, Stop, StopRequested, Tick
-from launch.agent.supervise import TaskRecord
+from launch.agent.messages import (
+    End,
+    Go,
+    Joined,
+    KillRequested,
+    Lost,
+    RestartRequested,
+    Start,
+    Started,
+    Stop,
+    StopRequested,
+    Tick,
+)
+from launch.agent.record import TaskRecord
 from tests.launch.agent.histories import DONE, Replay, advanced, failed, left, started, succeeded
 
 # -- the beginning
@@ -357,24 +369,24 @@ def test_what_a_lost_host_tells_later_changes_nothing() -> None:
 # -- what is shown
 
 
-def test_the_summary_is_the_contract_and_few_fields_more() -> None:
-    summary = set(Replay().run.summary())
+def test_the_status_is_the_contract_and_few_fields_more() -> None:
+    status = set(Replay().run.status())
     contract = {
         "run", "name", "state", "global_step", "steps", "steps_per_second", "examples_per_second", "loss",
-        "checkpoint_step",
+        "checkpoint_step", "tasks",
     }  # fmt: skip
-    assert contract <= summary
-    assert summary - contract <= {"cause", "metrics", "checkpoint", "evaluation"}
+    assert contract <= status
+    assert status - contract == {"cause", "metrics", "checkpoint", "evaluation", "waiting_share"}
 
 
-def test_the_summary_of_a_task_is_the_contract_and_few_fields_more() -> None:
-    summary = set(Replay().run.tasks["ps:0"].summary())
+def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:
+    task = set(Replay().run.status()["tasks"][0])
     contract = {
         "role", "index", "host", "address", "gpus", "state", "pid", "exit_code", "restarts", "step", "step_time_ms",
         "log", "cause",
     }  # fmt: skip
-    assert contract <= summary
-    assert summary - contract <= {"dropped_gradients"}
+    assert contract <= task
+    assert task - contract == {"dropped_gradients", "wait_ms", "straggler"}
 
 
 def test_before_anything_happened_the_summary_claims_nothing() -> None:
@@ -483,3 +495,84 @@ def test_what_an_event_costs_does_not_grow_with_the_number_of_tasks(judge: str) 
     replay.at(12, succeeded("ps:0"))
     assert replay.run.state == "succeeded"
     assert tasks.walks < 10  # of some two thousand events
+
+
+# -- a restart that the operator wants
+
+
+def test_a_restart_ends_the_attempt_and_begins_the_next_at_once() -> None:
+    replay = Replay(restart_max=0)
+    replay.up()
+    assert replay.at(5, RestartRequested(["worker:1"])) == [Stop("worker:1", 10.0, 0)]
+    assert replay.at(6, left("worker:1", code=-15)) == [Start("worker:1", 1)]
+    assert replay.states()["worker:1"] == "starting" and replay.run.state == "running"
+    replay.at(7, started("worker:1", 1), advanced("worker:1", attempt=1))
+    assert replay.at(8, RestartRequested(["worker:1"])) == [Stop("worker:1", 10.0, 1)]
+
+
+def test_a_task_is_recalled_once_however_often_it_is_asked_for() -> None:
+    replay = Replay()
+    replay.up()
+    assert len(replay.at(5, RestartRequested(["worker:1", "ps:0"]))) == 2
+    assert replay.at(6, RestartRequested(["worker:1"])) == []
+
+
+def test_a_restart_does_not_count_against_restart_max_and_failures_still_do() -> None:
+    replay = Replay(restart_max=1, backoff_s=2.0)
+    replay.up()
+    replay.at(1, RestartRequested(["worker:1"]), left("worker:1", code=-15))
+    replay.at(2, started("worker:1", 1), failed("worker:1", attempt=1))
+    assert replay.states()["worker:1"] == "restarting"
+    assert replay.at(3.9) == [] and replay.at(4) == [Start("worker:1", 2)]
+    replay.at(5, failed("worker:1", attempt=2))
+    assert replay.run.cause == "worker:1@b (attempt 2 of 2): it broke"
+
+
+def test_a_task_that_waits_for_its_next_attempt_need_not_wait_any_longer() -> None:
+    replay = Replay(backoff_s=60.0)
+    replay.up()
+    replay.at(1, failed("worker:1"))
+    assert replay.at(2, RestartRequested(["worker:1"])) == [Start("worker:1", 1)]
+
+
+def test_a_foreign_program_that_was_recalled_has_not_succeeded_though_it_left_with_code_0() -> None:
+    replay = Replay("worker:0@a", judge="exit")
+    replay.begin()
+    replay.at(1, started("worker:0"), RestartRequested(["worker:0"]))
+    assert replay.at(2, left("worker:0")) == [Start("worker:0", 1)]
+
+
+def test_a_task_that_succeeds_while_it_is_recalled_has_succeeded() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, RestartRequested(["worker:0"]))
+    replay.at(2, succeeded("worker:0"))
+    assert replay.states()["worker:0"] == "succeeded" and replay.run.result == "succeeded"
+
+
+def test_while_a_run_ends_nothing_is_started_anew() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, StopRequested("enough"))
+    assert replay.at(2, RestartRequested(["worker:1", "ps:0"])) == []
+
+
+def test_an_evaluator_that_failed_for_good_can_be_started_again() -> None:
+    replay = with_evaluator()
+    replay.at(1, failed("evaluator:0", retry=False))
+    assert replay.at(2, RestartRequested(["evaluator:0"])) == [Start("evaluator:0", 1)]
+
+
+# -- stragglers
+
+
+def test_the_status_marks_the_slow_worker_and_tells_what_the_others_lose() -> None:
+    replay = Replay()
+    replay.begin()
+    for second in (1, 2, 3):
+        for name, waited_s in (("worker:0", 0.6 * second), ("worker:1", 0.1 * second)):
+            replay.at(second, advanced(name, step=10 * second, waited_s=waited_s))
+    status = replay.run.status()
+    assert [task["straggler"] for task in status["tasks"]] == [False, False, True]
+    assert status["waiting_share"] == 0.5
+    assert [task["wait_ms"] for task in status["tasks"]] == [None, 60.0, 10.0]

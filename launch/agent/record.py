@@ -1,0 +1,94 @@
+"""What the lead knows of one task."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple
+
+from launch.agent.messages import TaskPlan
+
+RATE_WINDOW_S = 10.0
+
+
+class Sample(NamedTuple):
+    """One progress report, with when it came; ``waited_s`` is None where no worker waits for another."""
+
+    time: float
+    step: int
+    examples: int
+    waited_s: Optional[float]
+
+
+class Pace(NamedTuple):
+    """A worker's mean step: milliseconds of work of its own, then of waiting for the others."""
+
+    own_ms: float
+    wait_ms: float
+
+    @property
+    def step_ms(self) -> float:
+        """The whole step."""
+        return self.own_ms + self.wait_ms
+
+
+@dataclass
+class TaskRecord:
+    """What is known of one task. ``process`` says whether a process of it may exist.
+
+    Only ``Supervisor._turn`` changes ``state`` and ``process``. ``attempt`` counts from 0, whoever
+    wanted a new one; ``failures`` are those that count against ``restart.max``. ``recalled``:
+    its process was told to end, so that the next attempt can begin.
+    """
+
+    plan: TaskPlan
+    state: str = "starting"
+    attempt: int = 0
+    failures: int = 0
+    recalled: bool = False
+    process: bool = False
+    pid: Optional[int] = None
+    exit_code: Optional[int] = None
+    gpus: List[int] = field(default_factory=list)
+    log: Optional[str] = None
+    cause: Optional[str] = None
+    progress: Dict[str, Any] = field(default_factory=dict)
+    restart_at: Optional[float] = None
+    history: Deque[Sample] = field(default_factory=deque)
+
+    def remember(self, now: float, progress: Dict[str, Any]) -> None:
+        """Takes in a progress report."""
+        self.progress = progress
+        step, examples = progress.get("step") or 0, progress.get("examples") or 0
+        self.history.append(Sample(now, step, examples, progress.get("waited_s")))
+        while now - self.history[0].time > RATE_WINDOW_S and len(self.history) > 2:
+            self.history.popleft()
+
+    def rates(self) -> Tuple[float, float]:
+        """Steps and examples per second over the last ``RATE_WINDOW_S`` seconds."""
+        if len(self.history) < 2:
+            return 0.0, 0.0
+        first, last = self.history[0], self.history[-1]
+        seconds = max(last.time - first.time, 1e-9)
+        return (last.step - first.step) / seconds, (last.examples - first.examples) / seconds
+
+    def pace(self) -> Optional[Pace]:
+        """The mean step of the last ``RATE_WINDOW_S`` seconds, None where nothing is known of its waits."""
+        if len(self.history) < 2:
+            return None
+        first, last = self.history[0], self.history[-1]
+        steps = last.step - first.step
+        if steps <= 0 or first.waited_s is None or last.waited_s is None:
+            return None
+        step_ms, wait_ms = (1000 * span / steps for span in (last.time - first.time, last.waited_s - first.waited_s))
+        return Pace(max(0.0, step_ms - wait_ms), wait_ms)
+
+    def summary(self) -> Dict[str, Any]:
+        """The task's entry in ``status --json``, without what others say of it."""
+        pace = self.pace()
+        return {
+            "role": self.plan.role, "index": self.plan.index, "host": self.plan.host, "address": self.plan.address,
+            "gpus": self.gpus, "state": self.state, "pid": self.pid, "exit_code": self.exit_code,
+            "restarts": self.attempt, "step": None if self.plan.role == "ps" else self.progress.get("step"),
+            "step_time_ms": self.progress.get("step_time_ms"),
+            "wait_ms": None if pace is None else round(pace.wait_ms, 3),
+            "dropped_gradients": self.progress.get("dropped_gradients", 0), "log": self.log, "cause": self.cause,
+        }  # fmt: skip

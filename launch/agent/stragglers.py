@@ -1,0 +1,40 @@
+"""Which workers of a synchronous run are slow, and what that costs the others.
+
+All workers of a synchronous step take equally long: who is done early waits. So the step
+time tells nothing; the time that a worker needs for itself, until it has given its gradient,
+does. A worker is a *straggler* when it needs more than ``SLOW`` times what the middle one
+needs. The waiting that is due to the slowest is what the others wait beyond what the
+slowest itself does: that much, the applying of the gradients and the way there and back, nobody
+is spared.
+"""
+
+from statistics import median_low
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from launch.agent.record import Pace
+
+SLOW = 1.25
+LEAST_MS = 2.0  # below, it is the noise of the machine
+
+
+class Judgement(NamedTuple):
+    """``stragglers`` by name, the slowest first.
+
+    ``waiting_share``: which part of a step the workers that are not among them spend waiting for the slowest worker,
+    from 0 to 1, in the mean; None with fewer than two workers that are known.
+    """
+
+    stragglers: Tuple[str, ...]
+    waiting_share: Optional[float]
+
+
+def judge(paces: Mapping[str, Pace]) -> Judgement:
+    """Compares the workers of one run: {task: its pace}."""
+    if len(paces) < 2:
+        return Judgement((), None)
+    middle_ms = median_low(pace.own_ms for pace in paces.values())
+    limit_ms = max(SLOW * middle_ms, middle_ms + LEAST_MS)
+    slow = sorted((name for name in paces if paces[name].own_ms > limit_ms), key=lambda name: -paces[name].own_ms)
+    due_ms = min(pace.wait_ms for pace in paces.values())
+    shares = [(p.wait_ms - due_ms) / p.step_ms for name, p in paces.items() if name not in slow and p.step_ms > 0]
+    return Judgement(tuple(slow), sum(shares) / len(shares) if shares else 0.0)

@@ -1,0 +1,75 @@
+"""Starting tasks of a run anew, in place, and seeing them come up again."""
+
+import time
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+
+from launch.follow import ENDED, by_name
+from launch.task_table import title
+
+CAN_START = ("starting", "running", "restarting")
+
+
+class Restarted(NamedTuple):
+    """How far each task is: ``up`` and ``pending`` by name, and lines about those that will not come up."""
+
+    up: List[str]
+    pending: List[str]
+    problems: List[str]
+
+
+def refusals(status: Mapping[str, Any], names: Sequence[str]) -> List[str]:
+    """Why tasks cannot be started anew; empty where all can."""
+    if status["state"] in ENDED:
+        return [f"{status['run']} has {status['state']}; start it again with `launch up`"]
+    tasks = by_name(status["tasks"])
+    wrong = [
+        f"{name} is not part of {status['run']}" if name not in tasks else
+        f"{title(tasks[name])} has {tasks[name]['state']}; expected a task that runs"
+        for name in names
+        if name not in tasks or not _can_restart(tasks[name])
+    ]  # fmt: skip
+    return wrong
+
+
+def _can_restart(task: Mapping[str, Any]) -> bool:
+    # An evaluator only watches: a run goes on without one that failed.
+    return task["state"] in CAN_START or (task["role"], task["state"]) == ("evaluator", "failed")
+
+
+def compare(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> Restarted:
+    """What became of ``names`` between two statuses of one run."""
+    if now["run"] != before["run"]:
+        return Restarted([], [], [f"{before['run']} is over; {now['run']} has begun since"])
+    tasks, earlier, found = by_name(now["tasks"]), by_name(before["tasks"]), Restarted([], [], [])
+    for name in names:
+        task, was = tasks[name], earlier[name]
+        anew = task["restarts"] > was["restarts"]
+        over = now["state"] in ENDED or task["state"] in ("failed", "lost", "stopped", "succeeded")
+        if anew and task["state"] in ("running", "succeeded"):
+            found.up.append(name)
+        elif over and (anew or task["state"] != was["state"]):
+            found.problems.append(
+                f"{title(task)} {task['state']}: {task['cause'] or now['cause'] or 'the run is over'}"
+            )
+        else:
+            found.pending.append(name)
+    return found
+
+
+def follow(
+    before: Mapping[str, Any],
+    names: Sequence[str],
+    look: Callable[[], Dict[str, Any]],
+    timeout_s: float,
+    pause: Callable[[], None],
+) -> Restarted:
+    """Looks until every task is up or will not be, at most ``timeout_s``; ``pause`` waits between two looks."""
+    until = time.monotonic() + timeout_s
+    while True:
+        found = compare(before, look(), names)
+        if not found.pending:
+            return found
+        if time.monotonic() > until:
+            late = [f"{name} is not up again within {timeout_s:.0f} s; see `launch logs`" for name in found.pending]
+            return Restarted(found.up, [], [*found.problems, *late])
+        pause()

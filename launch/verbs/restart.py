@@ -1,0 +1,50 @@
+"""``launch restart``"""
+
+from typing import Sequence, Tuple
+
+import click
+
+from launch.errors import FAILED, SUCCEEDED, CannotStart, UsageError
+from launch.fleet import Fleet
+from launch.logs import select
+from launch.onlooker import newest_status
+from launch.restart import follow, refusals
+from launch.verbs.asked import Asked, say, with_hosts_file
+
+ANSWER_S = 30.0
+UP_S = 300.0  # importing TensorFlow on a busy host, finding the others, the first step
+LOOK_S = 0.5
+
+
+@click.command()
+@with_hosts_file
+@click.argument("patterns", metavar="TASK...", nargs=-1, required=True)
+def restart(asked: Asked, patterns: Tuple[str, ...]) -> int:
+    """Ends tasks of a run and starts them anew in place, while the others wait or go on.
+
+    TASK is worker:1, ps:* or a host. Comes back when they are up again. It counts in the task's
+    restarts, not against restart.max. A worker loses nothing; a ps loses its variables, so that
+    training goes on from the last checkpoint.
+
+    \b
+    Example:  launch restart hosts.yaml worker:1
+    """
+    with asked.reach() as fleet:
+        names = [task.name for task in select(fleet.spec, patterns)]
+        before = newest_status(fleet, asked.file)
+        wrong = refusals(before, names)
+        if wrong:
+            raise UsageError("\n".join(wrong))
+        _ask(fleet, names)
+        found = follow(
+            before, names, lambda: newest_status(fleet, asked.file), UP_S, lambda: fleet.interrupts.wait(LOOK_S)
+        )
+    say(*(f"{name} is up again" for name in found.up), *found.problems)
+    return FAILED if found.problems else SUCCEEDED
+
+
+def _ask(fleet: Fleet, names: Sequence[str]) -> None:
+    lead = next(iter(fleet.hosts))
+    _, problems = fleet.ask("restart", {lead: fleet.request(lead, tasks=names)}, ANSWER_S)
+    if problems:
+        raise CannotStart(problems)

@@ -1,0 +1,53 @@
+"""A task's record turns its progress reports into rates and a pace."""
+
+from typing import Optional
+
+import pytest
+
+from launch.agent.messages import TaskPlan
+from launch.agent.record import RATE_WINDOW_S, TaskRecord
+
+
+def record() -> TaskRecord:
+    return TaskRecord(TaskPlan("worker:0", "worker", 0, "a", "a:2222", True))
+
+
+def told(task: TaskRecord, now: float, step: int, waited_s: Optional[float]) -> None:
+    task.remember(now, {"step": step, "examples": 10 * step, "waited_s": waited_s})
+
+
+def test_the_pace_parts_a_step_into_own_work_and_waiting() -> None:
+    task = record()
+    told(task, 100.0, 50, 2.0)
+    told(task, 102.0, 70, 2.5)
+    pace = task.pace()
+    assert pace is not None and (pace.own_ms, pace.wait_ms, pace.step_ms) == pytest.approx((75.0, 25.0, 100.0))
+    assert task.rates() == pytest.approx((10.0, 100.0))
+    assert task.summary()["wait_ms"] == 25.0
+
+
+def test_only_the_last_seconds_count() -> None:
+    task = record()
+    told(task, 0.0, 0, 0.0)
+    for second in range(20, 40):
+        told(task, float(second), second * 10, second * 0.5)
+    assert task.history[0].time >= 39.0 - RATE_WINDOW_S
+    pace = task.pace()
+    assert pace is not None and pace.wait_ms == pytest.approx(50.0)
+
+
+def test_where_no_worker_waits_for_another_there_is_no_pace() -> None:
+    task = record()
+    told(task, 0.0, 0, None)
+    told(task, 1.0, 10, None)
+    assert task.pace() is None
+    assert task.rates() == pytest.approx((10.0, 100.0))
+
+
+def test_before_two_reports_and_without_a_step_between_them_nothing_is_claimed() -> None:
+    task = record()
+    assert task.pace() is None
+    told(task, 0.0, 5, 0.0)
+    assert task.pace() is None
+    told(task, 1.0, 5, 1.0)
+    assert task.pace() is None

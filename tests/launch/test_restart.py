@@ -1,0 +1,128 @@
+"""Tasks are started anew in place: what comes of it is told, and training goes on with every contribution counted."""
+
+import re
+import textwrap
+from typing import Any, Dict, List
+
+import pytest
+
+from launch.restart import compare, follow, refusals
+from tests.launch.launcher import Launcher
+from tests.launch.machine import eventually
+from tests.launch.statuses import status, task
+
+# -- what a status says of it
+
+
+def test_a_task_is_up_again_when_its_next_attempt_runs() -> None:
+    before = status(task("worker:0@a"), task("worker:1@b", restarts=2))
+    now = status(task("worker:0@a", restarts=1, state="starting"), task("worker:1@b", restarts=3))
+    assert compare(before, now, ["worker:0", "worker:1"]) == (["worker:1"], ["worker:0"], [])
+
+
+def test_a_task_that_failed_instead_is_told_with_its_cause() -> None:
+    now = status(task("worker:0@a", restarts=1, state="failed", cause="exit code 3"))
+    assert compare(status(task("worker:0@a")), now, ["worker:0"]).problems == ["worker:0@a failed: exit code 3"]
+
+
+def test_a_run_that_is_over_or_another_by_now_is_told() -> None:
+    before = status(task("worker:0@a"))
+    over = status(task("worker:0@a", state="stopped"), state="stopped", cause="launch down")
+    assert compare(before, over, ["worker:0"]).problems == ["worker:0@a stopped: launch down"]
+    other = {**status(task("worker:0@a")), "run": "r-2"}
+    assert compare(before, other, ["worker:0"]).problems == ["r-1 is over; r-2 has begun since"]
+
+
+def test_an_evaluator_that_had_failed_before_is_waited_for() -> None:
+    before = status(task("evaluator:0@a", state="failed"))
+    assert compare(before, before, ["evaluator:0"]).pending == ["evaluator:0"]
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (status(state="succeeded"), "r-1 has succeeded; start it again with `launch up`"),
+        (status(task("worker:1@a")), "worker:0 is not part of r-1"),
+        (status(task("worker:0@a", state="lost")), "worker:0@a has lost; expected a task that runs"),
+    ],
+)
+def test_what_cannot_be_started_anew_is_refused_with_the_reason(now: Dict[str, Any], reason: str) -> None:
+    assert refusals(now, ["worker:0"]) == [reason]
+
+
+def test_a_task_that_does_not_come_up_in_time_is_named() -> None:
+    waits: List[int] = []
+    now = status(task("worker:0@a", state="starting", restarts=1))
+    found = follow(status(task("worker:0@a")), ["worker:0"], lambda: now, -1.0, lambda: waits.append(1))
+    assert found.problems == ["worker:0 is not up again within -1 s; see `launch logs`"] and waits == []
+
+
+# -- programs, really
+
+
+def test_a_program_is_started_anew_and_the_others_are_left_alone(launch: Launcher) -> None:
+    launch.stay()
+    assert launch("up", "-d").returncode == 0
+    before = {(t["role"], t["index"]): t["pid"] for t in launch.status()["tasks"]}
+    ran = launch("restart", "worker:1")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "worker:1 is up again\n", "")
+    after = launch.status()["tasks"]
+    assert [t["restarts"] for t in after] == [0, 0, 1] and after[2]["pid"] != before["worker", 1]
+    assert [t["pid"] for t in after[:2]] == [before["ps", 0], before["worker", 0]]
+    assert launch.order.read_text() == "worker:1\n"
+    assert launch("down").returncode == 0
+
+
+def test_without_a_run_there_is_nothing_to_start_anew(launch: Launcher) -> None:
+    launch.stay()
+    ran = launch("restart", "worker:1")
+    assert ran.returncode == 2 and "no run of this name has been on localhost" in ran.stderr
+
+
+# -- training, really
+
+SLOW_JOB = """
+    import time
+    import tensorflow.compat.v1 as tf
+
+    def inputs(task, args):
+        def slow(x):
+            time.sleep(0.05 if task.worker_index == 1 else 0.0)
+            return x
+        x = tf.data.Dataset.range(8).repeat().map(lambda i: tf.cast(i, tf.float32))
+        x = x.batch(task.batch_size, drop_remainder=True)
+        def named(x):
+            x = tf.numpy_function(slow, [x], tf.float32)
+            x.set_shape([task.batch_size])
+            return {"x": x}
+        return x.map(named)
+
+    def model(x):
+        w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        return tf.square(w - x)
+
+    def optimizer(args):
+        return tf.train.GradientDescentOptimizer(0.001)
+"""
+
+
+def test_a_slow_worker_is_marked_and_a_worker_that_is_restarted_loses_no_step(launch: Launcher) -> None:
+    job = launch.folder / "project" / "slow.py"
+    job.write_text(textwrap.dedent(SLOW_JOB))
+    launch.write(command=None, job="slow.py", train={"steps": 100000, "batch_size": 4, "towers": 1})
+    assert launch("up", "-d").returncode == 0
+    eventually("worker:1 is marked", lambda: launch.status()["tasks"][2]["straggler"])
+    seen = launch.status()
+    assert not seen["tasks"][1]["straggler"]
+    assert seen["tasks"][1]["wait_ms"] > seen["tasks"][2]["wait_ms"]
+    assert seen["waiting_share"] > 0
+    assert "slow: worker:1@localhost" in launch("status").stdout
+
+    ran = launch("restart", "worker:1")
+    assert (ran.returncode, ran.stdout) == (0, "worker:1 is up again\n"), ran.stderr
+    step = launch.status()["global_step"]
+    eventually("training goes on", lambda: launch.status()["global_step"] > step + 20)
+    assert [t["restarts"] for t in launch.status()["tasks"]] == [0, 0, 1]
+    joined = [int(step) for step in re.findall(r"joined at step (\d+)", launch.log("worker:1", attempt=1))]
+    assert len(joined) == 1 and joined[0] > 0
+    assert launch("down").returncode == 0
