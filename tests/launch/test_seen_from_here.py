@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.machine import eventually
 
 PATIENCE_S = 120.0
+LOST = {'launch_up{host="h1",name="seen"}': 0.0}
 
 
 class Seen:
@@ -90,6 +92,15 @@ def samples(text: str) -> Dict[str, float]:
     return {sample: float(value) for sample, value in lines}
 
 
+@contextmanager
+def unplugged(host: Host) -> Iterator[None]:
+    host.unplug()
+    try:
+        yield
+    finally:
+        host.plug()
+
+
 def shows_loss(url: str) -> bool:
     """Whether TensorBoard has the chief's loss. It reads the files a while after it listens."""
     tags: Dict[str, Any] = json.loads(fetch(url + "data/plugin/scalars/tags"))
@@ -104,13 +115,23 @@ def test_prometheus_reads_the_step_as_it_grows_and_what_a_lost_cable_leaves_of_i
         assert first['launch_task_up{host="h1",name="seen",role="worker",task="worker:0"}'] == 1
         assert first['launch_tasks{name="seen",role="ps",state="running"}'] == 1
         eventually("a further step", lambda: samples(fetch(url))[step] > first[step], PATIENCE_S)
-        seen.host.unplug()
-        try:
-            lost = {'launch_up{host="h1",name="seen"}': 0.0}
-            eventually("the loss", lambda: samples(fetch(url)) == lost, PATIENCE_S)
-        finally:
-            seen.host.plug()
+        with unplugged(seen.host):
+            eventually("the loss", lambda: samples(fetch(url)) == LOST, PATIENCE_S)
         eventually("the host again", lambda: samples(fetch(url)).get(step, 0) > first[step], PATIENCE_S)
+
+
+def test_metrics_ends_at_once_also_while_it_waits_for_a_lost_host(seen: Seen) -> None:
+    with unplugged(seen.host), seen.serving("metrics") as never:
+        assert samples(fetch(never)) == LOST
+    try:
+        with seen.serving("metrics") as url:
+            assert samples(fetch(url)) != LOST
+            seen.host.unplug()
+            eventually("the loss", lambda: samples(fetch(url)) == LOST, PATIENCE_S)
+            began = time.monotonic()
+        assert time.monotonic() - began < 15.0
+    finally:
+        seen.host.plug()
 
 
 def test_tensorboard_shows_the_loss_through_ssh_outlives_the_run_and_leaves_nothing_on_the_host(seen: Seen) -> None:
@@ -131,5 +152,6 @@ def reachable(host: Host) -> Set[int]:
 
 
 def test_prometheus_reads_how_a_run_has_ended(seen: Seen) -> None:
+    seen.launch("down")
     with seen.serving("metrics") as url:
         assert samples(fetch(url))['launch_run_state{name="seen",state="stopped"}'] == 1

@@ -23,6 +23,14 @@ TASK = {
 }  # fmt: skip
 
 
+# Verbs that a hosts file alone is enough for.
+OF_A_FILE = [
+    name
+    for name, verb in sorted(cli.cli.commands.items())
+    if {each.name for each in verb.params if each.required} == {"file"}
+]
+
+
 @pytest.fixture
 def detached(launch: Launcher) -> Iterator[Launcher]:
     """A run that goes on without its launcher; it is ended with the test."""
@@ -243,7 +251,7 @@ def run_main(capsys: "pytest.CaptureFixture[str]", *arguments: str) -> List[obje
     return [caught.value.code, said.out, said.err]
 
 
-@pytest.mark.parametrize("verb", ["up", "plan", "status", "logs", "down"])
+@pytest.mark.parametrize("verb", sorted(cli.cli.commands))
 def test_every_verb_explains_itself_with_an_example(verb: str, capsys: "pytest.CaptureFixture[str]") -> None:
     code, out, _ = run_main(capsys, verb, "-h")
     assert code == 0
@@ -261,7 +269,7 @@ def test_a_wrong_command_line_is_refused_with_exit_code_2(
     assert str(err).startswith("Usage: launch")
 
 
-@pytest.mark.parametrize("verb", ["up", "plan", "status", "logs", "down"])
+@pytest.mark.parametrize("verb", OF_A_FILE)
 def test_a_hosts_file_that_is_not_there_is_refused_by_every_verb(
     verb: str, tmp_path: Path, capsys: "pytest.CaptureFixture[str]"
 ) -> None:
