@@ -32,10 +32,17 @@ RUN_VALUES = (
     Value("launch_examples_per_second", "Examples a second of all workers.", "examples_per_second"),
     Value("launch_loss", "The loss of the chief's newest batch.", "loss"),
     Value("launch_checkpoint_step", "The global step of the newest checkpoint.", "checkpoint_step"),
+    Value(
+        "launch_waiting_ratio",
+        "The part of a step that workers which are not slow wait for the slowest.",
+        "waiting_share",
+    ),
 )
 TASK_VALUES = (
     Value("launch_task_step", "The newest step that the task has told of.", "step"),
     Value("launch_task_step_seconds", "Seconds that one step of the worker takes.", "step_time_ms", 1e-3),
+    Value("launch_task_wait_seconds", "Seconds of one step that the worker waits for the others.", "wait_ms", 1e-3),
+    Value("launch_task_straggler", "1 while the worker is a slow one, else 0.", "straggler"),
     Value("launch_task_restarts_total", "How often the run has started the task again.", "restarts"),
     Value(
         "launch_task_dropped_gradients_total",

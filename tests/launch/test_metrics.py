@@ -16,12 +16,12 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
 DASHBOARD = json.loads((DOCS / "grafana-dashboard.json").read_text(encoding="utf-8"))
 WORKER: Dict[str, Any] = {
-    "step": 40, "step_time_ms": 25.0, "restarts": 2, "dropped_gradients": 3, "bytes_in_per_second": 1e6,
-    "bytes_out_per_second": 2e6,
+    "step": 40, "step_time_ms": 25.0, "restarts": 2, "dropped_gradients": 3, "wait_ms": 5.0, "straggler": True,
+    "bytes_in_per_second": 1e6, "bytes_out_per_second": 2e6,
 }  # fmt: skip
 FULL = status(
     task("ps:0@cpu01"), task("worker:0@gpu01", **WORKER), task("worker:1@gpu02", state="failed"), global_step=40,
-    steps=100, steps_per_second=2.5, examples_per_second=160.0, loss=0.5, checkpoint_step=30,
+    steps=100, steps_per_second=2.5, examples_per_second=160.0, loss=0.5, checkpoint_step=30, waiting_share=0.25,
     evaluation={"step": 30, "accuracy": 0.9},
 )  # fmt: skip
 Labels = Tuple[Tuple[str, str], ...]
@@ -57,6 +57,7 @@ def test_the_run_is_told_with_its_step_rate_loss_and_state() -> None:
     assert told == [40, 100, 30, 0.5]
     assert value(samples, "launch_steps_per_second") == 2.5
     assert value(samples, "launch_examples_per_second") == 160
+    assert value(samples, "launch_waiting_ratio") == 0.25
     assert value(samples, "launch_run_state", state="running") == 1
     assert value(samples, "launch_run_state", state="failed") == 0
     assert value(samples, "launch_evaluation", metric="accuracy") == 0.9
@@ -67,6 +68,8 @@ def test_a_task_is_told_with_its_step_time_in_seconds_its_restarts_and_its_bytes
     assert of_worker(samples, "launch_task_up") == 1
     assert of_worker(samples, "launch_task_step") == 40
     assert of_worker(samples, "launch_task_step_seconds") == pytest.approx(0.025)
+    assert of_worker(samples, "launch_task_wait_seconds") == pytest.approx(0.005)
+    assert of_worker(samples, "launch_task_straggler") == 1
     assert of_worker(samples, "launch_task_restarts_total") == 2
     assert of_worker(samples, "launch_task_dropped_gradients_total") == 3
     assert of_worker(samples, "launch_task_received_bytes_per_second") == 1e6
