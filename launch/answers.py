@@ -132,4 +132,40 @@ SETUP: Fields = {
     "hosts[].error": "why not; else null",
 }
 
-ANSWERS: Dict[str, Fields] = {"plan": PLAN, "status": STATUS, "down": DOWN, "sweep": SWEEP, "setup": SETUP}
+_FOUND: Fields = {
+    "kind": "what it is about, in one word: see docs/check.md",
+    "hosts[]": "where it is so",
+    "what": "what was expected and found, in words",
+    "mend": "what to do, with the command in backticks where there is one",
+}
+
+CHECK: Fields = {
+    "ok": "whether nothing is wrong",
+    **_below("findings[]", _FOUND, "what is wrong: "),
+    **_below("notes[]", _FOUND, "what is only to be known: "),
+    "hosts[].host": "a host of the file",
+    "hosts[].ok": "whether no finding is about it",
+    "hosts[].answered": "whether it took part to the end; else the fields below are null",
+    "hosts[].python": "the version of its tasks' Python; null where it did not start",
+    "hosts[].tensorflow": "the version that this Python imports; null without",
+    "hosts[].numpy": "the version that this Python imports; null without",
+    "hosts[].driver": "the version of the NVIDIA driver; null without",
+    "hosts[].gpus[].uuid": "of a GPU, in the order of their indices",
+    "hosts[].gpus[].name": "its model",
+    "hosts[].gpus[].booked": "by which run; null where none has",
+    "hosts[].gpus[].processes[]": "a process that uses it, with its memory",
+    "hosts[].clock.offset_s": "how far its clock is ahead of the launcher's",
+    "hosts[].clock.error_s": "how far that may be wrong",
+    "hosts[].folders": "by path: free_bytes, or the error that keeps it from being written",
+    "hosts[].run": "the run of this name that is up there; null without",
+    "hosts[].addresses": "by name: the addresses that it has there, or why it has none",
+}
+
+ANSWERS: Dict[str, Fields] = {
+    "plan": PLAN,
+    "check": CHECK,
+    "status": STATUS,
+    "down": DOWN,
+    "sweep": SWEEP,
+    "setup": SETUP,
+}

@@ -21,6 +21,7 @@ from launch.ship import launcher_code, with_folder
 from launch.start import read_secrets, start_agents
 from launch.verbs.asked import Asked, say, with_hosts_file
 from launch.verbs.board import board
+from launch.verbs.check import check
 from launch.verbs.down import down
 from launch.verbs.importing import import_hosts
 from launch.verbs.logs import logs
@@ -43,6 +44,7 @@ def cli() -> None:
     \b
     launch up hosts.yaml            train, with a live view, until it is done
     launch plan hosts.yaml          what would run where
+    launch check hosts.yaml         what would keep it from training, on every host
     launch setup hosts.yaml         build the hosts' Python environment
     launch up -d hosts.yaml         start and come back
     launch status hosts.yaml        how far it is
@@ -90,7 +92,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, setup, status, logs, board, metrics, restart, down, sweep, import_hosts):
+for verb in (plan, check, setup, status, logs, board, metrics, restart, down, sweep, import_hosts):
     cli.add_command(verb)
 
 

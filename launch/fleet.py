@@ -1,5 +1,7 @@
 """All hosts of a run at once: a bounded number of connections, every failure named."""
 
+import math
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from types import TracebackType
@@ -85,25 +87,36 @@ class Fleet:
         return contact.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
 
     def each(
-        self, function: Callable[[Host], T], hosts: Sequence[str], heed: bool = True
+        self,
+        function: Callable[[Host], T],
+        hosts: Sequence[str],
+        heed: bool = True,
+        timeout_s: float = math.inf,
     ) -> Tuple[Dict[str, T], List[HostProblem]]:
         """Calls ``function`` for every host, ``ssh.fanout`` at a time.
 
-        Returns what each returned, and the problems of those that had one.
+        Returns what each returned, and the problems of those that had one. A host that is
+        not done after ``timeout_s`` is given up, which is its problem.
 
         Raises:
           Interrupted: a signal came while hosts were waited for; with ``heed`` False it waits on.
         """
         running: Dict[Future[T], str] = {self._pool.submit(function, self.hosts[name]): name for name in hosts}
-        pending = set(running)
-        while pending:
+        pending, until = set(running), time.monotonic() + timeout_s
+        while pending and time.monotonic() < until:
             if heed and self.interrupts.received:
                 for future in pending:
                     future.cancel()  # those that have not begun
                 self.interrupts.check()
-            _, pending = wait(pending, timeout=LOOK_S)  # for all of them: each wait looks at every one
+            left_s = max(0.0, until - time.monotonic())
+            _, pending = wait(pending, timeout=min(LOOK_S, left_s))  # for all of them: each wait looks at every one
         results, problems = {}, []
         for future, name in running.items():
+            if future in pending:
+                future.cancel()
+                self.hosts[name].close()  # what waits for the host there gets to know it
+                problems.append(HostProblem(name, f"no answer within {timeout_s:.0f} s"))
+                continue
             error = future.exception()
             if error is None:
                 results[name] = future.result()

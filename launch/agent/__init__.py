@@ -5,7 +5,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
 *lead*: it also supervises the whole run. The others are *members*; each dials the lead.
 
     receive     first contact: takes the shipped code, becomes a verb of this package
-    __main__    the verbs: start, attach, status, logs, look, down, sweep
+    __main__    the verbs: start, attach, check, status, logs, look, down, sweep
     detach      a process that outlives the one that started it
     keeper      the agent's parent, which ends what an agent that was killed leaves
     daemon      the agent process, from preparing the host to the last file removed
@@ -27,6 +27,12 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     down        the end of a run from outside, with the agent's help or without
     sweep       what earlier runs left, and its end
     remains     what of a run is on this host, and its end
+    check       this host's part of ``launch check``: the conversation, and what is here
+    doors       ports opened for a moment, behind which only our own listener answers
+    dial        knocking on other hosts' doors, and what a failure means
+    names       what the cluster's names mean on this host
+    versions    what the tasks' Python is and brings
+    gpu_state   what the GPUs are doing
     resume      which checkpoint the chief starts from
     folder      where a run keeps its files
     agent_log   what an agent says, on a full disk too

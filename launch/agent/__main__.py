@@ -5,6 +5,7 @@
     status  the newest run of a name, from its agent or, when that is gone, its files
     restart ends tasks of the newest run, so that their next attempts begin; on the lead
     logs    lines of task logs, with follow until the run is over
+    check   opens ports, knocks on other hosts', and tells what a run would find here
     look    what of a run is on this host now
     board   TensorBoard beside the newest run's summaries, until the launcher goes
     sweep   what earlier runs left on this host; ends it where that is asked for
@@ -84,6 +85,13 @@ def start() -> None:
     tell(json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {log}"})
 
 
+def check() -> None:
+    """Takes part in ``launch check``."""
+    from launch.agent import check  # loads asyncio
+
+    check.check(read_request, tell)
+
+
 def serve(plan: Dict[str, Any], says: int) -> None:
     """The agent itself and its keeper; ``says`` is the pipe for its one word to ``start``."""
     from launch.agent import daemon, keeper  # loads asyncio, which no other verb needs
@@ -142,6 +150,7 @@ def run(verb: str) -> None:
     verbs: Dict[str, Callable[[], None]] = {
         "start": start,
         "attach": attach,
+        "check": check,
         "status": lambda: tell(inquire.status(read_request())),
         "build": build,
         "restart": lambda: tell(inquire.restart(read_request())),

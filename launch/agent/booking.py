@@ -7,7 +7,7 @@ ends: there is no file that could be left behind. Who connects is told who holds
 
 import asyncio
 import socket
-from typing import Any, List, Mapping, Sequence
+from typing import Any, List, Mapping, Optional, Sequence
 
 ANSWER_S = 2.0
 
@@ -46,7 +46,7 @@ class Bookings:
         except OSError:
             booked.close()
             self.release()
-            held = who_holds(self._identities[index])
+            held = who_holds(self._identities[index]) or "another run"
             raise GpuTaken(f"GPU {index} of {task} is held by {held}; end that run or choose another GPU") from None
         booked.listen(16)
         self._sockets.append(booked)
@@ -69,13 +69,15 @@ class Bookings:
         self._servers, self._sockets = [], []
 
 
-def who_holds(identity: str) -> str:
-    """What the holder of a GPU says of itself."""
+def who_holds(identity: str) -> Optional[str]:
+    """What the holder of a GPU says of itself; None where nobody holds it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(ANSWER_S)
         try:
             caller.connect(_address(identity))
             return caller.recv(1000).decode(errors="replace") or "another run"
+        except ConnectionRefusedError:
+            return None
         except OSError:
             return "another run"
 

@@ -90,7 +90,9 @@ def adopt_orphans() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _die_with(parent: int) -> Callable[[], None]:
+def die_with(parent: int) -> Callable[[], None]:
+    """What a child of ``parent`` does before its program, so that the kernel kills it when the parent's thread ends."""
+
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above took hold
@@ -117,7 +119,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int
     """
     return subprocess.Popen(
         list(argv), env=dict(env), cwd=str(folder), stdin=subprocess.DEVNULL, stdout=output,
-        stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_die_with(os.getpid()),
+        stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=die_with(os.getpid()),
     )  # fmt: skip
 
 

@@ -81,7 +81,8 @@ def has_code(greeting, folder):
         for kind in missing:
             unpack(read_exactly(int(read_line())), code[kind], folder)
     except (OSError, ValueError, tarfile.TarError) as error:
-        tell({"error": "cannot write the code under %s: %s" % (folder, error)})
+        why = getattr(error, "strerror", None) or error
+        tell({"error": "cannot write the code under %s: %s" % (folder, why)})
         return False
     return True
 

@@ -89,8 +89,7 @@ class HostTasks:
         self._emit(Started(name, attempt, process.pid, list(self._gpus[name]), str(log)))
 
     def _environment(self, task: Mapping[str, Any], attempt: int) -> Dict[str, str]:
-        # A proxy in the environment makes gRPC hang, even to localhost.
-        env = {key: value for key, value in os.environ.items() if key.lower() not in PROXIES}
+        env = without_proxies(os.environ)
         env.update(task["env"])
         env.update(self._secrets)
         env["LAUNCH_ATTEMPT"] = str(attempt)
@@ -203,6 +202,11 @@ class HostTasks:
             if process.parent == os.getpid() and process.state == "Z" and process.pid not in leaders:
                 os.waitpid(process.pid, os.WNOHANG)
         return len(living)
+
+
+def without_proxies(env: Mapping[str, str]) -> Dict[str, str]:
+    """An environment for a task: a proxy in it makes gRPC hang, even to localhost."""
+    return {key: value for key, value in env.items() if key.lower() not in PROXIES}
 
 
 def last_line(log: Path, limit: int = 300) -> str:

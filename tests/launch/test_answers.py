@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Set
 import pytest
 
 from launch.answers import ANSWERS
+from launch.check.verdict import as_values as verdict_values
+from launch.check.verdict import judge
 from launch.cli import cli
 from launch.down import Left, as_values
 from launch.errors import HostProblem
@@ -14,6 +16,7 @@ from launch.setup import Outcome
 from launch.setup import as_values as setup_values
 from launch.sweep import Swept
 from launch.sweep import as_values as sweep_values
+from tests.launch.check.facts import evidence, plan_of
 from tests.launch.launcher import Launcher
 from tests.launch.test_down import SOMETHING
 from tests.launch.test_setup import order_for
@@ -76,8 +79,17 @@ def of_setup(launch: Launcher, folder: Path) -> Iterator[Answer]:
     yield setup_values(order_for(folder, "a", "b"), Outcome({"a": "built"}, [HostProblem("b", "is full")]))
 
 
+def of_check(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a host where a GPU is in use, and one that is off."""
+    gpu = {"uuid": "GPU-1", "name": "V100", "booked": None, "processes": ["pid 7 (x), 9 MiB"]}
+    plan = plan_of("ps:0@a", "worker:0@b")
+    told = {"b": {"gpus": [gpu], "given": {"worker:0": [0]}}}
+    yield verdict_values(judge(evidence(plan, told, [HostProblem("a", "is off")], ["a"])))
+
+
 SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "plan": of_plan,
+    "check": of_check,
     "status": of_a_run("status"),
     "down": of_down,
     "sweep": of_sweep,

@@ -1,0 +1,55 @@
+"""What ``check`` finds wrong, and what it only remarks on."""
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Tuple
+
+from launch.check.evidence import Evidence
+from launch.display import fold
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, on all the hosts that have it.
+
+    Attributes:
+      kind: one word for a program; docs/check.md lists them.
+      hosts: where it is wrong.
+      what: expected and found, in words, without the hosts' names.
+      mend: what to do, with the command in backticks where there is one.
+    """
+
+    kind: str
+    hosts: Tuple[str, ...]
+    what: str
+    mend: str
+
+    def as_values(self) -> Dict[str, Any]:
+        """As in ``check --json``."""
+        return {"kind": self.kind, "hosts": list(self.hosts), "what": self.what, "mend": self.mend}
+
+
+class Note(Finding):
+    """Something to know that keeps no run from training; it does not change the exit code."""
+
+
+Rule = Callable[[Evidence], Iterable[Finding]]
+
+
+def on(hosts: Iterable[str]) -> str:
+    """How a command reaches hosts: ``ssh gpu01`` for one, a remark for more."""
+    listed = list(hosts)
+    return f"ssh {listed[0]} " if len(listed) == 1 else f"on each of {fold(listed)}: "
+
+
+def grouped(findings: Iterable[Finding]) -> List[Finding]:
+    """The same thing on several hosts as one finding, in the order of their first."""
+    hosts: Dict[Hashable, List[str]] = {}
+    for finding in findings:
+        hosts.setdefault((type(finding), finding.kind, finding.what, finding.mend), []).extend(finding.hosts)
+    return list(_joined(hosts))
+
+
+def _joined(hosts: Dict[Any, List[str]]) -> Iterator[Finding]:
+    for (kind_of, *fields), names in hosts.items():
+        kind, what, mend = fields
+        yield kind_of(kind, tuple(dict.fromkeys(names)), what, mend)

@@ -1,0 +1,50 @@
+"""``launch check``"""
+
+import json
+import secrets
+import sys
+from dataclasses import replace
+from datetime import datetime
+
+import click
+
+from launch.check.evidence import Evidence
+from launch.check.interview import interview
+from launch.check.questions import questions
+from launch.check.verdict import as_values, judge, told
+from launch.errors import FOUND_WRONG, SUCCEEDED
+from launch.fleet import Fleet
+from launch.interrupts import Interrupts
+from launch.plan import make_plan, run_name
+from launch.ship import launcher_code, with_folder
+from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+
+SECONDS = click.FloatRange(min=1)
+
+
+@click.command()
+@with_hosts_file
+@JSON
+@click.option("--deadline-s", type=SECONDS, default=60.0, show_default=True, help="Hosts that take longer are named.")
+def check(asked: Asked, as_json: bool, deadline_s: float) -> int:
+    """Looks for all that would keep FILE from training, on every host at once; starts nothing.
+
+    Each finding names its hosts, what is wrong and what mends it. The exit code is 4 if there is one.
+
+    \b
+    Example:  launch check hosts.yaml --deadline-s 30
+    """
+    spec = asked.spec()
+    hurried = replace(spec, ssh=replace(spec.ssh, connect_timeout_s=min(spec.ssh.connect_timeout_s, deadline_s / 2)))
+    job = asked.job(hurried)
+    plan = make_plan(hurried, job, run_name(spec.name, datetime.now()), sys.executable)
+    words = secrets.token_hex(8), secrets.token_hex(8)
+    code = launcher_code()
+    with Interrupts() as interrupts, Fleet(hurried, plan.python, code, interrupts) as fleet:
+        facts, problems = interview(fleet, questions(plan, words, deadline_s), deadline_s)
+    verdict = judge(Evidence(plan, facts, problems, with_folder(code, job).hashes))
+    if as_json:
+        click.echo(json.dumps(as_values(verdict)))
+    else:
+        say(*told(verdict))
+    return SUCCEEDED if verdict.ok else FOUND_WRONG
