@@ -22,6 +22,7 @@ from launch.start import read_secrets, start_agents
 from launch.verbs.asked import Asked, say, with_hosts_file
 from launch.verbs.board import board
 from launch.verbs.check import check
+from launch.verbs.completion import completion
 from launch.verbs.down import down
 from launch.verbs.importing import import_hosts
 from launch.verbs.logs import logs
@@ -92,7 +93,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
         return report.exit_code(ended, interrupts.received)
 
 
-for verb in (plan, check, setup, status, logs, board, metrics, restart, down, sweep, import_hosts):
+for verb in (plan, check, setup, status, logs, board, metrics, restart, down, sweep, import_hosts, completion):
     cli.add_command(verb)
 
 

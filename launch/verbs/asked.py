@@ -12,6 +12,7 @@ import click
 
 from cluster.spec import load
 from cluster.spec.model import Spec
+from launch import completion
 from launch.agent.ports import free_ports
 from launch.errors import UsageError
 from launch.fleet import Fleet
@@ -20,14 +21,21 @@ from launch.plan import localised, pythons
 from launch.selection import chosen, narrowed
 from launch.ship import JobCode, find_job, launcher_code
 
+TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=completion.tasks)
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout and nothing else.")
 _OPTIONS = (
-    click.argument("file", metavar="FILE", type=click.Path()),
+    click.argument("file", metavar="FILE", type=click.Path(), shell_complete=completion.hosts_files),
     click.option("--local", is_flag=True, help="Every task of FILE on this machine, on free ports, without SSH."),
-    click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key: train.steps=100."),
-    click.option("--include", metavar="WHAT", multiple=True, help="Only these: gpu[01-04], worker:3, ps:*."),
-    click.option("--exclude", metavar="WHAT", multiple=True, help="All but these."),
-)
+    click.option(
+        "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key: train.steps=100.",
+        shell_complete=completion.overrides,
+    ),
+    click.option(
+        "--include", metavar="WHAT", multiple=True, help="Only these: gpu[01-04], worker:3, ps:*.",
+        shell_complete=completion.tasks,
+    ),
+    click.option("--exclude", metavar="WHAT", multiple=True, help="All but these.", shell_complete=completion.tasks),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

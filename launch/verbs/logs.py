@@ -6,12 +6,12 @@ import click
 
 from launch.errors import SUCCEEDED, CannotStart
 from launch.logs import print_logs, select
-from launch.verbs.asked import Asked, with_hosts_file
+from launch.verbs.asked import TASKS, Asked, with_hosts_file
 
 
 @click.command()
 @with_hosts_file
-@click.argument("patterns", metavar="[TASK]...", nargs=-1)
+@TASKS
 @click.option("-f", "--follow", is_flag=True, help="Go on with new lines until the run is over.")
 def logs(asked: Asked, patterns: Tuple[str, ...], follow: bool) -> int:
     """Prints the task logs of the newest run. TASK is worker:1, ps:* or a host.

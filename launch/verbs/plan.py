@@ -13,14 +13,14 @@ from launch.plan import make_plan, run_name
 from launch.plan_json import shown_tasks, write
 from launch.plan_text import print_overview, whole_task
 from launch.ship import launcher_code, with_folder
-from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.verbs.asked import JSON, TASKS, Asked, say, with_hosts_file
 
 NIC = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
 @with_hosts_file
-@click.argument("patterns", metavar="[TASK]...", nargs=-1)
+@TASKS
 @JSON
 @click.option("--nic-gbps", type=NIC, default=10.0, show_default=True, help="Speed of a host's network card.")
 @click.option("--python", help="A Python of this machine with the job's TensorFlow; default: the launcher's own.")

@@ -4,6 +4,7 @@ from typing import Sequence, Tuple
 
 import click
 
+from launch import completion
 from launch.errors import FAILED, SUCCEEDED, CannotStart, UsageError
 from launch.fleet import Fleet
 from launch.logs import select
@@ -18,7 +19,7 @@ LOOK_S = 0.5
 
 @click.command()
 @with_hosts_file
-@click.argument("patterns", metavar="TASK...", nargs=-1, required=True)
+@click.argument("patterns", metavar="TASK...", nargs=-1, required=True, shell_complete=completion.tasks)
 def restart(asked: Asked, patterns: Tuple[str, ...]) -> int:
     """Ends tasks of a run and starts them anew in place, while the others wait or go on.
 
