@@ -14,8 +14,10 @@ from launch.ship import Code
 
 ANSWER_S = 60.0
 RECEIVER = (Path(__file__).parent / "agent" / "receive.py").read_bytes()
+# -S: what runs there needs the standard library alone, and finding the rest takes longer than starting does.
 # Reads no byte more than the receiver's own. Without the caller's folder on the path, where a json.py may lie.
 _READ = f'import io,sys;sys.path.pop(0);exec(io.BufferedReader(io.FileIO(0,"rb",False),1).read({len(RECEIVER)}))'
+_PROGRAM = ("-S", "-c", _READ)
 
 
 def contact(host: Host, code: Code, workdir: str, verb: str, request: Mapping[str, Any]) -> Channel:
@@ -56,7 +58,7 @@ def ask(
 def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping[str, Any]) -> Channel:
     """A conversation in which the verb has got its request."""
     kept = host.kept()
-    channel = kept or host.open([host.python, "-c", _READ])
+    channel = kept or host.open([host.python, *_PROGRAM])
     with _closed_on_failure(channel):
         try:
             channel.send(b"" if kept else RECEIVER)

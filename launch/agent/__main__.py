@@ -22,7 +22,7 @@ import signal
 import sys
 from typing import Any, Callable, Dict
 
-from launch.agent import board, caller, down, inquire, locks, logs
+from launch.agent import caller, down, inquire, locks, logs
 from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
@@ -140,6 +140,13 @@ def sweep() -> None:
     tell(swept(read_request()))
 
 
+def board() -> None:
+    """Serves summaries until the launcher goes."""
+    from launch.agent import board  # loads what no other verb needs
+
+    board.board(read_request(), tell)
+
+
 def _write_all(data: bytes) -> None:
     while data:
         data = data[os.write(1, data) :]
@@ -158,7 +165,7 @@ def run(verb: str) -> None:
         "down": lambda: tell(down.down(read_request())),
         "sweep": sweep,
         "logs": lambda: logs.logs(read_request(), tell, launcher_goes),
-        "board": lambda: board.board(read_request(), tell),
+        "board": board,
     }
     try:
         verbs[verb]()

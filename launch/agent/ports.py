@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import socket
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional
@@ -30,6 +29,8 @@ def free_ports(count: int) -> List[int]:
     They are below the range that the kernel takes the ports of outgoing connections
     from, so that none of them is taken by chance before it is used.
     """
+    import random  # loads OpenSSL, which no verb on a host needs
+
     first, last = 10000, _first_outgoing_port() - 1
     ports = random.sample(range(first, last + 1), last - first + 1)
     free = (port for port in ports if can_listen(port))

@@ -32,7 +32,8 @@ class Process(NamedTuple):
 def inspect(pid: int) -> Optional[Process]:
     """The process with this pid, or None."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        with open(f"/proc/{pid}/stat") as file:  # not through a Path, which takes as long again: there may be thousands
+            text = file.read()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     # The name, in parentheses, may itself hold spaces and parentheses.

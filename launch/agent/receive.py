@@ -11,14 +11,9 @@ host. With "stay" it then reads the next such line.
 # mypy: allow-untyped-defs, allow-untyped-calls
 # ruff: noqa: UP031, UP036
 
-import hashlib
-import io
 import json
 import os
-import shutil
 import sys
-import tarfile
-import tempfile
 
 
 def read_line():
@@ -27,7 +22,7 @@ def read_line():
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
         if not byte:
-            sys.exit(0)
+            os._exit(0)  # the launcher has gone: nothing here needs the interpreter's own goodbye
         line += byte
     return line.decode()
 
@@ -57,6 +52,13 @@ def make(folder):
 
 
 def unpack(data, digest, folder):
+    # Loaded here, since most of the time there is nothing to unpack.
+    import hashlib
+    import io
+    import shutil
+    import tarfile
+    import tempfile
+
     if hashlib.sha256(data).hexdigest()[:16] != digest:
         raise ValueError("the code arrived damaged")
     partial = tempfile.mkdtemp(prefix=".", dir=folder)
@@ -66,6 +68,9 @@ def unpack(data, digest, folder):
             archive.extraction_filter = lambda member, path: member  # type: ignore[attr-defined]
             archive.extractall(partial)
         os.rename(partial, os.path.join(folder, digest))
+    except tarfile.TarError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise ValueError("the code arrived damaged: %s" % error)  # noqa: B904 (Python 2 has no "from")
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
         if not os.path.isdir(os.path.join(folder, digest)):  # else another launcher was first
@@ -80,7 +85,7 @@ def has_code(greeting, folder):
         tell({"missing": missing, "python": sys.version.split()[0]})
         for kind in missing:
             unpack(read_exactly(int(read_line())), code[kind], folder)
-    except (OSError, ValueError, tarfile.TarError) as error:
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         tell({"error": "cannot write the code under %s: %s" % (folder, why)})
         return False

@@ -26,7 +26,7 @@ class Access:
 
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
-        self._config = fabric.Config(ssh_config=read_config(settings.config))
+        self._ssh_config = read_config(settings.config)
         self._known = read_known_hosts(settings.known_hosts)
         self._keys: Optional[Keys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
@@ -71,7 +71,8 @@ class Access:
     def _open(
         self, name: str, gateway: Optional[fabric.Connection], user: Optional[str] = None, port: Optional[int] = None
     ) -> fabric.Connection:
-        connection = fabric.Connection(name, user, port, self._config, connect_kwargs=self._arguments())
+        config = fabric.Config(ssh_config=self._ssh_config)  # not shared: a connection changes its own as it is made
+        connection = fabric.Connection(name, user, port, config, connect_kwargs=self._arguments())
         connection.gateway = gateway or self._lookup(name).get("proxycommand")
         connection.connect_timeout = self._settings.connect_timeout_s  # here, since Fabric cuts it to whole seconds
         connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name])
@@ -102,7 +103,7 @@ class Access:
             connection.connect_kwargs["disabled_algorithms"] = {"keys": [k for k in _KINDS if k not in wanted]}
 
     def _lookup(self, name: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._config.base_ssh_config.lookup(derive_shorthand(name)["host"])
+        found: Mapping[str, Any] = self._ssh_config.lookup(derive_shorthand(name)["host"])
         return found
 
     def _identities(self, name: str) -> Tuple[List[str], bool]:

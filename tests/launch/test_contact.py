@@ -70,7 +70,7 @@ def test_a_host_that_is_closed_closes_what_it_kept() -> None:
 def test_the_request_is_in_no_argument() -> None:
     host = FakeHost("h1", FakeChannel(NOTHING_MISSING))
     contact(host, CODE, "/w", "start", {"secrets": {"KEY": "hunter2"}})
-    assert "hunter2" not in " ".join(host.opened[0]) and host.opened[0][:2] == ["py", "-c"]
+    assert "hunter2" not in " ".join(host.opened[0]) and host.opened[0][:3] == ["py", "-S", "-c"]
 
 
 def test_an_error_of_the_host_is_told_in_its_own_words() -> None:
