@@ -8,6 +8,7 @@ one that is there need not be built again.
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
@@ -46,14 +47,23 @@ def identities(spec: Spec, pythons: Mapping[str, str]) -> Dict[str, str]:
     """
     if spec.setup is None:
         return {}
-    locks = locks_of(spec, spec.setup)
-    known = {python: _identity(python, locks) for python in set(pythons.values())}
+    return _identities(pythons, locks_of(spec, spec.setup))
+
+
+def _identities(pythons: Mapping[str, str], locks: Mapping[str, LockFile]) -> Dict[str, str]:
+    known = {python: _identity(python, _possible(python, locks)) for python in set(pythons.values())}
     return {host: known[python] for host, python in pythons.items()}
 
 
 def _identity(python: str, locks: Mapping[str, LockFile]) -> str:
     made_of = [python, {version: lock.text for version, lock in locks.items()}]
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _possible(python: str, locks: Mapping[str, LockFile]) -> Mapping[str, LockFile]:
+    """The locks that a host with this Python may take: one, where its name tells the version, as ``python3.7`` does."""
+    named = re.search(r"python(\d+\.\d+)$", python)
+    return {ANY: locks.get(named[1], locks[ANY])} if named else locks
 
 
 class Order:
@@ -71,7 +81,8 @@ class Order:
             )
         self._spec, self._setup = spec, spec.setup
         self._locks = locks_of(spec, spec.setup)
-        self._identities = {host: _identity(python, self._locks) for host, python in pythons.items()}
+        self._pythons = dict(pythons)
+        self._identities = _identities(pythons, self._locks)
         folder = wheels or (beside(spec, spec.setup.wheels) if spec.setup.wheels else None)
         self._offline = folder is not None and spec.setup.index_url is None
         self.files: Dict[str, Path] = files_of(folder, frozenset(self._locks.values())) if folder else {}
@@ -83,10 +94,11 @@ class Order:
 
     def request(self, host: str) -> Dict[str, Any]:
         """What ``host``'s agent is asked."""
+        locks = _possible(self._pythons[host], self._locks)
         return {
             "workdir": self._spec.workdir,
             "environment": self._identities[host],
-            "locks": {version: {"all": lock.text, "tools": lock.tools} for version, lock in self._locks.items()},
+            "locks": {version: {"all": lock.text, "tools": lock.tools} for version, lock in locks.items()},
             "files": [
                 {"name": path.name, "sha256": digest, "bytes": path.stat().st_size}
                 for digest, path in self.files.items()

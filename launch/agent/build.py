@@ -155,7 +155,7 @@ class Build:
             raise NotBuilt(self._explain("\n".join(_tail(log, began))))
 
     def _explain(self, output: str) -> str:
-        free_mib = shutil.disk_usage(str(self._workdir)).free >> 20
+        free_mib = shutil.disk_usage(str(self._environment.path.parent)).free >> 20
         return pip_output.explain(output, str(self._environment.log), VERSION, free_mib, self._index())
 
     def _index(self) -> str:

@@ -18,6 +18,7 @@ _UNREACHABLE = (
     "MaxRetryError",
 )
 _ADDRESS = re.compile(r"host='([^']+)', port=(\d+)")
+_LACKING = re.compile(r"No module named '?(ensurepip|venv)\b")
 _NO_MATCH = re.compile(r"No matching distribution found for ([^\s;(]+)")
 _WRONG_HASH = re.compile(r"^\s+([A-Za-z0-9._-]+==\S+) from (\S+)", re.MULTILINE)
 
@@ -42,14 +43,16 @@ def explain(output: str, log: str, python: str, free_mib: int, index: str = "") 
 
     Args:
       output: what its last step printed; ``log`` is where that is.
+      free_mib: of the disk, before the failed build was removed; one that is full may have kept pip from saying so.
       python: the interpreter the environment is built on, as ``3.7``.
       index: the host of the package index, where it is known.
     """
-    if "No space left on device" in output or "Disk quota exceeded" in output:
+    if "No space left on device" in output or "Disk quota exceeded" in output or free_mib == 0:
         return f"the disk is full ({free_mib} MB are free); free some space, or move workdir to a larger disk"
-    if "No module named ensurepip" in output or "ensurepip is not available" in output:
+    lacking = _LACKING.search(output)
+    if lacking:
         return (
-            f"Python {python} has no ensurepip, which makes environments; install it (Debian: apt install "
+            f"Python {python} has no {lacking.group(1)}, which makes environments; install it (Debian: apt install "
             f"python{python}-venv), or name another Python with the key python"
         )
     missing = _NO_MATCH.search(output)

@@ -44,10 +44,20 @@ def test_another_lock_or_python_is_another_environment(tmp_path: Path) -> None:
 
 
 def test_a_host_chooses_between_the_projects_own_locks_by_its_version_of_python(tmp_path: Path) -> None:
-    request = Order(spec(tmp_path, lock=None), {"a": "python3.7"}).request("a")
+    request = Order(spec(tmp_path, lock=None), {"a": "/opt/bin/python"}).request("a")
     assert "tensorflow-gpu==1.15" in request["locks"]["3.7"]["all"]
     assert "tensorflow==2." in request["locks"]["*"]["all"]
     assert "pip==" in request["locks"]["*"]["tools"] and "numpy" not in request["locks"]["*"]["tools"]
+
+
+@pytest.mark.parametrize(
+    ("python", "package"), [("python3.7", "tensorflow-gpu==1.15"), ("/opt/python3.12", "tensorflow==2.")]
+)
+def test_where_the_pythons_name_tells_its_version_the_other_lock_does_not_count(
+    tmp_path: Path, python: str, package: str
+) -> None:
+    locks = Order(spec(tmp_path, lock=None), {"a": python}).request("a")["locks"]
+    assert list(locks) == ["*"] and package in locks["*"]["all"]
 
 
 def test_with_wheels_alone_no_index_is_asked_and_with_both_the_index_has_the_rest(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Iterator, List
 import pytest
 
 from tests.hosts import FakeHosts, needs
+from tests.launch.machine import eventually
 from tests.launch.tiny_wheels import tiny_wheel
 
 LAUNCH = [sys.executable, "-m", "launch"]
@@ -58,6 +59,10 @@ class Project:
             process.kill()
         return subprocess.CompletedProcess(process.args, process.returncode, output, "")
 
+    def running(self) -> List[str]:
+        """What runs on the hosts."""
+        return [str(process.argv) for host in self.hosts for process in host.processes()]
+
     def environments(self) -> List[List[str]]:
         """Of each host, the environments that are there."""
         return [host.run(["sh", "-c", BUILT]).stdout.split() for host in self.hosts]
@@ -101,7 +106,7 @@ def test_an_environment_is_built_once_and_anew_when_the_lock_changed(project: Pr
     assert "worker:1@h2 2.0 in /root/.launch/envs/" in project.launch("logs").stdout
 
 
-def test_ctrl_c_ends_the_builds_on_the_hosts_and_a_later_setup_makes_them_anew(project: Project) -> None:
+def test_builds_end_with_their_launcher_and_a_later_setup_makes_them_anew(project: Project) -> None:
     project.lock("3.0")
     before = project.environments()
     with socket.socket() as index:  # accepts every connection, and never answers: pip waits
@@ -110,20 +115,29 @@ def test_ctrl_c_ends_the_builds_on_the_hosts_and_a_later_setup_makes_them_anew(p
         index.settimeout(PATIENCE_S)
         address = "{}:{}".format(*index.getsockname())
         project.write(index_url=f"http://{address}/simple")
-        setup = project.start("setup")
-        asking = [index.accept()[0] for _ in project.hosts]
-        setup.send_signal(signal.SIGINT)
-        output, _ = setup.communicate(timeout=PATIENCE_S)
-        for connection in asking:
-            connection.close()
-    assert setup.returncode == 128 + signal.SIGINT, output
-    assert [process.argv for host in project.hosts for process in host.processes()] == []
-    assert project.environments() == before
+        for number in (signal.SIGINT, signal.SIGKILL):
+            setup = project.start("setup")
+            asking = [index.accept()[0] for _ in project.hosts]
+            setup.send_signal(number)
+            output, _ = setup.communicate(timeout=PATIENCE_S)
+            if number == signal.SIGINT:  # it has waited for their end
+                assert setup.returncode == 128 + signal.SIGINT, output
+                assert project.running() == []
+            eventually("the end of the builds", lambda: not project.running())
+            assert project.environments() == before
+            for connection in asking:
+                connection.close()
 
-    # Now nobody listens there: every host is told to have its wheels sent.
-    failed = project.launch("setup")
+    # Now nobody listens there: a host is told to have its wheels sent.
+    failed = project.launch("setup", "--include", "h1")
     assert failed.returncode == 3
-    for host in ("h1", "h2"):
-        assert f"{host}: the package index {address} cannot be reached from there; name one" in failed.stdout
-    built = project.launch("setup", "--wheels", str(project.folder / "wheels"))
-    assert built.stdout.splitlines()[-1] == "h[1-2]: built"
+    assert f"h1: the package index {address} cannot be reached from there; name one" in failed.stdout
+    assert "h2" not in failed.stdout
+
+    # A disk fills up: its host is named, the other finishes.
+    small = "mount -t tmpfs -o size=8m small /root/.launch/envs"
+    assert project.hosts[1].run(["sh", "-c", small]).returncode == 0
+    partly = project.launch("setup", "--wheels", str(project.folder / "wheels"))
+    assert partly.returncode == 3
+    assert partly.stdout.splitlines()[-2:-1] == ["h1: built"]
+    assert "h2: the disk is full (" in partly.stdout.splitlines()[-1]

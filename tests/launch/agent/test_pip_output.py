@@ -37,6 +37,7 @@ def test_the_newest_line_that_tells_is_the_stage(lines: List[str], expected: Opt
             "/usr/bin/python3.11: No module named ensurepip",
             "Python 3.11 has no ensurepip, which makes environments; install it (Debian: apt install python3.11-venv)",
         ),
+        ("/usr/bin/python3.11: No module named venv", "Python 3.11 has no venv, which makes environments; install it"),
         (
             "ERROR: Could not find a version\nERROR: No matching distribution found for tiny==2.0\n",
             "no file of tiny==2.0 suits Python 3.11 here; add one to the wheel folder or the index",
@@ -63,3 +64,7 @@ def test_a_failure_is_named_with_the_next_step(output: str, reason: str) -> None
 def test_an_index_that_is_known_is_named_where_pip_does_not() -> None:
     said = explain(REFUSED.splitlines()[0], "/w/e.log", "3.11", 12, "pypi.example.org")
     assert said.startswith("the package index pypi.example.org cannot be reached from there")
+
+
+def test_a_disk_that_is_so_full_that_pip_could_not_say_so_is_named() -> None:
+    assert explain("Installing collected pack", "/w/e.log", "3.11", 0).startswith("the disk is full (0 MB are free)")
