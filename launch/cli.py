@@ -5,7 +5,7 @@ import secrets
 import sys
 import time
 from datetime import datetime
-from typing import Any, List, Mapping, Optional
+from typing import List, Optional
 
 import click
 
@@ -15,7 +15,7 @@ from launch.down import take_down, told
 from launch.errors import SUCCEEDED, USAGE, LaunchError
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
-from launch.logs import print_logs, select
+from launch.logs import print_log_of_culprit
 from launch.plan import make_plan, refuse_oversized, requests, run_name
 from launch.ship import launcher_code, with_folder
 from launch.start import read_secrets, start_agents
@@ -33,8 +33,6 @@ from launch.verbs.setup import setup
 from launch.verbs.status import status
 from launch.verbs.sweep import sweep
 from launch.watch import Watch
-
-TAIL = 15  # lines of the failed task's log that `up` shows
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -88,23 +86,13 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
             say(*report.detached(run.run, str(asked)))
             return SUCCEEDED
         left = take_down(fleet, wanted, reason="the run is over", heed=False)
-        show_log_of_culprit(fleet, ended)
+        print_log_of_culprit(fleet, ended, say)
         say(*([] if left.clean else told(left)), *report.ending(ended, time.monotonic() - began))
         return report.exit_code(ended, interrupts.received)
 
 
 for verb in (plan, check, setup, status, logs, board, metrics, restart, down, sweep, import_hosts, completion):
     cli.add_command(verb)
-
-
-def show_log_of_culprit(fleet: Fleet, status: Mapping[str, Any]) -> None:
-    """The last lines of the task that the run's cause names."""
-    task = report.culprit(status)
-    if task is not None:
-        say(f"last lines of {task['host']}:{task['log']}")
-        print_logs(
-            fleet, select(fleet.spec, [f"{task['role']}:{task['index']}"]), lambda line: say("  " + line), tail=TAIL
-        )
 
 
 def main(arguments: Optional[List[str]] = None) -> None:

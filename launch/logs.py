@@ -1,16 +1,30 @@
-"""Task logs from every host, each line with the task and host it is from."""
+"""Task logs from every host, in the order of time, each line with the task and host it is from.
 
+Two ways to read: *in order*, what there is, of which each host tells its part in the order of time
+and one line of each is held here; and *as they come*, what the tasks go on to print.
+"""
+
+import heapq
 import os
+import time
+from queue import Empty, Queue
 from threading import Thread
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.spec.model import Spec, TaskSpec
+from launch import report
 from launch.agent.masking import masked
-from launch.channel import Silence
+from launch.channel import Channel, Silence
 from launch.errors import HostProblem, UsageError
 from launch.fleet import Fleet
+from launch.folding import Folded, Line, Window, shown
 
 LOOK_S = 0.5
+TOGETHER_S = 3.0  # equal lines of so short a time are told as one
+WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
+AHEAD = 1000  # lines that hosts may be ahead of who reads
+STATUS_S = 30.0
+TAIL = 15  # lines of the culprit's log
 
 
 def select(spec: Spec, patterns: Sequence[str]) -> List[TaskSpec]:
@@ -34,73 +48,132 @@ def _matches(task: TaskSpec, pattern: str) -> bool:
 
 
 def print_logs(
-    fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[str], None], **options: Any
+    fleet: Fleet,
+    tasks: Sequence[TaskSpec],
+    say: Callable[[str], None],
+    follow: bool = False,
+    raw: bool = False,
+    times: bool = False,
+    **options: Any,
 ) -> List[HostProblem]:
-    """Says every line of the tasks' logs, prefixed ``worker:1@gpu02``, until they end or a signal comes.
+    """Says every line of the tasks' logs, until they end or a signal comes.
 
-    ``follow``: go on with new lines while the run lives; ``tail``: only so many last lines of each task.
+    Args:
+      follow: go on with new lines while the run lives.
+      raw: a line of each task, where otherwise equal lines of many are one with a count.
+      times: the time of day in front of each line.
+      options: ``since`` and ``until``, times of day in seconds; ``tail``, only so many last lines of each task.
 
     Raises:
       BrokenPipeError: ``say`` did, since nobody reads any more.
     """
     problems: List[HostProblem] = []
-    unread: List[BrokenPipeError] = []
-    by_host: Dict[str, List[str]] = {}
-    for task in tasks:
-        by_host.setdefault(task.host, []).append(task.name)
-    readers = [
-        Thread(target=_copy, args=(fleet, host, {**options, "tasks": names}, say, problems, unread), daemon=True)
-        for host, names in by_host.items()
-    ]
-    # Without follow one after the other, so that a host's lines stay together.
-    for reader in readers:
-        reader.start()
-        if not options.get("follow"):
-            _wait(fleet, [reader], unread)
-    _wait(fleet, readers, unread)
-    if unread:
-        raise unread[0]
+    window = Window(0.0 if raw else WAIT_S if follow else TOGETHER_S)
+    readers = _readers(fleet, tasks, {**options, "follow": follow}, problems)
+    for folded in _folded(window, _as_they_come(fleet, readers) if follow else _in_order(readers)):
+        if fleet.interrupts.received:
+            break
+        say(shown(folded, times))
     return problems
 
 
-def _wait(fleet: Fleet, readers: List[Thread], unread: List[BrokenPipeError]) -> None:
-    while any(reader.is_alive() for reader in readers) and not fleet.interrupts.received and not unread:
-        readers[0].join(LOOK_S)
-        readers = [reader for reader in readers if reader.is_alive()] or readers
+def _folded(window: Window, lines: Iterable[Tuple[Optional[Line], float]]) -> Iterator[Folded]:
+    for line, now in lines:
+        if line is not None:
+            window.take(line, now)
+        yield from window.due(now)
+    yield from window.rest()
 
 
-def _copy(
-    fleet: Fleet,
-    host: str,
-    options: Mapping[str, Any],
-    say: Callable[[str], None],
-    problems: List[HostProblem],
-    unread: List[BrokenPipeError],
-) -> None:
-    try:
-        for line in _lines(fleet, host, options):
-            say(line)
-    except HostProblem as problem:
-        problems.append(problem)
-    except BrokenPipeError as error:
-        unread.append(error)
+def _readers(
+    fleet: Fleet, tasks: Sequence[TaskSpec], options: Mapping[str, Any], problems: List[HostProblem]
+) -> List[Iterator[Line]]:
+    """What each host that can be reached has to tell of its tasks."""
+    by_host: Dict[str, List[str]] = {}
+    for task in tasks:
+        by_host.setdefault(task.host, []).append(task.name)
+    requests = {host: fleet.request(host, **options, tasks=names) for host, names in by_host.items()}
+    channels, missed = fleet.each(
+        lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), heed=False
+    )
+    problems += missed
+    return [_lines(fleet, host, channel, problems) for host, channel in channels.items()]
 
 
-def _lines(fleet: Fleet, host: str, options: Mapping[str, Any]) -> Iterator[str]:
-    channel = fleet.contact(host, "logs", fleet.request(host, **options))
+def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
+    """The lines of all hosts by time."""
+    for line in heapq.merge(*readers, key=lambda line: line.time):
+        yield line, line.time
+
+
+def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Optional[Line], float]]:
+    """The lines of all hosts and when they came; None when none did for a while."""
+    came: Queue[Optional[Line]] = Queue(AHEAD)
+    for reader in readers:
+        Thread(target=_hand_over, args=(reader, came), daemon=True).start()
+    reading = len(readers)
+    while reading and not fleet.interrupts.received:
+        try:
+            line = came.get(timeout=WAIT_S / 2)
+            reading -= line is None
+        except Empty:
+            line = None
+        yield line, time.monotonic()
+
+
+def _hand_over(reader: Iterator[Line], came: "Queue[Optional[Line]]") -> None:
+    for line in reader:
+        came.put(line)
+    came.put(None)
+
+
+def _lines(fleet: Fleet, host: str, channel: Channel, problems: List[HostProblem]) -> Iterator[Line]:
+    """What one host tells; how it breaks off is a problem of its own."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
-        while not fleet.interrupts.received:
-            try:
-                line = channel.hear(LOOK_S)
-            except Silence:
-                continue
-            except OSError as error:
-                raise HostProblem(host, f"the connection broke: {error}") from error
-            if line is None:
+        for told in _told(fleet, channel):
+            if "error" in told:
+                problems.append(HostProblem(host, told["error"]))
                 return
-            if "error" in line:
-                raise HostProblem(host, line["error"])
-            yield f"{line['task']}@{host} {masked(line['line'], secrets)}"
+            yield Line(told["time"], told["task"], host, masked(told["line"], secrets))
+    except OSError as error:
+        problems.append(HostProblem(host, f"the connection broke: {error}"))
     finally:
         channel.close()
+
+
+def _told(fleet: Fleet, channel: Channel) -> Iterator[Dict[str, Any]]:
+    """What comes over a channel, until its end or a signal. Raises OSError when it breaks."""
+    while not fleet.interrupts.received:
+        try:
+            told = channel.hear(LOOK_S)
+        except Silence:
+            continue
+        if told is None:
+            return
+        yield told
+
+
+def print_log_of_culprit(fleet: Fleet, status: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    """The last lines of the task that the run's cause names, if it names one."""
+    task = report.culprit(status)
+    if task is not None:
+        say(f"last lines of {task['host']}:{task['log']}")
+        chosen = select(fleet.spec, [f"{task['role']}:{task['index']}"])
+        print_logs(fleet, chosen, lambda line: say("  " + line), raw=True, tail=TAIL)
+
+
+def print_first_cause(fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[str], None]) -> None:
+    """Of a run that has failed: why, and the last lines of the task that failed first, if it is one of ``tasks``."""
+    lead = fleet.spec.chief.host
+    if lead not in fleet.hosts:
+        return
+    answers, _ = fleet.ask("status", {lead: fleet.request(lead)}, STATUS_S)
+    status = answers.get(lead, {}).get("status")
+    if status is None or status["state"] != "failed":
+        return
+    task = report.culprit(status)
+    if task is not None and any(each.name == f"{task['role']}:{task['index']}" for each in tasks):
+        say(f"first cause: {status['cause']}")
+        print_log_of_culprit(fleet, status, say)
+        say("every line, by time:")

@@ -7,14 +7,14 @@ import pytest
 
 from launch.channel import Silence
 from launch.errors import UsageError
-from launch.logs import print_logs, select
+from launch.logs import print_first_cause, print_logs, select
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 
 SPEC = spec_of("ps:0@cpu01", "ps:1@cpu02", "chief:0@gpu01", "worker:0@gpu01", "worker:1@gpu02", "worker:10@gpu02")
 
 
-def line(task: str, text: str) -> bytes:
-    return json.dumps({"task": task, "attempt": 0, "line": text}).encode() + b"\n"
+def line(task: str, text: str, time: float = 0.0) -> bytes:
+    return json.dumps({"task": task, "attempt": 0, "line": text, "time": time}).encode() + b"\n"
 
 
 def host(name: str, *said: Any) -> FakeHost:
@@ -80,7 +80,7 @@ def test_a_host_that_has_no_logs_or_is_out_of_reach_is_a_problem_and_the_others_
     said: List[str] = []
     with fleet_of(hosts) as fleet:
         problems = print_logs(fleet, fleet.spec.tasks, said.append)
-    assert [str(problem) for problem in problems] == ["a: no run", "b: out of reach"]
+    assert sorted(str(problem) for problem in problems) == ["a: no run", "b: out of reach"]
     assert said == ["worker:2@c here"]
 
 
@@ -88,6 +88,78 @@ def test_a_connection_that_breaks_is_a_problem_of_its_host() -> None:
     with fleet_of({"a": host("a", line("worker:0", "one"), OSError("Socket is closed"))}) as fleet:
         problems = print_logs(fleet, fleet.spec.tasks, print, follow=True)
     assert [str(problem) for problem in problems] == ["a: the connection broke: Socket is closed"]
+
+
+def test_the_lines_of_all_hosts_are_in_the_order_of_time() -> None:
+    hosts = {
+        "a": host("a", line("worker:0", "first", 10.0), line("worker:0", "third", 30.0)),
+        "b": host("b", line("worker:1", "second", 20.0), line("worker:1", "fourth", 40.0)),
+    }
+    said: List[str] = []
+    with fleet_of(hosts) as fleet:
+        print_logs(fleet, fleet.spec.tasks, said.append)
+    assert [text.split()[1] for text in said] == ["first", "second", "third", "fourth"]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_equal_lines_of_many_tasks_are_one_unless_each_is_asked_for(
+    follow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launch.logs.WAIT_S", 60.0)  # both come before the window is over, however busy the machine is
+    for raw, expected in ((False, ["worker:[0-1]@a,b ×2 up"]), (True, ["worker:0@a up", "worker:1@b up"])):
+        said: List[str] = []
+        with fleet_of({"a": host("a", line("worker:0", "up")), "b": host("b", line("worker:1", "up"))}) as fleet:
+            print_logs(fleet, fleet.spec.tasks, said.append, follow=follow, raw=raw)
+        assert sorted(said) == expected
+
+
+def test_a_line_that_is_followed_is_told_though_no_other_comes() -> None:
+    said: List[str] = []
+    silences = iter([Silence()] * 10000)
+    with fleet_of({"a": host("a", line("worker:0", "one"), *silences)}) as fleet:
+
+        def say(text: str) -> None:
+            said.append(text)
+            fleet.interrupts.received.append(2)
+
+        print_logs(fleet, fleet.spec.tasks, say, follow=True)
+    assert said == ["worker:0@a one"]
+
+
+def failed(cause: str, state: str = "failed") -> Dict[str, Any]:
+    task = {"role": "worker", "index": 1, "host": "b", "log": "/w/attempt_0.log"}
+    return {"status": {"state": state, "cause": cause, "tasks": [task]}}
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "chosen", "expected"),
+    [
+        ("failed", "worker:1@b: exit code 3", ["worker:1"],
+         ["first cause: worker:1@b: exit code 3", "last lines of b:/w/attempt_0.log", "  worker:1@b boom",
+          "every line, by time:"]),
+        ("failed", "worker:1@b: exit code 3", ["worker:0"], []),
+        ("failed", "b: nothing heard for 10 s", ["worker:1"], []),
+        ("running", "worker:1@b: exit code 3", ["worker:1"], []),
+    ],
+)  # fmt: skip
+def test_of_a_run_that_has_failed_the_first_cause_comes_first(
+    state: str, cause: str, chosen: List[str], expected: List[str]
+) -> None:
+    hosts = {
+        "a": host("a", json.dumps(failed(cause, state)).encode() + b"\n"),
+        "b": host("b", line("worker:1", "boom")),
+    }
+    said: List[str] = []
+    with fleet_of(hosts) as fleet:
+        print_first_cause(fleet, select(fleet.spec, chosen), said.append)
+    assert said == expected
+
+
+def test_a_lead_that_is_out_of_reach_has_no_first_cause_to_tell() -> None:
+    said: List[str] = []
+    with fleet_of({"a": FakeHost("a")}) as fleet:
+        print_first_cause(fleet, fleet.spec.tasks, said.append)
+    assert said == []
 
 
 def test_a_silence_is_waited_out() -> None:

@@ -1,6 +1,7 @@
 """The other verbs on this machine: a run that was left alone is seen, read and ended; what is wrong is said."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -125,10 +126,33 @@ def test_a_second_up_within_the_same_second_is_refused_alike(
 
 
 def test_logs_of_every_task_are_printed_with_where_they_are_from(detached: Launcher) -> None:
-    ran = detached("logs")
+    ran = detached("logs", "--raw")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.splitlines() == [f"{task}@localhost up" for task in ("ps:0", "worker:0", "worker:1")]
-    assert detached("logs", "worker:*").stdout.splitlines() == [f"worker:{index}@localhost up" for index in range(2)]
+    assert sorted(ran.stdout.splitlines()) == [f"{task}@localhost up" for task in ("ps:0", "worker:0", "worker:1")]
+    of_a_role = sorted(detached("logs", "--raw", "worker:*").stdout.splitlines())
+    assert of_a_role == [f"worker:{index}@localhost up" for index in range(2)]
+
+
+def test_logs_are_of_a_time_and_tell_it_where_that_is_asked_for(detached: Launcher) -> None:
+    timed = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ps:0@localhost up\n"
+    assert re.fullmatch(timed, detached("logs", "ps:0", "--times").stdout)
+    assert detached("logs", "ps:0", "--since", "1h").stdout == "ps:0@localhost up\n"
+    assert detached("logs", "--until", "1h").stdout == ""
+    assert detached("logs", "--tail", "0").stdout == ""
+    refused = detached("logs", "--since", "yesterday")
+    assert refused.returncode == 2 and refused.stderr.startswith("TIME: expected 30s, 10m, 2h or 1d (ago), ")
+    refused = detached("logs", "-f", "--until", "1h")
+    assert refused.returncode == 2 and refused.stderr.startswith("--until: expected no --follow")
+
+
+def test_logs_of_a_run_that_failed_begin_with_the_first_cause(launch: Launcher) -> None:
+    launch.write("echo up; case $LAUNCH_TASK_DIR in *worker.1) exit 3;; esac; exec sleep 1000")
+    assert launch("up").returncode == 1
+    lines = launch("logs").stdout.splitlines()
+    assert lines[0] == "first cause: worker:1@localhost: exit code 3; its last line: up"
+    assert lines[1].startswith("last lines of localhost:/") and lines[2] == "  worker:1@localhost up"
+    assert lines[3] == "every line, by time:" and lines[4].endswith(" up")
+    assert launch("logs", "--raw").stdout.startswith(("ps", "worker"))
 
 
 def test_logs_that_are_followed_end_with_the_run(detached: Launcher) -> None:

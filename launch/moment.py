@@ -1,0 +1,32 @@
+"""Times as a person writes them."""
+
+import re
+from datetime import datetime, timedelta
+
+from launch.errors import UsageError
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def moment(text: str, now: datetime) -> float:
+    """``10m`` (ago), ``15:59`` (today) or ``2026-11-20T15:59:02`` as seconds since 1970; without a zone it is local.
+
+    Raises:
+      UsageError: it is none of them.
+    """
+    ago = _AGO.fullmatch(text)
+    if ago:
+        return (now - timedelta(**{_UNITS[ago.group(2)]: float(ago.group(1))})).timestamp()
+    try:
+        return _written(text, now).timestamp()
+    except ValueError:
+        raise UsageError(
+            f"TIME: expected 30s, 10m, 2h or 1d (ago), 15:59 (today) or 2026-11-20T15:59:02, found {text!r}"
+        ) from None
+
+
+def _written(text: str, now: datetime) -> datetime:
+    if re.fullmatch(r"\d\d?:\d\d(:\d\d)?", text):
+        return datetime.fromisoformat(f"{now:%Y-%m-%d} {text if text[1] != ':' else '0' + text}")
+    return datetime.fromisoformat(text)
