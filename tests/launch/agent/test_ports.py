@@ -76,3 +76,13 @@ def test_a_holder_that_may_not_be_seen_is_another_users(monkeypatch: pytest.Monk
         listener.bind(("127.0.0.1", 0))
         listener.listen(1)
         assert ports.describe_holder(listener.getsockname()[1]) == "a process of another user"
+
+
+def test_the_ports_that_processes_listen_on_are_found_and_no_others(server: "subprocess.Popen[bytes]") -> None:
+    port = port_of(server)
+    with socket.socket() as ours:
+        ours.bind(("127.0.0.1", 0))
+        ours.listen(1)
+        assert ports.listened_by([server.pid]) == [port]
+        assert set(ports.listened_by([server.pid, os.getpid()])) >= {port, ours.getsockname()[1]}
+    assert ports.listened_by([]) == []

@@ -12,7 +12,7 @@ import pytest
 from launch.agent import processes
 from launch.agent.folder import RunFolder
 from launch.agent.messages import Advanced, Event, Exited, Started
-from launch.agent.tasks import LINGER_S, HostTasks, last_line
+from launch.agent.tasks import HANG_S, LINGER_S, HostTasks, last_line
 from tests.launch.machine import eventually
 
 E = TypeVar("E")
@@ -276,6 +276,27 @@ def test_a_stop_reaches_the_children_of_a_task_too(bench: Bench) -> None:
     bench.tasks.stop("worker:0", 60.0, now=0.0)
     assert bench.comes(Exited).exit_code == -signal.SIGTERM
     assert processes.inspect(child) is None or processes.inspect(child).state == "Z"  # type: ignore[union-attr]
+
+
+def test_a_task_that_hangs_in_the_kernel_is_given_up_and_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = bench.sh("exec sleep 60")
+    hanging = bench.tasks.running["worker:0"].process
+    monkeypatch.setattr(processes, "has_exited", lambda pid: False)  # what a kernel says of state D
+    bench.tasks.stop("worker:0", 0.0, now=100.0)
+    bench.tasks.poll(100.0)
+    bench.tasks.poll(100.0 + HANG_S - 0.1)
+    assert bench.tasks.running and not [each for each in bench.events if isinstance(each, Exited)]
+    bench.tasks.poll(100.0 + HANG_S)
+    exited = bench.comes(Exited)
+    assert event is not None and exited.exit_code is None and not bench.tasks.running
+    assert (exited.cause or "").startswith(f"pid {event.pid} was killed and is still there after 10 s; it hangs in ")
+    hanging.wait()
+
+
+def test_a_task_whose_folder_cannot_be_made_is_told_and_ends_nobody_else(bench: Bench) -> None:
+    bench.folder.task("worker:0").write_text("a file where the folder should be")
+    assert bench.sh("true") is None
+    assert (bench.comes(Exited).cause or "").startswith("cannot start ")
 
 
 def test_to_stop_a_task_that_does_not_run_is_nothing(bench: Bench) -> None:
