@@ -7,9 +7,10 @@ There are two kinds of channel, a subprocess of ours and an SSH session (``local
 import json
 import time
 from abc import ABC, abstractmethod
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 CHUNK = 1 << 16
+KEPT_S = 8.0  # a program on a host waits so long to be asked again, and somewhat longer
 
 
 class Silence(Exception):
@@ -84,18 +85,22 @@ class Host(ABC):
 
     def __init__(self, name: str, python: str):
         self.name, self.python = name, python
-        self._kept: List[Channel] = []
+        self._kept: List[Tuple[float, Channel]] = []
 
     def keep(self, channel: Channel) -> None:
-        """Keeps a conversation whose program waits to be asked again."""
-        self._kept.append(channel)
+        """Keeps a conversation whose program waits to be asked again, for a while."""
+        self._kept.append((time.monotonic(), channel))
 
     def kept(self) -> Optional[Channel]:
-        """Takes a conversation that was kept; None where there is none."""
-        try:
-            return self._kept.pop()
-        except IndexError:  # not looked for first: another thread may take the last one
-            return None
+        """Takes a conversation that was kept; None where there is none that still counts."""
+        while True:
+            try:
+                since, channel = self._kept.pop()
+            except IndexError:  # not looked for first: another thread may take the last one
+                return None
+            if time.monotonic() - since < KEPT_S:
+                return channel
+            channel.close()
 
     def prepare(self) -> None:
         """Does what must be done before several hosts are reached at a time, such as to ask for a passphrase.
@@ -118,5 +123,5 @@ class Host(ABC):
 
     def close(self) -> None:
         """Ends the connection, and every conversation that was kept."""
-        for channel in iter(self.kept, None):
-            channel.close()
+        while self._kept:
+            self._kept.pop()[1].close()

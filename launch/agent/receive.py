@@ -5,7 +5,8 @@ syntax is one that every Python can read, to be able to say that this one is too
 reads one JSON line, {"workdir", "code": {kind: hash}, "verb", "stay"}, answers with the kinds
 it lacks, reads for each a line with a length and so many bytes of tar.gz, and then runs
 the verb on the same stdin and stdout, in this very process: a start of Python less on every
-host. With "stay" it then reads the next such line.
+host. With "stay" it then reads the next such line, and waits for it as long as IDLE_S: a
+launcher that was cut off says nothing, not even goodbye.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -13,7 +14,10 @@ host. With "stay" it then reads the next such line.
 
 import json
 import os
+import select
 import sys
+
+IDLE_S = 20.0  # longer than the launcher counts on it
 
 
 def read_line():
@@ -108,6 +112,8 @@ def main():
         return
     stays = True
     while stays:
+        if not select.select([0], [], [], IDLE_S)[0]:
+            return
         greeting = json.loads(read_line())
         folder = os.path.join(os.path.abspath(os.path.expanduser(greeting["workdir"])), "code")
         if not has_code(greeting, folder):

@@ -67,6 +67,16 @@ def test_a_host_that_is_closed_closes_what_it_kept() -> None:
     assert channel.closed == 1 and host.kept() is None
 
 
+def test_a_program_that_was_kept_for_long_is_not_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = FakeChannel(NOTHING_MISSING, b"{}\n"), FakeChannel(NOTHING_MISSING, b'{"n": 2}\n')
+    host = FakeHost("h1", old, new)
+    host.keeps = True
+    ask(host, CODE, "/w", "look", {}, 3.0)
+    monkeypatch.setattr("launch.channel.KEPT_S", 0.0)
+    assert ask(host, CODE, "/w", "down", {}, 3.0) == {"n": 2}
+    assert (old.closed, new.closed) == (1, 0)
+
+
 def test_the_request_is_in_no_argument() -> None:
     host = FakeHost("h1", FakeChannel(NOTHING_MISSING))
     contact(host, CODE, "/w", "start", {"secrets": {"KEY": "hunter2"}})

@@ -21,10 +21,10 @@ WAIT_S = 30.0
 
 @contextmanager
 def receiver(
-    workdir: Path, code: Code, *options: str, ask: bool = True, **greeting: Any
+    workdir: Path, code: Code, *options: str, ask: bool = True, text: str = RECEIVER.read_text(), **greeting: Any
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """First contact, its request sent; without ``ask``, all but the end of it."""
-    argv = [sys.executable, *options, "-c", RECEIVER.read_text()]
+    argv = [sys.executable, *options, "-c", text]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         say(process, json.dumps({"workdir": str(workdir), "code": code.hashes, "verb": "status", **greeting}).encode())
         if ask:
@@ -99,6 +99,15 @@ def test_one_that_is_to_stay_takes_the_next_verb_and_ends_with_the_launcher(tmp_
             assert hear(process)["missing"] == []
         process.stdin.close()  # type: ignore[union-attr]
         assert process.wait(WAIT_S) == 0
+
+
+def test_one_that_is_asked_nothing_more_ends_by_itself(tmp_path: Path) -> None:
+    launcher, hurried = launcher_code(), RECEIVER.read_text().replace("IDLE_S = 20.0", "IDLE_S = 0.1")
+    with receiver(tmp_path, launcher, stay=True, text=hurried) as process:
+        hear(process)
+        send(process, launcher.bundles["launcher"])
+        ask_status(process, tmp_path)
+        assert process.wait(WAIT_S) == 0  # its stdin is still open
 
 
 def test_launchers_that_send_the_same_code_at_once_all_succeed(tmp_path: Path) -> None:
