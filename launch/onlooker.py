@@ -33,8 +33,8 @@ class Onlooker(Follower):
         raise CannotStart([HostProblem(self._lead, f"{problem}; the run may go on there")])
 
 
-def newest_status(fleet: Fleet, file: str) -> Dict[str, Any]:
-    """``status --json`` of the newest run of ``file``, from its agent or, when that is gone, its files.
+def newest_status(fleet: Fleet, asked: str) -> Dict[str, Any]:
+    """``status --json`` of the newest run of what was asked for, from its agent or, when that is gone, its files.
 
     Raises:
       CannotStart: the lead's host is out of reach.
@@ -46,7 +46,7 @@ def newest_status(fleet: Fleet, file: str) -> Dict[str, Any]:
         raise CannotStart(problems)
     found: Dict[str, Any] = answers[lead]["status"]
     if found is None:
-        raise UsageError(f"{file}: no run of this name has been on {lead}; start one with `launch up {file}`")
+        raise UsageError(f"{asked}: no run of this name has been on {lead}; start one with `launch up {asked}`")
     return found
 
 

@@ -3,6 +3,7 @@
 from launch.display import fold
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
+from launch.onlooker import lead_of
 
 ANSWER_S = 30.0
 
@@ -14,7 +15,7 @@ def refuse_part(fleet: Fleet) -> None:
       UsageError: the run is led from elsewhere, or has other hosts too.
       CannotStart: the lead is out of reach.
     """
-    lead = next(iter(fleet.hosts))
+    lead = lead_of(fleet)
     answers, problems = fleet.ask("status", {lead: fleet.request(lead)}, ANSWER_S)
     if problems:
         raise CannotStart(problems)

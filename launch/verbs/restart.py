@@ -32,13 +32,13 @@ def restart(asked: Asked, patterns: Tuple[str, ...]) -> int:
     """
     with asked.reach() as fleet:
         names = [task.name for task in select(fleet.spec, patterns)]
-        before = newest_status(fleet, asked.file)
+        before = newest_status(fleet, str(asked))
         wrong = refusals(before, names)
         if wrong:
             raise UsageError("\n".join(wrong))
         _ask(fleet, names)
         found = follow(
-            before, names, lambda: newest_status(fleet, asked.file), UP_S, lambda: fleet.interrupts.wait(LOOK_S)
+            before, names, lambda: newest_status(fleet, str(asked)), UP_S, lambda: fleet.interrupts.wait(LOOK_S)
         )
     say(*(f"{name} is up again" for name in found.up), *found.problems)
     return FAILED if found.problems else SUCCEEDED

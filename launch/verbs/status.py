@@ -24,7 +24,7 @@ def status(asked: Asked, as_json: bool, watch: bool) -> int:
     if watch and as_json:
         raise UsageError("--watch: expected no --json, which prints one object and ends; leave one of the two out")
     with asked.reach() as fleet:
-        found = newest_status(fleet, asked.file)
+        found = newest_status(fleet, str(asked))
         if watch and found["state"] not in ENDED:
             with display.for_terminal() as view:
                 found = Onlooker(fleet, found, view).follow()
