@@ -44,6 +44,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     pip_output  what pip prints, in words
     booking     GPUs held by a run, so that no other gets them
     gpu_memory  whose memory is on the GPUs
+    usage       what tasks use of their host; traffic: of its network, gpu_use: of its GPUs
     guard       an nftables table that lets only the cluster reach the run's ports
     masking     keeps secrets out of what is shown
     lookup      the addresses behind the cluster's names

@@ -7,7 +7,7 @@ from launch.agent import links
 from launch.agent.agent import Agent, now
 from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
-from launch.agent.messages import Advanced, End, Event, Exited, Message, Start, Started, Stop
+from launch.agent.messages import Advanced, End, Event, Exited, Measured, Message, Start, Started, Stop
 from launch.agent.tasks import HostTasks
 
 REDIAL_S = 0.5
@@ -56,8 +56,10 @@ class Member(Agent):
         """Sends an event to the lead; without a link, the next one begins with it."""
         if isinstance(event, (Started, Advanced, Exited)):
             self._keep(event)
-            if self._link is not None:
-                self._link.send(event)
+        elif not isinstance(event, Measured):  # which is not kept: the next one comes soon
+            return
+        if self._link is not None:
+            self._link.send(event)
 
     def _keep(self, event: Union[Started, Advanced, Exited]) -> None:
         if isinstance(event, Started):

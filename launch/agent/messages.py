@@ -51,6 +51,13 @@ class Advanced:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What tasks of a host use of it: {task: {"attempt", and the fields of ``launch.agent.usage``}}."""
+
+    tasks: Dict[str, Dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Exited:
     """A task's process group is gone.
 
@@ -121,14 +128,16 @@ class Ping:
     """Keeps a link alive when there is nothing to say."""
 
 
-Event = Union[Joined, Lost, Go, Started, Advanced, Exited, RestartRequested, StopRequested, KillRequested, Tick]
+Event = Union[
+    Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick
+]
 Order = Union[Start, Stop, End]
 Message = Union[Event, Order, Ping]
 
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Joined, Lost, Go, Started, Advanced, Exited, RestartRequested, StopRequested, KillRequested, Tick,
+        Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick,
         Start, Stop, End, Ping,
     )
 }  # fmt: skip

@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional
+from typing import Dict, Iterable, Iterator, List, Optional, Set
 
 from launch.agent.processes import command_line
 
@@ -63,6 +63,12 @@ def listened_by(pids: Iterable[int]) -> List[int]:
     """The ports that these processes listen on."""
     open_here = {handle for pid in pids for handle in _handles(pid)}
     return sorted(port for port, inode in listeners().items() if f"socket:[{inode}]" in open_here)
+
+
+def held_sockets(pids: Iterable[int]) -> Set[int]:
+    """The inodes of the sockets that these processes hold."""
+    links = {link for pid in pids for link in _handles(pid)}
+    return {int(link[len("socket:[") : -1]) for link in links if link.startswith("socket:[")}
 
 
 def holder(port: int) -> Optional[int]:

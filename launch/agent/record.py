@@ -7,6 +7,7 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple
 from launch.agent.messages import TaskPlan
 
 RATE_WINDOW_S = 10.0
+USAGE = ("bytes_in_per_second", "bytes_out_per_second", "gpu_percent", "gpu_memory_bytes")
 
 
 class Sample(NamedTuple):
@@ -51,6 +52,7 @@ class TaskRecord:
     log: Optional[str] = None
     cause: Optional[str] = None
     progress: Dict[str, Any] = field(default_factory=dict)
+    usage: Dict[str, Any] = field(default_factory=dict)  # of its host, as ``launch.agent.usage`` tells it
     restart_at: Optional[float] = None
     history: Deque[Sample] = field(default_factory=deque)
 
@@ -83,12 +85,12 @@ class TaskRecord:
 
     def summary(self) -> Dict[str, Any]:
         """The task's entry in ``status --json``, without what others say of it."""
-        pace = self.pace()
+        pace, usage = self.pace(), self.usage if self.process else {}
         return {
             "role": self.plan.role, "index": self.plan.index, "host": self.plan.host, "address": self.plan.address,
             "gpus": self.gpus, "state": self.state, "pid": self.pid, "exit_code": self.exit_code,
             "restarts": self.attempt, "step": None if self.plan.role == "ps" else self.progress.get("step"),
             "step_time_ms": self.progress.get("step_time_ms"),
-            "wait_ms": None if pace is None else round(pace.wait_ms, 3),
+            "wait_ms": None if pace is None else round(pace.wait_ms, 3), **{key: usage.get(key) for key in USAGE},
             "dropped_gradients": self.progress.get("dropped_gradients", 0), "log": self.log, "cause": self.cause,
         }  # fmt: skip

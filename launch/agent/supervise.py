@@ -44,6 +44,7 @@ from launch.agent.messages import (
     Joined,
     KillRequested,
     Lost,
+    Measured,
     Order,
     RestartRequested,
     RunPlan,
@@ -91,6 +92,7 @@ class Supervisor:
             Go: self._on_go,
             Started: self._on_started,
             Advanced: self._on_advanced,
+            Measured: self._on_measured,
             Exited: self._on_exited,
             RestartRequested: self._on_restart,
             StopRequested: self._on_stop,
@@ -135,6 +137,12 @@ class Supervisor:
         if event.attempt == task.attempt and task.process:
             self._turn(task, "running", process=True)
             task.remember(now, event.progress)
+        return []
+
+    def _on_measured(self, event: Measured, now: float) -> List[Order]:
+        for name, usage in event.tasks.items():
+            if usage["attempt"] == self.tasks[name].attempt:
+                self.tasks[name].usage = usage
         return []
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
@@ -247,7 +255,7 @@ class Supervisor:
 
     def _start(self, task: TaskRecord) -> Order:
         self._turn(task, "starting", process=True)
-        task.restart_at, task.recalled, task.progress = None, False, {}
+        task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
         task.pid = task.exit_code = task.cause = None
         return Start(task.plan.name, task.attempt)
 

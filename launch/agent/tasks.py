@@ -15,8 +15,9 @@ from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
 from launch.agent.log_times import LogTimes
 from launch.agent.masking import masked
-from launch.agent.messages import Advanced, Event, Exited, Started
+from launch.agent.messages import Advanced, Event, Exited, Measured, Started
 from launch.agent.records import TaskRecord
+from launch.agent.usage import Usage
 
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act
@@ -68,6 +69,7 @@ class HostTasks:
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
         self.running: Dict[str, Running] = {}
         self._record = TaskRecord(folder, os.getpid())
+        self._usage = Usage(gpus)
 
     def start(self, name: str, attempt: int) -> None:
         """Starts a task; what comes of it is emitted."""
@@ -116,6 +118,7 @@ class HostTasks:
     def poll(self, now: float) -> None:
         """Notices progress and exits, and kills what was stopped and did not leave."""
         self._record.note(now)
+        self._tell_usage(now)
         for running in list(self.running.values()):
             running.times.note(now)
             ended = processes.has_exited(running.process.pid)  # asked first, so that its last progress is told
@@ -129,6 +132,12 @@ class HostTasks:
             elif running.kill_at is not None and now >= running.kill_at and running.killed_at is None:
                 running.killed_at = now
                 processes.signal_group(running.process.pid, signal.SIGKILL)
+
+    def _tell_usage(self, now: float) -> None:
+        leaders = {name: running.process.pid for name, running in self.running.items()}
+        if leaders and self._usage.due(now):
+            used = self._usage.look(now, leaders, processes.table())
+            self._emit(Measured({name: {"attempt": self.running[name].attempt, **used[name]} for name in used}))
 
     def _tell_progress(self, running: Running) -> None:
         folder = self._folder.task(running.task)

@@ -142,6 +142,37 @@ def test_a_run_folder_that_cannot_be_made_is_named(run: Run, tmp_path: Path) -> 
     assert error == f"cannot make the run's folder {agents.folder().own}: Not a directory"
 
 
+TALKS = """exec python3 -c "
+import socket, threading, time
+with socket.socket() as listener:
+    listener.bind(('127.0.0.1', 0))
+    listener.listen(1)
+    one = socket.create_connection(listener.getsockname())
+    other, _ = listener.accept()
+def talk():
+    while True:
+        one.sendall(bytes(1000))
+        time.sleep(0.01)
+threading.Thread(target=talk).start()
+while other.recv(1000): pass
+"
+"""
+
+
+def test_what_tasks_use_of_the_network_is_told_of_every_host(run: Run) -> None:
+    agents = run({"worker:0@localhost": TALKS, "worker:1@127.0.0.1": TALKS, "worker:2@127.0.0.1": FOREVER})
+    agents.up()
+
+    def rates() -> Any:
+        tasks = [agents.task(f"worker:{index}") for index in range(3)]
+        return [(task["bytes_in_per_second"], task["bytes_out_per_second"]) for task in tasks]
+
+    talking = eventually("rates", lambda: all(rate is not None for task in rates() for rate in task) and rates())
+    assert all(into > 1000 and out > 1000 for into, out in talking[:2])
+    assert talking[2] == (0, 0)
+    assert [agents.task(f"worker:{index}")["gpu_percent"] for index in range(3)] == [None] * 3
+
+
 def test_a_secret_is_in_no_file_of_the_run(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": "echo ${#PASSWORD}; exec sleep 1000"}, secrets={"PASSWORD": "hunter2-hunter2"})
     agents.up()

@@ -10,6 +10,7 @@ from launch.agent.messages import (
     Joined,
     KillRequested,
     Lost,
+    Measured,
     RestartRequested,
     Start,
     Started,
@@ -386,7 +387,10 @@ def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:
         "log", "cause",
     }  # fmt: skip
     assert contract <= task
-    assert task - contract == {"dropped_gradients", "wait_ms", "straggler"}
+    assert task - contract == {
+        "dropped_gradients", "wait_ms", "straggler", "bytes_in_per_second", "bytes_out_per_second", "gpu_percent",
+        "gpu_memory_bytes",
+    }  # fmt: skip
 
 
 def test_before_anything_happened_the_summary_claims_nothing() -> None:
@@ -424,6 +428,18 @@ def test_a_restarted_worker_begins_to_count_anew() -> None:
     replay.at(4, advanced("worker:0", 11, attempt=1, examples=64))
     assert replay.run.summary()["steps_per_second"] == pytest.approx(1.0)
     assert replay.run.summary()["examples_per_second"] == pytest.approx(64.0)
+
+
+def test_what_a_task_uses_of_its_host_is_shown_while_that_attempt_lives() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, Measured({"worker:1": {"attempt": 0, "bytes_in_per_second": 7, "gpu_percent": 80.0}}))
+    shown = replay.run.tasks["worker:1"].summary()
+    assert (shown["bytes_in_per_second"], shown["bytes_out_per_second"], shown["gpu_percent"]) == (7, None, 80.0)
+    replay.at(2, failed("worker:1"))
+    assert replay.run.tasks["worker:1"].summary()["gpu_percent"] is None
+    replay.at(3, Tick(), Measured({"worker:1": {"attempt": 0, "gpu_percent": 81.0}}))
+    assert replay.run.tasks["worker:1"].summary()["gpu_percent"] is None
 
 
 def test_a_ps_has_no_steps_of_its_own() -> None:
