@@ -18,7 +18,7 @@ from launch.interrupts import Interrupts
 from launch.logs import print_log_of_culprit
 from launch.plan import make_plan, refuse_oversized, requests, run_name
 from launch.ship import launcher_code, with_folder
-from launch.start import read_secrets, start_agents
+from launch.start import advising, read_secrets, start_agents
 from launch.verbs.asked import Asked, say, with_hosts_file
 from launch.verbs.board import board
 from launch.verbs.check import check
@@ -79,8 +79,9 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
     with Interrupts() as interrupts, Fleet(spec, run.python, code, interrupts) as fleet:
         with display.for_terminal() as view:
             view.note(f"{run.run}: {len(run.tasks)} tasks on {display.fold(run.hosts)}")
-            fleet.connect()
-            start_agents(fleet, wanted)
+            with advising(f"launch check {asked}"):
+                fleet.connect()
+                start_agents(fleet, wanted)
             ended = Watch(fleet, run, view, interrupts, detach).follow()
         if ended["state"] == "running":
             say(*report.detached(run.run, str(asked)))

@@ -46,12 +46,12 @@ class HostProblem(LaunchError):
 
 
 class CannotStart(LaunchError):
-    """The run could not start; names every host and reason. Nothing is left of it."""
+    """The run could not start; names every host and reason, then gives ``advice``. Nothing is left of it."""
 
     exit_code = CANNOT_START
 
-    def __init__(self, problems: Sequence[HostProblem]):
-        super().__init__("\n".join(str(problem) for problem in problems))
+    def __init__(self, problems: Sequence[HostProblem], advice: str = ""):
+        super().__init__("\n".join([*map(str, problems), *([advice] if advice else [])]))
         self.problems = tuple(problems)
 
 

@@ -1,6 +1,7 @@
 """Starting a run's agents, and taking a start back that did not succeed everywhere."""
 
-from typing import Any, Dict, Mapping
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, Mapping
 
 from cluster.spec.model import Spec
 from launch.down import take_down
@@ -22,6 +23,15 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
             [HostProblem("this machine", f"the secret {name} is not set; export it first") for name in missing]
         )
     return {name: environ[name] for name in spec.secrets}
+
+
+@contextmanager
+def advising(check: str) -> Iterator[None]:
+    """What cannot start within this block names ``check``, the command that finds all that is in its way."""
+    try:
+        yield
+    except CannotStart as error:
+        raise CannotStart(error.problems, f"see all that is in the way with `{check}`") from error
 
 
 def start_agents(fleet: Fleet, requests: Mapping[str, Dict[str, Any]]) -> None:

@@ -13,7 +13,9 @@ Ask = Callable[[Facts], Optional[str]]  # the value that is compared; None where
 def versions(evidence: Evidence) -> Iterator[Finding]:
     """Python, TensorFlow and numpy are the same everywhere; for drivers it is enough to know."""
     for kind, name in (("python", "Python"), ("tensorflow", "TensorFlow"), ("numpy", "numpy")):
-        mend = f"give every host the same: name it with the key python, or set up {fold(evidence.plan.hosts)} alike"
+        mend = (
+            f"name the same with the key python, or build one for all with `launch setup {evidence.file}` (key setup)"
+        )
         yield from _differing(evidence, f"{kind}-differs", name, _version(kind), Finding, mend)
     yield from _differing(evidence, "driver-differs", "NVIDIA driver", lambda facts: facts["driver"], Note, "")
 

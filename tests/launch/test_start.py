@@ -5,8 +5,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.errors import CannotStart, Interrupted
-from launch.start import read_secrets, start_agents
+from launch.errors import CannotStart, HostProblem, Interrupted
+from launch.start import advising, read_secrets, start_agents
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 
 READY = b'{"ready": true, "pid": 1}\n'
@@ -75,3 +75,10 @@ def test_every_secret_that_is_not_set_is_named() -> None:
     assert str(caught.value) == (
         "this machine: the secret A is not set; export it first\nthis machine: the secret C is not set; export it first"
     )
+
+
+def test_what_cannot_start_names_the_check_that_finds_the_rest() -> None:
+    with pytest.raises(CannotStart) as caught, advising("launch check r.yaml"):
+        raise CannotStart([HostProblem("a", "no SSH there")])
+    assert str(caught.value) == "a: no SSH there\nsee all that is in the way with `launch check r.yaml`"
+    assert [problem.host for problem in caught.value.problems] == ["a"]

@@ -70,7 +70,11 @@ def test_a_taken_port_is_named_with_who_holds_it(launch: Launcher) -> None:
 def test_a_missing_program_is_named(launch: Launcher) -> None:
     launch.write(command=["no-such-program"])
     ran = launch("up")
-    assert (ran.returncode, ran.stderr) == (3, "localhost: no program no-such-program on this host\n")
+    assert ran.returncode == 3
+    assert ran.stderr == (
+        "localhost: no program no-such-program on this host\n"
+        f"see all that is in the way with `launch check {launch.file}`\n"
+    )
     assert launch.left() == []
 
 
@@ -78,7 +82,9 @@ def test_a_missing_python_is_named_with_the_key(launch: Launcher) -> None:
     launch.write(python="/no/python")
     ran = launch("up")
     assert ran.returncode == 3
-    assert ran.stderr == "localhost: cannot start /no/python: No such file or directory; see the key python\n"
+    assert ran.stderr.splitlines()[0] == (
+        "localhost: cannot start /no/python: No such file or directory; see the key python"
+    )
 
 
 def test_a_secret_that_is_not_set_is_named(launch: Launcher) -> None:

@@ -1,0 +1,127 @@
+"""The conversations: every host is heard or named by the deadline, no listener closed before all have knocked."""
+
+import json
+import time
+from threading import Event
+from typing import Any, Dict, List
+
+import pytest
+
+from launch.channel import Silence
+from launch.check.interview import CLOCK_READINGS, interview
+from launch.check.questions import Question
+from launch.errors import HostProblem, Interrupted
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.machine import eventually
+
+WAIT_S = 20.0
+Said = Any
+
+
+def line(values: Dict[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def telling(*said: Said, ahead_s: float = 0.0) -> FakeChannel:
+    """A host's side: it lacks no code, opens its port, tells the time, then says what is given."""
+    clock = [line({"time": time.time() + ahead_s}) for _ in range(CLOCK_READINGS)]
+    return FakeChannel(line({"missing": []}), line({"ports": {"2222": None}}), *clock, *said)
+
+
+def asked(*hosts: str) -> Dict[str, Question]:
+    return {host: Question({"host": host}, {"do": "look", "host": host}) for host in hosts}
+
+
+def problems(found: List[HostProblem]) -> List[str]:
+    return sorted(map(str, found))
+
+
+def test_each_host_tells_its_ports_its_clock_and_what_it_sees() -> None:
+    channels = {"a": telling(line({"sees": 1}), ahead_s=100.0), "b": telling(line({"sees": 2}))}
+    with fleet_of({name: FakeHost(name, channel) for name, channel in channels.items()}) as fleet:
+        facts, none = interview(fleet, asked("a", "b"), WAIT_S)
+    assert none == []
+    assert {host: (told["ports"], told["sees"]) for host, told in facts.items()} == {
+        "a": ({"2222": None}, 1),
+        "b": ({"2222": None}, 2),
+    }
+    assert 99.0 < facts["a"]["clock"]["offset_s"] < 101.0
+    assert abs(facts["b"]["clock"]["offset_s"]) < 1.0
+    assert all(channel.closed for channel in channels.values())
+
+
+def test_a_host_that_cannot_be_asked_keeps_no_other_from_its_answer() -> None:
+    def refuse(name: str) -> None:
+        raise HostProblem(name, "no SSH there")
+
+    hosts = {
+        "a": FakeHost("a", telling(line({"sees": 1}))),
+        "b": FakeHost("b", connect=refuse),
+        "c": FakeHost("c", telling(line({"error": "the look failed: KeyError: 'x'"}))),
+        "d": FakeHost("d", telling(Silence())),
+        "e": FakeHost("e", telling(b"Welcome!\n")),
+        "f": FakeHost("f", telling(OSError("reset"))),
+        "g": FakeHost("g", telling()),
+    }
+    with fleet_of(hosts) as fleet:
+        facts, found = interview(fleet, asked(*hosts), WAIT_S)
+    assert list(facts) == ["a"]
+    assert problems(found) == [
+        "b: no SSH there",
+        "c: the look failed: KeyError: 'x'",
+        "d: no answer within 20 s",
+        "e: expected a line of JSON, found 'Welcome!'",
+        "f: the connection broke: reset",
+        "g: the check ended there: without a word",
+    ]
+
+
+def test_a_host_that_hangs_is_named_after_half_the_deadline_and_the_others_go_on() -> None:
+    release = Event()
+    hosts = {
+        "a": FakeHost("a", telling(line({"sees": 1}))),
+        "b": FakeHost("b", connect=lambda name: assert_true(release.wait(WAIT_S))),
+    }
+    with fleet_of(hosts) as fleet:
+        try:
+            facts, found = interview(fleet, asked("a", "b"), 2.0)
+        finally:
+            release.set()
+        assert hosts["b"].closed == 1
+    assert list(facts) == ["a"]
+    assert problems(found) == ["b: no answer within 1 s"]
+
+
+def assert_true(value: bool) -> None:
+    assert value
+
+
+def test_nobody_is_asked_to_look_before_everybody_listens() -> None:
+    first = telling(line({"sees": 1}))
+
+    def connect(name: str) -> None:
+        eventually("the other host's last clock reading", lambda: first.sent.count(b'"time"') == CLOCK_READINGS)
+        assert b"look" not in first.sent
+
+    hosts = {"a": FakeHost("a", first), "b": FakeHost("b", telling(line({"sees": 2})), connect=connect)}
+    with fleet_of(hosts) as fleet:
+        facts, found = interview(fleet, asked("a", "b"), WAIT_S)
+    assert (sorted(facts), found) == (["a", "b"], [])
+    assert b"look" in first.sent
+
+
+def test_after_a_signal_every_conversation_is_closed() -> None:
+    channel = telling(line({"sees": 1}))
+    with fleet_of({"a": FakeHost("a", channel)}) as fleet:
+        release = Event()
+        fleet.hosts["b"] = FakeHost("b", connect=lambda name: interrupt(fleet.interrupts.received, release))
+        with pytest.raises(Interrupted):
+            interview(fleet, asked("a", "b"), WAIT_S)
+        release.set()
+    assert channel.closed
+
+
+def interrupt(received: List[int], release: Event) -> None:
+    """A signal comes while this host is waited for."""
+    received.append(2)
+    release.wait(WAIT_S)
