@@ -47,5 +47,5 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     usage       what tasks use of their host; traffic: of its network, gpu_use: of its GPUs
     guard       an nftables table that lets only the cluster reach the run's ports
     masking     keeps secrets out of what is shown
-    lookup      the addresses behind the cluster's names
+    exposure    tasks whose address the internet can reach
 """

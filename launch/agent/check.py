@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Optional
 
-from launch.agent import gpus, locks
+from launch.agent import gpus, guard, locks
 from launch.agent.dial import Target, dial_all
 from launch.agent.doors import Doors
 from launch.agent.environment import Environment
@@ -61,7 +61,8 @@ def look(asked: Mapping[str, Any]) -> Values:
     ``asked`` has ``within_s``, and: ``python`` and ``env`` of the tasks, or the hash of the
     ``environment`` that has their Python; ``names`` to resolve and ``targets`` [[address, host]]
     to dial, ``here`` and ``words`` as ``dial_all`` takes them; ``wishes`` {task: gpus},
-    ``folders``, ``programs`` {program: PATH}, and the run's ``name``, ``host`` and ``workdir``.
+    ``folders``, ``programs`` {program: PATH}, ``guard``: whether one is wanted, and the run's
+    ``name``, ``host`` and ``workdir``.
     """
     until = time.monotonic() + asked["within_s"]
     environment = Environment(expand(asked["workdir"]), asked["environment"]) if asked["environment"] else None
@@ -73,6 +74,7 @@ def look(asked: Mapping[str, Any]) -> Values:
         "environment_ready": environment is None or environment.is_ready(),
         "names": names,
         "unreached": dial_all(targets, names, asked["words"], asked["here"], asked["knock_s"]),
+        "unguarded": guard.refusal() if asked["guard"] else None,
         **_gpus(asked["wishes"]),
         "folders": {folder: space(folder) for folder in asked["folders"]},
         "missing_programs": [name for name, path in asked["programs"].items() if shutil.which(name, path=path) is None],

@@ -18,10 +18,10 @@ from launch.agent.agent import Agent
 from launch.agent.booking import Bookings, GpuTaken
 from launch.agent.clients import Clients
 from launch.agent.environment import Busy, Environment
+from launch.agent.exposure import exposed
 from launch.agent.folder import RunFolder, expand
 from launch.agent.lead import Lead
 from launch.agent.locks import NameTaken, hold
-from launch.agent.lookup import exposed
 from launch.agent.member import Member
 from launch.agent.tasks import HostTasks
 

@@ -16,9 +16,10 @@ import subprocess
 import time
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from launch.agent.lookup import resolve
+from launch.agent.names import resolve
 
 NFT_S = 20.0  # for nft to take the rules
+LOOKUP_S = 20.0
 LEAVE_S = 5.0  # for nft to end
 AT_ONCE = 200  # elements of a set in one line
 _CHATTER = ("nft>", "sudo: unable to resolve host")  # some builds repeat what they read
@@ -26,7 +27,15 @@ _ADVICE = "let an administrator allow this user `sudo -n nft`, or leave the key 
 
 
 class Unguarded(Exception):
-    """This host cannot guard the run's ports; the text says why and what to do."""
+    """This host cannot guard the run's ports: why, and what to do."""
+
+    def __init__(self, reason: str, mend: str):
+        super().__init__(f"{reason}; {mend}")
+        self.reason, self.mend = reason, mend
+
+
+class Refused(Exception):
+    """nft did not take its lines; the text is its own."""
 
 
 class Guard:
@@ -51,7 +60,7 @@ class Guard:
         """Hands nft its lines and returns when the table is there with its chain.
 
         Raises:
-          Unguarded: nft's first complaint.
+          Refused: with nft's first complaint.
         """
         with contextlib.suppress(BrokenPipeError):  # nft has ended; what it said is read below
             self._nft.stdin.write("".join(f"{line}\n" for line in lines).encode())
@@ -62,17 +71,17 @@ class Guard:
         while line.startswith(_CHATTER):
             line = self._line(until)
         if not line.startswith(f"table inet {self._table} "):
-            raise Unguarded(line)
+            raise Refused(line)
         while line != "}":
             line = self._line(until)
 
     def _line(self, until: float) -> str:
         while b"\n" not in self._unread:
             if not select.select([self], [], [], max(0.0, until - time.monotonic()))[0]:
-                raise Unguarded(f"nft did not answer within {NFT_S:.0f} s")
+                raise Refused(f"nft did not answer within {NFT_S:.0f} s")
             data = os.read(self.fileno(), 65536)
             if not data:
-                raise Unguarded(self._unread.decode(errors="replace") or "it ended without a word")
+                raise Refused(self._unread.decode(errors="replace") or "it ended without a word")
             self._unread += data
         line, self._unread = self._unread.split(b"\n", 1)
         return line.decode(errors="replace").rstrip()
@@ -121,19 +130,19 @@ def peers(names: Sequence[str]) -> Tuple[Set[str], Set[str]]:
     Raises:
       Unguarded: names the first that this host does not know.
     """
-    found = resolve(names)
-    unknown = [name for name, known in found.items() if not known]
-    if unknown:
-        raise Unguarded(
-            f"guard: the address of {unknown[0]} is not known on this host; see `getent hosts {unknown[0]}`"
-        )
-    every = {address for known in found.values() for address in known}
+    every: Set[str] = set()
+    for name, meaning in resolve(names, LOOKUP_S).items():
+        if isinstance(meaning, str):
+            reason = f"guard: the address of {name} is not known on this host ({meaning})"
+            raise Unguarded(reason, f"see `getent hosts {name}`")
+        every.update(address.split("%")[0] for address in meaning)  # without the zone of a link-local one
     six = {address for address in every if ":" in address}
     return every - six, six
 
 
 def rules(table: str, ports: Sequence[int], four: Set[str], six: Set[str]) -> List[str]:
     """nft's lines: drop what comes from another host than ``four`` (IPv4) and ``six`` (IPv6) for ``ports``."""
+    others = ("ip saddr != @four", "ip6 saddr != @six")
     guarded = f'iifname != "lo" tcp dport {{ {", ".join(map(str, ports))} }}'
     return [
         f"add table inet {table} {{ flags owner; }}",
@@ -142,8 +151,7 @@ def rules(table: str, ports: Sequence[int], four: Set[str], six: Set[str]) -> Li
         *_elements(table, "four", sorted(four)),
         *_elements(table, "six", sorted(six)),
         f"add chain inet {table} incoming {{ type filter hook input priority 0; policy accept; }}",
-        f"add rule inet {table} incoming {guarded} ip saddr != @four drop",
-        f"add rule inet {table} incoming {guarded} ip6 saddr != @six drop",
+        *(f"add rule inet {table} incoming {guarded} {each} drop" for each in others if ports),
     ]
 
 
@@ -164,10 +172,20 @@ def raise_guard(table: str, lines: Sequence[str]) -> Guard:
         try:
             guard.take(lines)
             return guard
-        except Unguarded as error:
+        except Refused as error:
             guard.close()
             refusals.append(f"`{' '.join(argv[:-1])}` says: {error}")
-    raise Unguarded(f"guard: nftables is not possible here ({'; '.join(refusals) or 'no nft here'}); {_ADVICE}")
+    raise Unguarded(f"guard: nftables is not possible here ({'; '.join(refusals) or 'no nft here'})", _ADVICE)
+
+
+def refusal() -> Optional[Tuple[str, str]]:
+    """Why this host could not guard a run, and what mends it; None where it could. Guards nothing."""
+    table = f"launch_check_{os.getpid()}"
+    try:
+        raise_guard(table, rules(table, [], set(), set())).close()
+    except Unguarded as error:
+        return error.reason, error.mend
+    return None
 
 
 def ways() -> List[List[str]]:

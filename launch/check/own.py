@@ -74,6 +74,13 @@ def run_up(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("run-up", (host,), f"{facts['run']['run']} is up", mend)
 
 
+def guard(evidence: Evidence) -> Iterator[Finding]:
+    """A guard that the file asks for can be had."""
+    for host, facts in evidence.facts.items():
+        if facts["unguarded"]:
+            yield Finding("guard", (host,), *facts["unguarded"])
+
+
 def gpus(evidence: Evidence) -> Iterator[Finding]:
     """Each GPU that a task is to get exists, is booked by no other run and used by no process."""
     for host, facts in evidence.facts.items():

@@ -62,7 +62,7 @@ def _needs(plan: Plan, host: str, tasks: Sequence[PlannedTask]) -> Dict[str, Any
     checkpoints = plan.spec.train.checkpoint.dir
     return {
         "python": plan.python[host], "environment": plan.environments.get(host), "env": _own_variables(asked),
-        "wishes": {task.name: task.gpus for task in tasks},
+        "guard": plan.spec.guard is not None, "wishes": {task.name: task.gpus for task in tasks},
         "folders": [plan.spec.workdir, *([checkpoints] if checkpoints and host == plan.lead else [])],
         "programs": {task.argv[0]: task.env.get("PATH") for task in tasks if _is_looked_for(task.argv[0])},
     }  # fmt: skip

@@ -17,6 +17,7 @@ RULES: Tuple[Rule, ...] = (
     own.ports,
     ways,
     exposure.public,
+    own.guard,
     own.gpus,
     own.folders,
     own.clock,

@@ -1,5 +1,6 @@
 """The guard's rules, and what is made of nft's word; the real nft is in tests/launch/test_security_on_hosts.py."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, Callable, List
@@ -126,8 +127,17 @@ def test_nft_is_run_by_itself_first_and_then_through_sudo(
 
 
 def test_a_peer_that_this_host_does_not_know_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "resolve", lambda names: {"gpu01": ["10.0.0.1", "fd00::1"], "gpu02": []})
-    with pytest.raises(Unguarded, match="the address of gpu02 is not known on this host"):
+    monkeypatch.setattr(guard, "resolve", lambda names, timeout_s: {"gpu01": ["10.0.0.1"], "gpu02": "no such name"})
+    with pytest.raises(
+        Unguarded, match=r"the address of gpu02 is not known on this host \(no such name\); see `getent"
+    ):
         guard.peers(["gpu01", "gpu02"])
-    monkeypatch.setattr(guard, "resolve", lambda names: {"gpu01": ["10.0.0.1", "fd00::1"]})
-    assert guard.peers(["gpu01"]) == ({"10.0.0.1"}, {"fd00::1"})
+    monkeypatch.setattr(guard, "resolve", lambda names, timeout_s: {"gpu01": ["10.0.0.1", "fe80::1%eth0"]})
+    assert guard.peers(["gpu01"]) == ({"10.0.0.1"}, {"fe80::1"})
+
+
+def test_whether_a_host_could_guard_is_tried_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, nft: Nft) -> None:
+    use(monkeypatch, nft(AGREES.replace("inet t", f"inet launch_check_{os.getpid()}")))
+    assert guard.refusal() is None
+    use(monkeypatch)
+    assert guard.refusal() == ("guard: nftables is not possible here (no nft here)", guard._ADVICE)

@@ -32,7 +32,7 @@ def facts(**changed: Any) -> Dict[str, Any]:
         "ports": {"2222": None}, "clock": {"offset_s": 0.001, "error_s": 0.002}, "environment_ready": True,
         "names": {}, "unreached": [], "driver": None, "gpus": [], "given": {}, "lacking": None,
         "folders": {"~/.launch": {"free_bytes": 10**12, "error": None}}, "missing_programs": [], "run": None,
-        "proxies": [], "versions": versions(), **changed,
+        "proxies": [], "unguarded": None, "versions": versions(), **changed,
     }  # fmt: skip
 
 

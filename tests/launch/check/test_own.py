@@ -125,3 +125,11 @@ def test_a_program_that_is_not_there_is_named() -> None:
 def test_a_proxy_is_told_and_is_not_wrong() -> None:
     one = only(own.proxies, evidence(PLAN, {"w": {"proxies": ["http_proxy"]}}))
     assert isinstance(one, Note) and "http_proxy" in one.what
+
+
+def test_a_guard_that_a_host_cannot_have_is_told_with_what_mends_it() -> None:
+    one = only(
+        own.guard, evidence(PLAN, {"w": {"unguarded": ["guard: nftables is not possible here (no nft)", "get it"]}})
+    )
+    assert (one.kind, one.hosts, one.mend) == ("guard", ("w",), "get it")
+    assert one.what == "guard: nftables is not possible here (no nft)"
