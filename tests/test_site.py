@@ -62,5 +62,38 @@ def test_every_message_of_the_troubleshooting_page_is_one_of_the_code_s(message:
     assert parts and [part for part in parts if not any(part in text for text in said)] == []
 
 
+REFUSALS = {"UsageError", "HostProblem", "NotReady", "NameTaken", "GpuTaken", "Unguarded", "NoTensorFlow"}
+INTERNAL = ("the agent cannot answer", "the look failed", "the check ended there")  # between our own programs
+
+
+def refusals() -> Iterator[str]:
+    """What the launcher's errors and a host's answers say, with … for what is filled in."""
+    for path in (ROOT / "launch").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in REFUSALS:
+                yield from map(written, node.args)
+            elif isinstance(node, ast.Dict):
+                pairs = zip(node.keys, node.values)
+                yield from (written(value) for key, value in pairs if key is not None and written(key) == "error")
+
+
+def written(node: ast.AST) -> str:
+    """A text as the code has it; empty for what is no text."""
+    if isinstance(node, ast.JoinedStr):
+        return "…".join(written(part) for part in node.values)
+    return str(ast.literal_eval(node)) if type(node).__name__ in ("Constant", "Str") else ""
+
+
+def is_told(refusal: str) -> bool:
+    known = ([part.strip() for part in message.split("…")] for message in MESSAGES)
+    return any(all(part in refusal for part in parts) for parts in known)
+
+
+def test_every_message_that_does_not_say_what_was_expected_is_on_the_troubleshooting_page() -> None:
+    wordy = [text for text in refusals() if re.search(r"\w+ \w+ \w+", text)]
+    assert len(wordy) > 40
+    assert [text for text in wordy if not ("expected" in text or text.startswith(INTERNAL) or is_told(text))] == []
+
+
 def test_the_troubleshooting_page_has_messages() -> None:
     assert len(MESSAGES) >= 25
