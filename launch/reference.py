@@ -50,9 +50,9 @@ def _verbs() -> Iterator[str]:
 
 
 def _usage(verb: click.Command) -> str:
-    return " ".join(["launch", *verb.collect_usage_pieces(click.Context(verb, info_name=verb.name))]).replace(
-        "launch", f"launch {verb.name}", 1
-    )
+    # With the settings of the whole command line: click remembers for good which flags ask a verb for help.
+    context = click.Context(verb, info_name=verb.name, **cli.context_settings)
+    return " ".join([f"launch {verb.name}", *verb.collect_usage_pieces(context)])
 
 
 def _prose(help_text: str) -> str:

@@ -48,7 +48,7 @@ def test_every_key_field_and_variable_has_a_row_with_a_meaning() -> None:
 @pytest.mark.parametrize("verb", sorted(cli.commands))
 def test_every_verb_explains_itself_with_an_example(verb: str) -> None:
     command = cli.commands[verb]
-    shown = command.get_help(click.Context(command, info_name=f"launch {verb}"))
+    shown = command.get_help(click.Context(command, info_name=f"launch {verb}", **cli.context_settings))
     assert f"Example:  launch {verb} " in shown, f"launch {verb} -h has no example"
     assert all(each.help for each in command.params if isinstance(each, click.Option))
 
