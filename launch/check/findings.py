@@ -1,6 +1,6 @@
 """What ``check`` finds wrong, and what it only remarks on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Tuple
 
 from launch.check.evidence import Evidence
@@ -42,14 +42,17 @@ def on(hosts: Iterable[str]) -> str:
 
 
 def grouped(findings: Iterable[Finding]) -> List[Finding]:
-    """The same thing on several hosts as one finding, in the order of their first."""
-    hosts: Dict[Hashable, List[str]] = {}
+    """The same thing on several hosts as one finding, in the order of their first; the command is the first one's."""
+    alike: Dict[Hashable, List[Finding]] = {}
     for finding in findings:
-        hosts.setdefault((type(finding), finding.kind, finding.what, finding.mend), []).extend(finding.hosts)
-    return list(_joined(hosts))
+        alike.setdefault((type(finding), finding.kind, finding.what, _mend_anywhere(finding)), []).append(finding)
+    return [replace(found[0], hosts=tuple(dict.fromkeys(_hosts_of(found)))) for found in alike.values()]
 
 
-def _joined(hosts: Dict[Any, List[str]]) -> Iterator[Finding]:
-    for (kind_of, *fields), names in hosts.items():
-        kind, what, mend = fields
-        yield kind_of(kind, tuple(dict.fromkeys(names)), what, mend)
+def _mend_anywhere(finding: Finding) -> str:
+    """What to do, without the host on which to do it."""
+    return finding.mend.replace(f"ssh {finding.hosts[0]} ", "ssh … ") if len(finding.hosts) == 1 else finding.mend
+
+
+def _hosts_of(findings: Iterable[Finding]) -> Iterator[str]:
+    return (host for finding in findings for host in finding.hosts)

@@ -33,6 +33,7 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
         tasks[task.host].append(task)
     local = [host for host in plan.hosts if is_local(host)]
     targets = dials(plan)
+    names = {id(shared): _names(shared) for shared in {id(each): each for each in targets.values()}.values()}
     opening = {"words": list(words), "within_s": deadline_s}
     return {
         host: Question(
@@ -40,7 +41,7 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
             {
                 "do": "look", "name": plan.spec.name, "host": host, "workdir": plan.spec.workdir, "words": list(words),
                 "here": local if host in local else [host], "knock_s": min(KNOCK_S, deadline_s / 4),
-                "targets": targets[host], "names": _names(targets[host]), **_needs(plan, host, tasks[host]),
+                "targets": targets[host], "names": names[id(targets[host])], **_needs(plan, host, tasks[host]),
             },
         )
         for host in plan.hosts

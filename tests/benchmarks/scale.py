@@ -10,6 +10,7 @@ import resource
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping
 
@@ -17,6 +18,10 @@ from cluster.spec import Spec, load
 from launch.agent.lead import read_run_plan
 from launch.agent.messages import Advanced, Exited, Go, Joined, Started
 from launch.agent.supervise import Supervisor
+from launch.check.evidence import Evidence
+from launch.check.interview import CLOCK_READINGS, interview
+from launch.check.questions import questions
+from launch.check.verdict import as_values, judge, told
 from launch.display import fold, picture
 from launch.errors import HostProblem
 from launch.fleet import Fleet
@@ -25,10 +30,15 @@ from launch.plan import Plan, make_plan, requests
 from launch.plan_json import shown_tasks, write
 from launch.plan_text import overview
 from launch.ship import Bundle, Code, JobCode
+from tests.launch.check.facts import facts, versions
 from tests.launch.fakes import FakeChannel, FakeHost
 
-TASKS = 10_000  # one in ten is a ps
+TASKS = 10_000
+WORKERS_PER_PS = 99
 STEPS = 5  # times that every task tells of its progress
+DEADLINE_S = 600.0
+MOST_LINES = 10  # in which ``check`` tells of all hosts
+FOUND = {"tensorflow-differs", "unreachable"}
 RUN = "r-20261120-155902"
 CODE = Code({"launcher": Bundle(b"", "1" * 16), "job": Bundle(b"", "2" * 16)})
 Stage = Callable[[str, Callable[[], Any]], Any]
@@ -44,16 +54,22 @@ def measured(name: str, run: Callable[[], Any]) -> Any:
     return result
 
 
+def number_of_ps(tasks: int) -> int:
+    """Of so many tasks."""
+    return max(1, tasks // (WORKERS_PER_PS + 1))
+
+
 def ranges(tasks: int) -> str:
     """A hosts file in two lines."""
-    ps = tasks // 10
+    ps = number_of_ps(tasks)
     return f'command: [a]\ncluster: {{ps: ["cpu[00001-{ps:05}]"], worker: ["gpu[00001-{tasks - ps:05}]"]}}\n'
 
 
 def single_items(tasks: int) -> str:
     """The same cluster with an item of its own for every task."""
-    ps = "".join(f"    - {{host: cpu{index:05}, gpus: none}}\n" for index in range(1, tasks // 10 + 1))
-    workers = "".join(f"    - {{host: gpu{index:05}, gpus: [0, 1]}}\n" for index in range(1, tasks - tasks // 10 + 1))
+    number = number_of_ps(tasks)
+    ps = "".join(f"    - {{host: cpu{index:05}, gpus: none}}\n" for index in range(1, number + 1))
+    workers = "".join(f"    - {{host: gpu{index:05}, gpus: [0, 1]}}\n" for index in range(1, tasks - number + 1))
     return f"command: [a]\ncluster:\n  ps:\n{ps}  worker:\n{workers}"
 
 
@@ -73,9 +89,26 @@ def ask_all(plan: Plan, asked: Mapping[str, Dict[str, Any]]) -> None:
     with fleet:
         fleet.connect()
         answers, problems = fleet.ask("start", asked, timeout_s=60.0)
-    if (len(answers), len(problems)) != (len(asked) * 9 // 10, len(asked) // 10):
+    if len(answers) + len(problems) != len(asked) or len(problems) != len(asked) // 10:
         raise RuntimeError(f"{len(answers)} answers and {len(problems)} problems")
     folded(problems)
+
+
+def check_all(plan: Plan) -> None:
+    """``launch check`` on hosts that answer at once: one in ten has another TensorFlow, one in a hundred is mute."""
+    fleet = Fleet(plan.spec, {}, CODE, Interrupts())
+    for index, host in enumerate(plan.hosts):
+        look = facts(versions=versions(tensorflow="1.15.5" if index % 10 == 0 else "1.15.0"))
+        ports = {"ports": dict.fromkeys(("2222", "2223"))}
+        said = [{"missing": []}, ports, *[{"time": time.time()}] * CLOCK_READINGS, {**look, **ports}]
+        script = said if index % 100 else said[:1]
+        fleet.hosts[host] = FakeHost(host, FakeChannel(*(json.dumps(each).encode() + b"\n" for each in script)))
+    with fleet:
+        found, problems = interview(fleet, questions(plan, ("a", "b"), DEADLINE_S), DEADLINE_S)
+    verdict = judge(Evidence(plan, found, problems, CODE.hashes))
+    if len(told(verdict)) > MOST_LINES or {finding.kind for finding in verdict.findings} != FOUND:
+        raise RuntimeError("\n".join(told(verdict))[:1000])
+    json.dumps(as_values(verdict))
 
 
 def folded(problems: List[HostProblem]) -> str:
@@ -133,18 +166,19 @@ def main(tasks: int = TASKS, stage: Stage = measured) -> None:
     """Prints the table."""
     print(f"{tasks:,} tasks on as many hosts, Python {sys.version.split()[0]}\n")
     spec = stage("read the file, two ranges", lambda: read(ranges(tasks)))
-    plan = stage("plan", lambda: make_plan(spec, JobCode(Path("/jobs"), ""), RUN, sys.executable))
+    job = replace(spec, job="digits", command=None)
+    plan = stage("plan", lambda: make_plan(job, JobCode(Path("/jobs"), "digits.py"), RUN, sys.executable))
     stage("show the plan, folded", lambda: show_plan(plan))
-    asked = stage("what every host is asked", lambda: requests(plan, CODE, "token", {}, resume=False))
-    stage("ask every host, 32 at a time, and fold problems", lambda: ask_all(plan, asked))
-    run = stage(
-        f"supervise: start, and {STEPS} times progress of each", lambda: supervise(asked[plan.lead]["run_plan"])
-    )
-    told = stage("publish the status", lambda: json.loads(json.dumps(status(run))))
-    stage("show the status, folded", lambda: picture(told))
+    stage("check every host, show what is found, folded", lambda: check_all(plan))
+    print(f"{'planned, checked and shown, with imports':48} {time.process_time():7.2f} s\n")
+    asked = stage("what every host is asked for a start", lambda: requests(plan, CODE, "token", {}, resume=False))
+    stage("ask every host, fold problems", lambda: ask_all(plan, asked))
+    of_programs = {**asked[plan.lead]["run_plan"], "judge": "exit"}
+    run = stage(f"supervise: start, and {STEPS} times progress of each", lambda: supervise(of_programs))
+    published = stage("publish the status", lambda: json.loads(json.dumps(status(run))))
+    stage("show the status, folded", lambda: picture(published))
     stage("supervise: the end", lambda: end(run))
-    print(f"{'all of these':48} {time.process_time():7.2f} s\n")
-    stage("read the file, an item for every task", lambda: read(single_items(tasks)))
+    stage("read a file with an item for every task", lambda: read(single_items(tasks)))
     size = stage("plan --json, every task with its TF_CONFIG", lambda: write_json(plan))
     print(f"{'':48} {size / 1e9:7.2f} GB")
 
