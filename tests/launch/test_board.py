@@ -2,6 +2,7 @@
 
 import json
 import signal
+from pathlib import Path
 from typing import Any, Callable
 
 import pytest
@@ -11,6 +12,8 @@ from launch.channel import Silence
 from launch.errors import HostProblem, Interrupted
 from launch.tunnel import Tunnel
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.launcher import Launcher
+from tests.launch.web import fetch, served
 
 NOTHING_MISSING = b'{"missing": []}\n'
 SHOWN = b'{"run": "r-1", "port": 4711}\n'
@@ -69,3 +72,38 @@ def test_a_port_behind_which_nobody_answers_is_told_of() -> None:
     with Tunnel(gone, 0) as tunnel:
         said = refusal(lambda: must_answer(tunnel.port))
     assert said.startswith(f"this machine: TensorBoard does not answer at port {tunnel.port}: ")
+
+
+# -- on this machine, with a stand-in for TensorBoard
+
+STAND_IN = """
+import http.server, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(" ".join(sys.argv[1:]).encode())
+server = http.server.HTTPServer(("127.0.0.1", 0), Page)
+print("TensorBoard 9.9 at http://127.0.0.1:%d/ (Press CTRL+C to quit)" % server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+def test_the_verb_serves_the_runs_folder_on_this_machine_until_ctrl_c(launch: Launcher, tmp_path: Path) -> None:
+    package = tmp_path / "python" / "tensorboard"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "main.py").write_text(STAND_IN)
+    launch.write("touch $LAUNCH_TASK_DIR/events.out.tfevents.1")
+    assert launch("up").returncode == 0
+    with served(launch.begin("board", PYTHONPATH=str(package.parent))) as url:
+        assert fetch(url).split()[:2] == ["--logdir", str(launch.run_folder())]
+    assert launch.left() == []
+
+
+def test_a_run_without_summaries_is_refused_with_its_host(launch: Launcher) -> None:
+    launch.write()
+    launch("up")
+    ran = launch("board")
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert ran.stderr.startswith(f"localhost: {launch.run_folder().name} has no summaries in ")

@@ -3,7 +3,6 @@
 import json
 import threading
 import urllib.error
-import urllib.request
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List
 
@@ -12,7 +11,10 @@ import pytest
 from launch.errors import CannotStart, HostProblem
 from launch.exporter import FRESH_S, Exporter, Lead, Newest, RunCollector, Told
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.launcher import Launcher
+from tests.launch.machine import eventually
 from tests.launch.statuses import status
+from tests.launch.web import fetch, served
 
 NOTHING_MISSING = b'{"missing": []}\n'
 PATIENCE_S = 30.0
@@ -108,18 +110,11 @@ def exported(told: List[Told], said: List[str]) -> Iterator[str]:
         serving.join(PATIENCE_S)
 
 
-def scrape(url: str) -> str:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(url, timeout=PATIENCE_S) as answer:
-        text: str = answer.read().decode()
-    return text
-
-
 def test_each_scrape_tells_of_now_and_a_host_that_is_lost_and_found_is_said_once() -> None:
     said: List[str] = []
     lost = Told(None, "h1: no route")
     with exported([Told(status(global_step=1)), lost, lost, Told(status(global_step=2, run="r-2"))], said) as url:
-        first, second, third, fourth = (scrape(url) for _ in range(4))
+        first, second, third, fourth = (fetch(url) for _ in range(4))
     assert 'launch_step{name="r"} 1.0\n' in first and 'launch_up{host="h1",name="r"} 1.0\n' in first
     for text in (second, third):
         assert 'launch_up{host="h1",name="r"} 0.0\n' in text and "launch_step{" not in text
@@ -136,7 +131,7 @@ def test_after_the_end_nothing_listens_any_more() -> None:
     with exported([], []) as url:
         pass
     with pytest.raises(urllib.error.URLError):
-        scrape(url)
+        fetch(url)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.1"])
@@ -146,3 +141,21 @@ def test_an_address_that_cannot_be_had_is_told_of(address: str) -> None:
         Exporter(collector, address, first.port)
     expected = f"this machine: cannot listen on {address} port {first.port}: "
     assert str(caught.value).startswith(expected) and "give another --port or --address" in str(caught.value)
+
+
+def test_the_verb_serves_the_newest_run_on_this_machine_until_ctrl_c(launch: Launcher) -> None:
+    launch.stay()
+    assert launch("up", "-d").returncode == 0
+    try:
+        with served(launch.begin("metrics", "--port", "0")) as url:
+            assert 'launch_tasks{name="r",role="worker",state="running"} 2.0\n' in fetch(url)
+            assert launch("down").returncode == 0
+            eventually("the end", lambda: 'launch_run_state{name="r",state="stopped"} 1.0\n' in fetch(url))
+    finally:
+        launch.end()
+
+
+def test_a_name_without_runs_is_served_as_a_host_that_answers(launch: Launcher) -> None:
+    launch.write()
+    with served(launch.begin("metrics", "--port", "0")) as url:
+        assert fetch(url).splitlines()[2:3] == ['launch_up{host="localhost",name="r"} 1.0']

@@ -4,15 +4,12 @@ One host, one run of the digits that goes on until the tests are over; the last 
 """
 
 import json
-import re
-import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, Set
+from typing import Any, ContextManager, Dict, Iterator, Set
 
 import pytest
 
@@ -20,6 +17,7 @@ from tests.hosts import FakeHosts, needs
 from tests.hosts.host import Host
 from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.machine import eventually
+from tests.launch.web import fetch, served
 
 PATIENCE_S = 120.0
 LOST = {'launch_up{host="h1",name="seen"}': 0.0}
@@ -46,23 +44,14 @@ class Seen:
         assert ran.returncode == 0, ran.stdout
         return ran.stdout
 
-    @contextmanager
-    def serving(self, verb: str) -> Iterator[str]:
-        """The URL that a verb serves until Ctrl-C, which must end it with 130."""
+    def serving(self, verb: str) -> ContextManager[str]:
+        """The URL that a verb serves until Ctrl-C."""
         argv = [*LAUNCH, verb, str(self.file), "--port", "0"]
-        with subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, cwd=str(ROOT)
-        ) as process:
-            try:
-                assert process.stdout is not None and process.stderr is not None
-                line = process.stdout.readline()
-                found = re.search(r"http://[^ ]+", line)
-                assert found, line + process.stderr.read()
-                yield found[0]
-                process.send_signal(signal.SIGINT)
-                assert process.wait(PATIENCE_S) == 128 + signal.SIGINT
-            finally:
-                process.kill()
+        return served(
+            subprocess.Popen(
+                argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, cwd=str(ROOT)
+            )
+        )
 
     def boards(self) -> int:
         """Processes of TensorBoard on the host."""
@@ -77,13 +66,6 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         seen = Seen(hosts, tmp_path_factory.mktemp("seen"))
         seen.launch("up", "-d")
         yield seen
-
-
-def fetch(url: str) -> str:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(url, timeout=PATIENCE_S) as answer:
-        text: str = answer.read().decode()
-    return text
 
 
 def samples(text: str) -> Dict[str, float]:
