@@ -1,6 +1,6 @@
 """A run on another host as TensorBoard and Prometheus see it from this machine, over real SSH.
 
-One host, one run of the digits that goes on until the tests are over; the last test ends it.
+One host and one run on it, which goes on until the tests end it.
 """
 
 import json
@@ -21,6 +21,30 @@ from tests.launch.web import fetch, served
 
 PATIENCE_S = 120.0
 LOST = {'launch_up{host="h1",name="seen"}': 0.0}
+# Takes ten steps a second: what looks at it needs the processor, too.
+CALM = """
+import time
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+def rest(i):
+    time.sleep(0.05)
+    return np.float32(i / 1000)
+
+def example(i):
+    x = tf.py_func(rest, [i], tf.float32)
+    x.set_shape([])
+    return {"x": x, "y": 2 * x}
+
+def inputs(task, args):
+    return tf.data.Dataset.range(1000).map(example).repeat().batch(task.batch_size)
+
+def model(x, y):
+    return tf.square(tf.get_variable("slope", []) * x - y)
+
+def optimizer(args):
+    return tf.train.GradientDescentOptimizer(0.1)
+"""
 
 
 class Seen:
@@ -30,8 +54,9 @@ class Seen:
         self.host: Host = hosts[0]
         self.file = folder / "seen.yaml"
         ssh = {"config": str(hosts.ssh_config), "known_hosts": str(hosts.known_hosts), "connect_timeout_s": 3}
+        (folder / "calm.py").write_text(CALM)
         self.file.write_text(
-            f"job: digits\ncluster: {{ps: [h1], worker: [h1]}}\ntrain: {{steps: 1000000, batch_size: 16}}\n"
+            f"job: calm.py\ncluster: {{ps: [h1], worker: [h1]}}\ntrain: {{steps: 1000000, batch_size: 2}}\n"
             f"python: {sys.executable}\nssh: {json.dumps(ssh)}\n"
         )
 
