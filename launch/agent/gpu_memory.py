@@ -14,10 +14,11 @@ def held_by(pids: Iterable[int]) -> List[Dict[str, Any]]:
     ``mib`` is None where the driver does not tell, as on GPUs that show graphics.
     """
     wanted = set(pids)
-    return [held for held in _held() if held["pid"] in wanted] if wanted else []
+    return [one for one in held() if one["pid"] in wanted] if wanted else []
 
 
-def _held() -> List[Dict[str, Any]]:
+def held() -> List[Dict[str, Any]]:
+    """The same of every process of this host."""
     try:
         told = subprocess.run(_ASK, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIST_S)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,32 +1,28 @@
 """What this host's GPUs are doing: asked of the driver, and of the runs that booked them."""
 
 import subprocess
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from launch.agent.booking import who_holds
+from launch.agent.gpu_memory import held
 from launch.agent.processes import command_line
 
 ANSWER_S = 20.0
+_ASK = ["nvidia-smi", "--query-gpu=driver_version,uuid,name", "--format=csv,noheader,nounits"]
 
 
 def driver_and_gpus() -> Dict[str, Any]:
     """{"driver": version or None, "gpus": […]}; each GPU, by index, as ``_gpu`` tells it."""
-    rows = _query("--query-gpu=driver_version,uuid,name")
-    users = _query("--query-compute-apps=gpu_uuid,pid,used_memory")
-    return {"driver": rows[0][0] if rows else None, "gpus": [_gpu(row, users) for row in rows]}
+    rows = [line.split(", ") for line in (_output(_ASK) or "").splitlines()]
+    users = held() if rows else []
+    gpus = [_gpu(row[1:], [user for user in users if user["gpu"] == index]) for index, row in enumerate(rows)]
+    return {"driver": rows[0][0] if rows else None, "gpus": gpus}
 
 
-def _gpu(row: Sequence[str], users: Sequence[Sequence[str]]) -> Dict[str, Any]:
+def _gpu(names: Sequence[str], users: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
     """{"uuid", "name", "booked": by whom or None, "processes": ["pid 42 (python train.py), 9000 MiB"]}"""
-    _, uuid, name = row
-    processes = [f"pid {pid} ({command_line(int(pid))[:80]}), {mib} MiB" for gpu, pid, mib in users if gpu == uuid]
-    return {"uuid": uuid, "name": name, "booked": who_holds(uuid), "processes": processes}
-
-
-def _query(question: str) -> List[List[str]]:
-    """The rows of nvidia-smi's answer; none where there is no driver."""
-    answer = _output(["nvidia-smi", question, "--format=csv,noheader,nounits"])
-    return [[cell.strip() for cell in line.split(",")] for line in (answer or "").splitlines() if line.count(",") == 2]
+    processes = [f"pid {user['pid']} ({command_line(user['pid'])[:80]}), {user['mib'] or '?'} MiB" for user in users]
+    return {"uuid": names[0], "name": names[1], "booked": who_holds(names[0]), "processes": processes}
 
 
 def _output(argv: Sequence[str]) -> Optional[str]:

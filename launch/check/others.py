@@ -11,6 +11,7 @@ _KINDS = (
     ("host key", "host-key", ""),
     ("the key python", "python", "see `ssh {host} ls /usr/bin /usr/local/bin`"),
     ("expected Python", "python", "name a newer one with the key python"),
+    ("ended before it answered", "python", "name another with the key python"),
     (
         "cannot write the code",
         "disk",

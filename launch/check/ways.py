@@ -43,7 +43,10 @@ class Way(NamedTuple):
 
 
 class Wall(NamedTuple):
-    """Ways that are closed alike: from each of some hosts to each of some addresses."""
+    """Ways that are closed alike: from each of some hosts to each of some addresses.
+
+    ``detail``: of the first address, such as what the hosts take it for.
+    """
 
     kind: str
     callers: Tuple[str, ...]
@@ -78,19 +81,16 @@ def ways(evidence: Evidence) -> Iterator[Finding]:
 
 def walls(evidence: Evidence) -> List[Wall]:
     """What is closed, hosts that share what they miss together. Where nothing could listen, nothing is closed."""
-    callers: Dict[Tuple[str, Way], Set[str]] = defaultdict(set)
-    details: Dict[Tuple[str, Way], str] = {}
+    callers: Dict[Tuple[str, str, Way], Set[str]] = defaultdict(set)
     for host, facts in evidence.facts.items():
         for failure in facts["unreached"]:
             if _listened(evidence, failure):
-                closed = failure["kind"], Way(failure["address"], failure["host"])
-                callers[closed].add(host)
-                details[closed] = failure["detail"]
-    alike: Dict[Tuple[str, FrozenSet[str]], List[Way]] = defaultdict(list)
-    for (kind, way), hosts in callers.items():
-        alike[kind, frozenset(hosts)].append(way)
+                callers[failure["kind"], failure["detail"], Way(failure["address"], failure["host"])].add(host)
+    alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, Way]]] = defaultdict(list)
+    for (kind, detail, way), hosts in callers.items():
+        alike[kind, frozenset(hosts)].append((detail, way))
     return [
-        Wall(kind, tuple(host for host in evidence.facts if host in hosts), tuple(found), details[kind, found[0]])
+        Wall(kind, tuple(host for host in evidence.facts if host in hosts), tuple(way for _, way in found), found[0][0])
         for (kind, hosts), found in alike.items()
     ]
 

@@ -10,6 +10,7 @@ from launch.agent.booking import Bookings
 
 DRIVER = """#!/bin/sh
 case "$1" in
+-L) printf 'GPU 0: Tesla V100 (UUID: GPU-a)\\nGPU 1: Tesla V100 (UUID: GPU-b)\\n' ;;
 --query-gpu=*) printf '535.1, GPU-a, Tesla V100\\n535.1, GPU-b, Tesla V100\\n' ;;
 *) printf 'GPU-b, {pid}, 9000\\n' ;;
 esac

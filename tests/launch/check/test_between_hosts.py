@@ -52,6 +52,17 @@ def test_where_nothing_could_listen_no_way_is_called_closed() -> None:
     assert found(ways, evidence(PLAN, told, silent=["p2"])) == []
 
 
+def test_hosts_that_take_a_name_for_different_addresses_are_told_apart() -> None:
+    told = {
+        "w1": {"unreached": failed("refused", "p1", detail="10.0.0.1")},
+        "w2": {"unreached": failed("refused", "p1", detail="10.9.9.9")},
+    }
+    assert [line.split(", or ")[1] for line in found(ways, evidence(PLAN, told))] == [
+        "10.0.0.1 is elsewhere",
+        "10.9.9.9 is elsewhere",
+    ]
+
+
 def test_ipv6_addresses_are_not_folded() -> None:
     told = {"w1": {"unreached": [{**failed("refused", "p1")[0], "address": "[fd00::1]:2222"}]}}
     assert only(ways, evidence(PLAN, told)).what.startswith("w1 → [fd00::1]:2222: refused")
@@ -103,6 +114,7 @@ def test_code_that_a_run_was_started_with_is_compared_with_what_is_here() -> Non
             "no SSH at p1 port 22 (refused)",
             "see `ssh p1 true`",
         ),
+        ("py ended before it answered: boom", "python", "py ended before it answered: boom", "name another"),
         ("no answer within 30 s", "slow", "no answer within 30 s", "see `ssh p1 uptime`"),
     ],
 )
