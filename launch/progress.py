@@ -63,6 +63,11 @@ class Progress:
             self._failed += 1
             self._tell()
 
+    def look(self) -> None:
+        """Says where all hosts are, if something has changed that it was too early to tell."""
+        with self._lock:
+            self._tell()
+
     def text(self) -> str:
         """Where all hosts are, in one line."""
         counts = [f"{self._ready} of {self._total} ready", *([f"{self._failed} failed"] if self._failed else [])]

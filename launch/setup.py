@@ -1,6 +1,7 @@
 """``launch setup``: the environment that the hosts file asks for, built on every host side by side."""
 
 import time
+from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from launch.channel import Channel, Host, Noise, Silence
@@ -13,6 +14,7 @@ from launch.wheels import CHUNK
 
 LOOK_S = 0.5
 SILENT_S = 300.0  # a host tells of its build every few seconds, but for removing old files on a slow disk
+INTERRUPTED = "interrupted"
 END_S = 15.0  # for a build to end when it was interrupted
 
 
@@ -43,15 +45,16 @@ class _Conversation:
 
     def __init__(self, fleet: Fleet, host: Host, order: Order, progress: Progress):
         self._fleet, self._host, self._order, self._progress = fleet, host, order, progress
+        self._lost = ""  # why not all could be sent; the host's own reason is the better one
 
     def run(self) -> str:
-        """``built`` or ``up to date``, or ``interrupted``.
+        """``built``, ``up to date`` or ``interrupted``.
 
         Raises:
           HostProblem: the host cannot be reached, or its environment not be built.
         """
         if self._interrupted():
-            return "interrupted"
+            return INTERRUPTED
         self._show("connecting")
         try:
             channel = self._fleet.contact(self._host.name, "build", self._order.request(self._host.name))
@@ -62,7 +65,8 @@ class _Conversation:
         except HostProblem:
             self._progress.failed(self._host.name)
             raise
-        self._progress.ready(self._host.name)
+        if done != INTERRUPTED:
+            self._progress.ready(self._host.name)
         return done
 
     def _follow(self, channel: Channel) -> str:
@@ -71,6 +75,7 @@ class _Conversation:
             try:
                 said = self._hear(channel, LOOK_S)
             except Silence:
+                self._progress.look()
                 if time.monotonic() - heard_at > SILENT_S:
                     raise HostProblem(self._host.name, f"nothing was heard of its build for {SILENT_S:.0f} s") from None
                 continue
@@ -89,23 +94,31 @@ class _Conversation:
         except (Noise, OSError) as error:
             raise HostProblem(self._host.name, f"the connection broke during its build: {error}") from error
         if said is None:
-            raise HostProblem(self._host.name, f"its build ended without a word: {_last(channel.complaint())}")
+            unsaid = f"its build ended without a word: {_last(channel.complaint())}"
+            raise HostProblem(self._host.name, self._lost or unsaid)
         if "error" in said:
             raise HostProblem(self._host.name, said["error"])
         return said
 
     def _send(self, channel: Channel, wanted: List[str]) -> None:
-        """The files that the host lacks, a piece at a time: none of them is ever in memory as a whole."""
-        for digest in wanted:
-            self._show(f"receiving {self._order.files[digest].name.split('-')[0]}")
-            with open(str(self._order.files[digest]), "rb") as file:
-                for chunk in iter(lambda: file.read(CHUNK), b""):
-                    if self._interrupted():
-                        return
-                    try:
-                        channel.send(chunk)
-                    except OSError:
-                        return  # the host has given up; it says why
+        """The files that the host lacks; what is wrong with the host is heard after it."""
+        for path in (self._order.files[digest] for digest in wanted):
+            self._show(f"receiving {path.name.split('-')[0]}")
+            try:
+                self._send_file(channel, path)
+            except OSError as error:
+                self._lost = f"the connection broke while {path.name} was sent: {error}"
+                channel.end()
+                return
+
+    def _send_file(self, channel: Channel, path: Path) -> None:
+        """A piece at a time: no file is ever in memory as a whole."""
+        with open(str(path), "rb") as file:
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                if self._interrupted():
+                    return
+                channel.send(chunk)
+                self._progress.look()
 
     def _end(self, channel: Channel) -> str:
         """Ends the build on the host, and waits until that is so."""
@@ -116,7 +129,7 @@ class _Conversation:
                 continue
         except (Silence, Noise, OSError):
             pass  # out of reach: its agent ends the build when the connection is gone
-        return "interrupted"
+        return INTERRUPTED
 
     def _interrupted(self) -> bool:
         return bool(self._fleet.interrupts.received)

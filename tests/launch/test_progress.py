@@ -63,6 +63,18 @@ def test_a_line_comes_when_it_is_new_and_at_most_every_two_seconds() -> None:
     assert lines(output) == ["[   2.0 s] 0 of 2 ready; a fetching numpy", "[   5.0 s] 1 of 2 ready; a fetching numpy"]
 
 
+def test_what_came_too_early_for_a_line_of_its_own_is_told_as_soon_as_there_is_time() -> None:
+    clock, output = Clock(), io.StringIO()
+    progress = Progress(["a"], output, clock)
+    progress.show("a", "receiving numpy")
+    progress.look()
+    assert lines(output) == []
+    clock.now = 2.0
+    progress.look()
+    progress.look()
+    assert lines(output) == ["[   2.0 s] 0 of 1 ready; a receiving numpy"]
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -84,16 +84,28 @@ def test_a_host_that_fails_or_is_out_of_reach_is_named_while_the_others_finish(
     ]
 
 
-def test_a_host_that_gives_up_while_files_are_sent_says_why(order: Order, progress: Progress) -> None:
-    class Full(FakeChannel):
-        def send(self, data: bytes) -> None:
-            super().send(data)
-            if data.startswith(b"PK"):
-                raise BrokenPipeError
+class Full(FakeChannel):
+    """Takes no file."""
 
-    (digest,) = order.files
-    outcome = set_up(fleet(Full(MET, said(want=[digest]), said(error="the disk is full"))), order, progress)
-    assert list(map(str, outcome.problems)) == ["a: the disk is full"]
+    def send(self, data: bytes) -> None:
+        super().send(data)
+        if data.startswith(b"PK"):
+            raise BrokenPipeError("broken pipe")
+
+
+@pytest.mark.parametrize(
+    ("last_words", "reason"),
+    [
+        ([said(error="the disk is full")], "the disk is full"),
+        ([], "the connection broke while tiny-1.0-py3-none-any.whl was sent: broken pipe"),
+    ],
+)
+def test_a_host_that_takes_no_more_files_has_the_last_word_if_it_has_one(
+    order: Order, progress: Progress, last_words: List[bytes], reason: str
+) -> None:
+    channel = Full(MET, said(want=list(order.files)), *last_words)
+    assert list(map(str, set_up(fleet(channel), order, progress).problems)) == [f"a: {reason}"]
+    assert channel.ended == 1  # so that the host does not wait for the rest
 
 
 @pytest.mark.parametrize(
@@ -135,6 +147,7 @@ def test_a_signal_ends_the_builds_on_the_hosts_and_waits_until_they_have_ended(
         set_up(hosts, order, progress)
     assert (building.ended, building.closed) == (1, 1)
     assert building.hear(0) is None  # all that it said was heard
+    assert progress.text().startswith("0 of 3 ready")
 
 
 def test_hosts_that_had_not_begun_when_the_signal_came_are_left_alone(order: Order, progress: Progress) -> None:
