@@ -51,6 +51,8 @@ TASK_VALUES = (
     ),
     Value("launch_task_received_bytes_per_second", "Bytes a second that come in to the task.", "bytes_in_per_second"),
     Value("launch_task_sent_bytes_per_second", "Bytes a second that go out from the task.", "bytes_out_per_second"),
+    Value("launch_task_gpu_busy_ratio", "Of the time of late, in which the task's GPUs computed.", "gpu_percent", 1e-2),
+    Value("launch_task_gpu_memory_bytes", "Bytes in use on the task's GPUs, in all.", "gpu_memory_bytes"),
 )
 
 

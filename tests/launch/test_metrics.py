@@ -17,7 +17,7 @@ PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
 DASHBOARD = json.loads((DOCS / "grafana-dashboard.json").read_text(encoding="utf-8"))
 WORKER: Dict[str, Any] = {
     "step": 40, "step_time_ms": 25.0, "restarts": 2, "dropped_gradients": 3, "wait_ms": 5.0, "straggler": True,
-    "bytes_in_per_second": 1e6, "bytes_out_per_second": 2e6,
+    "bytes_in_per_second": 1e6, "bytes_out_per_second": 2e6, "gpu_percent": 75.0, "gpu_memory_bytes": 2**30,
 }  # fmt: skip
 FULL = status(
     task("ps:0@cpu01"), task("worker:0@gpu01", **WORKER), task("worker:1@gpu02", state="failed"), global_step=40,
@@ -63,7 +63,7 @@ def test_the_run_is_told_with_its_step_rate_loss_and_state() -> None:
     assert value(samples, "launch_evaluation", metric="accuracy") == 0.9
 
 
-def test_a_task_is_told_with_its_step_time_in_seconds_its_restarts_and_its_bytes() -> None:
+def test_a_task_is_told_with_its_step_time_in_seconds_its_restarts_its_bytes_and_its_gpus() -> None:
     samples = served(FULL)
     assert of_worker(samples, "launch_task_up") == 1
     assert of_worker(samples, "launch_task_step") == 40
@@ -74,6 +74,8 @@ def test_a_task_is_told_with_its_step_time_in_seconds_its_restarts_and_its_bytes
     assert of_worker(samples, "launch_task_dropped_gradients_total") == 3
     assert of_worker(samples, "launch_task_received_bytes_per_second") == 1e6
     assert of_worker(samples, "launch_task_sent_bytes_per_second") == 2e6
+    assert of_worker(samples, "launch_task_gpu_busy_ratio") == pytest.approx(0.75)
+    assert of_worker(samples, "launch_task_gpu_memory_bytes") == 2**30
     assert value(samples, "launch_task_up", task="worker:1", role="worker", host="gpu02") == 0
 
 
