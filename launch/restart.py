@@ -36,6 +36,15 @@ def _can_restart(task: Mapping[str, Any]) -> bool:
     return task["state"] in CAN_START or (task["role"], task["state"]) == ("evaluator", "failed")
 
 
+def losses(status: Mapping[str, Any], names: Sequence[str]) -> List[str]:
+    """What training loses by it, in words: the variables on a ps live nowhere else."""
+    tasks, saved = by_name(status["tasks"]), status["checkpoint_step"]
+    if not status["steps"] or not status["global_step"] or not any(tasks[name]["role"] == "ps" for name in names):
+        return []
+    back_to = "the beginning, as there is no checkpoint yet" if saved is None else f"the checkpoint of step {saved}"
+    return [f"a ps loses its variables: training goes back from step {status['global_step']} to {back_to}"]
+
+
 def compare(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> Restarted:
     """What became of ``names`` between two statuses of one run."""
     if now["run"] != before["run"]:

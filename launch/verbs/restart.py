@@ -9,7 +9,7 @@ from launch.errors import FAILED, SUCCEEDED, CannotStart, UsageError
 from launch.fleet import Fleet
 from launch.logs import select
 from launch.onlooker import newest_status
-from launch.restart import follow, refusals
+from launch.restart import follow, losses, refusals
 from launch.verbs.asked import Asked, say, with_hosts_file
 
 ANSWER_S = 30.0
@@ -25,7 +25,7 @@ def restart(asked: Asked, patterns: Tuple[str, ...]) -> int:
 
     TASK is worker:1, ps:* or a host. Comes back when they are up again. It counts in the task's
     restarts, not against restart.max. A worker loses nothing; a ps loses its variables, so that
-    training goes on from the last checkpoint.
+    training goes back to the last checkpoint, or the beginning if there is none.
 
     \b
     Example:  launch restart hosts.yaml worker:1
@@ -36,6 +36,7 @@ def restart(asked: Asked, patterns: Tuple[str, ...]) -> int:
         wrong = refusals(before, names)
         if wrong:
             raise UsageError("\n".join(wrong))
+        say(*losses(before, names))
         _ask(fleet, names)
         found = follow(
             before, names, lambda: newest_status(fleet, str(asked)), UP_S, lambda: fleet.interrupts.wait(LOOK_S)

@@ -6,6 +6,7 @@ step that is given up after a moment, for then everything before the wait has ha
 
 import ctypes
 import threading
+import time
 import uuid
 from typing import Any, Iterator, List, Tuple
 
@@ -63,6 +64,13 @@ class Worker:
 
     def step_after_join(self) -> int:
         self.join()
+        return self.step()
+
+    def step_after(self, other: "Worker") -> int:
+        """Takes its step half a second after the other has given its gradient."""
+        index, before = other.optimizer.worker_index, min(self.given())
+        eventually("the other's gradient", lambda: self.given()[index] > before)
+        time.sleep(0.5)
         return self.step()
 
     def die_waiting(self) -> None:
@@ -131,6 +139,15 @@ def test_a_quick_worker_cannot_take_the_token_of_one_that_is_slow_to_take_it(tar
     assert quick.given() == [1, 2, 1]
     assert together(chief.step, quick.join, slow.step_after_join) == [2, 2, 2]
     assert chief.values() == [-4, 4]
+
+
+def test_a_worker_tells_how_long_it_waited_for_the_other_after_it_had_given_its_gradient(workers: List[Worker]) -> None:
+    for quick, slow in (workers, workers[::-1]):
+        before = [float(worker.stepper.waited_s or 0) for worker in (quick, slow)]
+        together(quick.step, lambda quick=quick, slow=slow: slow.step_after(quick))
+        quick_s, slow_s = (float(w.stepper.waited_s or 0) - then for w, then in zip((quick, slow), before))
+        assert 0.3 < quick_s < PATIENCE_S
+        assert 0.0 <= slow_s < quick_s
 
 
 def test_a_worker_that_died_before_its_gradient_gives_it_without_a_token(workers: List[Worker]) -> None:
