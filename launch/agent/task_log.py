@@ -69,7 +69,8 @@ class TaskLog:
             file.seek(self._read[log])
             while self._read[log] < end:
                 line = file.readline(LONGEST)
-                if not last and len(line) < LONGEST and not line.endswith(b"\n"):
+                whole = last or len(line) == LONGEST or line.endswith(b"\n")
+                if not line or not whole:  # it was cut short meanwhile, or its rest is still to come
                     return
                 moment = self._times[log].of(self._read[log])
                 self._read[log] += len(line)

@@ -48,6 +48,10 @@ class Running:
     killed_at: Optional[float] = None
     seen: int = 0  # modification time of the newest progress file, in ns
 
+    def hangs(self, now: float) -> bool:
+        """Whether it was killed so long ago that it will not go."""
+        return self.killed_at is not None and now >= self.killed_at + HANG_S
+
 
 class HostTasks:
     """Starts, watches and ends the tasks that this host's plan names.
@@ -124,11 +128,11 @@ class HostTasks:
             ended = processes.has_exited(running.process.pid)  # asked first, so that its last progress is told
             self._tell_progress(running)
             if ended:
-                self._collect(running)
+                self._collect(running, now)
             elif running.kill_at is None and (self._folder.task(running.task) / OUTCOME).exists():
                 running.kill_at = now + LINGER_S
-            elif running.killed_at is not None and now >= running.killed_at + HANG_S:
-                self._give_up(running)
+            elif running.hangs(now):
+                self._give_up(running, running.process.pid)
             elif running.kill_at is not None and now >= running.kill_at and running.killed_at is None:
                 running.killed_at = now
                 processes.signal_group(running.process.pid, signal.SIGKILL)
@@ -155,10 +159,14 @@ class HostTasks:
             if progress is not None:
                 self._emit(Advanced(running.task, running.attempt, asdict(progress)))
 
-    def _collect(self, running: Running) -> None:
+    def _collect(self, running: Running, now: float) -> None:
         """The leader has ended: end the rest of its group, then reap and tell."""
         rest = [p for p in processes.group_members(running.process.pid) if p.pid != running.process.pid]
+        if rest and running.hangs(now):
+            self._give_up(running, rest[0].pid)
+            return
         if rest:
+            running.killed_at = now if running.killed_at is None else running.killed_at
             processes.signal_group(running.process.pid, signal.SIGKILL)
             return  # until the next poll
         del self.running[running.task]
@@ -173,10 +181,9 @@ class HostTasks:
         """What a task says goes to other hosts and into their files; the secrets in it do not."""
         return masked(value, self._secrets.values()) if isinstance(value, str) else value
 
-    def _give_up(self, running: Running) -> None:
+    def _give_up(self, running: Running, pid: int) -> None:
         """A killed process hangs in the kernel: the run ends without it, and ``down`` reports it as left."""
         del self.running[running.task]
-        pid = running.process.pid
         cause = (
             f"pid {pid} was killed and is still there after {HANG_S:.0f} s; it hangs in {processes.wait_channel(pid)}"
         )
