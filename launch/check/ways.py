@@ -15,7 +15,7 @@ EXPLAINED = {
     "unresolved": ("the name has no address there ({detail})", _ADDRESS),
     "loopback": ("the name means the very host that asks ({detail}), as localhost does", _ADDRESS),
     "refused": ("refused although our listener was up: a firewall rejects it, or {detail} is elsewhere", _FIREWALL),
-    "timed-out": ("no answer ({detail}): a firewall drops it", _FIREWALL),
+    "timed-out": ("no answer ({detail}): a firewall may drop it", _FIREWALL),
     "no-route": ("no way there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
     "other": (
         "answered by something that is not our listener, such as a proxy: {detail!r}",

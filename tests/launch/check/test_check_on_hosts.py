@@ -174,7 +174,7 @@ def test_ways_that_are_closed_are_told_apart_and_a_wrong_clock_is_found(hosts: F
     with serving(h1, PROXY):
         found = finds(hosts, tmp_path, h2=", python: /opt/fast")
     said = sentences(found)
-    assert said["timed-out"] == [f"h1: h3 → h1:2222: no answer ({h1.address}, 5 s): a firewall drops it"]
+    assert said["timed-out"] == [f"h1: h3 → h1:2222: no answer ({h1.address}, 5 s): a firewall may drop it"]
     assert said["refused"][0].startswith("h1: h4 → h1:2222: refused although our listener was up")
     assert said["other"][0].startswith("h1: h8 → h1:2222: answered by something that is not our listener")
     assert "'HTTP/1.1 400 Bad Request'" in said["other"][0]
