@@ -85,7 +85,8 @@ def test_an_environment_is_built_once_and_anew_when_the_lock_changed(project: Pr
     again = project.launch("setup")
     assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "h[1-2]: up to date")
 
-    assert project.launch("up").returncode == 0
+    up = project.launch("up")
+    assert up.returncode == 0, up.stdout
     (environment,) = project.environments()[1]
     assert f"worker:1@h2 1.0 in {environment}\n" in project.launch("logs", "worker:1").stdout
 
@@ -102,7 +103,8 @@ def test_an_environment_is_built_once_and_anew_when_the_lock_changed(project: Pr
     assert partly.stdout.splitlines()[-1].startswith("h2: no answer from ")
     assert [len(there) for there in project.environments()] == [2, 1]
     assert project.launch("setup").stdout.splitlines()[-2:] == ["h2: built", "h1: up to date"]
-    assert project.launch("up").returncode == 0
+    up = project.launch("up")
+    assert up.returncode == 0, up.stdout
     assert "worker:1@h2 2.0 in /root/.launch/envs/" in project.launch("logs", "worker:1").stdout
 
 
