@@ -122,6 +122,8 @@ def test_prometheus_reads_the_step_as_it_grows_and_what_a_lost_cable_leaves_of_i
         assert first['launch_task_up{host="h1",name="seen",role="worker",task="worker:0"}'] == 1
         assert first['launch_tasks{name="seen",role="ps",state="running"}'] == 1
         eventually("a further step", lambda: samples(fetch(url))[step] > first[step], PATIENCE_S)
+        received = 'launch_task_received_bytes_per_second{host="h1",name="seen",role="worker",task="worker:0"}'
+        eventually("bytes from the ps", lambda: samples(fetch(url)).get(received, 0) > 0, PATIENCE_S)
         with unplugged(seen.host):
             eventually("the loss", lambda: samples(fetch(url)) == LOST, PATIENCE_S)
         eventually("the host again", lambda: samples(fetch(url)).get(step, 0) > first[step], PATIENCE_S)
