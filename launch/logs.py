@@ -33,14 +33,12 @@ def select(spec: Spec, patterns: Sequence[str]) -> List[TaskSpec]:
     Raises:
       UsageError: a pattern means no task.
     """
-    chosen = []
-    for pattern in patterns or ["*"]:
-        found = [task for task in spec.tasks if _matches(task, pattern)]
-        if not found:
+    meant = patterns or ["*"]
+    for pattern in meant:
+        if not any(_matches(task, pattern) for task in spec.tasks):
             known = ", ".join(dict.fromkeys([*(task.name for task in spec.tasks), *spec.hosts]))
             raise UsageError(f"TASK: expected a task, ROLE:* or a host among {known[:300]}; found {pattern!r}")
-        chosen += found
-    return [task for task in spec.tasks if task in chosen]
+    return [task for task in spec.tasks if any(_matches(task, pattern) for pattern in meant)]
 
 
 def _matches(task: TaskSpec, pattern: str) -> bool:

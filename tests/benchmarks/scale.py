@@ -26,6 +26,7 @@ from launch.display import fold, picture
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
+from launch.logs import select
 from launch.plan import Plan, make_plan, requests
 from launch.plan_json import shown_tasks, write
 from launch.plan_text import overview
@@ -168,6 +169,7 @@ def main(tasks: int = TASKS, stage: Stage = measured) -> None:
     spec = stage("read the file, two ranges", lambda: read(ranges(tasks)))
     job = replace(spec, job="digits", command=None)
     plan = stage("plan", lambda: make_plan(job, JobCode(Path("/jobs"), "digits.py"), RUN, sys.executable))
+    stage("choose all tasks by a pattern", lambda: select(job, ["*"]))
     stage("show the plan, folded", lambda: show_plan(plan))
     stage("check every host, show what is found, folded", lambda: check_all(plan))
     print(f"{'planned, checked and shown, with imports':48} {time.process_time():7.2f} s\n")
