@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 CHUNK = 1 << 16
-KEPT_S = 8.0  # a program on a host waits so long to be asked again, and somewhat longer
 
 
 class Silence(Exception):
@@ -87,18 +86,18 @@ class Host(ABC):
         self.name, self.python = name, python
         self._kept: List[Tuple[float, Channel]] = []
 
-    def keep(self, channel: Channel) -> None:
-        """Keeps a conversation whose program waits to be asked again, for a while."""
-        self._kept.append((time.monotonic(), channel))
+    def keep(self, channel: Channel, stay_s: float) -> None:
+        """Keeps a conversation whose program waits so long to be asked again."""
+        self._kept.append((time.monotonic() + stay_s, channel))
 
     def kept(self) -> Optional[Channel]:
         """Takes a conversation that was kept; None where there is none that still counts."""
         while True:
             try:
-                since, channel = self._kept.pop()
+                until, channel = self._kept.pop()
             except IndexError:  # not looked for first: another thread may take the last one
                 return None
-            if time.monotonic() - since < KEPT_S:
+            if time.monotonic() < until:
                 return channel
             channel.close()
 

@@ -13,6 +13,8 @@ from launch.errors import HostProblem
 from launch.ship import Code
 
 ANSWER_S = 60.0
+STAY_S = 20.0
+MARGIN_S = 8.0  # what is told to a program shortly before it goes may be told to nobody
 RECEIVER = (Path(__file__).parent / "agent" / "receive.py").read_bytes()
 # -S: what runs there needs the standard library alone, and finding the rest takes longer than starting does.
 # Reads no byte more than the receiver's own. Without the caller's folder on the path, where a json.py may lie.
@@ -30,14 +32,20 @@ def contact(host: Host, code: Code, workdir: str, verb: str, request: Mapping[st
 
 
 def ask(
-    host: Host, code: Code, workdir: str, verb: str, request: Mapping[str, Any], timeout_s: float
+    host: Host,
+    code: Code,
+    workdir: str,
+    verb: str,
+    request: Mapping[str, Any],
+    timeout_s: float,
+    stay_s: float = STAY_S,
 ) -> Dict[str, Any]:
-    """Runs a verb that answers with one line; the conversation is kept for the next verb.
+    """Runs a verb that answers with one line; the conversation is kept for the next verb, ``stay_s`` at most.
 
     Raises:
       HostProblem: it did not, or its answer is an error.
     """
-    channel = _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb, "stay": True}, request)
+    channel = _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb, "stay": stay_s}, request)
     with _closed_on_failure(channel):
         try:
             answer = channel.hear(timeout_s)
@@ -49,7 +57,7 @@ def ask(
             raise HostProblem(host.name, f"the connection broke during `{verb}`: {error}") from error
         if answer is None:
             raise HostProblem(host.name, _last_words(host, channel))
-    host.keep(channel)
+    host.keep(channel, stay_s - MARGIN_S)
     if "error" in answer:
         raise HostProblem(host.name, str(answer["error"]))
     return answer

@@ -30,7 +30,8 @@ class Left(NamedTuple):
 def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     """``launch down``: what is there, then its end, on every host of the file."""
     requests = {host: fleet.request(host) for host in fleet.hosts}
-    before, _ = fleet.ask("look", requests, ANSWER_S)  # a host that cannot be reached is told of below
+    # A host that cannot be reached is told of below. The others are asked again when the lead has ended the run.
+    before, _ = fleet.ask("look", requests, ANSWER_S, stay_s=ANSWER_S)
     for host, report in before.items():
         requests[host]["was"] = [process["pid"] for process in report["processes"]]
     return take_down(fleet, requests, reason)._replace(before=before)

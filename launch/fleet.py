@@ -69,14 +69,19 @@ class Fleet:
             raise CannotStart(problems)
 
     def ask(
-        self, verb: str, requests: Mapping[str, Mapping[str, Any]], timeout_s: float, heed: bool = True
+        self,
+        verb: str,
+        requests: Mapping[str, Mapping[str, Any]],
+        timeout_s: float,
+        heed: bool = True,
+        stay_s: float = contact.STAY_S,
     ) -> "Answers":
-        """Asks each host its own request of the same verb."""
-        return self.each(
-            lambda host: contact.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s),
-            list(requests),
-            heed,
-        )
+        """Asks each host its own request of the same verb; ``stay_s``: how soon the next one comes, if one does."""
+
+        def ask(host: Host) -> Dict[str, Any]:
+            return contact.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
+
+        return self.each(ask, list(requests), heed)
 
     def contact(self, host: str, verb: str, request: Mapping[str, Any]) -> Channel:
         """A conversation with one host.

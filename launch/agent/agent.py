@@ -8,7 +8,7 @@ from launch.agent.folder import RunFolder
 from launch.agent.messages import Event, Tick
 from launch.agent.tasks import HostTasks
 
-POLL_S = 0.1
+POLL_S = 0.25  # an exit is noticed at once, by its signal; progress is told once a second
 
 
 class Agent(ABC):

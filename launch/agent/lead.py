@@ -9,7 +9,7 @@ import time
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional
 
 from launch.agent import links
-from launch.agent.agent import POLL_S, Agent, now
+from launch.agent.agent import Agent, now
 from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
 from launch.agent.messages import (
@@ -34,6 +34,7 @@ from launch.agent.tasks import HostTasks
 PUBLISH_S = 0.25
 PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
 GOODBYE_S = 10.0
+LEAVING_S = 0.05  # how soon it is noticed that the last member has left
 START_S = 120.0  # how long the launcher may take to start the other hosts' agents, before it says go
 
 
@@ -147,7 +148,7 @@ class Lead(Agent):
             link.send(End(self._supervisor.state))
         until = now() + GOODBYE_S
         while self._links and now() < until:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(LEAVING_S)
         if self._server is not None:
             self._server.close()
 

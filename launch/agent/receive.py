@@ -5,7 +5,7 @@ syntax is one that every Python can read, to be able to say that this one is too
 reads one JSON line, {"workdir", "code": {kind: hash}, "verb", "stay"}, answers with the kinds
 it lacks, reads for each a line with a length and so many bytes of tar.gz, and then runs
 the verb on the same stdin and stdout, in this very process: a start of Python less on every
-host. With "stay" it then reads the next such line, and waits for it as long as IDLE_S: a
+host. It then reads the next such line, and waits for it so many seconds as "stay" says: a
 launcher that was cut off says nothing, not even goodbye.
 """
 
@@ -17,7 +17,7 @@ import os
 import select
 import sys
 
-IDLE_S = 20.0  # longer than the launcher counts on it
+GREETING_S = 60.0  # for the first such line
 
 
 def read_line():
@@ -110,16 +110,14 @@ def main():
     if sys.version_info < (3, 7):
         tell({"error": "expected Python 3.7 or newer, found %s at %s" % (sys.version.split()[0], sys.executable)})
         return
-    stays = True
-    while stays:
-        if not select.select([0], [], [], IDLE_S)[0]:
-            return
+    patience = GREETING_S
+    while patience and select.select([0], [], [], patience)[0]:
         greeting = json.loads(read_line())
         folder = os.path.join(os.path.abspath(os.path.expanduser(greeting["workdir"])), "code")
         if not has_code(greeting, folder):
             return
         run(greeting["verb"], os.path.join(folder, greeting["code"]["launcher"]))
-        stays = greeting.get("stay")
+        patience = greeting.get("stay")
 
 
 main()

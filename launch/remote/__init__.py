@@ -1,10 +1,11 @@
 """Hosts reached over SSH. The only package that knows Fabric and Paramiko.
 
-    host       one host: a connection, and the programs that run over it
-    access     what all hosts are reached with: configuration, known hosts, keys
-    gateways   hosts that others are reached through, each opened once
-    keys       private keys, ssh-agent, passphrases
-    reasons    why a host could not be reached
+    host        one host: a connection, and the programs that run over it
+    access      what all hosts are reached with: configuration, known hosts, keys
+    gateways    hosts that others are reached through, each opened once
+    ssh_config  what an OpenSSH client configuration says, its included files too
+    keys        private keys, ssh-agent, passphrases
+    reasons     why a host could not be reached
 
 Fabric brings ssh_config, users and gateways; four of its habits are changed here. It
 accepts every host key, even a changed one: we reject what is not in the known hosts. It

@@ -10,6 +10,7 @@ from fabric.connection import derive_shorthand
 
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem
+from launch.remote import ssh_config
 from launch.remote.gateways import Gateways, Route
 from launch.remote.keys import Keys, ask_on_terminal
 from launch.remote.reasons import UnknownHostKey, dropped, explain
@@ -26,7 +27,7 @@ class Access:
 
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
-        self._ssh_config = read_config(settings.config)
+        self._ssh_config = ssh_config.read(settings.config)
         self._known = read_known_hosts(settings.known_hosts)
         self._keys: Optional[Keys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
@@ -75,6 +76,7 @@ class Access:
         connection = fabric.Connection(name, user, port, config, connect_kwargs=self._arguments())
         connection.gateway = gateway or self._lookup(name).get("proxycommand")
         connection.connect_timeout = self._settings.connect_timeout_s  # here, since Fabric cuts it to whole seconds
+        connection.forward_agent = False  # whatever the configuration says: nothing there is to have our keys
         connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name])
         self._be_strict(connection)
         try:
@@ -166,12 +168,6 @@ def _log_in(connection: fabric.Connection) -> None:
     except BaseException:
         connection.client.close()
         raise
-
-
-def read_config(path: Optional[str]) -> paramiko.SSHConfig:
-    """An OpenSSH client configuration; an empty one where there is no such file."""
-    full = os.path.expanduser(path) if path else ""
-    return paramiko.SSHConfig.from_path(full) if os.path.isfile(full) else paramiko.SSHConfig()
 
 
 def read_known_hosts(path: str) -> paramiko.HostKeys:

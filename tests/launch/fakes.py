@@ -71,8 +71,8 @@ class FakeHost(Host):
             raise HostProblem(self.name, "out of reach")
         return self.channels.pop(0)
 
-    def keep(self, channel: Channel) -> None:
-        super().keep(channel) if self.keeps else channel.close()
+    def keep(self, channel: Channel, stay_s: float) -> None:
+        super().keep(channel, stay_s) if self.keeps else channel.close()
 
     def dial(self, port: int) -> Any:
         raise HostProblem(self.name, f"nothing at port {port}")

@@ -30,7 +30,7 @@ def test_code_that_is_missing_is_sent_before_the_request() -> None:
     assert ask(FakeHost("h1", channel), CODE, "/w", "status", {"name": "r"}, 3.0) == {"status": None}
     greeting, length, rest = channel.sent.split(b"\n", 2)
     assert json.loads(greeting.decode()) == {
-        "workdir": "/w", "code": {"launcher": "1" * 16}, "verb": "status", "stay": True,
+        "workdir": "/w", "code": {"launcher": "1" * 16}, "verb": "status", "stay": 20.0,
     }  # fmt: skip
     assert length == b"8" and rest == b"the code" + line({"name": "r"})
     assert channel.closed
@@ -52,7 +52,7 @@ def test_a_program_that_has_answered_is_asked_again_and_asked_last_what_it_ends_
     assert ask(host, CODE, "/w", "down", {}, 3.0) == {"n": 2}
     assert contact(host, CODE, "/w", "logs", {}) is channel
     greetings = [json.loads(each.decode()) for each in channel.sent.splitlines()[::2]]
-    assert [(each["verb"], each.get("stay", False)) for each in greetings] == [
+    assert [(each["verb"], "stay" in each) for each in greetings] == [
         ("look", True), ("down", True), ("logs", False),
     ]  # fmt: skip
     assert len(host.opened) == 1 and not channel.closed
@@ -67,12 +67,11 @@ def test_a_host_that_is_closed_closes_what_it_kept() -> None:
     assert channel.closed == 1 and host.kept() is None
 
 
-def test_a_program_that_was_kept_for_long_is_not_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_may_have_gone_since_is_not_counted_on() -> None:
     old, new = FakeChannel(NOTHING_MISSING, b"{}\n"), FakeChannel(NOTHING_MISSING, b'{"n": 2}\n')
     host = FakeHost("h1", old, new)
     host.keeps = True
-    ask(host, CODE, "/w", "look", {}, 3.0)
-    monkeypatch.setattr("launch.channel.KEPT_S", 0.0)
+    ask(host, CODE, "/w", "look", {}, 3.0, stay_s=0.5)
     assert ask(host, CODE, "/w", "down", {}, 3.0) == {"n": 2}
     assert (old.closed, new.closed) == (1, 0)
 

@@ -21,10 +21,10 @@ WAIT_S = 30.0
 
 @contextmanager
 def receiver(
-    workdir: Path, code: Code, *options: str, ask: bool = True, text: str = RECEIVER.read_text(), **greeting: Any
+    workdir: Path, code: Code, *options: str, ask: bool = True, **greeting: Any
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """First contact, its request sent; without ``ask``, all but the end of it."""
-    argv = [sys.executable, *options, "-c", text]
+    argv = [sys.executable, *options, "-c", RECEIVER.read_text()]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         say(process, json.dumps({"workdir": str(workdir), "code": code.hashes, "verb": "status", **greeting}).encode())
         if ask:
@@ -88,8 +88,8 @@ def test_code_that_is_there_is_not_asked_for_again(tmp_path: Path) -> None:
 
 def test_one_that_is_to_stay_takes_the_next_verb_and_ends_with_the_launcher(tmp_path: Path) -> None:
     launcher = launcher_code()
-    greeting = {"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status", "stay": True}
-    with receiver(tmp_path, launcher, ask=False, stay=True) as process:
+    greeting = {"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status", "stay": WAIT_S}
+    with receiver(tmp_path, launcher, ask=False, stay=WAIT_S) as process:
         say(process, b"\n")
         hear(process)
         send(process, launcher.bundles["launcher"])
@@ -102,8 +102,8 @@ def test_one_that_is_to_stay_takes_the_next_verb_and_ends_with_the_launcher(tmp_
 
 
 def test_one_that_is_asked_nothing_more_ends_by_itself(tmp_path: Path) -> None:
-    launcher, hurried = launcher_code(), RECEIVER.read_text().replace("IDLE_S = 20.0", "IDLE_S = 0.1")
-    with receiver(tmp_path, launcher, stay=True, text=hurried) as process:
+    launcher = launcher_code()
+    with receiver(tmp_path, launcher, stay=0.1) as process:
         hear(process)
         send(process, launcher.bundles["launcher"])
         ask_status(process, tmp_path)
