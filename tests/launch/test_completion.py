@@ -28,11 +28,13 @@ class Terminal:
         (folder / "notes.txt").touch()
         (folder / "runs").mkdir()
         _make_launch(folder / "bin")
-        self._pid, self._screen = pty.fork()
-        if self._pid == 0:
-            os.chdir(str(folder))
-            env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "PS1": "ready> ", "TERM": "dumb"}
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], env)
+        self._screen, inside = pty.openpty()
+        env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "TERM": "dumb"}
+        self._bash = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "-i"], stdin=inside, stdout=inside, stderr=inside, cwd=str(folder),
+            env=env, start_new_session=True,
+        )  # fmt: skip
+        os.close(inside)
         self._shown = ""
         self.type("bind 'set enable-bracketed-paste off'; bind 'set bell-style none'\n")
         self.type('eval "$(launch completion bash)"; echo defined=$?\n')
@@ -57,9 +59,9 @@ class Terminal:
         self.type("\x15")
 
     def close(self) -> None:
-        self.type("\x15exit\n")
+        self._bash.kill()
+        self._bash.wait()
         os.close(self._screen)
-        os.waitpid(self._pid, 0)
 
 
 def _make_launch(folder: Path) -> None:
