@@ -57,7 +57,7 @@ def opening(port: int, within_s: float = 60.0) -> Dict[str, Any]:
 
 def looking(workdir: Path, port: int, **changed: Any) -> Dict[str, Any]:
     return {
-        "do": "look", "within_s": 60.0, "python": sys.executable, "environment": None, "env": {},
+        "do": "look", "within_s": 60.0, "python": sys.executable, "environment": None, "guard": None, "env": {},
         "names": ["localhost"], "targets": [[f"localhost:{port}", "a"]], "here": ["a"], "words": WORDS, "knock_s": 5.0,
         "wishes": {"worker:0": [0]}, "folders": [str(workdir)], "programs": {"sh": None, "no-such-program": None},
         "name": "r", "host": "a", "workdir": str(workdir), **changed,
