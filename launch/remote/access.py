@@ -17,6 +17,7 @@ from launch.remote.reasons import UnknownHostKey, dropped, explain
 from launch.retry import Backoff, persist
 
 KEEPALIVE_S = 5
+READER_S = 10.0
 TRIES = 3  # of ssh.connect_timeout_s each: how long a login that is dropped is tried again
 _RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", *_RSA)
@@ -119,11 +120,12 @@ class Access:
 
 def hang_up(connection: fabric.Connection) -> None:
     """Ends a connection, and the ProxyCommand that carries it."""
-    carrier = connection.transport.sock if connection.transport else None
+    transport = connection.transport
     connection.close()
-    if isinstance(carrier, paramiko.ProxyCommand):
-        carrier.process.kill()
-        carrier.process.communicate()
+    if transport and isinstance(transport.sock, paramiko.ProxyCommand):
+        transport.sock.process.kill()
+        transport.join(READER_S)  # the thread that reads from it
+        transport.sock.process.communicate()
 
 
 class Login:
