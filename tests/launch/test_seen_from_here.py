@@ -20,6 +20,7 @@ from tests.launch.machine import eventually
 from tests.launch.web import fetch, served
 
 PATIENCE_S = 120.0
+STEP = 'launch_step{name="seen"}'
 LOST = {'launch_up{host="h1",name="seen"}': 0.0}
 # Takes ten steps a second: what looks at it needs the processor, too.
 CALM = """
@@ -114,19 +115,23 @@ def shows_loss(url: str) -> bool:
     return "loss" in tags.get("summaries", {})
 
 
+def past(url: str, step: float) -> Dict[str, float]:
+    """What is served once the run is past a step; nothing before."""
+    read = samples(fetch(url))
+    return read if read.get(STEP, 0) > step else {}
+
+
 def test_prometheus_reads_the_step_as_it_grows_and_what_a_lost_cable_leaves_of_it(seen: Seen) -> None:
     with seen.serving("metrics") as url:
-        step = 'launch_step{name="seen"}'
-        eventually("a step", lambda: samples(fetch(url)).get(step, 0) > 0, PATIENCE_S)
-        first = samples(fetch(url))
+        first = eventually("a step", lambda: past(url, 0), PATIENCE_S)
         assert first['launch_task_up{host="h1",name="seen",role="worker",task="worker:0"}'] == 1
         assert first['launch_tasks{name="seen",role="ps",state="running"}'] == 1
-        eventually("a further step", lambda: samples(fetch(url))[step] > first[step], PATIENCE_S)
+        eventually("a further step", lambda: past(url, first[STEP]), PATIENCE_S)
         received = 'launch_task_received_bytes_per_second{host="h1",name="seen",role="worker",task="worker:0"}'
         eventually("bytes from the ps", lambda: samples(fetch(url)).get(received, 0) > 0, PATIENCE_S)
         with unplugged(seen.host):
             eventually("the loss", lambda: samples(fetch(url)) == LOST, PATIENCE_S)
-        eventually("the host again", lambda: samples(fetch(url)).get(step, 0) > first[step], PATIENCE_S)
+        eventually("the host again", lambda: past(url, first[STEP]), PATIENCE_S)
 
 
 def test_metrics_ends_at_once_also_while_it_waits_for_a_lost_host(seen: Seen) -> None:
@@ -134,7 +139,7 @@ def test_metrics_ends_at_once_also_while_it_waits_for_a_lost_host(seen: Seen) ->
         assert samples(fetch(never)) == LOST
     try:
         with seen.serving("metrics") as url:
-            assert samples(fetch(url)) != LOST
+            eventually("an answer", lambda: samples(fetch(url)) != LOST, PATIENCE_S)
             seen.host.unplug()
             eventually("the loss", lambda: samples(fetch(url)) == LOST, PATIENCE_S)
             began = time.monotonic()
@@ -163,4 +168,5 @@ def reachable(host: Host) -> Set[int]:
 def test_prometheus_reads_how_a_run_has_ended(seen: Seen) -> None:
     seen.launch("down")
     with seen.serving("metrics") as url:
-        assert samples(fetch(url))['launch_run_state{name="seen",state="stopped"}'] == 1
+        stopped = 'launch_run_state{name="seen",state="stopped"}'
+        eventually("its state", lambda: samples(fetch(url)).get(stopped) == 1, PATIENCE_S)
