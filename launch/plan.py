@@ -4,6 +4,7 @@ A plan is computed from a spec, and the lock file that it names; it reaches no h
 """
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
@@ -154,7 +155,12 @@ def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:
 def _job_command(spec: Spec, job: JobCode) -> Tuple[str, ...]:
     """What follows the Python in the argv of every task of a job."""
     entry = f"{{code}}/{job.entry}" if job.entry.endswith(".py") else job.entry
-    return ("-m", "jobs.main", entry, "--train", json.dumps(asdict(spec.train)), "--args", json.dumps(spec.args))
+    return ("-m", "jobs.main", entry, "--train", _literally(asdict(spec.train)), "--args", _literally(spec.args))
+
+
+def _literally(values: Mapping[str, Any]) -> str:
+    """JSON in which no text can be taken for a placeholder: a brace before a name is written as its number."""
+    return re.sub(r"{(?=[A-Za-z_])", r"\\u007b", json.dumps(values))
 
 
 def _filled(command: Sequence[str], cluster: Mapping[str, Sequence[str]]) -> Tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict
 import pytest
 
 from cluster.spec import Spec
+from cluster.template import fill
 from launch.errors import UsageError
 from launch.plan import Plan, PlannedTask, localised, make_plan, refuse_oversized, requests, run_name
 from launch.plan_json import shown_tasks
@@ -48,6 +49,12 @@ def test_a_job_is_run_by_the_projects_own_entry_with_its_settings_as_json(read: 
     assert json.loads(task.argv[5])["checkpoint"] == {"dir": None, "every_s": 60, "keep": 5}
     assert (task.argv[6], json.loads(task.argv[7])) == ("--args", {"hidden": 128})
     assert task.folder == "launcher"
+
+
+def test_braces_in_the_arguments_of_a_job_are_its_own(read: Read) -> None:
+    task = plan_of(read("job: digits\nargs: {pattern: '{run_folder}/{code}', nested: {gpus: '{}'}}" + TWO)).tasks[0]
+    filled = fill(task.argv[7], {"run_folder": "/w/runs/r-1", "code": "/w/code/1", "gpus": "2"})
+    assert json.loads(filled) == {"pattern": "{run_folder}/{code}", "nested": {"gpus": "{}"}}
 
 
 def test_a_dotted_module_that_is_shipped_is_found_on_the_python_path(read: Read) -> None:
