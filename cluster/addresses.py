@@ -17,6 +17,11 @@ def is_public(address: str) -> bool:
     return (inner or parsed).is_global
 
 
+def port_of(address: str) -> int:
+    """The port of ``host:port`` or ``[::1]:port``."""
+    return int(address.rsplit(":", 1)[1])
+
+
 def host_of(address: str) -> str:
     """The host of ``host:port`` or ``[::1]:port``."""
     return address.rsplit(":", 1)[0].strip("[]")

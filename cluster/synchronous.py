@@ -40,7 +40,7 @@ class Synchronous:
         self._exact = optimizer.is_strict
         self._finisher: Optional[Finisher] = None
         self.dropped = 0  # gradients of this worker that came too late to be used
-        self.waited_s: Optional[float] = 0.0  # for the other workers' gradients, in all its steps so far
+        self.waited_s = 0.0  # for the other workers' gradients, in all its steps so far
         self._make_assignments()
 
     def _make_assignments(self) -> None:
@@ -117,7 +117,7 @@ class Synchronous:
             fetches = [self._token, self._loss, list(more), late, self._optimizer.waited]
             token, loss, fetched, late, waited_s = session.run(fetches)
             self.dropped += int(any(late))
-            self.waited_s = (self.waited_s or 0.0) + max(0.0, float(waited_s))
+            self.waited_s += max(0.0, float(waited_s))
             return self._wait_for_newer(session, int(token)), float(loss), fetched
         except (tf.errors.OpError, RuntimeError):
             if self._finisher is not None and self._finisher.error is not None:

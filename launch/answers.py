@@ -108,10 +108,14 @@ STATUS: Fields = {
     "tasks[].cause": "why it failed, in one line; else null",
 }
 
-DOWN: Fields = {
-    "clean": "whether every host has answered and nothing is left",
+_HOST: Fields = {
     "hosts[].host": "a host of the file",
     "hosts[].error": "why it could not be asked; then it has no other field; else null",
+}
+
+DOWN: Fields = {
+    "clean": "whether every host has answered and nothing is left",
+    **_HOST,
     "hosts[].run": "the run that was ended; null where none of this name has been",
     **_below("hosts[].ended", _LEFT, "gone: "),
     **_below("hosts[]", _LEFT, "left: "),
@@ -119,8 +123,7 @@ DOWN: Fields = {
 
 SWEEP: Fields = {
     "clean": "whether every host has answered and nothing of an earlier run is left",
-    "hosts[].host": "a host of the file",
-    "hosts[].error": "why it could not be asked; then it has no other field; else null",
+    **_HOST,
     "hosts[].running[].run": "a run that lives there; it is left alone",
     "hosts[].running[].pid": "its agent",
     **_of_runs("hosts[].found[]", "found"),

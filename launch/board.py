@@ -25,7 +25,7 @@ class Board:
     """
 
     def __init__(self, fleet: Fleet):
-        self._fleet, self._lead = fleet, next(iter(fleet.hosts))
+        self._fleet, self._lead = fleet, fleet.lead
         self._channel: Channel
         self.run = ""
         self._port = 0

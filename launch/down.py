@@ -2,10 +2,9 @@
 
 from typing import Any, Dict, List, Mapping, NamedTuple
 
-from launch.display import fold
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.proof import NOTHING_LEFT, ended, in_words, remains
+from launch.proof import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
 
 STOP_S = 45.0  # workers' grace, then the ps', then the members' leave
 ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
@@ -60,16 +59,13 @@ def as_values(left: Left) -> Dict[str, Any]:
         {"host": host, "error": None, "ended": ended(left.before.get(host, report), report), **report}
         for host, report in left.reports.items()
     ]
-    hosts += [{"host": problem.host, "error": problem.reason} for problem in left.problems]
-    return {"clean": left.clean, "hosts": hosts}
+    return {"clean": left.clean, "hosts": hosts + unasked(left.problems)}
 
 
 def told(left: Left) -> List[str]:
     """A line per host; hosts of which the same is to be said share one."""
-    lines: Dict[str, List[str]] = {}
-    for host, report in left.reports.items():
-        lines.setdefault(_told(report, left.before.get(host, report)), []).append(host)
-    return [*(f"{fold(hosts)}: {text}" for text, hosts in lines.items()), *(str(problem) for problem in left.problems)]
+    lines = ((host, _told(report, left.before.get(host, report))) for host, report in left.reports.items())
+    return by_host(lines, left.problems)
 
 
 def _told(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:

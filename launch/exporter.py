@@ -35,7 +35,7 @@ class Lead:
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
-        self.name = next(iter(fleet.hosts))
+        self.name = fleet.lead
         self._broken = False
 
     def ask(self) -> Told:

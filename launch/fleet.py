@@ -18,6 +18,7 @@ from launch.ship import Code
 
 T = TypeVar("T")
 LOOK_S = 0.2
+LEAD_S = 30.0  # for the lead to answer about a run
 FILES = 256  # open ones that need no host
 FILES_PER_HOST = 8
 
@@ -82,6 +83,22 @@ class Fleet:
             return contact.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
 
         return self.each(ask, list(requests), heed)
+
+    @property
+    def lead(self) -> str:
+        """The host that supervises the runs: the chief's."""
+        return next(iter(self.hosts))
+
+    def ask_lead(self, verb: str, timeout_s: float = LEAD_S, **options: Any) -> Dict[str, Any]:
+        """Asks the lead about the newest run.
+
+        Raises:
+          CannotStart: it is out of reach, or its answer is an error.
+        """
+        answers, problems = self.ask(verb, {self.lead: self.request(self.lead, **options)}, timeout_s)
+        if problems:
+            raise CannotStart(problems)
+        return answers[self.lead]
 
     def contact(self, host: str, verb: str, request: Mapping[str, Any]) -> Channel:
         """A conversation with one host.

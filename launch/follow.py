@@ -8,15 +8,16 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Dict, Mapping, Optional
 
+from launch.agent.states import ENDED
 from launch.channel import Channel, Silence
 from launch.display import View
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.plan import LEASE_S
+from launch.task_table import name_of
 
 BEAT_S = 1.0
 SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made anew
-ENDED = ("succeeded", "failed", "stopped")
 
 
 class Follower(ABC):
@@ -149,4 +150,4 @@ class Follower(ABC):
 
 def by_name(tasks: Any) -> Dict[str, Dict[str, Any]]:
     """{``worker:1``: its entry in ``status --json``}"""
-    return {f"{task['role']}:{task['index']}": task for task in tasks}
+    return {name_of(task): task for task in tasks}

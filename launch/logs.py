@@ -15,15 +15,15 @@ from cluster.spec.model import Spec, TaskSpec
 from launch import report
 from launch.agent.masking import masked
 from launch.channel import Channel, Silence
-from launch.errors import HostProblem, UsageError
+from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import Fleet
 from launch.folding import Folded, Line, Window, shown
+from launch.task_table import name_of
 
 LOOK_S = 0.5
 TOGETHER_S = 3.0  # equal lines of so short a time are told as one
 WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
 AHEAD = 1000  # lines that hosts may be ahead of who reads
-STATUS_S = 30.0
 TAIL = 15  # lines of the culprit's log
 
 
@@ -157,21 +157,20 @@ def print_log_of_culprit(fleet: Fleet, status: Mapping[str, Any], say: Callable[
     task = report.culprit(status)
     if task is not None:
         say(f"last lines of {task['host']}:{task['log']}")
-        chosen = select(fleet.spec, [f"{task['role']}:{task['index']}"])
+        chosen = select(fleet.spec, [name_of(task)])
         print_logs(fleet, chosen, lambda line: say("  " + line), raw=True, tail=TAIL)
 
 
 def print_first_cause(fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[str], None]) -> None:
     """Of a run that has failed: why, and the last lines of the task that failed first, if it is one of ``tasks``."""
-    lead = fleet.spec.chief.host
-    if lead not in fleet.hosts:
+    try:
+        status = fleet.ask_lead("status")["status"]
+    except CannotStart:
         return
-    answers, _ = fleet.ask("status", {lead: fleet.request(lead)}, STATUS_S)
-    status = answers.get(lead, {}).get("status")
     if status is None or status["state"] != "failed":
         return
     task = report.culprit(status)
-    if task is not None and any(each.name == f"{task['role']}:{task['index']}" for each in tasks):
+    if task is not None and any(each.name == name_of(task) for each in tasks):
         say(f"first cause: {status['cause']}")
         print_log_of_culprit(fleet, status, say)
         say("every line, by time:")

@@ -5,10 +5,11 @@ from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from launch.agent import states
+from launch.task_table import name_of
+
 Family = Union[GaugeMetricFamily, CounterMetricFamily]
 Status = Mapping[str, Any]
-RUN_STATES = ("starting", "running", "succeeded", "failed", "stopped")
-TASK_STATES = ("starting", "running", "restarting", "succeeded", "failed", "stopped", "lost")
 OF_RUN = ["name"]
 OF_TASK = ["name", "task", "role", "host"]
 
@@ -84,7 +85,7 @@ def _info(name: str, status: Optional[Status]) -> Family:
 
 def _state(name: str, status: Optional[Status]) -> Family:
     state = GaugeMetricFamily("launch_run_state", "1 for the run's state, 0 for the others.", labels=["name", "state"])
-    for each in RUN_STATES if status is not None else ():
+    for each in states.OF_RUN if status is not None else ():
         state.add_metric([name, each], float(status["state"] == each))  # type: ignore[index]
     return state
 
@@ -99,7 +100,7 @@ def _evaluation(name: str, status: Optional[Status]) -> Family:
 
 
 def _tasks(name: str, tasks: List[Status]) -> Iterator[Family]:
-    labelled = [(task, [name, f"{task['role']}:{task['index']}", task["role"], task["host"]]) for task in tasks]
+    labelled = [(task, [name, name_of(task), task["role"], task["host"]]) for task in tasks]
     up = GaugeMetricFamily("launch_task_up", "1 while a process of the task runs, else 0.", labels=OF_TASK)
     for task, labels in labelled:
         up.add_metric(labels, float(task["state"] in ("starting", "running")))
@@ -110,7 +111,7 @@ def _tasks(name: str, tasks: List[Status]) -> Iterator[Family]:
 
 
 def _by_state(name: str, tasks: List[Status]) -> Family:
-    counted = Counter({(task["role"], state): 0 for task in tasks for state in TASK_STATES})
+    counted = Counter({(task["role"], state): 0 for task in tasks for state in states.OF_TASK})
     counted.update((task["role"], task["state"]) for task in tasks)
     family = GaugeMetricFamily("launch_tasks", "Tasks of a role in a state.", labels=["name", "role", "state"])
     for (role, state), number in counted.items():

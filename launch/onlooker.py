@@ -8,15 +8,12 @@ from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import Fleet
 from launch.follow import Follower
 
-ANSWER_S = 30.0
-
 
 class Onlooker(Follower):
     """Follows a run until it has ended or a signal comes; the run goes on as if nobody looked."""
 
     def __init__(self, fleet: Fleet, status: Mapping[str, Any], view: View):
-        lead = lead_of(fleet)
-        super().__init__(fleet, fleet.request(lead, run=status["run"]), status, view)
+        super().__init__(fleet, fleet.request(fleet.lead, run=status["run"]), status, view)
 
     def greet(self, channel: Channel, first: bool) -> None:
         """Nothing: the run is not ours."""
@@ -40,16 +37,7 @@ def newest_status(fleet: Fleet, asked: str) -> Dict[str, Any]:
       CannotStart: the lead's host is out of reach.
       UsageError: there has been no run.
     """
-    lead = lead_of(fleet)
-    answers, problems = fleet.ask("status", {lead: fleet.request(lead)}, ANSWER_S)
-    if problems:
-        raise CannotStart(problems)
-    found: Dict[str, Any] = answers[lead]["status"]
+    found: Dict[str, Any] = fleet.ask_lead("status")["status"]
     if found is None:
-        raise UsageError(f"{asked}: no run of this name has been on {lead}; start one with `launch up {asked}`")
+        raise UsageError(f"{asked}: no run of this name has been on {fleet.lead}; start one with `launch up {asked}`")
     return found
-
-
-def lead_of(fleet: Fleet) -> str:
-    """The host that supervises the runs of a fleet."""
-    return next(iter(fleet.hosts))

@@ -9,9 +9,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cluster.addresses import host_of
 from launch.amounts import of_bytes, of_seconds
 from launch.display import fold, make_console
 from launch.plan import Plan, PlannedTask
+from launch.task_table import name_of
 
 MOST_PS = 8  # of which each has a line
 _ENDS = 3  # of more: so many of the fullest and the emptiest
@@ -86,13 +88,13 @@ def _fold_numbers(numbers: Sequence[int]) -> str:
 
 def _addresses(tasks: Sequence[PlannedTask]) -> str:
     """``gpu[01-04]:2222``; the tasks have one port."""
-    names = fold(dict.fromkeys(task.address.rsplit(":", 1)[0].strip("[]") for task in tasks))
+    names = fold(dict.fromkeys(host_of(task.address) for task in tasks))
     return f"[{names}]:{tasks[0].port}" if ":" in names else f"{names}:{tasks[0].port}"
 
 
 def whole_task(task: Mapping[str, Any]) -> Iterator[str]:
     """Everything of one task: the command as a shell would take it, and its environment."""
-    yield f"{task['role']}:{task['index']} on {task['host']}"
+    yield f"{name_of(task)} on {task['host']}"
     yield f"  address  {task['address']}"
     yield f"  gpus     {gpus_text(task['gpus'])}"
     yield f"  log      {task['log']}"

@@ -4,7 +4,10 @@ A *report* is what a host tells of a run: {"processes", "ports", "gpu_memory", "
 sweep {"folders"}. Every kind is a list, empty where there is nothing.
 """
 
-from typing import Any, Dict, List, Mapping, Sized, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Sized, Tuple
+
+from launch.display import fold
+from launch.errors import HostProblem
 
 KINDS = ("processes", "ports", "gpu_memory", "locks", "folders")
 NOTHING_LEFT = "no process, port, GPU memory or lock left"
@@ -63,3 +66,16 @@ def _counted(gone: Mapping[str, List[Any]]) -> List[Tuple[str, List[Any]]]:
 
 def _count(things: Sized, one: str, many: str = "") -> str:
     return f"{len(things)} {one if len(things) == 1 else many or one + 's'}"
+
+
+def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:
+    """(host, line) pairs as lines, one for all hosts of which the same is to be said; then why others said nothing."""
+    hosts: Dict[str, List[str]] = {}
+    for host, line in lines:
+        hosts.setdefault(line, []).append(host)
+    return [*(f"{fold(where)}: {line}" for line, where in hosts.items()), *map(str, problems)]
+
+
+def unasked(problems: Sequence[HostProblem]) -> List[Dict[str, Any]]:
+    """The hosts that could not be asked, as ``--json`` has them."""
+    return [{"host": problem.host, "error": problem.reason} for problem in problems]

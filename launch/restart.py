@@ -3,10 +3,9 @@
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 
-from launch.follow import ENDED, by_name
+from launch.agent.states import ALIVE, ENDED
+from launch.follow import by_name
 from launch.task_table import title
-
-CAN_START = ("starting", "running", "restarting")
 
 
 class Restarted(NamedTuple):
@@ -33,7 +32,7 @@ def refusals(status: Mapping[str, Any], names: Sequence[str]) -> List[str]:
 
 def _can_restart(task: Mapping[str, Any]) -> bool:
     # An evaluator only watches: a run goes on without one that failed.
-    return task["state"] in CAN_START or (task["role"], task["state"]) == ("evaluator", "failed")
+    return task["state"] in ALIVE or (task["role"], task["state"]) == ("evaluator", "failed")
 
 
 def losses(status: Mapping[str, Any], names: Sequence[str]) -> List[str]:
@@ -53,7 +52,7 @@ def compare(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[s
     for name in names:
         task, was = tasks[name], earlier[name]
         anew = task["restarts"] > was["restarts"]
-        over = now["state"] in ENDED or task["state"] in ("failed", "lost", "stopped", "succeeded")
+        over = now["state"] in ENDED or task["state"] not in ALIVE
         if anew and task["state"] in ("running", "succeeded"):
             found.up.append(name)
         elif over and (anew or task["state"] != was["state"]):

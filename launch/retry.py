@@ -7,7 +7,6 @@ turned away together do not come back together.
 import random
 import time
 from dataclasses import dataclass
-from itertools import count
 from typing import Callable, TypeVar
 
 T = TypeVar("T")
@@ -41,13 +40,13 @@ def persist(
     Raises:
       Exception: the last one of ``attempt``.
     """
-    began = clock()
-    for failures in count(1):
+    began, failures = clock(), 0
+    while True:
         try:
             return attempt()
         except Exception as error:
+            failures += 1
             pause_s = backoff.pause_s(failures, chance())
             late = clock() + pause_s > began + backoff.total_s
             if not passes(error) or late or wait(pause_s):
                 raise
-    raise AssertionError("unreachable: count has no end")

@@ -2,10 +2,9 @@
 
 from typing import Any, Dict, List, Mapping, NamedTuple
 
-from launch.display import fold
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.proof import NOTHING_LEFT, ended, in_words, remains
+from launch.proof import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
 
 ANSWER_S = 120.0
 
@@ -34,8 +33,7 @@ def as_values(swept: Swept) -> Dict[str, Any]:
          "ended": [{"run": entry["run"], **_ended(entry, report)} for entry in report["found"]], "left": report["left"]}
         for host, report in swept.reports.items()
     ]  # fmt: skip
-    hosts += [{"host": problem.host, "error": problem.reason} for problem in swept.problems]
-    return {"clean": swept.clean, "hosts": hosts}
+    return {"clean": swept.clean, "hosts": hosts + unasked(swept.problems)}
 
 
 def _ended(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Dict[str, List[Any]]:
@@ -50,11 +48,7 @@ def _left(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, A
 
 def told(swept: Swept) -> List[str]:
     """A line per finding and host; hosts of which the same is to be said share one."""
-    hosts: Dict[str, List[str]] = {}
-    for host, report in swept.reports.items():
-        for line in _told(report):
-            hosts.setdefault(line, []).append(host)
-    return [*(f"{fold(where)}: {line}" for line, where in hosts.items()), *(str(problem) for problem in swept.problems)]
+    return by_host(((host, line) for host, report in swept.reports.items() for line in _told(report)), swept.problems)
 
 
 def _told(report: Mapping[str, Any]) -> List[str]:

@@ -21,9 +21,14 @@ class Column(NamedTuple):
     shown_for: Optional[Callable[[Task], bool]] = None
 
 
+def name_of(task: Task) -> str:
+    """``worker:1``"""
+    return f"{task['role']}:{task['index']}"
+
+
 def title(task: Task) -> str:
     """``worker:1@gpu02``"""
-    return f"{task['role']}:{task['index']}@{task['host']}"
+    return f"{name_of(task)}@{task['host']}"
 
 
 def task_table(tasks: List[Task], most: int = MOST_ROWS) -> Table:

@@ -1,11 +1,8 @@
 """Ending is for whole runs: a selection of hosts that leaves some of a run's hosts out is refused."""
 
 from launch.display import fold
-from launch.errors import CannotStart, UsageError
+from launch.errors import UsageError
 from launch.fleet import Fleet
-from launch.onlooker import lead_of
-
-ANSWER_S = 30.0
 
 
 def refuse_part(fleet: Fleet) -> None:
@@ -15,14 +12,10 @@ def refuse_part(fleet: Fleet) -> None:
       UsageError: the run is led from elsewhere, or has other hosts too.
       CannotStart: the lead is out of reach.
     """
-    lead = lead_of(fleet)
-    answers, problems = fleet.ask("status", {lead: fleet.request(lead)}, ANSWER_S)
-    if problems:
-        raise CannotStart(problems)
-    status = answers[lead]["status"]
+    status = fleet.ask_lead("status")["status"]
     advice = "give --include and --exclude as `launch up` was given them, or leave them out"
     if status is None:
-        raise UsageError(f"{lead}: expected to lead a run named {fleet.spec.name}, found none; {advice}")
+        raise UsageError(f"{fleet.lead}: expected to lead a run named {fleet.spec.name}, found none; {advice}")
     others = {task["host"] for task in status["tasks"]} - set(fleet.hosts)
     if others:
         raise UsageError(f"{status['run']}: expected all of its hosts, found that {fold(others)} is left out; {advice}")

@@ -21,6 +21,8 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     clients     local callers of an agent, over a Unix socket
     caller      the other end of it
     locks       the name of a run, held while it is up
+    file_lock   a lock on a file that its holders may remove
+    states      the states of a run and of a task
     inquire     status: from the agent, or from its files
     logs        lines of task logs, in the order of time; task_log, log_times: of one task
     board       TensorBoard beside a run's summaries
@@ -29,6 +31,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     remains     what of a run is on this host, and its end
     check       this host's part of ``launch check``: the conversation, and what is here
     doors       ports opened for a moment, behind which only our own listener answers
+    target      where a task, or an agent, is dialled
     dial        knocking on other hosts' doors, and what a failure means
     names       what the cluster's names mean on this host
     versions    what the tasks' Python is and brings
@@ -43,6 +46,7 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     wheels      packages that the launcher sent for it
     pip_output  what pip prints, in words
     booking     GPUs held by a run, so that no other gets them
+    nvidia_smi  what the driver is asked
     gpu_memory  whose memory is on the GPUs
     usage       what tasks use of their host; traffic: of its network, gpu_use: of its GPUs
     guard       an nftables table that lets only the cluster reach the run's ports

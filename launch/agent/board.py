@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Mapping, Optional
 
 from launch.agent import processes
 from launch.agent.environment import Environment
-from launch.agent.folder import RunFolder, expand, runs
+from launch.agent.folder import RunFolder, newest
 
 LEASE_S = 15.0  # the launcher says every second that it is there
 CHUNK = 1 << 16
@@ -25,15 +25,15 @@ Tell = Callable[[Dict[str, Any]], None]
 
 def board(request: Mapping[str, Any], tell: Tell) -> None:
     """Serves the newest run of a name; tells {"run", "port"} when TensorBoard listens, {"error"} when it cannot."""
-    found = runs(expand(request["workdir"]), request["name"], request["host"])
-    problem = _hindrance(found[0]) if found else f"no run of the name {request['name']} has been on this host"
-    if problem:
+    folder = newest(request)
+    problem = _hindrance(folder) if folder else f"no run of the name {request['name']} has been on this host"
+    if folder is None or problem:
         tell({"error": problem})
         return
-    python = _python(found[0])
-    process = _tensorboard(python, found[0])
+    python, run = _python(folder), folder.run
+    process = _tensorboard(python, folder)
     try:
-        last_words = _look_after(process, lambda port: tell({"run": found[0].run, "port": port}))
+        last_words = _look_after(process, lambda port: tell({"run": run, "port": port}))
         if last_words is not None:
             tell({"error": _why(python, last_words)})
     finally:

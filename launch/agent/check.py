@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Optional
 
 from launch.agent import gpus, guard, locks
-from launch.agent.dial import Target, dial_all
+from launch.agent.dial import dial_all
 from launch.agent.doors import Doors
 from launch.agent.environment import Environment
 from launch.agent.folder import RunFolder, expand
 from launch.agent.gpu_state import driver_and_gpus
 from launch.agent.names import resolve
+from launch.agent.target import Target
 from launch.agent.tasks import PROXIES
 from launch.agent.versions import Versions
 

@@ -16,30 +16,13 @@ import contextlib
 import errno
 import json
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from cluster.addresses import host_of
 from launch.agent.names import Meaning, is_loopback
+from launch.agent.target import Target
 
 AT_ONCE = 200
 LONGEST_LINE = 4096
-
-
-class Target(NamedTuple):
-    """Where a task will listen: its address as the others dial it, and the host it is on."""
-
-    address: str
-    host: str
-
-    @property
-    def name(self) -> str:
-        """What has to be resolved."""
-        return host_of(self.address)
-
-    @property
-    def port(self) -> int:
-        """The address's port."""
-        return int(self.address.rpartition(":")[2])
 
 
 class Failure(Exception):

@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Iterator, List, Optional
 
+from launch.agent import file_lock
+
 UNUSED_S = 30 * 24 * 3600.0  # after so long without a run an environment is removed
 VERSION = "{}.{}".format(*sys.version_info[:2])
 
@@ -82,25 +84,14 @@ class Environment:
         Raises:
           Busy: somebody else holds it.
         """
-        handle = self._take(fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            handle = file_lock.take(self._lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        except file_lock.Held:
+            raise Busy from None
         try:
             yield
         finally:
-            os.close(handle)
-
-    def _take(self, kind: int) -> int:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        while True:
-            handle = os.open(str(self._lock), os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(handle)
-                raise Busy from None
-            # Who removed the environment may have removed the file between our open and our lock.
-            with contextlib.suppress(FileNotFoundError):
-                if os.stat(str(self._lock)).st_ino == os.fstat(handle).st_ino:
-                    return handle
             os.close(handle)
 
 

@@ -1,11 +1,11 @@
 """Whose memory is on this host's GPUs."""
 
-import subprocess
 from typing import Any, Dict, Iterable, List
 
-from launch.agent.gpus import LIST_S, list_gpus
+from launch.agent import nvidia_smi
+from launch.agent.gpus import list_gpus
 
-_ASK = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid,used_memory", "--format=csv,noheader,nounits"]
+_ASK = nvidia_smi.question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def held_by(pids: Iterable[int]) -> List[Dict[str, Any]]:
@@ -19,12 +19,8 @@ def held_by(pids: Iterable[int]) -> List[Dict[str, Any]]:
 
 def held() -> List[Dict[str, Any]]:
     """The same of every process of this host."""
-    try:
-        told = subprocess.run(_ASK, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIST_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    index = {identity: number for number, identity in enumerate(list_gpus())}
-    rows = [line.split(", ") for line in told.stdout.decode(errors="replace").splitlines()]
+    rows = nvidia_smi.rows(nvidia_smi.ask(_ASK))
+    index = {identity: number for number, identity in enumerate(list_gpus())} if rows else {}
     return [
         {"gpu": index.get(row[0], row[0]), "pid": int(row[1]), "mib": int(row[2]) if row[2].isdigit() else None}
         for row in rows

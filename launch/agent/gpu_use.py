@@ -3,9 +3,11 @@
 import subprocess
 from typing import Dict, List, NamedTuple, Optional
 
-PATIENCE_S = 20.0  # a driver that hangs answers later or never
+from launch.agent import nvidia_smi
+
+PATIENCE_S = nvidia_smi.ANSWER_S  # a driver that hangs answers later or never
 MIB = 1 << 20
-_ASK = ["nvidia-smi", "--query-gpu=index,utilization.gpu,memory.used", "--format=csv,noheader,nounits"]
+_ASK = nvidia_smi.question("gpu", "index", "utilization.gpu", "memory.used")
 
 
 class Use(NamedTuple):
@@ -48,7 +50,7 @@ class GpuUse:
 
 def read(answer: str) -> Dict[int, Use]:
     """What nvidia-smi answers: a line ``0, 87, 14541`` for each GPU, in percent and MiB, or ``[N/A]``."""
-    rows = [line.split(", ") for line in answer.splitlines()]
+    rows = nvidia_smi.rows(answer)
     return {int(row[0]): _use(row) for row in rows if len(row) == 3 and row[0].isdigit()}
 
 

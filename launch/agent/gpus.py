@@ -1,21 +1,17 @@
 """Which GPUs this host has, and which of them a task gets."""
 
 import re
-import subprocess
 from typing import Dict, List, Mapping, Sequence, Union
 
-LIST_S = 20.0
+from launch.agent import nvidia_smi
+
 Wish = Union[str, Sequence[int]]  # "all", "share", or indices
 
 
 def list_gpus() -> List[str]:
     """The UUIDs of this host's NVIDIA GPUs, by index; none where there is no driver."""
-    try:
-        found = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIST_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
     # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the parts of a divided GPU are indented below it
-    return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", found.stdout.decode(errors="replace"), re.MULTILINE)
+    return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", nvidia_smi.ask(["nvidia-smi", "-L"]), re.MULTILINE)
 
 
 def needs_list(wishes: Mapping[str, Wish]) -> bool:

@@ -16,6 +16,7 @@ import subprocess
 import time
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+from cluster.addresses import port_of
 from launch.agent.names import resolve
 
 NFT_S = 20.0  # for nft to take the rules
@@ -120,7 +121,7 @@ def standing(plan: Mapping[str, Any]) -> Iterator[Optional[Guard]]:
 def ports(plan: Mapping[str, Any]) -> List[int]:
     """The ports of this host's tasks, and on the lead's the one that members dial."""
     lead, own = plan["lead"], [task["port"] for task in plan["tasks"]]
-    dialled = [int(lead["address"].rsplit(":", 1)[1])] if lead["host"] == plan["host"] and lead["address"] else []
+    dialled = [port_of(lead["address"])] if lead["host"] == plan["host"] and lead["address"] else []
     return own + dialled
 
 

@@ -4,8 +4,7 @@ from typing import Any, Dict, Mapping, Optional
 
 from launch.agent import caller
 from launch.agent.folder import newest
-
-ENDED = ("succeeded", "failed", "stopped")
+from launch.agent.states import ALIVE, ENDED
 
 
 def status(request: Mapping[str, Any]) -> Dict[str, Any]:
@@ -34,8 +33,5 @@ def _orphaned(status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     """A status whose agent is gone: what was alive then is lost now."""
     if status is None or status.get("state") in ENDED:
         return status
-    tasks = [
-        {**task, "state": "lost" if task["state"] in ("starting", "running", "restarting") else task["state"]}
-        for task in status["tasks"]
-    ]
+    tasks = [{**task, "state": "lost" if task["state"] in ALIVE else task["state"]} for task in status["tasks"]]
     return {**status, "state": "failed", "cause": "the lead's agent ended without a word", "tasks": tasks}

@@ -8,6 +8,7 @@ import asyncio
 import time
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional
 
+from cluster.addresses import port_of
 from launch.agent import links
 from launch.agent.agent import Agent, now
 from launch.agent.agent_log import say
@@ -66,7 +67,7 @@ class Lead(Agent):
           OSError: the port is taken.
         """
         if len(self._run.hosts) > 1:
-            port = int(self._plan["lead"]["address"].rsplit(":", 1)[1])
+            port = port_of(self._plan["lead"]["address"])
             self._server = await asyncio.start_server(self._welcome, None, port, limit=links.LIMIT)
 
     async def run(self) -> None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional
 
+from launch.agent import file_lock
 from launch.agent.folder import RunFolder, lock_path
 
 
@@ -23,28 +24,17 @@ def hold(folder: RunFolder, name: str) -> Iterator[None]:
     """
     path = lock_path(folder.workdir, name, folder.host)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = _take(path)
+    try:
+        handle = file_lock.take(path)
+    except file_lock.Held as held:
+        run = json.loads(str(held) or "{}").get("run", "another run of this name")
+        raise NameTaken(refusal(run)) from None
     try:
         os.ftruncate(handle, 0)
         os.write(handle, json.dumps({"run": folder.run, "pid": os.getpid()}).encode())
         yield
     finally:
         path.unlink()
-        os.close(handle)
-
-
-def _take(path: Path) -> int:
-    while True:
-        handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(handle, 1000).decode() or "{}"
-            os.close(handle)
-            raise NameTaken(refusal(json.loads(holder).get("run", "another run of this name"))) from None
-        # The former holder may have removed the file between our open and our lock.
-        if path.exists() and os.stat(str(path)).st_ino == os.fstat(handle).st_ino:
-            return handle
         os.close(handle)
 
 

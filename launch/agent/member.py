@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Union
 
+from cluster.addresses import host_of, port_of
 from launch.agent import links
 from launch.agent.agent import Agent, now
 from launch.agent.agent_log import say
@@ -80,8 +81,8 @@ class Member(Agent):
     # -- the lead
 
     async def _talk(self) -> None:
-        host, port = self._plan["lead"]["address"].rsplit(":", 1)
-        address = host.strip("[]"), int(port)
+        lead = self._plan["lead"]["address"]
+        address = host_of(lead), port_of(lead)
         while not self._over:
             try:
                 link = await links.dial(address, self._host, self._plan["token"], self._lost_after_s)

@@ -61,8 +61,8 @@ def listeners() -> Dict[int, int]:
 
 def listened_by(pids: Iterable[int]) -> List[int]:
     """The ports that these processes listen on."""
-    open_here = {handle for pid in pids for handle in _handles(pid)}
-    return sorted(port for port, inode in listeners().items() if f"socket:[{inode}]" in open_here)
+    held = held_sockets(pids)
+    return sorted(port for port, inode in listeners().items() if inode in held)
 
 
 def held_sockets(pids: Iterable[int]) -> Set[int]:

@@ -30,7 +30,7 @@ def write_agent(folder: RunFolder, agent: Process, keeper: Process) -> None:
     folder.write(AGENT, {"boot": boot(), "agent": _name(agent), "keeper": _name(keeper)})
 
 
-class TaskRecord:
+class ProcessRecord:
     """The record of the tasks' processes, kept by the agent, which is the only one that writes it.
 
     Args:

@@ -54,9 +54,8 @@ from launch.agent.messages import (
     StopRequested,
 )
 from launch.agent.record import TaskRecord
+from launch.agent.states import ALIVE
 from launch.agent.stragglers import Judgement, judge
-
-ALIVE = ("starting", "running", "restarting")
 
 
 class Supervisor:

@@ -16,7 +16,7 @@ from launch.agent.folder import RunFolder
 from launch.agent.log_times import LogTimes
 from launch.agent.masking import masked
 from launch.agent.messages import Advanced, Event, Exited, Measured, Started
-from launch.agent.records import TaskRecord
+from launch.agent.records import ProcessRecord
 from launch.agent.usage import Usage
 
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
@@ -72,7 +72,7 @@ class HostTasks:
         self._tasks: Dict[str, Dict[str, Any]] = {task["name"]: task for task in plan["tasks"]}
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
         self.running: Dict[str, Running] = {}
-        self._record = TaskRecord(folder, os.getpid())
+        self._record = ProcessRecord(folder, os.getpid())
         self._usage = Usage(gpus)
 
     def start(self, name: str, attempt: int) -> None:

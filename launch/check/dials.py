@@ -8,17 +8,10 @@ of all hosts dial the lead's.
 """
 
 from collections import defaultdict
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Set, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Set, Tuple
 
+from launch.agent.target import Target
 from launch.plan import Plan, PlannedTask
-
-
-class Target(NamedTuple):
-    """An address that a host dials, and the host where it must be answered."""
-
-    address: str
-    host: str
-
 
 CONTROL = "control"  # the lead's agent, among the roles
 _Ways = Mapping[str, Tuple[str, ...]]

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, Iterator, Mapping
 
+from cluster.addresses import port_of
 from launch.check.evidence import Evidence, Facts
 from launch.check.findings import Finding, Note
 from launch.check.questions import shipped_program
@@ -62,7 +63,7 @@ def _free_it(host: str, held: Mapping[str, Any]) -> str:
 def _owners(evidence: Evidence) -> Dict[Any, str]:
     owners = {(task.host, task.port): task.name for task in evidence.plan.tasks}
     if evidence.plan.control is not None:
-        owners[evidence.plan.lead, int(evidence.plan.control.rpartition(":")[2])] = "the lead's agent"
+        owners[evidence.plan.lead, port_of(evidence.plan.control)] = "the lead's agent"
     return owners
 
 

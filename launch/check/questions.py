@@ -5,7 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from cluster.addresses import host_of
+from cluster.addresses import host_of, port_of
 from cluster.spec.model import is_local
 from launch.check.dials import dials
 from launch.plan import Plan, PlannedTask
@@ -49,7 +49,7 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
 
 
 def _ports(plan: Plan, host: str, tasks: Sequence[PlannedTask]) -> List[int]:
-    control = [int(plan.control.rpartition(":")[2])] if plan.control is not None and host == plan.lead else []
+    control = [port_of(plan.control)] if plan.control is not None and host == plan.lead else []
     return [*(task.port for task in tasks), *control]
 
 

@@ -1,18 +1,16 @@
 """``launch restart``"""
 
-from typing import Sequence, Tuple
+from typing import Tuple
 
 import click
 
 from launch import completion
-from launch.errors import FAILED, SUCCEEDED, CannotStart, UsageError
-from launch.fleet import Fleet
+from launch.errors import FAILED, SUCCEEDED, UsageError
 from launch.logs import select
 from launch.onlooker import newest_status
 from launch.restart import follow, losses, refusals
 from launch.verbs.asked import Asked, say, with_hosts_file
 
-ANSWER_S = 30.0
 UP_S = 300.0  # importing TensorFlow on a busy host, finding the others, the first step
 LOOK_S = 0.5
 
@@ -37,16 +35,9 @@ def restart(asked: Asked, patterns: Tuple[str, ...]) -> int:
         if wrong:
             raise UsageError("\n".join(wrong))
         say(*losses(before, names))
-        _ask(fleet, names)
+        fleet.ask_lead("restart", tasks=names)
         found = follow(
             before, names, lambda: newest_status(fleet, str(asked)), UP_S, lambda: fleet.interrupts.wait(LOOK_S)
         )
     say(*(f"{name} is up again" for name in found.up), *found.problems)
     return FAILED if found.problems else SUCCEEDED
-
-
-def _ask(fleet: Fleet, names: Sequence[str]) -> None:
-    lead = next(iter(fleet.hosts))
-    _, problems = fleet.ask("restart", {lead: fleet.request(lead, tasks=names)}, ANSWER_S)
-    if problems:
-        raise CannotStart(problems)

@@ -5,8 +5,8 @@ import json
 import click
 
 from launch import display
+from launch.agent.states import ENDED
 from launch.errors import SUCCEEDED, UsageError
-from launch.follow import ENDED
 from launch.onlooker import Onlooker, newest_status
 from launch.verbs.asked import JSON, Asked, say, with_hosts_file
 

@@ -10,9 +10,10 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from launch.agent import names
-from launch.agent.dial import Target, dial_all
+from launch.agent.dial import dial_all
 from launch.agent.doors import Doors
 from launch.agent.ports import free_ports
+from launch.agent.target import Target
 
 WORDS = ("who is there", "it is me")
 

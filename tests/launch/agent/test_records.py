@@ -49,7 +49,7 @@ def written(path: Path) -> int:
 
 def test_a_leader_is_on_record_as_soon_as_it_was_started(folder: RunFolder, start: Start) -> None:
     leader = start("exec sleep 60")
-    records.TaskRecord(folder, os.getpid()).began(leader)
+    records.ProcessRecord(folder, os.getpid()).began(leader)
     assert pids_of(folder) == {leader}
 
 
@@ -58,7 +58,7 @@ def test_a_descendant_is_noted_though_it_left_the_session_and_gave_its_environme
 ) -> None:
     leader = start("setsid env -i sh -c 'echo $$ > left; exec sleep 60' & wait")
     left = written(tmp_path / "left")
-    record = records.TaskRecord(folder, os.getpid())
+    record = records.ProcessRecord(folder, os.getpid())
     record.began(leader)
     record.note(0.0)
     assert pids_of(folder) == {leader, left}
@@ -69,7 +69,7 @@ def test_a_child_that_is_younger_than_the_last_note_is_known_by_its_session(
     folder: RunFolder, start: Start, tmp_path: Path
 ) -> None:
     leader = start(f"while test ! -e go; do {sys.executable} -c pass; done; sleep 60 & echo $! > child; wait")
-    records.TaskRecord(folder, os.getpid()).began(leader)
+    records.ProcessRecord(folder, os.getpid()).began(leader)
     (tmp_path / "go").touch()
     child = written(tmp_path / "child")
     assert pids_of(folder) == {leader, child}
@@ -90,7 +90,7 @@ def test_what_was_never_recorded_has_no_processes(folder: RunFolder) -> None:
 
 
 def test_a_record_is_written_when_it_changes_and_not_oftener(folder: RunFolder, start: Start) -> None:
-    record = records.TaskRecord(folder, os.getpid())
+    record = records.ProcessRecord(folder, os.getpid())
     record.began(start("exec sleep 60"))
     record.note(0.0)
     (folder.own / records.TASKS).unlink()
@@ -103,7 +103,7 @@ def test_a_disk_that_is_full_does_not_end_the_record(
     folder: RunFolder, start: Start, capsys: "pytest.CaptureFixture[str]"
 ) -> None:
     (folder.own / f".{records.TASKS}.partial").mkdir()  # what is written now cannot be written
-    record = records.TaskRecord(folder, os.getpid())
+    record = records.ProcessRecord(folder, os.getpid())
     for _ in range(3):
         record.began(start("exec sleep 60"))
     assert capsys.readouterr().out.count("cannot write") == 1

@@ -1,0 +1,25 @@
+"""What ``nvidia-smi`` answers, asked and read in one way."""
+
+import subprocess
+from typing import List
+
+ANSWER_S = 20.0
+
+
+def question(about: str, *fields: str) -> List[str]:
+    """The argv that asks ``about`` (``gpu``, ``compute-apps``) for these fields."""
+    return ["nvidia-smi", f"--query-{about}={','.join(fields)}", "--format=csv,noheader,nounits"]
+
+
+def ask(argv: List[str]) -> str:
+    """What it prints; nothing where there is no driver, or it fails or hangs."""
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=ANSWER_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
+
+
+def rows(answer: str) -> List[List[str]]:
+    """The fields of every line; ``[N/A]`` stands for one that is not known."""
+    return [line.split(", ") for line in answer.splitlines()]
