@@ -35,6 +35,7 @@ import math
 from collections import Counter, deque
 from typing import Any, Callable, Dict, List, Optional, Set, Type
 
+from launch.agent import run_status
 from launch.agent.messages import (
     Advanced,
     End,
@@ -55,7 +56,6 @@ from launch.agent.messages import (
 )
 from launch.agent.record import TaskRecord
 from launch.agent.states import ALIVE
-from launch.agent.stragglers import Judgement, judge
 
 
 class Supervisor:
@@ -318,45 +318,14 @@ class Supervisor:
 
     def status(self) -> Dict[str, Any]:
         """``status --json``."""
-        judged = self._judge()
-        tasks = [{**task.summary(), "straggler": name in judged.stragglers} for name, task in self.tasks.items()]
-        return {**self.summary(), "waiting_share": _rounded(judged.waiting_share), "tasks": tasks}
-
-    def _judge(self) -> Judgement:
-        paces = {name: task.pace() for name, task in self.tasks.items() if task.state == "running"}
-        return judge({name: pace for name, pace in paces.items() if pace is not None})
+        return run_status.whole(self)
 
     def summary(self) -> Dict[str, Any]:
         """``status --json`` without its tasks, and without what follows from comparing them."""
-        workers = [task for task in self.tasks.values() if task.plan.role in ("chief", "worker")]
-        chief = next((task for task in workers if task.plan.chief), None)
-        told = chief.progress if chief else {}
-        steps = [task.progress["step"] for task in workers if task.progress.get("step") is not None]
-        final = self.outcome.get("step")
-        return {
-            "run": self.plan.run, "name": self.plan.name, "state": self.state,
-            "global_step": final if final is not None else max(steps, default=None), "steps": self.plan.steps,
-            "steps_per_second": round(chief.rates()[0], 3) if chief else 0.0,
-            "examples_per_second": round(sum(task.rates()[1] for task in workers), 1),
-            "loss": told.get("loss"),
-            "checkpoint_step": self.outcome.get("checkpoint_step", told.get("checkpoint_step")),
-            "evaluation": self._evaluation(), "cause": self.cause, "metrics": self.outcome.get("metrics") or {},
-            "checkpoint": self.outcome.get("checkpoint"),
-        }  # fmt: skip
-
-    def _evaluation(self) -> Optional[Dict[str, Any]]:
-        """What the evaluator told last: {"step", metric: value, …}; None before, and without one."""
-        told = [task.progress for task in self.tasks.values() if task.plan.role == "evaluator"]
-        if not told or not told[0].get("metrics"):
-            return None
-        return {"step": told[0]["step"], **told[0]["metrics"]}
+        return run_status.summary(self)
 
 
 def _deciding(plan: RunPlan) -> Set[str]:
     """The tasks that all have succeeded when the run has."""
     chief_decides = plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
     return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}
-
-
-def _rounded(share: Optional[float]) -> Optional[float]:
-    return None if share is None else round(share, 3)

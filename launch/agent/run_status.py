@@ -1,0 +1,49 @@
+"""What is shown of a run: ``status --json``, from what its supervisor knows."""
+
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+
+from launch.agent.record import TaskRecord
+from launch.agent.stragglers import Judgement, judge
+
+if TYPE_CHECKING:
+    from launch.agent.supervise import Supervisor
+
+
+def whole(run: "Supervisor") -> Dict[str, Any]:
+    """``status --json``."""
+    judged = _judge(run.tasks)
+    tasks = [{**task.summary(), "straggler": name in judged.stragglers} for name, task in run.tasks.items()]
+    share = None if judged.waiting_share is None else round(judged.waiting_share, 3)
+    return {**summary(run), "waiting_share": share, "tasks": tasks}
+
+
+def summary(run: "Supervisor") -> Dict[str, Any]:
+    """``status --json`` without its tasks, and without what follows from comparing them."""
+    workers = [task for task in run.tasks.values() if task.plan.role in ("chief", "worker")]
+    chief = next((task for task in workers if task.plan.chief), None)
+    told = chief.progress if chief else {}
+    steps = [task.progress["step"] for task in workers if task.progress.get("step") is not None]
+    final = run.outcome.get("step")
+    return {
+        "run": run.plan.run, "name": run.plan.name, "state": run.state,
+        "global_step": final if final is not None else max(steps, default=None), "steps": run.plan.steps,
+        "steps_per_second": round(chief.rates()[0], 3) if chief else 0.0,
+        "examples_per_second": round(sum(task.rates()[1] for task in workers), 1),
+        "loss": told.get("loss"),
+        "checkpoint_step": run.outcome.get("checkpoint_step", told.get("checkpoint_step")),
+        "evaluation": _evaluation(run.tasks), "cause": run.cause, "metrics": run.outcome.get("metrics") or {},
+        "checkpoint": run.outcome.get("checkpoint"),
+    }  # fmt: skip
+
+
+def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
+    paces = {name: task.pace() for name, task in tasks.items() if task.state == "running"}
+    return judge({name: pace for name, pace in paces.items() if pace is not None})
+
+
+def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, Any]]:
+    """What the evaluator told last: {"step", metric: value, …}; None before, and without one."""
+    told = [task.progress for task in tasks.values() if task.plan.role == "evaluator"]
+    if not told or not told[0].get("metrics"):
+        return None
+    return {"step": told[0]["step"], **told[0]["metrics"]}
