@@ -13,9 +13,10 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 	@requirements/bootstrap.sh run
 	@$(VENV)/bin/launch up hosts.yaml $(ARGS)
 
-test: ## build .venv with the test extras, then run the whole test suite (ARGS= goes to pytest)
+# A file is one process's: its tests share hosts and clusters. They wait more than they compute.
+test: ## build .venv with the test extras, then run the whole test suite in two processes (ARGS= goes to pytest)
 	@requirements/bootstrap.sh test
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: ## formatter, linter, types, shell scripts and import arrows
 	@requirements/bootstrap.sh test
