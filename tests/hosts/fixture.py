@@ -1,6 +1,6 @@
-"""``fake_hosts`` for tests: registered by ``tests/conftest.py``."""
+"""Fake hosts for tests: ``fake_hosts``, registered by ``tests/conftest.py``, and ``hosts_here`` for fixtures."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Callable, Iterator
 
 import pytest
@@ -8,10 +8,17 @@ import pytest
 from tests.hosts import FakeHosts, needs
 
 
-@pytest.fixture
-def fake_hosts() -> Iterator[Callable[..., FakeHosts]]:
-    """``fake_hosts(3)``: fresh hosts until the end of the test. Skips where this machine cannot have any."""
+@contextmanager
+def hosts_here(count: int, prefix: str = "h") -> Iterator[FakeHosts]:
+    """Fresh hosts until the end of the block. Skips where this machine cannot have any."""
     if needs.missing():
         pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
+    with FakeHosts(count, prefix) as hosts:
+        yield hosts
+
+
+@pytest.fixture
+def fake_hosts() -> Iterator[Callable[..., FakeHosts]]:
+    """``fake_hosts(3)``: fresh hosts until the end of the test."""
     with ExitStack() as stack:
-        yield lambda count, prefix="h": stack.enter_context(FakeHosts(count, prefix))
+        yield lambda count, prefix="h": stack.enter_context(hosts_here(count, prefix))

@@ -6,18 +6,17 @@ On every host sleeps a bystander with the command line of the runs' own processe
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from tests.hosts import FakeHosts, needs
+from tests.hosts import FakeHosts
+from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
-from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.machine import eventually
+from tests.launch.over_ssh import PATIENCE_S, HostsFile
 
-PATIENCE_S = 120.0
 SLEEP = ["sleep", "100000"]
 # A task with a child in its session and one that has left it; all of them look like the bystander.
 TASK = f"setsid {' '.join(SLEEP)} & {' '.join(SLEEP)} & exec {' '.join(SLEEP)}"
@@ -27,9 +26,7 @@ NO_LAUNCHER = "table inet wall {\n chain incoming {\n type filter hook input pri
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[FakeHosts]:
-    if needs.missing():
-        pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
-    with FakeHosts(2) as hosts:
+    with hosts_here(2) as hosts:
         yield hosts
 
 
@@ -50,32 +47,13 @@ def sleepers(host: Host) -> int:
     return sum(list(process.argv) == SLEEP for process in host.processes())
 
 
-class Run:
+class Run(HostsFile):
     """A run of two tasks, the lead's on h1, with a name and ports of its own."""
 
     def __init__(self, hosts: FakeHosts, folder: Path, name: str, port: int):
-        self.hosts, self.name, self.file = hosts, name, folder / f"{name}.yaml"
-        ssh = {"config": str(hosts.ssh_config), "known_hosts": str(hosts.known_hosts), "connect_timeout_s": 3}
-        self.file.write_text(
-            f"command: [sh, -c, '{TASK}']\ncluster: {{worker: ['h[1-2]:{port}']}}\nrestart: {{max: 0}}\n"
-            f"python: {sys.executable}\nssh: {json.dumps(ssh)}\n"
-        )
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """A verb in the background, both outputs in one."""
-        argv = [*LAUNCH, arguments[0], str(self.file), *arguments[1:]]
-        return subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, cwd=str(ROOT)
-        )
-
-    def launch(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """A verb to its end."""
-        process = self.start(*arguments)
-        try:
-            output, _ = process.communicate(timeout=PATIENCE_S)
-        finally:
-            process.kill()
-        return subprocess.CompletedProcess(process.args, process.returncode, output, "")
+        super().__init__(hosts, folder, name)
+        self.name = name
+        self.put(command=["sh", "-c", TASK], cluster={"worker": [f"h[1-2]:{port}"]}, restart={"max": 0})
 
     def attached(self) -> "subprocess.Popen[str]":
         """``launch up``, once its tasks run."""

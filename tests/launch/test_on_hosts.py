@@ -1,6 +1,5 @@
 """The launcher over SSH, on hosts that share nothing: real sshd, real TensorFlow, real kills."""
 
-import json
 import re
 import signal
 import subprocess
@@ -8,47 +7,27 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Iterator, List
 
 import pytest
 from ClusterShell.NodeSet import NodeSet
 
 from tests.hosts import FakeHosts
-
-LAUNCH = [sys.executable, "-m", "launch"]
-PATIENCE_S = 120.0
+from tests.launch.over_ssh import PATIENCE_S, HostsFile
 
 
-class Cluster:
+class Cluster(HostsFile):
     """Three fake hosts and a hosts file for them: the ps on h1, the workers on h2 and h3."""
 
     def __init__(self, hosts: FakeHosts, folder: Path):
-        self.hosts, self.folder, self.file = hosts, folder, folder / "three.yaml"
+        super().__init__(hosts, folder, "three")
         self.write()
 
-    def write(self, what: str = "job: digits", extra: str = "") -> None:
-        ssh = f"{{config: {self.hosts.ssh_config}, known_hosts: {self.hosts.known_hosts}, connect_timeout_s: 3}}"
-        train = "train: {steps: 40, batch_size: 16, towers: 2}\n"
-        cluster = 'cluster: {ps: [h1], worker: ["h[2-3]"]}\n'
-        self.file.write_text(f"{what}\n{cluster}{train}python: {sys.executable}\nssh: {ssh}\n{textwrap.dedent(extra)}")
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """``launch VERB three.yaml …`` in the background."""
-        argv = [*LAUNCH, arguments[0], str(self.file), *arguments[1:]]
-        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
-
-    def launch(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """``launch VERB three.yaml …`` to its end."""
-        process = self.start(*arguments)
-        try:
-            output, _ = process.communicate(timeout=PATIENCE_S)
-        finally:
-            process.kill()
-        return subprocess.CompletedProcess(process.args, process.returncode, output, "")
-
-    def status(self) -> Dict[str, Any]:
-        status: Dict[str, Any] = json.loads(self.launch("status", "--json").stdout)
-        return status
+    def write(self, **keys: Any) -> None:
+        """The file, with these keys more, or instead."""
+        train = {"steps": 40, "batch_size": 16, "towers": 2}
+        cluster = {"ps": ["h1"], "worker": ["h[2-3]"]}
+        self.put(**{"job": "digits", "cluster": cluster, "train": train, **keys})
 
     def left(self) -> List[str]:
         """What of a run is on the hosts: processes, ports, locks, sockets."""
@@ -162,7 +141,7 @@ def test_a_job_that_raises_ends_the_run_with_host_task_cause_and_log(cluster: Cl
             """
         )
     )
-    cluster.write(what="job: broken.py")
+    cluster.write(job="broken.py")
     ran = cluster.launch("up")
     assert ran.returncode == 1, ran.stdout
     last = ran.stdout.splitlines()[-1]
@@ -205,8 +184,7 @@ def test_a_taken_port_or_a_missing_python_on_one_host_takes_the_whole_start_back
     finally:
         taker.kill()
         taker.communicate()
-    cluster.write(extra="name: other\n")
-    cluster.file.write_text(cluster.file.read_text().replace(f"python: {sys.executable}", "python: python9.9"))
+    cluster.write(name="other", python="python9.9")
     ran = cluster.launch("up")
     assert ran.returncode == 3
     assert "h1: no python9.9 there" in ran.stdout and "name another with the key python" in ran.stdout

@@ -3,24 +3,22 @@
 h1 to h3 are the cluster, h4 is a machine on the same network that is none of it.
 """
 
-import json
-import os
 import secrets
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, List
+from typing import Any, ClassVar, Iterator, List, Mapping
 
 import pytest
 
-from tests.hosts import FakeHosts, needs
+from tests.hosts import FakeHosts
+from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
-from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.machine import eventually
+from tests.launch.over_ssh import HostsFile
 
-PATIENCE_S = 120.0
 SECRET = secrets.token_hex(16)  # written in no file, this one included
 TOLD = "TOKEN_OF_THE_TEST"
 WALL = "table inet wall {\n chain incoming {\n type filter hook input priority 0\n }\n}\n"
@@ -42,35 +40,24 @@ CONNECT = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.arg
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[FakeHosts]:
-    if needs.missing():
-        pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
-    with FakeHosts(4) as hosts:
+    with hosts_here(4) as hosts:
         yield hosts
 
 
-class Guarded:
+class Guarded(HostsFile):
     """A hosts file for h1 to h3, and the launcher on it."""
 
+    env: ClassVar[Mapping[str, str]] = {TOLD: SECRET}
+
     def __init__(self, hosts: FakeHosts, folder: Path):
-        self.hosts, self.folder, self.file = hosts, folder, folder / "guarded.yaml"
+        super().__init__(hosts, folder, "guarded")
         (folder / "task.py").write_text(TASK)
-        self.write("guard: nftables")
+        self.write(guard="nftables")
 
-    def write(self, *lines: str, ps: str = "h1") -> None:
-        """The hosts file, with these lines more."""
-        ssh = {"config": str(self.hosts.ssh_config), "known_hosts": str(self.hosts.known_hosts)}
-        self.file.write_text(
-            f"command: ['{{python}}', task.py, ':2222']\n"
-            f"cluster: {{ps: [{ps}], worker: ['h[2-3]']}}\nrestart: {{max: 0}}\n"
-            f"python: {sys.executable}\nsecrets: [{TOLD}]\nssh: {json.dumps(ssh)}\n" + "\n".join(lines)
-        )
-
-    def launch(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """``launch VERB guarded.yaml …``, both outputs in one text."""
-        return subprocess.run(
-            [*LAUNCH, arguments[0], str(self.file), *arguments[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, timeout=PATIENCE_S, cwd=str(ROOT), env={**os.environ, TOLD: SECRET},
-        )  # fmt: skip
+    def write(self, ps: Any = "h1", **keys: Any) -> None:
+        """The hosts file, with these keys more."""
+        command, cluster = ["{python}", "task.py", ":2222"], {"ps": [ps], "worker": ["h[2-3]"]}
+        self.put(command=command, cluster=cluster, restart={"max": 0}, secrets=[TOLD], **keys)
 
     @contextmanager
     def up(self) -> Iterator[str]:
@@ -154,20 +141,20 @@ def test_a_guard_that_a_host_cannot_have_is_refused_before_anything_starts(clust
 def test_a_name_that_means_a_public_address_is_refused_by_the_lead_unless_the_file_allows_it(cluster: Guarded) -> None:
     for host in cluster.hosts:
         host.run(["sh", "-c", "grep -q far /etc/hosts || echo 8.8.8.8 far >> /etc/hosts"])
-    cluster.write(ps="{host: h1, address: far}")
+    cluster.write({"host": "h1", "address": "far"})
     refused = cluster.launch("up", "-d")
     assert refused.returncode == 3, refused.stdout
     assert (
         "h2: ps:0: expected an address that the internet cannot reach, found far, which is 8.8.8.8; "
         "give it a private address, or set guard: nftables, or allow_public: true" in refused.stdout
     )
-    cluster.write("allow_public: true", ps="{host: h1, address: far}")
+    cluster.write({"host": "h1", "address": "far"}, allow_public=True)
     with cluster.up():
         assert cluster.hosts[0].listening_ports() == [2222]
 
 
 def test_a_secret_is_nowhere_but_in_the_environment_of_its_tasks(cluster: Guarded) -> None:
-    cluster.write("name: hidden")
+    cluster.write(name="hidden")
     with cluster.up() as said:
         for host in list(cluster.hosts)[:3]:
             shown = host.run(["sh", "-c", "cat /proc/[0-9]*/cmdline; ps -ef"]).stdout
@@ -183,7 +170,7 @@ def test_a_secret_is_nowhere_but_in_the_environment_of_its_tasks(cluster: Guarde
 
 def test_a_secret_that_a_task_prints_as_its_last_word_is_masked_in_what_we_show(cluster: Guarded) -> None:
     (cluster.folder / "task.py").write_text(f"import os; raise SystemExit('no entry with ' + os.environ['{TOLD}'])")
-    cluster.write("name: talks")
+    cluster.write(name="talks")
     failed = cluster.launch("up")
     assert failed.returncode == 1, failed.stdout
     assert "no entry with (secret)" in failed.stdout and SECRET not in failed.stdout

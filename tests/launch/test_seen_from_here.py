@@ -5,7 +5,6 @@ One host and one run on it, which goes on until the tests end it.
 
 import json
 import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +12,12 @@ from typing import Any, ContextManager, Dict, Iterator, Set
 
 import pytest
 
-from tests.hosts import FakeHosts, needs
+from tests.hosts import FakeHosts
+from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
 from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.machine import eventually
+from tests.launch.over_ssh import HostsFile
 from tests.launch.web import fetch, served
 
 PATIENCE_S = 120.0
@@ -48,25 +49,19 @@ def optimizer(args):
 """
 
 
-class Seen:
+class Seen(HostsFile):
     """The host h1, and a hosts file whose tasks are all there."""
 
     def __init__(self, hosts: FakeHosts, folder: Path):
+        super().__init__(hosts, folder, "seen")
         self.host: Host = hosts[0]
-        self.file = folder / "seen.yaml"
-        ssh = {"config": str(hosts.ssh_config), "known_hosts": str(hosts.known_hosts), "connect_timeout_s": 3}
         (folder / "calm.py").write_text(CALM)
-        self.file.write_text(
-            f"job: calm.py\ncluster: {{ps: [h1], worker: [h1]}}\ntrain: {{steps: 1000000, batch_size: 2}}\n"
-            f"python: {sys.executable}\nssh: {json.dumps(ssh)}\n"
-        )
+        train = {"steps": 1000000, "batch_size": 2}
+        self.put(job="calm.py", cluster={"ps": ["h1"], "worker": ["h1"]}, train=train)
 
-    def launch(self, *arguments: str) -> str:
+    def says(self, *arguments: str) -> str:
         """What ``launch VERB seen.yaml …`` prints, after its end with 0."""
-        argv = [*LAUNCH, arguments[0], str(self.file), *arguments[1:]]
-        ran = subprocess.run(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S, cwd=str(ROOT)
-        )
+        ran = self.launch(*arguments)
         assert ran.returncode == 0, ran.stdout
         return ran.stdout
 
@@ -86,11 +81,9 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    if needs.missing():
-        pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
-    with FakeHosts(1) as hosts:
+    with hosts_here(1) as hosts:
         seen = Seen(hosts, tmp_path_factory.mktemp("seen"))
-        seen.launch("up", "-d")
+        seen.says("up", "-d")
         yield seen
 
 
@@ -154,7 +147,7 @@ def test_tensorboard_shows_the_loss_through_ssh_outlives_the_run_and_leaves_noth
         eventually("the loss", lambda: shows_loss(url), PATIENCE_S)
         assert "summaries" in json.loads(fetch(url + "data/runs"))
         assert reachable(seen.host) == {22, 2222, 2223}  # sshd, and the two tasks
-        seen.launch("down")
+        seen.says("down")
         assert shows_loss(url)
     eventually("the end of TensorBoard", lambda: not seen.host.processes(), PATIENCE_S)
 
@@ -166,7 +159,7 @@ def reachable(host: Host) -> Set[int]:
 
 
 def test_prometheus_reads_how_a_run_has_ended(seen: Seen) -> None:
-    seen.launch("down")
+    seen.says("down")
     with seen.serving("metrics") as url:
         stopped = 'launch_run_state{name="seen",state="stopped"}'
         eventually("its state", lambda: samples(fetch(url)).get(stopped) == 1, PATIENCE_S)

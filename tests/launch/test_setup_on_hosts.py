@@ -3,35 +3,31 @@
 import json
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Iterator, List
 
 import pytest
 
-from tests.hosts import FakeHosts, needs
+from tests.hosts import FakeHosts
+from tests.hosts.fixture import hosts_here
 from tests.launch.machine import eventually
+from tests.launch.over_ssh import PATIENCE_S, HostsFile
 from tests.launch.tiny_wheels import tiny_wheel
 
-LAUNCH = [sys.executable, "-m", "launch"]
-PATIENCE_S = 120.0
 BUILT = "find /root/.launch/envs -mindepth 1 -maxdepth 1 -type d"
 
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[FakeHosts]:
-    if needs.missing():
-        pytest.skip("fake hosts need, and this machine lacks: " + "; ".join(needs.missing()))
-    with FakeHosts(2) as hosts:
+    with hosts_here(2) as hosts:
         yield hosts
 
 
-class Project:
+class Project(HostsFile):
     """A hosts file with a lock of one tiny package, and a folder with its wheel."""
 
     def __init__(self, hosts: FakeHosts, folder: Path):
-        self.hosts, self.folder, self.file = hosts, folder, folder / "hosts.yaml"
+        super().__init__(hosts, folder, "hosts")
         self.lock()
         self.write()
 
@@ -39,25 +35,9 @@ class Project:
         (self.folder / "my.lock").write_text(tiny_wheel(self.folder / "wheels", "tiny", version))
 
     def write(self, **setup: str) -> None:
-        ssh = {"config": str(self.hosts.ssh_config), "known_hosts": str(self.hosts.known_hosts), "connect_timeout_s": 5}
         script = "import sys, tiny; print(tiny.VERSION, 'in', sys.prefix)"
-        values = {
-            "name": "r", "command": ["{python}", "-c", script], "cluster": {"worker": ["h[1-2]"]}, "ssh": ssh,
-            "python": sys.executable, "setup": {"lock": "my.lock", **(setup or {"wheels": "wheels"})},
-        }  # fmt: skip
-        self.file.write_text(json.dumps(values))
-
-    def start(self, verb: str, *arguments: str) -> "subprocess.Popen[str]":
-        argv = [*LAUNCH, verb, str(self.file), *arguments]
-        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
-
-    def launch(self, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        process = self.start(verb, *arguments)
-        try:
-            output, _ = process.communicate(timeout=PATIENCE_S)
-        finally:
-            process.kill()
-        return subprocess.CompletedProcess(process.args, process.returncode, output, "")
+        setup = {"lock": "my.lock", **(setup or {"wheels": "wheels"})}
+        self.put(name="r", command=["{python}", "-c", script], cluster={"worker": ["h[1-2]"]}, setup=setup)
 
     def running(self) -> List[str]:
         """What runs on the hosts."""

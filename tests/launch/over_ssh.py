@@ -1,0 +1,51 @@
+"""The launcher as a user runs it, in a process of its own, with a hosts file for fake hosts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, Mapping
+
+from tests.hosts import FakeHosts
+from tests.launch.launcher import LAUNCH, ROOT
+
+PATIENCE_S = 120.0
+if TYPE_CHECKING:
+    Running = subprocess.Popen[str]
+    Ended = subprocess.CompletedProcess[str]
+
+
+class HostsFile:
+    """``launch VERB FILE …`` on these hosts; a test's class says what is in the file."""
+
+    env: ClassVar[Mapping[str, str]] = {}  # of the launcher, beyond this process's
+
+    def __init__(self, hosts: FakeHosts, folder: Path, name: str):
+        self.hosts, self.folder, self.file = hosts, folder, folder / f"{name}.yaml"
+
+    def put(self, **keys: Any) -> None:
+        """Writes the file: these keys, and how to reach the hosts."""
+        ssh = {"config": str(self.hosts.ssh_config), "known_hosts": str(self.hosts.known_hosts), "connect_timeout_s": 3}
+        self.file.write_text(json.dumps({"python": sys.executable, "ssh": ssh, **keys}))
+
+    def start(self, verb: str, *arguments: str) -> "Running":
+        """A verb in the background, both outputs in one."""
+        return subprocess.Popen(
+            [*LAUNCH, verb, str(self.file), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, universal_newlines=True, cwd=str(ROOT), env={**os.environ, **self.env},
+        )  # fmt: skip
+
+    def launch(self, verb: str, *arguments: str) -> "Ended":
+        """A verb to its end, both outputs in one."""
+        process = self.start(verb, *arguments)
+        try:
+            output, _ = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, output, "")
+
+    def status(self) -> Dict[str, Any]:
+        """``launch status --json``."""
+        status: Dict[str, Any] = json.loads(self.launch("status", "--json").stdout)
+        return status
