@@ -74,6 +74,40 @@ PLAN: Fields = {
     "network.tasks[].bytes_out": "what leaves it in a pull or a push",
 }
 
+_AT_S = "when, in seconds since the run began"
+_INCIDENT: Fields = {
+    "number": "of what went wrong, which, from 1; the first and the newest are told, the last one's is the count",
+    "kind": "one of those of docs/faults.md",
+    "open": "whether its task has not come back yet, or training has no step newer than before",
+    "at_s": _AT_S,
+    "role": "of the task; null where it is of a host, or of the run",
+    "index": "of the task",
+    "host": "where; null where it is of the run",
+    "attempt": "of the task, from 0",
+    "step": "the newest global step then; null before the first",
+    "cause": "what happened, in one line",
+    "exit_code": "negative: the signal; null where no process ended",
+    "signal": "its name, SIGKILL; null for none",
+    "log": "of that attempt, on its host",
+    "lines": "the last of that log",
+    "stack": "of a task that was frozen; else null",
+    "followed[].at_s": _AT_S,
+    "followed[].kind": "what only followed from it: of this kind",
+    "followed[].role": "of the task that it happened to; null where it is of a host",
+    "followed[].index": "of that task",
+    "followed[].host": "where",
+    "followed[].attempt": "of that task, from 0",
+    "followed[].exit_code": "as above",
+    "followed[].cause": "as above",
+    "followed[].log": "as above",
+    "followed_count": "how much followed; the first and the newest of it are kept",
+    "did[].at_s": _AT_S,
+    "did[].what": "what was done about it, in words",
+    "again_s": "seconds until the task took part in training again; null before",
+    "lost_steps": "how far the global step went back; null while open, and for a command",
+    "lost_seconds": "how long training stood, until there was a newer step than any before; null likewise",
+}
+
 STATUS: Fields = {
     "run": "the run, name and time of its start",
     "name": "its name",
@@ -89,6 +123,7 @@ STATUS: Fields = {
     "metrics": "of the held-out data, at the end; empty before",
     "cause": "why it failed or was stopped, in one line; else null",
     "waiting_share": "the part of a step, from 0 to 1, that workers wait for the slowest; null where none waits",
+    **_below("incidents[]", _INCIDENT),
     **_below("tasks[]", _TASK),
     "tasks[].gpus": "the indices of its GPUs",
     "tasks[].state": "starting, running, succeeded, failed, restarting, stopped or lost",

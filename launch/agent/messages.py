@@ -6,7 +6,7 @@ own plan names.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Optional, Type, Union
 
 
@@ -63,7 +63,8 @@ class Exited:
 
     ``exit_code`` is negative for a signal and None where the process never started;
     ``outcome`` holds the fields of ``cluster.outcome.Outcome``, or None where the task
-    wrote none.
+    wrote none. ``kind`` is one of ``launch.agent.incident.KINDS``, None where it ended well;
+    ``lines`` are the last of its log.
     """
 
     task: str
@@ -71,6 +72,8 @@ class Exited:
     exit_code: Optional[int]
     cause: Optional[str] = None
     outcome: Optional[Dict[str, Any]] = None
+    kind: Optional[str] = None
+    lines: List[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ _KINDS: Dict[str, Type[Any]] = {
 
 def encode(message: Message) -> bytes:
     """One JSON line."""
-    return json.dumps({"kind": type(message).__name__, **asdict(message)}).encode() + b"\n"
+    return json.dumps({"message": type(message).__name__, **asdict(message)}).encode() + b"\n"
 
 
 def decode(line: bytes) -> Message:
@@ -156,7 +159,7 @@ def decode(line: bytes) -> Message:
     """
     try:
         fields = json.loads(line.decode())
-        message: Message = _KINDS[fields.pop("kind")](**fields)
+        message: Message = _KINDS[fields.pop("message")](**fields)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise ValueError(f"no message: {line[:200]!r}") from error
     return message

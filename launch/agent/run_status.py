@@ -32,7 +32,7 @@ def summary(run: "Supervisor") -> Dict[str, Any]:
         "loss": told.get("loss"),
         "checkpoint_step": run.outcome.get("checkpoint_step", told.get("checkpoint_step")),
         "evaluation": _evaluation(run.tasks), "cause": run.cause, "metrics": run.outcome.get("metrics") or {},
-        "checkpoint": run.outcome.get("checkpoint"),
+        "checkpoint": run.outcome.get("checkpoint"), "incidents": run.incidents.told(),
     }  # fmt: skip
 
 

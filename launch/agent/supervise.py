@@ -36,6 +36,7 @@ from collections import Counter, deque
 from typing import Any, Callable, Dict, List, Optional, Set, Type
 
 from launch.agent import run_status
+from launch.agent.incidents import Incidents
 from launch.agent.messages import (
     Advanced,
     End,
@@ -72,6 +73,7 @@ class Supervisor:
         self.cause: Optional[str] = None
         self.outcome: Dict[str, Any] = {}  # the chief's
         self.tasks: Dict[str, TaskRecord] = {task.name: TaskRecord(task) for task in plan.tasks}
+        self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
         self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.tasks.values():
             self._on[task.plan.host].append(task)
@@ -120,6 +122,7 @@ class Supervisor:
             if task.state in ALIVE:
                 task.cause = cause
                 self._turn(task, "lost", process=False)
+        self.incidents.fatal = self.incidents.began("host", now, host=event.host, cause=cause)
         self._close("failed", cause, now)
         return []
 
@@ -127,6 +130,7 @@ class Supervisor:
         task = self.tasks[event.task]
         if event.attempt == task.attempt and task.process:
             task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
+            self.incidents.started(event.task, now)
             if self.plan.judge == "exit":  # foreign programs tell no progress
                 self._turn(task, "running", process=True)
         return []
@@ -136,6 +140,7 @@ class Supervisor:
         if event.attempt == task.attempt and task.process:
             self._turn(task, "running", process=True)
             task.remember(now, event.progress)
+            self.incidents.advanced(event.task, event.progress, now)
         return []
 
     def _on_measured(self, event: Measured, now: float) -> List[Order]:
@@ -169,17 +174,21 @@ class Supervisor:
         return bool(event.outcome and event.outcome.get("succeeded"))
 
     def _failed(self, task: TaskRecord, event: Exited, now: float) -> None:
-        outcome = event.outcome or {}
+        outcome, incident = event.outcome or {}, self.incidents.failed(event, now)
         task.cause = event.cause
         if outcome.get("retry", True) and event.exit_code is not None and task.failures < self.plan.restart_max:
-            self._restart(task, now + self.plan.backoff_s * 2**task.failures)
+            pause_s = self.plan.backoff_s * 2**task.failures
+            self._restart(task, now + pause_s)
             task.failures += 1
+            self.incidents.did(
+                f"{task.plan.name} restarted after {pause_s:.1f} s, attempt {task.attempt + 2}", now, incident
+            )
         else:
             self._turn(task, "failed", process=False)
             if task.plan.role == "evaluator":
                 return  # it only watches: training goes on without it
             tried = f" (attempt {task.failures + 1} of {self.plan.restart_max + 1})" if task.failures else ""
-            self._close("failed", f"{task.plan.name}@{task.plan.host}{tried}: {event.cause}", now)
+            self._close("failed", self.incidents.why(incident, task, event.cause or "", tried), now)
 
     def _restart(self, task: TaskRecord, at: float) -> None:
         """Its next attempt begins at this time."""
@@ -245,8 +254,11 @@ class Supervisor:
         if self._go_at is None:
             return []
         if self._missing and now - self._go_at > self.plan.join_s:
-            cause = f"{next(iter(self._missing))}: its agent has not reached the lead at {self.plan.control}"
-            self._close("failed", f"{cause} within {self.plan.join_s:.0f} s; open this port between the hosts", now)
+            host = next(iter(self._missing))
+            cause = f"{host}: its agent has not reached the lead at {self.plan.control} within {self.plan.join_s:.0f} s"
+            cause += "; open this port between the hosts"
+            self.incidents.fatal = self.incidents.began("not-started", now, host=host, cause=cause)
+            self._close("failed", cause, now)
         if self._missing:
             return []
         self.phase = "training"

@@ -16,6 +16,7 @@ from launch.setup import Outcome
 from launch.setup import as_values as setup_values
 from launch.sweep import Swept
 from launch.sweep import as_values as sweep_values
+from tests.launch.agent.histories import Replay, failed, started
 from tests.launch.check.facts import evidence, plan_of
 from tests.launch.launcher import Launcher
 from tests.launch.test_down import SOMETHING
@@ -59,6 +60,16 @@ def of_a_run(verb: str) -> Callable[[Launcher, Path], Iterator[Answer]]:
     return answers
 
 
+def of_status(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a run that is up, and of one in which something went wrong."""
+    yield from of_a_run("status")(launch, folder)
+    replay = Replay()
+    replay.up()
+    replay.at(1, failed("worker:1"))
+    replay.at(2, started("worker:1", 1), failed("worker:1", 1))
+    yield replay.run.status()
+
+
 def of_down(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a run, and of hosts where something is left, with GPUs that this machine need not have."""
     yield from of_a_run("down")(launch, folder)
@@ -90,7 +101,7 @@ def of_check(launch: Launcher, folder: Path) -> Iterator[Answer]:
 SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "plan": of_plan,
     "check": of_check,
-    "status": of_a_run("status"),
+    "status": of_status,
     "down": of_down,
     "sweep": of_sweep,
     "setup": of_setup,

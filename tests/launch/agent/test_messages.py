@@ -46,8 +46,8 @@ def test_every_kind_of_message_can_travel() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"\n", b"GET / HTTP/1.1\r\n", b"[]", b"3", b"null", b"{}", b'{"kind": "Reboot"}', b'{"kind": ["Go"]}',
-     b'{"kind": "Start"}', b'{"kind": "Go", "argv": ["sh"]}', b"\xff\xfe\n"],
+    [b"", b"\n", b"GET / HTTP/1.1\r\n", b"[]", b"3", b"null", b"{}", b'{"message": "Reboot"}', b'{"message": ["Go"]}',
+     b'{"message": "Start"}', b'{"message": "Go", "argv": ["sh"]}', b"\xff\xfe\n"],
 )  # fmt: skip
 def test_what_is_no_message_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError):

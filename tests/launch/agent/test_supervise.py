@@ -377,7 +377,7 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
         "checkpoint_step", "tasks",
     }  # fmt: skip
     assert contract <= status
-    assert status - contract == {"cause", "metrics", "checkpoint", "evaluation", "waiting_share"}
+    assert status - contract == {"cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents"}
 
 
 def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:

@@ -1,0 +1,263 @@
+"""The incidents of a run: what went wrong first, what only followed from it, and when training went on.
+
+A pure function of what is told to it, with times. The supervisor tells it of every exit, start and
+progress; whoever notices something else (a frozen task, a lost host) says ``began``, and whoever
+acts says ``did``.
+
+What begins an incident, and what only follows from one:
+
+    a task fails, and no incident of it is open           an incident
+    it fails again before it has trained again            follows from that incident
+    it fails for want of a connection, while the task     follows from that task's incident
+      that it could not reach, or any other, is gone
+    that comes first, and the other's end is told         the other's is the incident, in the place of
+      within ``WINDOW_S``                                   the first: the clocks and ways of hosts differ
+
+An incident is over when its task takes part in training again and there is a step that is newer than
+any before. Every event costs the same, however many tasks and incidents there are.
+"""
+
+import re
+from collections import deque
+from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence
+
+from launch.agent.incident import OF_A_HOST, Incident
+from launch.agent.kept import Kept
+from launch.agent.messages import Exited
+from launch.agent.record import TaskRecord
+from launch.agent.standstill import Standstill
+
+WINDOW_S = 10.0  # between two ends, of which one may have caused the other
+NEWEST = 12  # incidents that are kept, besides the first
+LOST = "lost-connection"
+TRAINERS = ("chief", "worker")
+_TASK = re.compile(r"\b(?:job:)?(ps|chief|worker|evaluator)(?:/replica:\d+/task)?:(\d+)\b")
+
+
+class Incidents:
+    """What went wrong in one run.
+
+    Args:
+      tasks: by name; of them it is read where a task is and what its log is called.
+      tells: whether tasks tell of their progress; those of ``command:`` do not.
+    """
+
+    def __init__(self, tasks: Mapping[str, TaskRecord], tells: bool = True):
+        self.standstill = Standstill()
+        self.began_at: Optional[float] = None  # of the run, on the supervisor's clock
+        self.version = 0  # counts changes
+        self._tasks, self._tells = tasks, tells
+        self._kept: Kept[Incident] = Kept(1, NEWEST)
+        self._newest: Optional[Incident] = None
+        self._root: Optional[Incident] = None  # the newest that others may have lost their connection for
+        self._root_over_at = 0.0
+        self._causeless: Optional[Incident] = None  # the newest lost connection whose cause is not known
+        self._down: Dict[str, Incident] = {}  # by task: what keeps it from training
+        self._unstarted: List[Incident] = []  # of hosts, until a task is started after them
+        self._served: List[Incident] = []  # until any worker takes a step
+        self._behind: Deque[Incident] = deque()  # until a step is newer than their mark
+        self._first_causes: Dict[str, str] = {}  # by task, of those that failed
+        self.fatal: Optional[Incident] = None  # why the run has failed
+        self._told: List[Dict[str, Any]] = []
+        self._told_version = 0
+
+    # -- what goes wrong
+
+    def began(
+        self,
+        kind: str,
+        now: float,
+        task: Optional[str] = None,
+        host: Optional[str] = None,
+        cause: Optional[str] = None,
+        exit_code: Optional[int] = None,
+        log: Optional[str] = None,
+        lines: Sequence[str] = (),
+        stack: Optional[str] = None,
+    ) -> Incident:
+        """Something went wrong with a task, a host, or neither; returns the incident that it belongs to."""
+        self.version += 1
+        record = None if task is None else self._tasks[task]
+        incident = Incident(self._kept.count + 1, kind, self._at(now), task, host=host, cause=cause)
+        incident.step = self.standstill.newest
+        if record is not None:
+            incident.role, incident.index, incident.host = record.plan.role, record.plan.index, record.plan.host
+            incident.attempt, log = record.attempt, log or record.log
+        incident.learn(exit_code, log, lines, stack)
+        root = self._root_of(incident, now)
+        if root is not None:
+            root.followed.add(_entry(incident))
+            return root
+        self._hold(incident, now)
+        return incident
+
+    def failed(self, event: Exited, now: float) -> Incident:
+        """A task's process ended by itself; returns the incident that it belongs to."""
+        open_one = self._down.get(event.task)
+        if open_one is not None and open_one.exit_code is None and open_one.attempt == event.attempt:
+            self.version += 1
+            open_one.learn(event.exit_code, self._tasks[event.task].log, event.lines)  # it was ended for what it did
+            return open_one
+        self._first_causes.setdefault(event.task, event.cause or "")
+        kind = event.kind or ("not-started" if event.exit_code is None else "exit")
+        return self.began(kind, now, event.task, cause=event.cause, exit_code=event.exit_code, lines=event.lines)
+
+    def did(self, what: str, now: float, incident: Optional[Incident] = None) -> None:
+        """What was done about an incident; without one, about the newest."""
+        incident = incident or self._newest
+        if incident is not None:
+            self.version += 1
+            incident.did.add({"at_s": round(self._at(now), 3), "what": what})
+
+    def _root_of(self, incident: Incident, now: float) -> Optional[Incident]:
+        """The incident that this one only follows from; None where it is one of its own."""
+        if incident.task in self._down:
+            return self._down[incident.task]
+        if incident.kind != LOST:
+            return None
+        for peer in peers(incident.cause or ""):
+            if peer in self._down:
+                return self._down[peer]
+        recent = self._root is not None and (self._root.open or now - self._root_over_at <= WINDOW_S)
+        return self._root if recent else self._recent_causeless(incident)
+
+    def _recent_causeless(self, incident: Incident) -> Optional[Incident]:
+        earlier = self._causeless
+        return earlier if earlier is not None and incident.at_s - earlier.at_s <= WINDOW_S else None
+
+    def _hold(self, incident: Incident, now: float) -> None:
+        """Keeps an incident, in the place of a lost connection that followed from it but was told before."""
+        earlier = self._recent_causeless(incident)
+        if incident.kind == LOST:
+            self._causeless = incident
+        elif _can_cut(incident):
+            self._root, self._causeless = incident, None
+        if earlier is not None and self._root is incident:
+            self._put_below(earlier, incident)
+        else:
+            self._kept.add(incident)
+        self._newest = incident
+        if incident.task is not None:
+            self._down[incident.task] = incident
+        elif incident.kind in OF_A_HOST:
+            self._unstarted.append(incident)
+        else:
+            self._serve(incident, now)
+
+    def _put_below(self, earlier: Incident, cause: Incident) -> None:
+        """What was an incident of its own follows from another, which takes its place."""
+        self._kept.replace(earlier, cause)
+        cause.number = earlier.number
+        cause.followed.add(_entry(earlier))
+        cause.followed.extend(earlier.followed)
+        cause.did.extend(earlier.did)
+        earlier.stage = "over"
+        if earlier.task is not None and self._down.get(earlier.task) is earlier:
+            del self._down[earlier.task]
+
+    def _at(self, now: float) -> float:
+        """Seconds since the run began: since the first that was heard of it."""
+        if self.began_at is None:
+            self.began_at = now
+        return now - self.began_at
+
+    # -- how it went on
+
+    def started(self, task: str, now: float) -> None:
+        """A task's process was started."""
+        self._at(now)
+        for incident in self._unstarted:
+            self._serve(incident, now)
+        self._unstarted = []
+        own = self._down.get(task)
+        if own is None:
+            return
+        own.stage, own.mark = "down", self._newest_step()
+        if not self._tells:
+            self._back(own, now)
+
+    def advanced(self, task: str, progress: Mapping[str, Any], now: float) -> None:
+        """A task told of its progress."""
+        role, own = self._tasks[task].plan.role, self._down.get(task)
+        trained = role in TRAINERS and self.standstill.tell(task, progress, now)
+        if own is not None and (trained or role == "evaluator"):
+            self._back(own, now)
+        elif own is not None and role == "ps" and own.stage == "down":
+            self._serve(own, now)
+        if trained:
+            served, self._served = self._served, []
+            for incident in served:
+                if incident.stage == "served":  # else it went down again
+                    self._back(incident, now)
+        while self._behind and self._behind[0].mark < self._newest_step():
+            self._over(self._behind.popleft(), now)
+
+    def _serve(self, incident: Incident, now: float) -> None:
+        """It is over as soon as any worker trains on; of programs that do not tell, now."""
+        incident.stage, incident.mark = "served", self._newest_step()
+        if self._tells:
+            self._served.append(incident)
+        else:
+            self._back(incident, now)
+
+    def _back(self, incident: Incident, now: float) -> None:
+        """What was down takes part again."""
+        self.version += 1
+        incident.again_s = self._at(now) - incident.at_s
+        if incident.task is not None:
+            del self._down[incident.task]
+        if self._tells and incident.role != "evaluator" and incident.mark >= self._newest_step():
+            incident.stage = "behind"
+            self._behind.append(incident)
+        else:
+            self._over(incident, now)
+
+    def _over(self, incident: Incident, now: float) -> None:
+        self.version += 1
+        incident.stage, incident.open = "over", False
+        if self._tells:
+            incident.lost_steps, incident.lost_seconds = self.standstill.lost_since(now - self._at(now) + incident.at_s)
+        if incident is self._root:
+            self._root_over_at = now
+
+    def _newest_step(self) -> int:
+        return -1 if self.standstill.newest is None else self.standstill.newest
+
+    # -- what is told
+
+    def why(self, incident: Incident, task: TaskRecord, cause: str, tried: str) -> str:
+        """Why a run fails whose ``task`` is not started again after ``cause``: the first cause of it, in a line.
+
+        Args:
+          incident: what this failure belongs to.
+          tried: `` (attempt 4 of 4)``, or nothing.
+        """
+        self.fatal = incident
+        title, first = f"{task.plan.name}@{task.plan.host}", self._first_causes.get(task.plan.name, cause)
+        if incident.task != task.plan.name:
+            return f"{incident.title}: {incident.cause}; so {title} failed{tried}: {cause}"
+        if first != cause:
+            return f"{title}: {first}; in the end{tried}: {cause}"
+        return f"{title}{tried}: {cause}"
+
+    def told(self) -> List[Dict[str, Any]]:
+        """The first incident and the newest, oldest first; the last one's number is how many there were."""
+        if self._told_version != self.version:
+            self._told, self._told_version = [incident.told() for incident in self._kept], self.version
+        return self._told
+
+
+def peers(text: str) -> List[str]:
+    """The tasks that a text names, as we do or as TensorFlow does: ``ps:0``, ``/job:ps/replica:0/task:0``."""
+    return [f"{role}:{int(index)}" for role, index in _TASK.findall(text)]
+
+
+def _can_cut(incident: Incident) -> bool:
+    """Whether others may lose their connection for it."""
+    return incident.kind not in ("checkpoint", "non-finite", LOST) and incident.role != "evaluator"
+
+
+def _entry(incident: Incident) -> Dict[str, Any]:
+    """An incident as a line of another one's timeline."""
+    told = incident.told()
+    return {key: told[key] for key in ("at_s", "kind", "role", "index", "host", "attempt", "exit_code", "cause", "log")}

@@ -1,0 +1,72 @@
+"""How training moves, and when it stands: told by the steps that workers tell of, whoever of them does.
+
+Training *stands* while no step is told of that is newer than all before. Workers tell about once a
+second, so times are right to a second, and the steps that were lost miss those of the last second.
+"""
+
+from collections import deque
+from typing import Any, Deque, Dict, Mapping, NamedTuple, Optional, Tuple
+
+LEAST_S = 1.5  # a pause that is shorter is none: progress is told about once a second
+USUAL_PART = 0.1  # of the newest pause in the mean of the usual ones
+KEPT = 32  # of the newest pauses and falls: enough for the incidents that are open at a time
+
+
+class Span(NamedTuple):
+    """What one standstill took, or one return to a checkpoint: seconds, or steps."""
+
+    until: float
+    amount: float
+
+
+class Standstill:
+    """Follows the newest global step. ``newest`` is None before the first."""
+
+    def __init__(self) -> None:
+        self.newest: Optional[int] = None
+        self.seconds_lost = 0.0  # in all
+        self.steps_lost = 0
+        self._newest_at = 0.0
+        self._usual_s: Optional[float] = None  # between two newer steps
+        self._told: Dict[str, Tuple[int, int]] = {}  # by task: its last step, and its examples
+        self._fell = 0  # steps, since the newest
+        self._pauses: Deque[Span] = deque(maxlen=KEPT)
+        self._falls: Deque[Span] = deque(maxlen=KEPT)
+
+    def tell(self, task: str, progress: Mapping[str, Any], now: float) -> bool:
+        """Takes in what a worker tells; whether it has taken a step since it told last."""
+        step, examples = progress.get("step"), progress.get("examples") or 0
+        before = self._told.get(task)
+        if step is None or not examples or before == (step, examples):
+            return False
+        self._told[task] = (step, examples)
+        if before is not None and step < before[0]:
+            self._fall(step, progress.get("checkpoint_step"), now)
+        if self.newest is None or step > self.newest:
+            self._advance(step, now)
+        return True
+
+    def _fall(self, step: int, checkpoint_step: Optional[int], now: float) -> None:
+        """Training goes on from an earlier step: the checkpoint's, if the chief tells it, else the one before."""
+        begun = step - 1 if checkpoint_step is None or checkpoint_step > step else checkpoint_step
+        fell = (self.newest or 0) - begun
+        if fell > self._fell:
+            self.steps_lost += fell - self._fell
+            self._falls.append(Span(now, fell - self._fell))
+            self._fell = fell
+
+    def _advance(self, step: int, now: float) -> None:
+        if self.newest is not None:
+            pause_s = now - self._newest_at
+            usual_s = pause_s if self._usual_s is None else self._usual_s
+            if pause_s > LEAST_S + 2 * usual_s:
+                self._pauses.append(Span(now, pause_s - usual_s))
+                self.seconds_lost += pause_s - usual_s
+            else:
+                self._usual_s = usual_s + USUAL_PART * (pause_s - usual_s)
+        self.newest, self._newest_at, self._fell = step, now, 0
+
+    def lost_since(self, since: float) -> Tuple[int, float]:
+        """Steps and seconds, of what ended after this time."""
+        steps = sum(span.amount for span in self._falls if span.until >= since)
+        return int(steps), sum(span.amount for span in self._pauses if span.until >= since)
