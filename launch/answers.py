@@ -47,6 +47,7 @@ PLAN: Fields = {
     "control": "where the other hosts' agents connect to it, host:port; null on a single host",
     **_below("tasks[]", _TASK),
     "tasks[].gpus": "the indices of its GPUs; or all, or share: the host's GPUs among its tasks that said nothing",
+    "tasks[].spare": "whether it is a ps that starts only when another's host is lost",
     "tasks[].argv": "its program and arguments",
     "tasks[].env": "its environment beyond the agent's own; secrets are shown as (secret)",
     "tasks[].log": "the log of its first attempt, on its host",

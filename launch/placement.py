@@ -35,7 +35,7 @@ class Ends(NamedTuple):
     def of(cls, plan: Plan) -> "Ends":
         """Those of a plan, by index."""
         workers = [End(task.name, task.host) for task in plan.tasks if task.role in ("chief", "worker")]
-        return cls(workers, [End(task.name, task.host) for task in plan.tasks if task.role == "ps"])
+        return cls(workers, [End(task.name, task.host) for task in plan.tasks if task.role == "ps" and not task.spare])
 
 
 def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Dict[str, Any], Optional[UsageError]]:

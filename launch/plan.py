@@ -29,6 +29,7 @@ LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux han
 class PlannedTask:
     """One process. ``folder`` says in which bundle it runs; ``{code}`` in argv and env is the job's.
 
+    A ``spare`` is a ps that starts when the host of another is lost.
     In argv ``{environment}`` is the Python environment that ``launch setup`` built on the host.
     ``env`` lacks ``TF_CONFIG``, which would hold the whole cluster in every task: see ``Plan.environment``.
     """
@@ -44,6 +45,7 @@ class PlannedTask:
     env: Mapping[str, str]
     folder: str
     chief: bool
+    spare: bool
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,7 @@ def _task(
         env,
         folder="launcher" if spec.command is None else "job",
         chief=chief,
+        spare=task.spare,
     )
 
 
@@ -264,14 +267,17 @@ def _request(
 
 def _run_plan(plan: Plan) -> Dict[str, Any]:
     tasks = [
-        {"name": t.name, "role": t.role, "index": t.index, "host": t.host, "address": t.address, "chief": t.chief}
+        {
+            "name": t.name, "role": t.role, "index": t.index, "host": t.host, "address": t.address, "chief": t.chief,
+            "spare": t.spare,
+        }
         for t in plan.tasks
-    ]
-    job = plan.spec.command is None
+    ]  # fmt: skip
+    job, elastic = plan.spec.command is None, plan.spec.elastic
     return {
         "run": plan.run, "name": plan.spec.name, "hosts": list(plan.hosts), "tasks": tasks,
         "steps": plan.spec.train.steps if job else None, "judge": "outcome" if job else "exit",
         "restart_max": plan.spec.restart.max, "backoff_s": plan.spec.restart.backoff_s,
         "control": plan.control, "join_s": JOIN_S, "lost_after_s": LOST_S, "grace_s": GRACE_S,
-        "leave_s": plan.spec.leave_s,
+        "leave_s": plan.spec.leave_s, "min_workers": elastic.min_workers if elastic else None,
     }  # fmt: skip

@@ -23,6 +23,7 @@ def _shown(plan: Plan, task: PlannedTask, code: Code) -> Dict[str, Any]:
     env = {key: value.replace("{code}", places["code"]) for key, value in plan.environment(task).items()}
     return {
         "role": task.role, "index": task.index, "host": task.host, "address": task.address, "gpus": task.gpus,
+        "spare": task.spare,
         "argv": [fill(word, {**places, **_known(plan, task)}) for word in task.argv],
         "env": {**env, **dict.fromkeys(plan.spec.secrets, "(secret)")},
         "log": f"{places['run_folder']}/{task.role}.{task.index}/attempt_0.log",

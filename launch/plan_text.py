@@ -26,6 +26,7 @@ class Alike(NamedTuple):
     port: int
     gpus: str
     python: str
+    spare: bool
 
 
 def overview(plan: Plan, values: Mapping[str, Any], file: str) -> List[RenderableType]:
@@ -61,11 +62,12 @@ def tasks_table(plan: Plan) -> Table:
     """A row for all tasks of a role that have the same port and GPUs."""
     alike: Dict[Alike, List[PlannedTask]] = defaultdict(list)
     for task in plan.tasks:
-        alike[Alike(task.role, task.port, gpus_text(task.gpus), _python(plan, task.host))].append(task)
+        alike[Alike(task.role, task.port, gpus_text(task.gpus), _python(plan, task.host), task.spare)].append(task)
     table = _table("tasks", "hosts", "addresses", "gpus", "python")
     for row, tasks in alike.items():
         indices = _fold_numbers([task.index for task in tasks])
-        cells = f"{row.role}:{indices}", fold(task.host for task in tasks), _addresses(tasks), row.gpus, row.python
+        name = f"{row.role}:{indices}" + (" (spare)" if row.spare else "")
+        cells = name, fold(task.host for task in tasks), _addresses(tasks), row.gpus, row.python
         table.add_row(*map(Text, cells))
     return table
 

@@ -93,7 +93,7 @@ def _sizes(tasks: Sequence[TaskSpec]) -> Dict[str, int]:
 
 
 def _refuse_too_few(spec: Spec, kept: Sequence[TaskSpec]) -> None:
-    had, left = _sizes(spec.tasks), _sizes(kept)
+    had, left = _sizes(_no_spares(spec.tasks)), _sizes(_no_spares(kept))
     for role in _NEEDED:
         if had.get(role) and not left.get(role):
             raise UsageError(
@@ -106,6 +106,15 @@ def _refuse_too_few(spec: Spec, kept: Sequence[TaskSpec]) -> None:
             f"--include, --exclude: expected more workers than train.backup_workers ({spec.train.backup_workers}), "
             f"found {workers} left; keep more, or add --set train.backup_workers=0"
         )
+    if spec.elastic is not None and workers < spec.elastic.min_workers:
+        raise UsageError(
+            f"--include, --exclude: expected at least elastic.min_workers ({spec.elastic.min_workers}), "
+            f"found {workers} left; keep more, or add --set elastic.min_workers={workers}"
+        )
+
+
+def _no_spares(tasks: Sequence[TaskSpec]) -> Sequence[TaskSpec]:
+    return [task for task in tasks if not task.spare]
 
 
 def _renumbered(tasks: Sequence[TaskSpec]) -> Tuple[TaskSpec, ...]:

@@ -6,8 +6,8 @@ Needs PyYAML, jsonschema and ClusterShell: it runs where the launcher runs, not 
 """
 
 from cluster.errors import Problem, SpecError
-from cluster.spec.model import Gpus, Restart, Setup, Spec, Ssh, TaskSpec
+from cluster.spec.model import Elastic, Gpus, Restart, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.reading import load
 from cluster.spec.schema import schema
 
-__all__ = ["Gpus", "Problem", "Restart", "Setup", "Spec", "SpecError", "Ssh", "TaskSpec", "load", "schema"]
+__all__ = ["Elastic", "Gpus", "Problem", "Restart", "Setup", "Spec", "SpecError", "Ssh", "TaskSpec", "load", "schema"]

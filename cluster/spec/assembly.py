@@ -8,7 +8,7 @@ from jsonschema import Draft7Validator
 from cluster.errors import Problem
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
-from cluster.spec.model import ROLE_ORDER, Restart, Setup, Spec, Ssh, TaskSpec
+from cluster.spec.model import ROLE_ORDER, Elastic, Restart, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.schema import in_words, keys
 from cluster.spec.slots import Slot
 from cluster.task import Train
@@ -33,6 +33,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         command=tuple(values["command"]) if "command" in values else None,
         train=Train.from_dict(values.get("train", {})),
         restart=Restart(**values.get("restart", {})),
+        elastic=Elastic(**values["elastic"]) if "elastic" in values else None,
         secrets=tuple(values.get("secrets", ())),
         ssh=Ssh(**values.get("ssh", {})),
         setup=Setup(**values["setup"]) if "setup" in values else None,
@@ -60,4 +61,5 @@ def _task(slot: Slot, host: str, envs: Mapping[str, Mapping[str, str]], python: 
         python=entry.python or python,
         env={**envs[entry.role], **entry.env},
         line=entry.place.line,
+        spare=entry.spare,
     )

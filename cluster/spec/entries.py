@@ -1,4 +1,4 @@
-"""The items of the roles' lists: which hosts each names, and what it asks for on them."""
+"""The items of the roles' lists, and of the spares: which hosts each names, and what it asks for on them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
@@ -17,7 +17,8 @@ class Entry:
     """What one item says, its ranges expanded and nothing assigned yet.
 
     ``addresses`` has one for each of ``hosts``. ``gpus`` is as in the file: a list of
-    indices, a number, ``all``, ``none``, or None where the item says nothing.
+    indices, a number, ``all``, ``none``, or None where the item says nothing. ``spare``:
+    of the list ``spares``, whose tasks are ps.
     """
 
     role: str
@@ -30,6 +31,7 @@ class Entry:
     gpus: Union[int, str, List[int], None] = None
     python: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
+    spare: bool = False
 
     def problem(self, below: Path, expected: str, found: str, hint: str = "") -> Problem:
         """What is wrong with the entry, or with its key ``below``."""
@@ -71,11 +73,16 @@ def _paths(document: Document, findings: Findings) -> Iterator[Path]:
         for index in range(len(items or ()) if findings.stand("cluster", role) else 0):
             if findings.fit("cluster", role, index):
                 yield "cluster", role, index
+    # Last, so that their indices follow those of the ps.
+    for index in range(len(document.value.get("spares") or ()) if findings.stand("spares") else 0):
+        if findings.fit("spares", index):
+            yield "spares", index
 
 
 def _read(document: Document, path: Path) -> Entry:
-    item = document.value["cluster"][path[1]][path[2]]
-    common: Dict[str, Any] = {"role": path[1], "path": path, "document": document}
+    spare = path[0] == "spares"
+    item = document.value["spares"][path[1]] if spare else document.value["cluster"][path[1]][path[2]]
+    common: Dict[str, Any] = {"role": "ps" if spare else path[1], "path": path, "document": document, "spare": spare}
     if isinstance(item, str):
         names, port = _named(path, endpoint, item)
         return Entry(hosts=names, addresses=names, port=port, **common)

@@ -26,7 +26,7 @@ class TaskSpec:
     ``gpus`` are indices, ``"all"`` of the host's, or ``"share"``: an equal share of the
     host's GPUs among its tasks that said nothing. ``env`` is merged: that of all, of the
     role, of the entry. ``python`` is the entry's or the file's. ``line`` is where the entry
-    begins; None when it came from ``--set``.
+    begins; None when it came from ``--set``. A ``spare`` is a ps that waits until another's host is lost.
     """
 
     role: str
@@ -38,6 +38,7 @@ class TaskSpec:
     python: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
     line: Optional[int] = None
+    spare: bool = False
 
     @property
     def name(self) -> str:
@@ -73,6 +74,13 @@ class Restart:
 
 
 @dataclass(frozen=True)
+class Elastic:
+    """Training goes on without lost hosts while ``min_workers`` are left, the chief among them."""
+
+    min_workers: int
+
+
+@dataclass(frozen=True)
 class Setup:
     """What ``launch setup`` builds the hosts' environment from.
 
@@ -89,7 +97,8 @@ class Setup:
 class Spec:
     """A hosts file that was found right. Exactly one of ``job`` and ``command`` is set.
 
-    ``tasks`` are in the order ps, chief, worker, evaluator. ``python`` is None when the
+    ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
+    ends the run. ``python`` is None when the
     file does not name one. ``setup`` is None when the hosts' Python is used as it is.
     """
 
@@ -101,6 +110,7 @@ class Spec:
     args: Dict[str, Any] = field(default_factory=dict)
     train: Train = field(default_factory=Train)
     restart: Restart = field(default_factory=Restart)
+    elastic: Optional[Elastic] = None
     leave_s: float = 10
     python: Optional[str] = None
     workdir: str = "~/.launch"
@@ -116,8 +126,8 @@ class Spec:
         return tuple(dict.fromkeys(task.host for task in self.tasks))
 
     def tasks_of(self, role: str) -> Tuple[TaskSpec, ...]:
-        """The tasks of ``role``, by index."""
-        return tuple(task for task in self.tasks if task.role == role)
+        """The tasks of ``role`` that a run begins with, by index: no spares."""
+        return tuple(task for task in self.tasks if task.role == role and not task.spare)
 
     @property
     def chief(self) -> TaskSpec:

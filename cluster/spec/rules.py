@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from cluster.addresses import is_public
 from cluster.errors import Problem
 from cluster.spec.document import Document
+from cluster.spec.elastic import elastic_rules
 from cluster.spec.entries import Entry, env_at
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
@@ -25,9 +26,10 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
     yield from _lonely_addresses(entries)
     if not (document.value.get("allow_public") or document.value.get("guard")):
         yield from _public_addresses(entries)
+    # Entries that could not be read may name workers, too.
+    workers = _size(entries, "worker", "chief") if findings.fit("cluster") and all_read else None
+    yield from elastic_rules(document, findings, workers)
     if findings.fit("train", "mode") and findings.fit("train", "backup_workers"):
-        # Entries that could not be read may name workers, too.
-        workers = _size(entries, "worker", "chief") if findings.fit("cluster") and all_read else None
         yield from _backup_workers(document, workers)
         if findings.fit("train", "replication"):
             yield from _in_graph(document)

@@ -167,7 +167,7 @@ def decode(line: bytes) -> Message:
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """What the lead must know of a task."""
+    """What the lead must know of a task. A ``spare`` is a ps that waits until another's host is lost."""
 
     name: str
     role: str
@@ -175,6 +175,7 @@ class TaskPlan:
     host: str
     address: str
     chief: bool
+    spare: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class RunPlan:
     ``exit`` (programs that know nothing of this launcher), when its ``chief``, or without
     one every worker, has left with exit code 0. The others then have ``leave_s`` to leave
     by themselves. ``control`` is where members dial the lead; all of them have ``join_s``
-    to do it.
+    to do it. ``min_workers``: with so few a run goes on that has lost hosts; None ends it.
     """
 
     run: str
@@ -201,3 +202,4 @@ class RunPlan:
     lost_after_s: float = 10.0
     grace_s: float = 10.0
     leave_s: float = 10.0
+    min_workers: Optional[int] = None

@@ -31,6 +31,9 @@ class Pace(NamedTuple):
         return self.own_ms + self.wait_ms
 
 
+SPARE = "a spare: it starts when the host of a ps is lost"
+
+
 @dataclass
 class TaskRecord:
     """What is known of one task. ``process`` says whether a process of it may exist.
@@ -94,3 +97,8 @@ class TaskRecord:
             "wait_ms": None if pace is None else round(pace.wait_ms, 3), **{key: usage.get(key) for key in USAGE},
             "dropped_gradients": self.progress.get("dropped_gradients", 0), "log": self.log, "cause": self.cause,
         }  # fmt: skip
+
+
+def record_of(plan: TaskPlan) -> TaskRecord:
+    """What is known of a task before its run begins."""
+    return TaskRecord(plan, state="stopped", cause=SPARE) if plan.spare else TaskRecord(plan)

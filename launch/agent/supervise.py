@@ -55,7 +55,7 @@ from launch.agent.messages import (
     Stop,
     StopRequested,
 )
-from launch.agent.record import TaskRecord
+from launch.agent.record import TaskRecord, record_of
 from launch.agent.states import ALIVE
 
 
@@ -72,7 +72,7 @@ class Supervisor:
         self.result: Optional[str] = None
         self.cause: Optional[str] = None
         self.outcome: Dict[str, Any] = {}  # the chief's
-        self.tasks: Dict[str, TaskRecord] = {task.name: TaskRecord(task) for task in plan.tasks}
+        self.tasks: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
         self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.tasks.values():
@@ -84,6 +84,7 @@ class Supervisor:
         self._restart_at = math.inf  # of the next task
         self._go_at: Optional[float] = None
         self._was_up = False
+        self._begins_with = sum(not task.spare for task in plan.tasks)
         self._leave_by = 0.0
         self._ending: Optional[str] = None  # who was told to end last
         self._stopping: Set[str] = set()
@@ -262,7 +263,7 @@ class Supervisor:
         if self._missing:
             return []
         self.phase = "training"
-        return [self._start(task) for task in self.tasks.values()]
+        return [self._start(task) for task in self.tasks.values() if not task.plan.spare]
 
     def _start(self, task: TaskRecord) -> Order:
         self._turn(task, "starting", process=True)
@@ -271,7 +272,7 @@ class Supervisor:
         return Start(task.plan.name, task.attempt)
 
     def _train(self, now: float) -> List[Order]:
-        self._was_up = self._was_up or self._states["running"] + self._states["succeeded"] == len(self.tasks)
+        self._was_up = self._was_up or self._states["running"] + self._states["succeeded"] == self._begins_with
         if not self._undecided:
             self._close("succeeded", None, now)
             return []

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from cluster.spec import Restart, Spec, Ssh, load
+from cluster.spec import Elastic, Restart, Spec, Ssh, load
 from cluster.task import Checkpoint, Train
 
 Read = Callable[..., Spec]
@@ -211,3 +211,19 @@ def test_ten_thousand_tasks_are_read(cluster: Read) -> None:
     spec = cluster('ps: [{host: "gpu[0001-5000]", port: 3000}], worker: ["gpu[0001-5000]"]')
     assert (len(spec.tasks), len(spec.hosts)) == (10_000, 5_000)
     assert spec.tasks[-1].address == "gpu5000:2222"
+
+
+def test_a_run_is_elastic_where_the_file_says_so(read: Read) -> None:
+    cluster = "cluster: {ps: [a], worker: [a, b]}\n"
+    assert read(cluster).elastic is None
+    assert read(cluster + "elastic: {min_workers: 2}").elastic == Elastic(2)
+    assert read(cluster + "elastic: {min_workers: 2}", "elastic=null").elastic is None
+
+
+def test_spares_are_ps_numbered_after_those_that_a_run_begins_with(read: Read) -> None:
+    spec = read('cluster: {ps: [a, b], worker: [a]}\nspares: [b, {host: "c[1-2]", port: 9}]\nelastic: {min_workers: 1}')
+    assert [(task.name, task.address) for task in spec.tasks if task.spare] == [
+        ("ps:2", "b:2223"), ("ps:3", "c1:9"), ("ps:4", "c2:9"),
+    ]  # fmt: skip
+    assert [task.name for task in spec.tasks_of("ps")] == ["ps:0", "ps:1"]
+    assert spec.hosts == ("a", "b", "c1", "c2")

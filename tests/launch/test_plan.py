@@ -259,3 +259,13 @@ def test_with_a_guard_every_host_is_told_of_all_addresses_of_the_cluster(read: R
     for text, peers in (("", None), ("\nguard: nftables", ["cpu01", "cpu02", "gpu01", "gpu02"])):
         asked = requests(plan_of(read("job: digits" + TWO + text)), CODE, "token", {}, resume=False)
         assert [request.get("peers") for request in asked.values()] == [peers] * 4
+
+
+def test_spares_are_shipped_to_and_supervised_but_no_task_is_told_of_them(read: Read) -> None:
+    plan = plan_of(read("job: digits\nspares: [cpu03]\nelastic: {min_workers: 1}" + TWO))
+    asked = requests(plan, CODE, "token", {}, False)
+    assert json.loads(plan.cluster)["ps"] == ["cpu01:2222", "cpu02:2222"]
+    assert [task["name"] for task in asked["cpu03"]["tasks"]] == ["ps:2"]
+    run_plan = asked["gpu01"]["run_plan"]
+    assert run_plan["min_workers"] == 1
+    assert [task["name"] for task in run_plan["tasks"] if task["spare"]] == ["ps:2"]

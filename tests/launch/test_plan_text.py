@@ -171,3 +171,12 @@ def test_a_table_is_told_with_the_rows_that_a_step_needs_of_it() -> None:
     assert said(network(None, 0.0), tables=[table])[1] == (
         "table table: 10,000,000 rows, 640 MB; a worker reads 1,664 of them in a step, 106 kB, if none comes twice"
     )
+
+
+def test_spares_have_a_line_of_their_own(tmp_path: Path) -> None:
+    text = "job: digits\npython: /p\ncluster: {ps: [a, b], worker: [c]}\nspares: [d]\nelastic: {min_workers: 1}"
+    rows = [line.split() for line in lines_of(tmp_path, text)[3:5]]
+    assert rows == [
+        ["ps:[0-1]", "a,b", "a,b:2222", "none", "/p"],
+        ["ps:2", "(spare)", "d", "d:2222", "none", "/p"],
+    ]  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any, List, Sequence
 
 import pytest
 
-from cluster.spec.model import Spec
+from cluster.spec.model import Elastic, Spec
 from cluster.task import Train
 from launch.errors import UsageError
 from launch.selection import chosen, narrowed
@@ -108,3 +108,11 @@ def test_thousands_of_tasks_are_narrowed_at_once() -> None:
     tasks = tuple(replace(EIGHT.tasks[-2], index=n, host=f"n{n:05}") for n in range(10_000))
     spec = replace(EIGHT, tasks=(*EIGHT.tasks_of("ps"), *tasks))
     assert len(narrowed(spec, (), ["n[00000-00999],worker:[1000-1999]"]).tasks) == 8_002
+
+
+def test_an_elastic_run_keeps_enough_workers_and_a_ps_that_is_no_spare() -> None:
+    spare = replace(EIGHT.tasks[1], index=2, spare=True)
+    spec = replace(EIGHT, tasks=(*EIGHT.tasks[:2], spare, *EIGHT.tasks[2:]), elastic=Elastic(3))
+    assert "elastic.min_workers (3), found 2 left" in refusal("ps:*,worker:[0-1]", spec=spec)
+    assert "at least one ps to be left, found none of 2" in refusal("ps:2,worker:*", spec=spec)
+    assert left("ps:*,worker:[0-2]", spec=spec)[2] == "ps:2@cpu02"
