@@ -10,11 +10,13 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
 from cluster.template import fill
-from launch.agent import processes
+from launch.agent import exits, processes
 from launch.agent.agent_log import say
+from launch.agent.exits import Ending
 from launch.agent.folder import RunFolder
 from launch.agent.log_times import LogTimes
 from launch.agent.masking import masked
+from launch.agent.memory_kills import MemoryKills
 from launch.agent.messages import Advanced, Event, Exited, Measured, Started
 from launch.agent.records import ProcessRecord
 from launch.agent.usage import Usage
@@ -74,6 +76,7 @@ class HostTasks:
         self.running: Dict[str, Running] = {}
         self._record = ProcessRecord(folder, os.getpid())
         self._usage = Usage(gpus)
+        self._memory_kills = MemoryKills()
 
     def start(self, name: str, attempt: int) -> None:
         """Starts a task; what comes of it is emitted."""
@@ -88,7 +91,7 @@ class HostTasks:
         except OSError as error:
             # Not its strerror, to which Python 3.7 adds the name once more.
             cause = f"cannot start {error.filename or task['argv'][0]}: {os.strerror(error.errno or 0)}"
-            self._emit(Exited(name, attempt, None, cause))
+            self._emit(Exited(name, attempt, None, cause, kind="not-started"))
             return
         self.running[name] = Running(name, attempt, process, LogTimes(log))
         self._record.began(process.pid)
@@ -122,6 +125,7 @@ class HostTasks:
     def poll(self, now: float) -> None:
         """Notices progress and exits, and kills what was stopped and did not leave."""
         self._record.note(now)
+        self._memory_kills.look(now)
         self._tell_usage(now)
         for running in list(self.running.values()):
             running.times.note(now)
@@ -173,9 +177,13 @@ class HostTasks:
         code = running.process.wait()
         running.times.note(0.0, at_once=True)
         outcome = self._outcome(running.task)
-        cause = None if outcome and outcome.succeeded else self._masked(self._cause(running, code, outcome))
         told = {key: self._masked(value) for key, value in asdict(outcome).items()} if outcome else None
-        self._emit(Exited(running.task, running.attempt, code, cause, told))
+        if outcome and outcome.succeeded:
+            self._emit(Exited(running.task, running.attempt, code, None, told))
+            return
+        lines = exits.last_lines(self._folder.log(running.task, running.attempt), self._masked)
+        kind, cause = self._ending(running, code, outcome, lines, now)
+        self._emit(Exited(running.task, running.attempt, code, cause, told, kind, lines))
 
     def _masked(self, value: Any) -> Any:
         """What a task says goes to other hosts and into their files; the secrets in it do not."""
@@ -187,7 +195,7 @@ class HostTasks:
         cause = (
             f"pid {pid} was killed and is still there after {HANG_S:.0f} s; it hangs in {processes.wait_channel(pid)}"
         )
-        self._emit(Exited(running.task, running.attempt, None, cause))
+        self._emit(Exited(running.task, running.attempt, None, cause, kind="frozen"))
 
     def _outcome(self, name: str) -> Optional[Outcome]:
         """The task's own word, checked: a chief succeeds only with a checkpoint that is there."""
@@ -202,11 +210,12 @@ class HostTasks:
         missing = f"says it succeeded, but its final checkpoint is not there: {outcome.checkpoint}"
         return Outcome(False, outcome.step, missing)
 
-    def _cause(self, running: Running, code: int, outcome: Optional[Outcome]) -> str:
-        if outcome is not None and outcome.cause:
-            return outcome.cause
-        last = last_line(self._folder.log(running.task, running.attempt))
-        return processes.describe_exit(code) + (f"; its last line: {last}" if last else "")
+    def _ending(self, running: Running, code: int, outcome: Optional[Outcome], lines: List[str], now: float) -> Ending:
+        """Why it failed. What we were told to kill was killed by us, whatever the kernel does meanwhile."""
+        starved = code == -signal.SIGKILL and running.kill_at is None
+        no_memory = starved and self._memory_kills.took(running.process.pid, now)
+        ending = exits.judge(code, outcome, lines, no_memory)
+        return Ending(ending.kind, self._masked(ending.cause))
 
     def sweep(self, kept: Sequence[int] = ()) -> int:
         """Kills and reaps descendants that left their group, except ``kept``; returns how many still live."""
@@ -223,15 +232,3 @@ class HostTasks:
 def without_proxies(env: Mapping[str, str]) -> Dict[str, str]:
     """An environment for a task: a proxy in it makes gRPC hang, even to localhost."""
     return {key: value for key, value in env.items() if key.lower() not in PROXIES}
-
-
-def last_line(log: Path, limit: int = 300) -> str:
-    """The last line of a log that says anything."""
-    try:
-        with open(str(log), "rb") as file:
-            file.seek(max(0, os.path.getsize(str(log)) - 8192))
-            lines: List[str] = file.read().decode(errors="replace").split("\n")
-    except OSError:
-        return ""
-    said = [line.strip() for line in lines if line.strip()]
-    return said[-1][:limit] if said else ""

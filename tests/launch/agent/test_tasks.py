@@ -1,7 +1,6 @@
 """The tasks of one host: real processes, and a clock that the test turns."""
 
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from launch.agent import processes
 from launch.agent.folder import RunFolder
 from launch.agent.messages import Advanced, Event, Exited, Measured, Started
-from launch.agent.tasks import HANG_S, LINGER_S, HostTasks, last_line
+from launch.agent.tasks import HANG_S, LINGER_S, HostTasks
 from tests.launch.machine import eventually
 
 E = TypeVar("E")
@@ -93,12 +92,14 @@ def test_a_program_is_told_how_many_gpus_it_has(bench: Bench) -> None:
 
 def test_a_program_that_is_not_there_is_told_as_an_exit_without_a_code(bench: Bench) -> None:
     assert bench.start("no-such-program") is None
-    assert bench.events == [Exited("worker:0", 0, None, "cannot start no-such-program: No such file or directory")]
+    cause = "cannot start no-such-program: No such file or directory"
+    assert bench.events == [Exited("worker:0", 0, None, cause, kind="not-started")]
 
 
 def test_a_code_folder_that_is_not_there_is_named(bench: Bench) -> None:
     bench.start("true", folder="/no/such/folder")
-    assert bench.events == [Exited("worker:0", 0, None, "cannot start /no/such/folder: No such file or directory")]
+    cause = "cannot start /no/such/folder: No such file or directory"
+    assert bench.events == [Exited("worker:0", 0, None, cause, kind="not-started")]
 
 
 def test_a_program_is_found_beside_the_job(bench: Bench) -> None:
@@ -165,12 +166,13 @@ def test_what_an_earlier_attempt_wrote_is_not_taken_for_the_next_ones(bench: Ben
 
 def test_a_failed_task_is_told_with_its_exit_code_and_its_last_line(bench: Bench) -> None:
     bench.sh("echo first; echo 'out of cheese'; echo; exit 3")
-    assert bench.comes(Exited) == Exited("worker:0", 0, 3, "exit code 3; its last line: out of cheese")
+    cause, lines = "exit code 3; its last line: out of cheese", ["first", "out of cheese"]
+    assert bench.comes(Exited) == Exited("worker:0", 0, 3, cause, kind="exit", lines=lines)
 
 
 def test_a_task_that_a_signal_ended_is_told_with_the_signals_name(bench: Bench) -> None:
     bench.sh("kill -SEGV $$")
-    assert bench.comes(Exited) == Exited("worker:0", 0, -signal.SIGSEGV, "killed by SIGSEGV")
+    assert bench.comes(Exited) == Exited("worker:0", 0, -signal.SIGSEGV, "killed by SIGSEGV", kind="signal")
 
 
 def test_the_tasks_own_word_is_the_cause_before_its_last_line(bench: Bench) -> None:
@@ -353,26 +355,3 @@ def test_progress_that_cannot_be_read_is_passed_over(bench: Bench, text: str) ->
     bench.sh(f"""printf %s '{text}' > $LAUNCH_TASK_DIR/progress.json""")
     assert bench.comes(Exited).exit_code == 0
     assert not [event for event in bench.events if isinstance(event, Advanced)]
-
-
-# -- the last line of a log
-
-
-def test_the_last_line_is_the_last_that_says_anything(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_bytes(b"one\n  two \xff\n\n   \n")
-    assert last_line(log) == "two �"
-
-
-def test_a_long_last_line_is_cut_and_a_long_log_is_not_read_whole(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    with open(str(log), "wb") as file:
-        os.ftruncate(file.fileno(), 1 << 35)  # sparse: to read it whole would take for ever
-        file.seek(0, os.SEEK_END)
-        file.write(b"\n" + b"x" * 1000)
-    assert last_line(log, limit=300) == "x" * 300
-
-
-def test_a_log_that_is_empty_or_not_there_has_no_last_line(tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    assert [last_line(tmp_path / name) for name in ("empty", "none")] == ["", ""]
