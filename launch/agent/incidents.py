@@ -225,19 +225,22 @@ class Incidents:
 
     # -- what is told
 
-    def why(self, incident: Incident, task: TaskRecord, cause: str, tried: str) -> str:
-        """Why a run fails whose ``task`` is not started again after ``cause``: the first cause of it, in a line.
+    def why(self, incident: Incident, event: Exited, of: int) -> str:
+        """Why a run fails whose task is not started again: the first cause of it, in a line.
 
         Args:
-          incident: what this failure belongs to.
-          tried: `` (attempt 4 of 4)``, or nothing.
+          incident: what the task's last failure belongs to.
+          event: that failure.
+          of: how many attempts a task has.
         """
         self.fatal = incident
-        title, first = f"{task.plan.name}@{task.plan.host}", self._first_causes.get(task.plan.name, cause)
-        if incident.task != task.plan.name:
+        task, cause = self._tasks[event.task], event.cause or ""
+        title, first = f"{event.task}@{task.plan.host}", self._first_causes.get(event.task, cause)
+        tried = f" (attempt {task.failures + 1} of {of})" if task.failures else ""
+        if incident.task != event.task:
             return f"{incident.title}: {incident.cause}; so {title} failed{tried}: {cause}"
         if first != cause:
-            return f"{title}: {first}; in the end{tried}: {cause}"
+            return f"{title} (attempt 1 of {of}): {first}; in the end: {cause}"
         return f"{title}{tried}: {cause}"
 
     def told(self) -> List[Dict[str, Any]]:

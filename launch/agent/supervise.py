@@ -188,8 +188,7 @@ class Supervisor:
             self._turn(task, "failed", process=False)
             if task.plan.role == "evaluator":
                 return  # it only watches: training goes on without it
-            tried = f" (attempt {task.failures + 1} of {self.plan.restart_max + 1})" if task.failures else ""
-            self._close("failed", self.incidents.why(incident, task, event.cause or "", tried), now)
+            self._close("failed", self.incidents.why(incident, event, self.plan.restart_max + 1), now)
 
     def _restart(self, task: TaskRecord, at: float) -> None:
         """Its next attempt begins at this time."""
