@@ -125,6 +125,7 @@ STATUS: Fields = {
     "cause": "why it failed or was stopped, in one line; else null",
     "waiting_share": "the part of a step, from 0 to 1, that workers wait for the slowest; null where none waits",
     **_below("incidents[]", _INCIDENT),
+    "silent": "the hosts whose agents the lead does not hear right now",
     **_below("tasks[]", _TASK),
     "tasks[].gpus": "the indices of its GPUs",
     "tasks[].state": "starting, running, succeeded, failed, restarting, stopped or lost",

@@ -1,6 +1,7 @@
 """The verbs of an agent on its host: ``python -m launch.agent VERB``, request on stdin.
 
-    start   makes an agent that outlives this process; answers when it is ready
+    start   makes an agent that outlives this process; answers when it is ready. With ``again`` in the
+            request, in the place of one that died: one that lives is left alone
     attach  joins this process's stdin and stdout to the running agent
     status  the newest run of a name, from its agent or, when that is gone, its files
     restart ends tasks of the newest run, so that their next attempts begin; on the lead
@@ -22,7 +23,7 @@ import signal
 import sys
 from typing import Any, Callable, Dict
 
-from launch.agent import caller, down, inquire, locks, logs
+from launch.agent import again, caller, down, inquire, locks, logs
 from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
@@ -62,9 +63,13 @@ def start() -> None:
     """Makes the agent, a process of its own, and passes on its first word."""
     plan = read_request()
     folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
+    serving = again.make_way(folder) if plan.get("again") else None
+    if serving is not None:
+        tell({"ready": True, "pid": serving, "lives": True})
+        return
     ready, says = os.pipe()
     try:
-        folder.create()
+        folder.create(again=bool(plan.get("again")))
         log = folder.own / "agent.log"
         agent = fork_away(lambda: serve(plan, says), log, says, f"launch agent of {folder.run} on {folder.host}")
     except FileExistsError:  # two of the same second, which names a run

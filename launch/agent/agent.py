@@ -1,6 +1,7 @@
 """What the lead and a member have in common: a queue of events and one loop."""
 
 import asyncio
+import secrets
 from abc import ABC, abstractmethod
 from typing import Any, AsyncIterator, Dict, Mapping
 
@@ -17,11 +18,14 @@ class Agent(ABC):
     Args:
       plan: what the launcher asked this host to run.
       events: what happens on this host; ``tasks`` puts it there.
+
+    ``incarnation`` names this life of it: an agent that is started again on its host has another.
     """
 
     def __init__(self, plan: Mapping[str, Any], folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
         self._plan, self._folder, self._tasks, self._events = plan, folder, tasks, events
         self._host: str = plan["host"]
+        self.incarnation = secrets.token_hex(8)
 
     @abstractmethod
     async def open(self) -> None:

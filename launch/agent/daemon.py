@@ -44,7 +44,8 @@ def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None], keeper: 
             with guard.standing(plan) as standing:
                 asyncio.run(_live(plan, folder, given, bookings, standing, secrets, tell))
     except (NotReady, NameTaken, guard.Unguarded) as error:
-        _forget(folder)
+        if not plan.get("again"):  # else the run's files are those of the agent before
+            _forget(folder)
         tell({"error": str(error)})
 
 
@@ -100,7 +101,7 @@ def _prepare(plan: Mapping[str, Any], folder: RunFolder) -> Tuple[Dict[str, List
     if problems:
         raise NotReady("; ".join(dict.fromkeys(problems)))
     try:
-        if any(task.get("chief") for task in plan["tasks"]):
+        if any(task.get("chief") for task in plan["tasks"]) and not plan.get("again"):
             resume.prepare(folder, plan["name"], plan.get("checkpoint_dir"), plan.get("resume", False))
         wishes = {task["name"]: task["gpus"] for task in plan["tasks"]}
         found = gpus.list_gpus() if gpus.needs_list(wishes) else []

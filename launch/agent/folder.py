@@ -47,10 +47,10 @@ class RunFolder:
         """The logs of a task, oldest attempt first."""
         return sorted(self.task(task).glob("attempt_*.log"), key=lambda path: int(path.stem.split("_")[1]))
 
-    def create(self) -> None:
-        """Makes the run's folders, closed to other users."""
+    def create(self, again: bool = False) -> None:
+        """Makes the run's folders, closed to other users; with ``again`` they may be there."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.own.mkdir(mode=0o700, parents=True)
+        self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
 
     def write(self, name: str, values: Mapping[str, Any]) -> None:
         """Replaces one of this host's JSON files, readable by this user alone."""

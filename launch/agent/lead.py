@@ -9,19 +9,15 @@ import time
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional
 
 from cluster.addresses import port_of
-from launch.agent import links
 from launch.agent.agent import Agent, now
-from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
+from launch.agent.members import Members
 from launch.agent.messages import (
     End,
     Go,
     Joined,
     KillRequested,
-    Lost,
-    Message,
     Order,
-    Ping,
     RestartRequested,
     RunPlan,
     Start,
@@ -34,8 +30,6 @@ from launch.agent.tasks import HostTasks
 
 PUBLISH_S = 0.25
 PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
-GOODBYE_S = 10.0
-LEAVING_S = 0.05  # how soon it is noticed that the last member has left
 START_S = 120.0  # how long the launcher may take to start the other hosts' agents, before it says go
 
 
@@ -46,10 +40,9 @@ class Lead(Agent):
         super().__init__(plan, folder, tasks, events)
         self._run = read_run_plan(plan["run_plan"])
         self._supervisor = Supervisor(self._run)
-        self._links: Dict[str, links.Link] = {}
-        self._silent_since: Dict[str, float] = {}
-        self._given: Dict[str, List[Order]] = {}  # to each member, so that a new link can begin with them
-        self._server: Any = None
+        others = [host for host in self._run.hosts if host != self._host]
+        token, patience_s = plan.get("token", ""), self._run.lost_after_s
+        self._members = Members(others, token, self.incarnation, patience_s, events.put_nowait)
         self._lease_s: Optional[float] = plan.get("lease_s")
         self._heard = 0.0
         self._told_to_go = False
@@ -67,20 +60,21 @@ class Lead(Agent):
           OSError: the port is taken.
         """
         if len(self._run.hosts) > 1:
-            port = port_of(self._plan["lead"]["address"])
-            self._server = await asyncio.start_server(self._welcome, None, port, limit=links.LIMIT)
+            await self._members.open(port_of(self._plan["lead"]["address"]))
 
     async def run(self) -> None:
         """Until every task of the run is gone and every member has left."""
         self._heard = now()
-        self._events.put_nowait(Joined(self._host))
+        self._events.put_nowait(Joined(self._host, self.incarnation))
         while self._supervisor.phase != "ended":
             event = await self._next()
             self._look_around()
+            if isinstance(event, Joined):
+                self._members.admit(event)
             for order in self._supervisor.handle(event, now()):
                 self._give(order)
             self._publish(final=False)
-        await self._dismiss()
+        await self._members.dismiss(self._supervisor.state)
         self._publish(final=True)
         self._ended.set()
 
@@ -90,68 +84,20 @@ class Lead(Agent):
         if self._lease_s is not None and moment - self._heard > (self._lease_s if self._told_to_go else START_S):
             self._lease_s = None
             self._events.put_nowait(StopRequested("the launcher was not heard from, so its lease on the run ended"))
-        for host, since in list(self._silent_since.items()):
-            if moment - since > self._run.lost_after_s:
-                del self._silent_since[host]
-                self._given.pop(host, None)
-                self._events.put_nowait(Lost(host, moment - since))
+        self._supervisor.silent = self._members.silent()
+        for lost in self._members.newly_lost():
+            self._events.put_nowait(lost)
 
     def _give(self, order: Order) -> None:
         if isinstance(order, End):
             return
         host = self._supervisor.tasks[order.task].plan.host
         if host != self._host:
-            self._given.setdefault(host, []).append(order)
-            if host in self._links:
-                self._links[host].send(order)
+            self._members.give(host, order)
         elif isinstance(order, Start):
             self._tasks.start(order.task, order.attempt)
         elif isinstance(order, Stop):
             self._tasks.stop(order.task, order.grace_s, now())
-
-    # -- members
-
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            link = await links.answer(reader, writer, self._plan["token"])
-        except links.LinkError as error:
-            say(f"refused a caller: {error}")
-            writer.close()
-            return
-        self._links[link.host] = link
-        self._silent_since.pop(link.host, None)
-        self._events.put_nowait(Joined(link.host))
-        for order in self._given.get(link.host, []):  # the last of them may have been lost with the old link
-            link.send(order)
-        beating = asyncio.ensure_future(link.keep_alive(self._run.lost_after_s))
-        try:
-            await self._listen(link)
-        finally:
-            beating.cancel()
-            await link.close()
-
-    async def _listen(self, link: links.Link) -> None:
-        while True:
-            try:
-                message: Message = await link.receive(self._run.lost_after_s)
-            except links.LinkError as error:
-                say(f"{link.host}: {error}")
-                if self._links.get(link.host) is link:
-                    del self._links[link.host]
-                    self._silent_since.setdefault(link.host, link.heard_at)
-                return
-            if not isinstance(message, Ping):
-                self._events.put_nowait(message)
-
-    async def _dismiss(self) -> None:
-        """Tells the members that the run is over and waits until they have left."""
-        for link in self._links.values():
-            link.send(End(self._supervisor.state))
-        until = now() + GOODBYE_S
-        while self._links and now() < until:
-            await asyncio.sleep(LEAVING_S)
-        if self._server is not None:
-            self._server.close()
 
     # -- local callers
 

@@ -4,6 +4,14 @@ A member dials the lead. Both prove that they know the run's token, which the la
 gave each of them over SSH: the lead sends a nonce, the member answers with its own
 nonce and an HMAC-SHA256 over both nonces and its host; the lead answers likewise. The
 token itself never travels here.
+
+Each agent has an *incarnation*, a random text that names one life of it, and both sides
+tell theirs in the handshake: so each knows whether it speaks with the one it knew. A
+member also tells whose tasks it has, the incarnation of the lead that ordered them.
+
+A member pings and the lead echoes. So a member knows until when the lead has surely heard
+it, which is what its tasks may live by: the lead cannot have counted a silence from any
+earlier moment.
 """
 
 import asyncio
@@ -11,12 +19,13 @@ import hashlib
 import hmac
 import json
 import secrets
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from launch.agent.messages import Message, Ping, decode, encode
 
 HANDSHAKE_S = 10.0
-PING_S = 2.0
+PING_SHARE = 0.1  # of the silence after which a host is lost: how often a member pings
+QUIET_SHARE = 0.3  # and after how much of it a link is made anew: TCP itself comes back late from a long cut
 LIMIT = 16 * 1024 * 1024  # bytes of one line
 
 
@@ -24,12 +33,27 @@ class LinkError(Exception):
     """The other side is not who it should be, or did not answer in time."""
 
 
-class Link:
-    """Messages both ways over one authenticated stream. ``heard_at``: when the last one came."""
+class Greeting(NamedTuple):
+    """Who speaks: the host, which life of its agent, and which life of a lead ordered the tasks it has, if any."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str):
-        self._reader, self._writer, self.host = reader, writer, host
-        self.heard_at = asyncio.get_event_loop().time()
+    host: str
+    incarnation: str
+    serves: str = ""
+
+
+class Link:
+    """Messages both ways over one authenticated stream, with ``peer`` at the other end.
+
+    ``heard_at``: when the last message came. ``confirmed_at``: the newest moment at which we
+    spoke and the other side is known to have heard it. Both are times of the event loop.
+    """
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Greeting, confirmed_at: float = 0.0
+    ):
+        self._reader, self._writer, self.peer = reader, writer, peer
+        self.heard_at, self.confirmed_at = _now(), confirmed_at
+        self.over = False
 
     def send(self, message: Message) -> None:
         """Queues a message; a broken stream is noticed by ``receive``."""
@@ -46,26 +70,43 @@ class Link:
             line = await asyncio.wait_for(self._reader.readline(), timeout_s)
             if not line:
                 raise LinkError("the connection was closed")
-            self.heard_at = asyncio.get_event_loop().time()
-            return decode(line)
+            self.heard_at = _now()
+            return self._heed(decode(line))
         except asyncio.TimeoutError:
             raise LinkError(f"nothing heard for {timeout_s:.0f} s") from None
         except (OSError, ValueError) as error:
             raise LinkError(str(error)) from error
 
-    async def keep_alive(self, patience_s: float) -> None:
-        """Pings, until cancelled, often enough for another side that waits ``patience_s``."""
+    def _heed(self, message: Message) -> Message:
+        if isinstance(message, Ping):
+            self.confirmed_at = max(self.confirmed_at, message.echo)
+            if message.at:
+                self.send(Ping(echo=message.at))
+        return message
+
+    async def keep_alive(self, every_s: float) -> None:
+        """Pings until cancelled; the other side's echoes are heard by ``receive``."""
         while True:
-            self.send(Ping())
-            await asyncio.sleep(min(PING_S, patience_s / 4))
+            self.send(Ping(at=_now()))
+            await asyncio.sleep(every_s)
+
+    def drop(self) -> None:
+        """Closes at once; what is queued is lost."""
+        self.over = True
+        self._writer.transport.abort()
 
     async def close(self) -> None:
         """Sends what is queued, bounded in time, and closes."""
+        self.over = True
         try:
             await asyncio.wait_for(self._writer.drain(), HANDSHAKE_S)
         except (OSError, asyncio.TimeoutError):
             self._writer.transport.abort()
         self._writer.close()
+
+
+def _now() -> float:
+    return asyncio.get_event_loop().time()
 
 
 def _proof(token: str, *parts: str) -> str:
@@ -89,7 +130,7 @@ def _write(writer: asyncio.StreamWriter, values: Dict[str, str]) -> None:
     writer.write(json.dumps(values).encode() + b"\n")
 
 
-async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> Link:
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, incarnation: str) -> Link:
     """The lead's side of the handshake.
 
     Raises:
@@ -99,16 +140,17 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tok
     try:
         _write(writer, {"nonce": nonce})
         theirs = await _read(reader)
-        host = str(theirs["host"])
-        if not _equal(str(theirs["proof"]), _proof(token, "member", nonce, theirs["nonce"], host)):
+        peer = Greeting(str(theirs["host"]), str(theirs["incarnation"]), str(theirs["serves"]))
+        if not _equal(str(theirs["proof"]), _proof(token, "member", nonce, theirs["nonce"], *peer)):
             raise LinkError("a caller without the run's token")
-        _write(writer, {"proof": _proof(token, "lead", theirs["nonce"], nonce)})
+        known = _proof(token, "lead", theirs["nonce"], nonce, incarnation)
+        _write(writer, {"incarnation": incarnation, "proof": known})
     except (OSError, ValueError, KeyError, TypeError, asyncio.TimeoutError) as error:
         raise LinkError(f"no handshake: {error!r}") from error
-    return Link(reader, writer, host)
+    return Link(reader, writer, peer)
 
 
-async def dial(address: Tuple[str, int], host: str, token: str, timeout_s: float) -> Link:
+async def dial(address: Tuple[str, int], me: Greeting, token: str, timeout_s: float) -> Link:
     """The member's side: connects to the lead and proves who it is.
 
     Raises:
@@ -121,13 +163,14 @@ async def dial(address: Tuple[str, int], host: str, token: str, timeout_s: float
     except (OSError, asyncio.TimeoutError) as error:
         raise LinkError(f"{address[0]}:{address[1]}: {error or 'no answer'}") from error
     try:
-        theirs = str((await _read(reader))["nonce"])
-        _write(writer, {"host": host, "nonce": nonce, "proof": _proof(token, "member", theirs, nonce, host)})
-        known = str((await _read(reader))["proof"])
+        theirs, spoke_at = str((await _read(reader))["nonce"]), _now()
+        _write(writer, {**me._asdict(), "nonce": nonce, "proof": _proof(token, "member", theirs, nonce, *me)})
+        known = await _read(reader)
+        lead, proof = str(known["incarnation"]), str(known["proof"])
     except (OSError, ValueError, KeyError, asyncio.TimeoutError) as error:
         writer.close()
         raise LinkError(f"{address[0]}:{address[1]}: no handshake: {error!r}") from error
-    if not _equal(known, _proof(token, "lead", nonce, theirs)):
+    if not _equal(proof, _proof(token, "lead", nonce, theirs, lead)):
         writer.close()
         raise LinkError(f"{address[0]}:{address[1]}: not the lead of this run")
-    return Link(reader, writer, host)
+    return Link(reader, writer, Greeting("", lead), spoke_at)

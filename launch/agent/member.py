@@ -1,6 +1,7 @@
 """A member: an agent that owns its host's tasks and takes orders from the lead."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Union
 
 from cluster.addresses import host_of, port_of
@@ -12,10 +13,18 @@ from launch.agent.messages import Advanced, End, Event, Exited, Measured, Messag
 from launch.agent.tasks import HostTasks
 
 REDIAL_S = 0.5
+DIAL_S = 3.0
+GONE_S = 0.05  # how soon it is noticed that the last task is gone
+STAY_S = 20.0  # for a lead that comes back, where the plan names no other time
 
 
 class Member(Agent):
-    """Keeps a link to the lead, and without one for too long ends its tasks and leaves.
+    """Keeps a link to the lead.
+
+    When the lead may not have heard it for ``lost_after_s``, it kills its tasks at once: from
+    then on others may take their place. It goes on dialling for ``stay_s``, so as to be taken
+    back, and then leaves. Tasks that another incarnation of the lead ordered are killed too,
+    before this one takes any order.
 
     What was said just before a link broke may be lost. So a new link begins with all that
     still counts: the lead's orders, of which those are passed over that were obeyed, and
@@ -25,12 +34,17 @@ class Member(Agent):
     def __init__(self, plan: Mapping[str, Any], folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
         super().__init__(plan, folder, tasks, events)
         self._lost_after_s: float = plan["lost_after_s"]
+        self._stay_s: float = plan.get("stay_s", STAY_S)
         self._news: Dict[str, Dict[str, Event]] = {}  # of each task, the newest event of each kind
         self._obeyed: Set[Union[Start, Stop]] = set()
         self._link: Optional[links.Link] = None
         self._over = False
+        self._serves = ""  # the incarnation of the lead that ordered what runs here
         self._joined = False
-        self._heard = 0.0
+        self._heard = 0.0  # the newest moment at which the lead has surely heard us
+        self._silence = f"the lead was not heard from for {self._lost_after_s:.0f} s"
+        self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be told
+        self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to hear of them
         self._states: Dict[str, Dict[str, Any]] = {}
 
     async def open(self) -> None:
@@ -45,16 +59,41 @@ class Member(Agent):
                 event = await self._next()
                 self._tasks.poll(now())
                 self._tell(event)
-                patience_s = self._lost_after_s if self._joined else self._plan["join_s"]
-                if not self._over and now() - self._heard > patience_s:
-                    self._leave(f"the lead was not heard from for {patience_s:.0f} s")
+                self._heed_silence()
         finally:
             if self._link is not None:
                 await self._link.close()
             talking.cancel()
 
+    def _heed_silence(self) -> None:
+        if self._link is not None:
+            self._heard = max(self._heard, self._link.confirmed_at)
+        silent_s = now() - self._heard
+        leave_after_s = self._lost_after_s + self._stay_s if self._joined else self._plan["join_s"]
+        if self._over:
+            return
+        if silent_s > leave_after_s:
+            self._leave(f"the lead was not heard from for {leave_after_s:.0f} s")
+        elif self._joined and silent_s > self._lost_after_s and set(self._tasks.running) - self._fenced:
+            self._fenced = set(self._tasks.running)
+            self._kill(self._silence)
+            if self._link is not None:
+                self._link.drop()  # what the lead orders from now on comes when these tasks are gone
+
+    def _kill(self, why: str) -> None:
+        """Ends every task at once: one that is told to leave may still be writing."""
+        say(f"killing {', '.join(sorted(self._tasks.running)) or 'nothing'}: {why}")
+        self._tasks.stop_all(0.0, now())
+        self._tasks.poll(now())
+
     def _tell(self, event: Event) -> None:
         """Sends an event to the lead; without a link, the next one begins with it."""
+        if getattr(event, "task", None) in self._forgotten:
+            self._forgotten -= {event.task} if isinstance(event, Exited) else set()
+            return
+        if isinstance(event, Exited) and event.task in self._fenced:
+            self._fenced.discard(event.task)
+            event = replace(event, cause=f"its agent killed it, for {self._silence}")
         if isinstance(event, (Started, Advanced, Exited)):
             self._keep(event)
         elif not isinstance(event, Measured):  # which is not kept: the next one comes soon
@@ -85,28 +124,45 @@ class Member(Agent):
         address = host_of(lead), port_of(lead)
         while not self._over:
             try:
-                link = await links.dial(address, self._host, self._plan["token"], self._lost_after_s)
-                await self._obey(link)
+                while self._fenced:  # at most for as long as ``HostTasks`` waits for what hangs
+                    await asyncio.sleep(GONE_S)
+                me = links.Greeting(self._host, self.incarnation, self._serves)
+                link = await links.dial(address, me, self._plan["token"], min(DIAL_S, self._lost_after_s))
+                if self._serves in ("", link.peer.incarnation):
+                    await self._obey(link)
+                else:
+                    link.drop()
+                    await self._forget_lead()
             except links.LinkError as error:
                 say(f"lead: {error}")
                 self._link = None
                 await asyncio.sleep(REDIAL_S)
 
+    async def _forget_lead(self) -> None:
+        """The lead that was known is gone: so go its tasks, and what it was told and has ordered."""
+        self._forgotten = {*self._tasks.running, *(task for task, state in self._states.items() if state["alive"])}
+        self._kill("the agent that leads the run was started anew")
+        while self._forgotten:
+            await asyncio.sleep(GONE_S)
+        self._news, self._obeyed, self._serves = {}, set(), ""
+
     async def _obey(self, link: links.Link) -> None:
-        self._link, self._joined = link, True
+        self._link, self._joined, self._serves = link, True, link.peer.incarnation
         for news in self._news.values():
             for event in news.values():
                 link.send(event)
-        beating = asyncio.ensure_future(link.keep_alive(self._lost_after_s))
+        beating = asyncio.ensure_future(link.keep_alive(self._lost_after_s * links.PING_SHARE))
         try:
             while not self._over:
-                self._take(await link.receive(self._lost_after_s))
+                self._take(await link.receive(self._lost_after_s * links.QUIET_SHARE))
+        except links.LinkError:
+            link.drop()
+            raise
         finally:
             beating.cancel()
             await link.close()
 
     def _take(self, message: Message) -> None:
-        self._heard = now()
         if isinstance(message, (Start, Stop)):
             if message in self._obeyed:
                 return

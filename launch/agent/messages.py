@@ -12,9 +12,10 @@ from typing import Any, Dict, List, Optional, Type, Union
 
 @dataclass(frozen=True)
 class Joined:
-    """A host's agent is connected and ready."""
+    """A host's agent is connected and ready. ``incarnation`` names one life of it: another one is another agent."""
 
     host: str
+    incarnation: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,10 @@ class End:
 
 @dataclass(frozen=True)
 class Ping:
-    """Keeps a link alive when there is nothing to say."""
+    """Keeps a link alive. ``at`` is the sender's clock, and the answer to it has it as ``echo``."""
+
+    at: float = 0.0
+    echo: float = 0.0
 
 
 Event = Union[

@@ -33,6 +33,7 @@ def summary(run: "Supervisor") -> Dict[str, Any]:
         "checkpoint_step": run.outcome.get("checkpoint_step", told.get("checkpoint_step")),
         "evaluation": _evaluation(run.tasks), "cause": run.cause, "metrics": run.outcome.get("metrics") or {},
         "checkpoint": run.outcome.get("checkpoint"), "incidents": run.incidents.told(),
+        "silent": run.silent,
     }  # fmt: skip
 
 

@@ -37,6 +37,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Type
 
 from launch.agent import run_status
 from launch.agent.incidents import Incidents
+from launch.agent.lives import Lives
 from launch.agent.messages import (
     Advanced,
     End,
@@ -72,6 +73,7 @@ class Supervisor:
         self.result: Optional[str] = None
         self.cause: Optional[str] = None
         self.outcome: Dict[str, Any] = {}  # the chief's
+        self.silent: List[str] = []  # hosts that are not heard from right now; the lead keeps this
         self.tasks: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
         self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
@@ -82,6 +84,7 @@ class Supervisor:
         self._processes: Dict[str, int] = Counter()  # by role
         self._undecided = _deciding(plan)
         self._restart_at = math.inf  # of the next task
+        self._lives = Lives()
         self._go_at: Optional[float] = None
         self._was_up = False
         self._begins_with = sum(not task.spare for task in plan.tasks)
@@ -111,7 +114,23 @@ class Supervisor:
 
     def _on_joined(self, event: Joined, now: float) -> List[Order]:
         self._missing.pop(event.host, None)
+        if self._lives.joined(event.host, event.incarnation, now):
+            self._on_agent_ended(event.host, now)
         return []
+
+    def _on_agent_ended(self, host: str, now: float) -> None:
+        """Another agent has joined for a host: the tasks of the one before ended with it."""
+        gone = [task for task in self._on[host] if task.process]
+        self.incidents.began("agent", now, host=host, cause=f"its agent on {host} ended")
+        for task in gone:
+            self._restart(task, now) if self.phase == "training" else self._turn(task, "stopped", process=False)
+            task.cause, task.history = f"its agent on {host} ended", deque()
+        self.incidents.did(
+            f"another agent joined; started again: {', '.join(t.plan.name for t in gone) or 'none'}", now
+        )
+        too_many = self._lives.too_many(host, now)
+        if too_many:
+            self._close("failed", too_many, now)
 
     def _on_go(self, event: Go, now: float) -> List[Order]:
         self._go_at = now

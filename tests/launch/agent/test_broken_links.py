@@ -116,3 +116,20 @@ def test_a_silence_shorter_than_that_is_no_loss(linked: Linked, tmp_path: Path) 
     mend(cable)
     (tmp_path / "go").touch()
     assert agents.ended()["state"] == "succeeded"
+
+
+def test_an_agent_that_died_is_replaced_and_its_tasks_are_started_again_by_the_new_one(
+    linked: Linked, tmp_path: Path
+) -> None:
+    agents, _ = linked(*(UNTIL.format(tmp_path / "go", "exit 0") for _ in range(2)), Restart(0, 0.0), lost_after_s=60.0)
+    agents.kill(MEMBER)
+    eventually("the lead's notice", lambda: agents.status()["silent"] == [MEMBER])
+    first = agents.start(MEMBER, again=True)
+    assert first["ready"] and "lives" not in first
+    eventually("its second attempt", lambda: agents.task("worker:1")["restarts"] == 1)
+    eventually("a task that runs", lambda: agents.task("worker:1")["state"] == "running")
+    assert agents.status()["silent"] == []
+    assert agents.start(MEMBER, again=True) == {**first, "lives": True}  # who lives is left alone
+    (tmp_path / "go").touch()
+    assert agents.ended()["state"] == "succeeded"
+    assert agents.left() == [] and not living_under(tmp_path)

@@ -7,13 +7,14 @@ from typing import Any, Awaitable, Callable, List, Optional, Tuple, Union
 import pytest
 
 from launch.agent import links
-from launch.agent.links import Link, LinkError
+from launch.agent.links import Greeting, Link, LinkError
 from launch.agent.messages import Ping, Start, Started
 from launch.agent.ports import free_ports
 
 TOKEN = "a0" * 16
 Streams = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
 WAIT_S = 20.0
+ME = Greeting("gpu02", "member-1")
 
 
 def with_server(serve: Streams, act: Callable[[Tuple[str, int]], Awaitable[Any]]) -> None:
@@ -42,10 +43,10 @@ def linked(lead: Callable[[Link], Awaitable[Any]], member: Callable[[Link], Awai
     """The two ends of one link, each in the hands of a coroutine."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await lead(await links.answer(reader, writer, TOKEN))
+        await lead(await links.answer(reader, writer, TOKEN, "lead-1"))
 
     async def act(address: Tuple[str, int]) -> None:
-        link = await links.dial(address, "gpu02", TOKEN, WAIT_S)
+        link = await links.dial(address, ME, TOKEN, WAIT_S)
         await member(link)
         await link.close()
 
@@ -62,7 +63,7 @@ def dial_error(serve: Streams, token: str = TOKEN) -> str:
 
     async def act(address: Tuple[str, int]) -> None:
         with pytest.raises(LinkError) as caught:
-            await links.dial(address, "gpu02", token, WAIT_S)
+            await links.dial(address, ME, token, WAIT_S)
         errors.append(str(caught.value))
 
     with_server(serve, act)
@@ -75,7 +76,7 @@ def answer_error(say: Union[bytes, Callable[[bytes], bytes]]) -> str:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with pytest.raises(LinkError) as caught:
-            await links.answer(reader, writer, TOKEN)
+            await links.answer(reader, writer, TOKEN, "lead-1")
         errors.append(str(caught.value))
 
     async def act(address: Tuple[str, int]) -> None:
@@ -96,7 +97,7 @@ def test_who_knows_the_token_gets_a_link_that_names_the_host_and_carries_message
     start, started = Start("worker:1", 0), Started("worker:1", 0, 42, [], "log")
 
     async def lead(link: Link) -> None:
-        assert link.host == "gpu02"
+        assert link.peer.host == "gpu02"
         link.send(start)
         assert [await link.receive(WAIT_S), await link.receive(WAIT_S)] == [started, Ping()]
 
@@ -108,14 +109,19 @@ def test_who_knows_the_token_gets_a_link_that_names_the_host_and_carries_message
     linked(lead, member)
 
 
-def test_a_link_is_kept_alive_by_pings() -> None:
+def test_a_ping_is_echoed_and_so_its_sender_knows_until_when_it_was_heard() -> None:
     async def member(link: Link) -> None:
+        began = asyncio.get_event_loop().time()
+        assert link.confirmed_at <= began  # from the handshake
         beating = asyncio.ensure_future(link.keep_alive(WAIT_S))
-        await asyncio.sleep(0)
+        echo = await link.receive(WAIT_S)
         beating.cancel()
+        assert isinstance(echo, Ping) and link.confirmed_at == echo.echo >= began
 
     async def lead(link: Link) -> None:
-        assert await link.receive(WAIT_S) == Ping()
+        assert isinstance(await link.receive(WAIT_S), Ping)
+        with pytest.raises(LinkError):
+            await link.receive(WAIT_S)  # an echo is not echoed
 
     linked(lead, member)
 
@@ -144,11 +150,11 @@ def test_an_end_that_is_gone_is_noticed_and_sending_to_it_is_no_error() -> None:
 
 def test_a_line_that_is_no_message_ends_the_link() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await links.answer(reader, writer, TOKEN)
+        await links.answer(reader, writer, TOKEN, "lead-1")
         writer.write(b"hello\n")
 
     async def act(address: Tuple[str, int]) -> None:
-        link = await links.dial(address, "gpu02", TOKEN, WAIT_S)
+        link = await links.dial(address, ME, TOKEN, WAIT_S)
         with pytest.raises(LinkError):
             await link.receive(WAIT_S)
         await link.close()
@@ -164,7 +170,7 @@ def test_a_member_with_another_token_is_refused_by_the_lead() -> None:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with pytest.raises(LinkError) as caught:
-            await links.answer(reader, writer, TOKEN)
+            await links.answer(reader, writer, TOKEN, "lead-1")
         errors.append(str(caught.value))
 
     assert "no handshake" in dial_error(serve, token="b1" * 16)
@@ -176,7 +182,7 @@ def test_a_lead_that_does_not_know_the_token_is_refused_by_the_member(proof: str
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b'{"nonce": "00"}\n')
         await reader.readline()
-        writer.write(json.dumps({"proof": proof}).encode() + b"\n")
+        writer.write(json.dumps({"incarnation": "lead-1", "proof": proof}).encode() + b"\n")
 
     assert dial_error(serve).endswith("not the lead of this run")
 
@@ -187,6 +193,28 @@ def test_a_members_own_proof_sent_back_to_it_does_not_make_a_lead() -> None:
         writer.write(await reader.readline())
 
     assert dial_error(serve).endswith("not the lead of this run")
+
+
+def test_both_sides_learn_which_life_of_the_other_they_speak_with_and_whose_tasks_a_member_has() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = await links.answer(reader, writer, TOKEN, "lead-2")
+        assert link.peer == Greeting("gpu02", "member-1", serves="lead-1")
+
+    async def act(address: Tuple[str, int]) -> None:
+        link = await links.dial(address, ME._replace(serves="lead-1"), TOKEN, WAIT_S)
+        assert link.peer.incarnation == "lead-2"
+        await link.close()
+
+    with_server(serve, act)
+
+
+def test_an_incarnation_that_was_changed_on_the_way_is_refused() -> None:
+    def changed(greeting: bytes) -> bytes:
+        theirs = json.loads(greeting.decode())["nonce"]
+        proof = links._proof(TOKEN, "member", theirs, "00", *ME)
+        return json.dumps({**ME._asdict(), "incarnation": "other", "nonce": "00", "proof": proof}).encode() + b"\n"
+
+    assert answer_error(changed) == "a caller without the run's token"
 
 
 def test_neither_side_ever_sends_the_token() -> None:
@@ -241,7 +269,7 @@ def test_where_nobody_listens_the_error_names_the_address() -> None:
     error: Optional[LinkError] = None
     port = free_ports(1)[0]
     try:
-        asyncio.run(links.dial(("127.0.0.1", port), "gpu02", TOKEN, WAIT_S))
+        asyncio.run(links.dial(("127.0.0.1", port), ME, TOKEN, WAIT_S))
     except LinkError as caught:
         error = caught
     assert f"127.0.0.1:{port}" in str(error)

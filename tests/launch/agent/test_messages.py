@@ -25,7 +25,8 @@ from launch.agent.messages import (
 )
 
 EXAMPLES = [
-    Joined("gpu01"), Lost("gpu01", 15.5), Go(), Tick(), Ping(), Start("worker:1", 2), Stop("ps:0", 10.0, 1),
+    Joined("gpu01", "a1"), Lost("gpu01", 15.5), Go(), Tick(), Ping(1.5, 0.25),
+    Start("worker:1", 2), Stop("ps:0", 10.0, 1),
     RestartRequested(["worker:1"]), Measured({"worker:1": {"attempt": 0, "gpu_percent": 87.5}}),
     Started("worker:1", 2, 42, [0, 1], "/r/worker.1/attempt_2.log"), StopRequested("Ctrl-C"), KillRequested("again"),
     Advanced("worker:1", 0, {"step": 3, "loss": None}), Exited("worker:1", 0, None, "a line\nand another, “quoted”"),

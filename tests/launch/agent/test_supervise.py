@@ -377,7 +377,9 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
         "checkpoint_step", "tasks",
     }  # fmt: skip
     assert contract <= status
-    assert status - contract == {"cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents"}
+    assert status - contract == {
+        "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "silent",
+    }  # fmt: skip
 
 
 def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:

@@ -1,0 +1,135 @@
+"""The members as the lead knows them: a link to each host that is there, and the orders given to it.
+
+An order may be lost with the link that carried it, so a new link begins with all that the
+host's agent was given. Another incarnation of that agent has none of the tasks of the one
+before, so what that was given is forgotten.
+
+A new link counts from the moment at which the lead's loop has taken in its ``Joined``
+(``admit``), not from its handshake: orders that were given in between were meant for the agent
+that was known then.
+"""
+
+import asyncio
+from typing import Any, Callable, Dict, List, Sequence
+
+from launch.agent import links
+from launch.agent.agent import now
+from launch.agent.agent_log import say
+from launch.agent.messages import End, Joined, Lost, Message, Order, Ping
+from launch.agent.silences import Silences
+
+GOODBYE_S = 10.0
+LEAVING_S = 0.05  # how soon it is noticed that the last member has left
+
+
+class Members:
+    """Answers members that dial, and speaks with them.
+
+    Args:
+      incarnation: the lead's.
+      tell: takes in what members say, and before that their ``Joined``.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        token: str,
+        incarnation: str,
+        lost_after_s: float,
+        tell: Callable[[Message], None],
+    ):
+        self._token, self._incarnation, self._tell = token, incarnation, tell
+        self._quiet_s = lost_after_s * links.QUIET_SHARE
+        self._silences = Silences(hosts, lost_after_s, now())
+        self._arrived: Dict[str, links.Link] = {}  # not admitted yet
+        self._links: Dict[str, links.Link] = {}
+        self._known: Dict[str, str] = {}  # {host: its newest incarnation}
+        self._given: Dict[str, List[Order]] = {}
+        self._server: Any = None
+
+    async def open(self, port: int) -> None:
+        """Listens.
+
+        Raises:
+          OSError: the port is taken.
+        """
+        self._server = await asyncio.start_server(self._welcome, None, port, limit=links.LIMIT)
+
+    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            link = await links.answer(reader, writer, self._token, self._incarnation)
+        except links.LinkError as error:
+            say(f"refused a caller: {error}")
+            writer.close()
+            return
+        if link.peer.serves not in ("", self._incarnation):
+            # It has just heard that this is another lead, kills the tasks of the one before, and comes again.
+            say(f"{link.peer.host}: still has tasks of an earlier agent on this host")
+            await link.close()
+            return
+        self._arrived[link.peer.host] = link
+        self._tell(Joined(link.peer.host, link.peer.incarnation))
+        await self._listen(link)
+
+    async def _listen(self, link: links.Link) -> None:
+        host = link.peer.host
+        while True:
+            try:
+                message = await link.receive(self._quiet_s)
+            except links.LinkError as error:
+                say(f"{host}: {error}")
+                link.drop()
+                if self._links.get(host) is link:
+                    del self._links[host]
+                    self._silences.fell(host, link.heard_at)
+                return
+            if link.over:  # a newer link has taken its place, and begins with all that counts
+                return
+            if not isinstance(message, Ping):
+                self._tell(message)
+
+    def admit(self, joined: Joined) -> None:
+        """From now on the host's newest link is the one that counts."""
+        link = self._arrived.pop(joined.host, None)
+        if self._known.get(joined.host) != joined.incarnation:
+            self._known[joined.host] = joined.incarnation
+            self._given.pop(joined.host, None)
+        if link is None:  # the lead's own, or one that an even newer link has replaced
+            return
+        before = self._links.pop(joined.host, None)
+        if before is not None:
+            before.drop()
+        self._silences.heard(joined.host)
+        if link.over:
+            self._silences.fell(joined.host, link.heard_at)
+            return
+        self._links[joined.host] = link
+        for order in self._given.get(joined.host, []):
+            link.send(order)
+
+    def give(self, host: str, order: Order) -> None:
+        """Has a member do something, now or when it has a link again."""
+        self._given.setdefault(host, []).append(order)
+        if host in self._links:
+            self._links[host].send(order)
+
+    def newly_lost(self) -> List[Lost]:
+        """The hosts that have been silent for too long, each told once; what they were given is forgotten."""
+        lost = self._silences.newly_lost(now(), spared=self._arrived)
+        for each in lost:
+            self._given.pop(each.host, None)
+        return lost
+
+    def silent(self) -> List[str]:
+        """The hosts that are not heard from right now."""
+        return self._silences.silent(now())
+
+    async def dismiss(self, state: str) -> None:
+        """Tells the members that the run is over and waits until they have left."""
+        for link in self._links.values():
+            link.send(End(state))
+        until = now() + GOODBYE_S
+        while self._links and now() < until:
+            await asyncio.sleep(LEAVING_S)
+        if self._server is not None:
+            self._server.close()

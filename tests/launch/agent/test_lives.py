@@ -1,0 +1,72 @@
+"""An agent that died and was started again: its tasks ended with it and begin anew, and that is nobody's failure."""
+
+from launch.agent.lives import MOST, WINDOW_S, Lives
+from launch.agent.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
+from tests.launch.agent.histories import Replay, advanced, started
+
+
+def lives_on(replay: Replay, host: str, incarnation: str = "1") -> None:
+    """Every host joins with an incarnation, and every task runs."""
+    orders = replay.at(0.0, *(Joined(each, incarnation) for each in replay.run.plan.hosts), Go())
+    for order in orders:
+        replay.at(0.0, started(order.task), advanced(order.task))  # type: ignore[union-attr]
+
+
+def test_the_same_agent_on_a_new_link_is_no_news() -> None:
+    lives = Lives()
+    assert [lives.joined("b", life, 0.0) for life in ("1", "1", "2", "2")] == [False, False, True, False]
+
+
+def test_the_tasks_of_an_agent_that_died_are_started_again_by_the_next_and_it_does_not_count_as_their_failure() -> None:
+    replay = Replay(restart_max=0)
+    lives_on(replay, "b")
+    assert replay.at(5.0, Joined("b", "2")) == [Start("worker:1", 1)]
+    assert replay.states() == {"ps:0": "running", "worker:0": "running", "worker:1": "starting"}
+    assert replay.run.tasks["worker:1"].failures == 0
+    incident = replay.run.incidents.told()[0]
+    assert (incident["kind"], incident["host"], incident["cause"]) == ("agent", "b", "its agent on b ended")
+    assert incident["did"][0]["what"] == "another agent joined; started again: worker:1"
+
+
+def test_what_the_dead_agent_had_still_to_say_is_passed_over() -> None:
+    replay = Replay(restart_max=0)
+    lives_on(replay, "b")
+    replay.at(5.0, Joined("b", "2"))
+    assert replay.at(5.1, Exited("worker:1", 0, -9)) == []
+    assert replay.states()["worker:1"] == "starting"
+
+
+def test_a_task_that_was_told_to_start_before_its_agent_was_known_to_be_dead_is_started_by_the_next() -> None:
+    replay = Replay()
+    lives_on(replay, "b")
+    replay.at(1.0, Exited("worker:1", 0, 1, "it broke"))
+    assert replay.at(2.5) == [Start("worker:1", 1)]  # to an agent that is dead
+    assert replay.at(3.0, Joined("b", "2")) == [Start("worker:1", 2)]
+
+
+def test_while_a_run_closes_the_tasks_of_a_dead_agent_are_gone_and_not_started_again() -> None:
+    replay = Replay()
+    lives_on(replay, "b")
+    assert Stop("worker:1", 10.0, 0) in replay.at(4.0, StopRequested("enough"))
+    replay.at(5.0, Joined("b", "2"))
+    assert replay.states()["worker:1"] == "stopped"
+    replay.at(6.0, Exited("worker:0", 0, -15))
+    assert replay.at(7.0, Exited("ps:0", 0, -15)) == [End("stopped")]
+
+
+def test_a_host_whose_agents_keep_dying_fails_the_run_and_is_named() -> None:
+    replay = Replay()
+    lives_on(replay, "b")
+    for life in range(MOST):
+        replay.at(10.0 + life, Joined("b", f"again {life}"))
+    assert replay.run.phase == "training"
+    replay.at(20.0, Joined("b", "once more"))
+    assert replay.run.cause == f"b: its agent ended {MOST + 1} times within 600 s; see agent.log of this run there"
+
+
+def test_deaths_that_lie_far_apart_do_not_add_up() -> None:
+    lives = Lives()
+    times = [life * WINDOW_S / 2 for life in range(20)]
+    for number, at in enumerate(times):
+        lives.joined("b", str(number), at)
+    assert lives.too_many("b", times[-1]) is None
