@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
+from launch.formations import formation
 from launch.task_table import COLOURS, task_table, title
 
 EVERY_S = 5.0
@@ -55,6 +56,10 @@ class View:
         if self._told.get("") != overall:
             self._told[""] = overall
             lines.append(f"{status['state']}: {overall[1]}")
+        formed = formation(status)
+        if self._told.get("formation", []) != formed:
+            self._told["formation"] = formed
+            lines += formed
         told = status.get("evaluation")
         if told and self._told.get("evaluation") != told:
             self._told["evaluation"] = told
@@ -153,7 +158,7 @@ def picture(status: Mapping[str, Any]) -> RenderableType:
         parts.append(Text(progress(status)))
     if status.get("evaluation"):
         parts.append(Text(evaluation(status["evaluation"])))
-    parts += [Text(line, style="yellow") for line in slowness(status)]
+    parts += [Text(line, style="yellow") for line in (*formation(status), *slowness(status))]
     return Group(*parts, task_table(status["tasks"]))
 
 

@@ -95,7 +95,7 @@ class Lead(Agent):
         if host != self._host:
             self._members.give(host, order)
         elif isinstance(order, Start):
-            self._tasks.start(order.task, order.attempt)
+            self._tasks.start(order.task, order.attempt, order.cluster, order.index)
         elif isinstance(order, Stop):
             self._tasks.stop(order.task, order.grace_s, now())
 

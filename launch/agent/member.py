@@ -168,7 +168,7 @@ class Member(Agent):
                 return
             self._obeyed.add(message)
         if isinstance(message, Start):
-            self._tasks.start(message.task, message.attempt)
+            self._tasks.start(message.task, message.attempt, message.cluster, message.index)
         elif isinstance(message, Stop):
             self._tasks.stop(message.task, message.grace_s, now())
         elif isinstance(message, End):

@@ -105,10 +105,15 @@ class Tick:
 
 @dataclass(frozen=True)
 class Start:
-    """Order: start this task."""
+    """Order: start this task, in the cluster of its run.
+
+    A formation of an elastic run has a ``cluster`` of its own, JSON text, in which the task has this ``index``.
+    """
 
     task: str
     attempt: int
+    cluster: Optional[str] = None
+    index: Optional[int] = None
 
 
 @dataclass(frozen=True)

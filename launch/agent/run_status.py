@@ -27,6 +27,7 @@ def summary(run: "Supervisor") -> Dict[str, Any]:
     return {
         "run": run.plan.run, "name": run.plan.name, "state": run.state,
         "global_step": final if final is not None else max(steps, default=None), "steps": run.plan.steps,
+        "formation": run.reforming.told(),
         "steps_per_second": round(chief.rates()[0], 3) if chief else 0.0,
         "examples_per_second": round(sum(task.rates()[1] for task in workers), 1),
         "loss": told.get("loss"),

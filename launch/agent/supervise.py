@@ -8,6 +8,8 @@ Phases of a run:
 
     gathering   agents join; ends when all have joined and the launcher says go
     training    tasks run; one that fails is started again, with backoff, while it may
+    re-forming  an elastic run has lost hosts, or takes some back: the processes of the formation
+                that trained end, then those of the next one start (see ``reforming``)
     closing     the result is known (succeeded, failed or stopped): workers leave or are
                 stopped, then the ps; after a success the tasks first get time to leave
                 by themselves
@@ -27,8 +29,8 @@ States of a task:
     restarting  it failed and waits for its next attempt
     succeeded   it said so itself (or, for foreign programs, left with exit code 0)
     failed      it ended by itself otherwise, and is not started again
-    stopped     the run ended it
-    lost        its host's agent is out of reach
+    stopped     the run ended it, or it is a spare that waits
+    lost        its host's agent is out of reach, or was and has not been taken back yet
 """
 
 import math
@@ -36,6 +38,7 @@ from collections import Counter, deque
 from typing import Any, Callable, Dict, List, Optional, Set, Type
 
 from launch.agent import run_status
+from launch.agent.incident import Incident
 from launch.agent.incidents import Incidents
 from launch.agent.lives import Lives
 from launch.agent.messages import (
@@ -51,12 +54,12 @@ from launch.agent.messages import (
     Order,
     RestartRequested,
     RunPlan,
-    Start,
     Started,
     Stop,
     StopRequested,
 )
 from launch.agent.record import TaskRecord, record_of
+from launch.agent.reforming import PHASE, Hands, Reforming
 from launch.agent.states import ALIVE
 
 
@@ -79,6 +82,7 @@ class Supervisor:
         self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.tasks.values():
             self._on[task.plan.host].append(task)
+        self.reforming = Reforming(self, Hands(self._on, self._turn, self._start, self._fail))
         self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
         self._states = Counter(task.state for task in self.tasks.values())
         self._processes: Dict[str, int] = Counter()  # by role
@@ -87,7 +91,6 @@ class Supervisor:
         self._lives = Lives()
         self._go_at: Optional[float] = None
         self._was_up = False
-        self._begins_with = sum(not task.spare for task in plan.tasks)
         self._leave_by = 0.0
         self._ending: Optional[str] = None  # who was told to end last
         self._stopping: Set[str] = set()
@@ -114,7 +117,8 @@ class Supervisor:
 
     def _on_joined(self, event: Joined, now: float) -> List[Order]:
         self._missing.pop(event.host, None)
-        if self._lives.joined(event.host, event.incarnation, now):
+        another = self._lives.joined(event.host, event.incarnation, now)
+        if not self.reforming.joined(event.host, now) and another:
             self._on_agent_ended(event.host, now)
         return []
 
@@ -123,7 +127,9 @@ class Supervisor:
         gone = [task for task in self._on[host] if task.process]
         self.incidents.began("agent", now, host=host, cause=f"its agent on {host} ended")
         for task in gone:
-            self._restart(task, now) if self.phase == "training" else self._turn(task, "stopped", process=False)
+            self._restart(task, now)
+            if self.phase not in ("training", PHASE):
+                self._turn(task, "stopped", process=False)
             task.cause, task.history = f"its agent on {host} ended", deque()
         self.incidents.did(
             f"another agent joined; started again: {', '.join(t.plan.name for t in gone) or 'none'}", now
@@ -138,13 +144,17 @@ class Supervisor:
 
     def _on_lost(self, event: Lost, now: float) -> List[Order]:
         cause = f"{event.host}: nothing heard for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
-        for task in self._on[event.host]:
-            if task.state in ALIVE:
-                task.cause = cause
-                self._turn(task, "lost", process=False)
-        self.incidents.fatal = self.incidents.began("host", now, host=event.host, cause=cause)
+        return self._go_without(event.host, "host", cause, now)
+
+    def _go_without(self, host: str, kind: str, cause: str, now: float) -> List[Order]:
+        self._missing.pop(host, None)
+        incident = self.incidents.began(kind, now, host=host, cause=cause)
+        return self.reforming.without(host, incident, cause, now)
+
+    def _fail(self, incident: Incident, cause: str, now: float) -> None:
+        """The run cannot go on."""
+        self.incidents.fatal = incident
         self._close("failed", cause, now)
-        return []
 
     def _on_started(self, event: Started, now: float) -> List[Order]:
         task = self.tasks[event.task]
@@ -180,6 +190,8 @@ class Supervisor:
                 self.outcome = event.outcome or {}
         elif self.phase == "closing":
             self._turn(task, "stopped", process=False)
+        elif self.phase == PHASE:
+            self._turn(task, "restarting", process=False)
         elif task.recalled:
             self._restart(task, now)
         else:
@@ -263,7 +275,7 @@ class Supervisor:
         orders: List[Order] = []
         if self.phase == "gathering":
             orders += self._gather(now)
-        if self.phase == "training":
+        if self.phase in ("training", PHASE):
             orders += self._train(now)
         if self.phase == "closing":
             orders += self._shut(now)
@@ -272,29 +284,36 @@ class Supervisor:
     def _gather(self, now: float) -> List[Order]:
         if self._go_at is None:
             return []
-        if self._missing and now - self._go_at > self.plan.join_s:
+        while self._missing and now - self._go_at > self.plan.join_s and self.phase == "gathering":
             host = next(iter(self._missing))
             cause = f"{host}: its agent has not reached the lead at {self.plan.control} within {self.plan.join_s:.0f} s"
-            cause += "; open this port between the hosts"
-            self.incidents.fatal = self.incidents.began("not-started", now, host=host, cause=cause)
-            self._close("failed", cause, now)
-        if self._missing:
-            return []
-        self.phase = "training"
-        return [self._start(task) for task in self.tasks.values() if not task.plan.spare]
+            self._go_without(host, "not-started", f"{cause}; open this port between the hosts", now)
+        return [] if self._missing or self.phase != "gathering" else self.reforming.begin(now)
 
     def _start(self, task: TaskRecord) -> Order:
         self._turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
         task.pid = task.exit_code = task.cause = None
-        return Start(task.plan.name, task.attempt)
+        return self.reforming.place(task)
 
     def _train(self, now: float) -> List[Order]:
-        self._was_up = self._was_up or self._states["running"] + self._states["succeeded"] == self._begins_with
+        self._was_up = self._was_up or self.is_up
         if not self._undecided:
             self._close("succeeded", None, now)
             return []
-        return [self._start(task) for task in self._due(now)]
+        orders = self.reforming.advance(now)
+        return orders + [self._start(task) for task in self._due(now)] if self.phase == "training" else orders
+
+    @property
+    def is_up(self) -> bool:
+        """Whether every task of the formation runs, has done its part, or does without (an evaluator that failed)."""
+        states = self._states["running"] + self._states["succeeded"] + self._states["failed"]
+        return states >= len(self.reforming.formation.indices)
+
+    @property
+    def processes(self) -> int:
+        """How many processes of the run may exist."""
+        return sum(self._processes.values())
 
     def _due(self, now: float) -> List[TaskRecord]:
         """The tasks whose next attempt begins now."""
@@ -309,8 +328,7 @@ class Supervisor:
 
     def _shut(self, now: float) -> List[Order]:
         """Workers first, then the ps: a worker that closes its session needs its ps."""
-        left = sum(self._processes.values())
-        if not left:
+        if not self.processes:
             self.phase = "ended"
             return [End(self.result or "stopped")]
         ending = self._who_is_to_end(now)
@@ -323,7 +341,7 @@ class Supervisor:
 
     def _who_is_to_end(self, now: float) -> Optional[str]:
         """``evaluator``, ``workers`` (all but the ps) or ``ps``; None while everybody may still leave."""
-        first = "workers" if sum(self._processes.values()) > self._processes["ps"] else "ps"
+        first = "workers" if self.processes > self._processes["ps"] else "ps"
         if self.result != "succeeded" or now >= self._leave_by:
             return first
         if self.plan.judge == "outcome":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
+from cluster.task import tf_config
 from cluster.template import fill
 from launch.agent import exits, processes
 from launch.agent.agent_log import say
@@ -78,8 +79,8 @@ class HostTasks:
         self._usage = Usage(gpus)
         self._memory_kills = MemoryKills()
 
-    def start(self, name: str, attempt: int) -> None:
-        """Starts a task; what comes of it is emitted."""
+    def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
+        """Starts a task, in the plan's cluster or, at ``index``, in this one; what comes of it is emitted."""
         task, folder = self._tasks[name], self._folder.task(name)
         log = self._folder.log(name, attempt)
         argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task["argv"]]
@@ -87,7 +88,7 @@ class HostTasks:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for stale in (PROGRESS, OUTCOME):
                 (folder / stale).unlink() if (folder / stale).exists() else None
-            process = processes.start(argv, self._environment(task, attempt), Path(task["folder"]), log)
+            process = processes.start(argv, self._environment(task, attempt, cluster, index), Path(task["folder"]), log)
         except OSError as error:
             # Not its strerror, to which Python 3.7 adds the name once more.
             cause = f"cannot start {error.filename or task['argv'][0]}: {os.strerror(error.errno or 0)}"
@@ -97,9 +98,13 @@ class HostTasks:
         self._record.began(process.pid)
         self._emit(Started(name, attempt, process.pid, list(self._gpus[name]), str(log)))
 
-    def _environment(self, task: Mapping[str, Any], attempt: int) -> Dict[str, str]:
+    def _environment(
+        self, task: Mapping[str, Any], attempt: int, cluster: Optional[str], index: Optional[int]
+    ) -> Dict[str, str]:
         env = without_proxies(os.environ)
         env.update(task["env"])
+        if cluster is not None and index is not None:
+            env["TF_CONFIG"] = tf_config(cluster, task["role"], index)
         env.update(self._secrets)
         env["LAUNCH_ATTEMPT"] = str(attempt)
         env["LAUNCH_TASK_DIR"] = str(self._folder.task(task["name"]))

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Set
 
 import pytest
 
+from launch.agent.messages import Lost
 from launch.answers import ANSWERS
 from launch.check.verdict import as_values as verdict_values
 from launch.check.verdict import judge
@@ -61,12 +62,13 @@ def of_a_run(verb: str) -> Callable[[Launcher, Path], Iterator[Answer]]:
 
 
 def of_status(launch: Launcher, folder: Path) -> Iterator[Answer]:
-    """Of a run that is up, and of one in which something went wrong."""
+    """Of a run that is up, and of an elastic one in which something went wrong."""
     yield from of_a_run("status")(launch, folder)
-    replay = Replay()
+    replay = Replay(min_workers=1)
     replay.up()
     replay.at(1, failed("worker:1"))
     replay.at(2, started("worker:1", 1), failed("worker:1", 1))
+    replay.at(3, Lost("b", 13.0))
     yield replay.run.status()
 
 

@@ -141,3 +141,15 @@ def test_a_status_for_a_file_is_not_cut_to_the_width_of_a_terminal(capsys: pytes
 def test_without_a_terminal_the_view_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
     view: Optional[View] = display.for_terminal()
     assert type(view) is View
+
+
+def test_the_formation_of_an_elastic_run_is_told_when_it_changes() -> None:
+    whole = {"number": 0, "workers": 4, "of_workers": 4, "ps": 2, "of_ps": 2, "without": [], "forming": False}
+    ending = {**whole, "without": ["gpu03"], "forming": True}
+    next_one = {**whole, "number": 1, "workers": 3, "without": ["gpu03"]}
+    told = lines_of(*(status(formation=each) for each in (None, whole, ending, next_one, next_one)))
+    assert told[1:] == [
+        "formation 0: 4 of 4 workers, 2 of 2 ps; without gpu03; ending, for the next to begin",
+        "formation 1: 3 of 4 workers, 2 of 2 ps; without gpu03",
+    ]
+    assert "formation 1: 3 of 4 workers" in drawn(status(formation=next_one))

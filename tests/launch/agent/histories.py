@@ -9,7 +9,7 @@ DONE = {"succeeded": True, "step": 100, "checkpoint": "/c/model-100", "checkpoin
 
 
 def run_plan(tasks: Sequence[str] = ("ps:0@a", "worker:0@a", "worker:1@b"), **options: Any) -> RunPlan:
-    """A plan of tasks written ``worker:1@host``; the chief, or else worker:0, is the chief."""
+    """A plan of tasks written ``worker:1@host``, a spare ``ps:2@host+``; the chief, or else worker:0, is the chief."""
     names = [task.split("@")[0] for task in tasks]
     chief = "chief:0" if "chief:0" in names else "worker:0"
     planned = [_task(task, chief) for task in tasks]
@@ -18,9 +18,9 @@ def run_plan(tasks: Sequence[str] = ("ps:0@a", "worker:0@a", "worker:1@b"), **op
 
 
 def _task(text: str, chief: str) -> TaskPlan:
-    name, host = text.split("@")
+    name, host = text.rstrip("+").split("@")
     role, index = name.split(":")
-    return TaskPlan(name, role, int(index), host, f"{host}:2222", name == chief)
+    return TaskPlan(name, role, int(index), host, f"{host}:2222", name == chief, spare=text.endswith("+"))
 
 
 class Replay:

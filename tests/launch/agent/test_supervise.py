@@ -378,7 +378,7 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
     }  # fmt: skip
     assert contract <= status
     assert status - contract == {
-        "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "silent",
+        "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "silent", "formation",
     }  # fmt: skip
 
 

@@ -1,0 +1,74 @@
+"""Formations: which tasks of a run train together, and the cluster that they are told of.
+
+A run begins with formation 0, all of its tasks but the spares. When a host is lost, or taken
+back, the run is formed anew. TensorFlow knows no gaps in a role, so each formation has a
+cluster of its own, in which its tasks are numbered from 0; to everybody else a task keeps the
+name that it has in the run.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from launch.agent.messages import TaskPlan
+
+TRAINERS = ("chief", "worker")
+MEMBERS = ("chief", "worker", "ps")  # an evaluator follows a cluster, but is no part of it
+
+
+@dataclass(frozen=True)
+class Formation:
+    """The tasks that train together.
+
+    ``cluster`` is the JSON text of what ``TF_CONFIG`` says of it, {role: addresses}; ``indices`` has each task's
+    place in its role: {name in the run: index in the formation}. The evaluator is among them.
+    """
+
+    number: int
+    cluster: str
+    indices: Mapping[str, int]
+
+    @property
+    def tasks(self) -> List[str]:
+        """The names of its tasks in the run."""
+        return list(self.indices)
+
+
+def form(number: int, tasks: Sequence[TaskPlan], out: Collection[str]) -> Formation:
+    """The formation of those tasks whose hosts are not ``out``; a spare stands in for a ps that is."""
+    by_role: Dict[str, List[TaskPlan]] = {}
+    servers = sum(task.role == "ps" and not task.spare for task in tasks)
+    for task in tasks:
+        there = by_role.setdefault(task.role, [])
+        if task.host not in out and not (task.spare and len(there) == servers):
+            there.append(task)
+    addresses = {role: [task.address for task in by_role[role]] for role in MEMBERS if by_role.get(role)}
+    indices = {task.name: index for there in by_role.values() for index, task in enumerate(there)}
+    return Formation(number, json.dumps(addresses), indices)
+
+
+def sizes(names: Collection[str]) -> Tuple[int, int]:
+    """How many workers, the chief among them, and how many ps there are among tasks."""
+    roles = [name.partition(":")[0] for name in names]
+    return sum(role in TRAINERS for role in roles), roles.count("ps")
+
+
+def wanted(tasks: Sequence[TaskPlan]) -> Tuple[int, int]:
+    """How many workers and ps the run begins with."""
+    return sizes([task.name for task in tasks if not task.spare])
+
+
+def described(formation: Formation, tasks: Sequence[TaskPlan]) -> str:
+    """``formation 2: 3 of 4 workers, 2 of 2 ps``"""
+    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), wanted(tasks)
+    return f"formation {formation.number}: {workers} of {all_workers} workers, {servers} of {all_servers} ps"
+
+
+def too_few(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) -> Optional[str]:
+    """Why these tasks cannot train; None where they can."""
+    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), wanted(tasks)
+    if workers < min_workers:
+        return f"{workers} of {all_workers} workers are left, and elastic.min_workers is {min_workers}"
+    if not servers:
+        return f"none of {all_servers} ps is left, and no spare"
+    return None

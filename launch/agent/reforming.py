@@ -1,0 +1,212 @@
+"""What an elastic run does when hosts are lost and when they come back.
+
+A host is lost only when its agent has surely killed what ran there. The run then ends what is left of
+the formation, with ``END_S`` of grace, and starts the next one on the hosts that are there, from
+the last checkpoint: no process of one formation ever meets one of another.
+
+A host that comes back waits: for ``SETTLE_S``, so that one that comes and goes is not taken at once; until the
+formation that trains has done so for ``REST_S``; and after every loss of it but the first for
+twice as long as before, from ``PATIENCE_S`` on. Then the run is formed anew with it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
+
+from launch.agent.formation import Formation, described, form, sizes, too_few, wanted
+from launch.agent.incident import Incident
+from launch.agent.messages import Order, Start, Stop
+from launch.agent.record import SPARE, TaskRecord
+from launch.agent.states import ALIVE
+
+if TYPE_CHECKING:
+    from launch.agent.supervise import Supervisor
+
+END_S = 1.0
+SETTLE_S = 3.0
+REST_S = 15.0
+PATIENCE_S = 30.0
+LONGEST_PATIENCE_S = 900.0
+PHASE = "re-forming"
+
+
+@dataclass
+class Out:
+    """A host that was lost, and how often. ``ready_at``: when it may be taken back; infinite while it is silent."""
+
+    losses: int = 0
+    ready_at: float = math.inf
+    incident: Optional[Incident] = None  # of its newest loss
+
+    def lost(self, incident: Incident) -> None:
+        """Nothing is heard of it any more."""
+        self.losses, self.ready_at, self.incident = self.losses + 1, math.inf, incident
+
+    def back(self, now: float) -> None:
+        """It is heard again."""
+        again = self.losses - 1
+        patience_s = min(LONGEST_PATIENCE_S, PATIENCE_S * 2 ** (again - 1)) if again else 0.0
+        self.ready_at = min(self.ready_at, now + max(SETTLE_S, patience_s))
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What re-forming sees of its run, by host, and does to it."""
+
+    on: Dict[str, List[TaskRecord]]
+    turn: Callable[[TaskRecord, str, bool], None]
+    start: Callable[[TaskRecord], Order]
+    fail: Callable[[Incident, str, float], None]
+
+
+class Reforming:
+    """The formations of one run, and the hosts that are out of them. It turns its run's phase."""
+
+    def __init__(self, run: "Supervisor", hands: Hands):
+        self._run, self._plans, self._hands = run, run.plan.tasks, hands
+        self.formation: Formation = form(0, self._plans, ())
+        self._lost: Dict[str, Out] = {}  # every host that ever was
+        self._out: Dict[str, Out] = {}  # those that are not in the formation now
+        self._begun: Set[str] = set()  # tasks that have had a process
+        self._rested_at = math.inf
+        self._first: Optional[Tuple[Incident, str]] = None  # what this re-forming is for
+
+    @property
+    def elastic(self) -> bool:
+        """Whether the run goes on without lost hosts."""
+        return self._run.plan.min_workers is not None
+
+    def place(self, task: TaskRecord) -> Start:
+        """The order that starts a task where it stands in the formation."""
+        name = task.plan.name
+        self._begun.add(name)
+        if not self.formation.number and not self._out:  # as the launcher told its host
+            return Start(name, task.attempt)
+        return Start(name, task.attempt, self.formation.cluster, self.formation.indices[name])
+
+    # -- hosts that go and come
+
+    def without(self, host: str, incident: Incident, cause: str, now: float) -> List[Order]:
+        """A host is gone: the run goes on without it, or fails."""
+        needed = [
+            task for task in self._hands.on[host] if task.state in ALIVE and task.plan.name in self.formation.indices
+        ]
+        self._show_lost(host, cause)
+        if self._run.phase in ("closing", "ended"):
+            return []
+        if not self.elastic:
+            self._hands.fail(incident, cause, now)
+            return []
+        self._out[host] = self._lost.setdefault(host, Out())
+        self._out[host].lost(incident)
+        orders = self._adapt() if self._run.phase == "training" and needed else []
+        if self._run.phase != "training":
+            self._first = self._first or (incident, cause)
+        return orders
+
+    def joined(self, host: str, now: float) -> bool:
+        """A host's agent is connected; whether the host is out, so that this is news."""
+        if host not in self._out:
+            return False
+        self._out[host].back(now)
+        for task in self._hands.on[host]:
+            task.cause = f"{host} is back, and waits to be taken into the run again"
+        return True
+
+    def _show_lost(self, host: str, cause: str) -> None:
+        over = self._run.phase in ("closing", "ended")
+        for task in self._hands.on[host]:
+            if task.state in ALIVE or (task.state in ("stopped", "lost") and not over):
+                self._hands.turn(task, "lost", False)
+                task.cause = cause
+
+    # -- forming
+
+    def begin(self, now: float) -> List[Order]:
+        """The run starts: on all of its hosts, or on those that are there."""
+        self._run.phase = "training"
+        self._out = {host: out for host, out in self._out.items() if out.ready_at == math.inf}
+        return self._start_all(form(0, self._plans, self._out), now)
+
+    def advance(self, now: float) -> List[Order]:
+        """What is due now, while the run trains or is formed anew."""
+        if self._run.phase == PHASE and not self._run.processes:
+            self._return(now)
+            return self._start_all(form(self.formation.number + 1, self._plans, self._out), now)
+        if self._run.phase != "training":
+            return []
+        if self._rested_at == math.inf and self._run.is_up:
+            self._rested_at, self._first = now + REST_S, None
+        return self._take_back(now) if self._out and now >= self._rested_at else []
+
+    def _adapt(self) -> List[Order]:
+        """The hosts that are there have changed: what follows from it."""
+        following = form(self.formation.number, self._plans, self._out)
+        if following.cluster != self.formation.cluster:
+            return self._end_all()
+        # An evaluator, which only follows, or a spare that goes on waiting.
+        came = [name for name in following.tasks if name not in self.formation.indices]
+        self.formation = following
+        self._show_waiting()
+        return [self._start(name) for name in came]
+
+    def _end_all(self) -> List[Order]:
+        self._run.phase = PHASE
+        orders: List[Order] = []
+        for name in self.formation.tasks:
+            task = self._run.tasks[name]
+            if task.process:
+                orders.append(Stop(name, END_S, task.attempt))
+            elif task.state in ALIVE:
+                self._hands.turn(task, "restarting", False)
+        return orders
+
+    def _start_all(self, following: Formation, now: float) -> List[Order]:
+        missing = too_few(following, self._plans, self._run.plan.min_workers or 0)
+        if missing is not None and self._first is not None:
+            incident, cause = self._first
+            self._hands.fail(incident, f"{cause}; {missing}", now)
+            return []
+        self._run.phase, self.formation, self._rested_at = "training", following, math.inf
+        if self._first is not None:
+            self._run.incidents.did(f"goes on without {', '.join(self._out)}: {self.described()}", now, self._first[0])
+        self._show_waiting()
+        return [self._start(name) for name in following.tasks]
+
+    def _start(self, name: str) -> Order:
+        task = self._run.tasks[name]
+        task.attempt += name in self._begun
+        return self._hands.start(task)
+
+    def _show_waiting(self) -> None:
+        """Tasks that are there and not needed: spares."""
+        for name, task in self._run.tasks.items():
+            if name not in self.formation.indices and task.plan.host not in self._out:
+                self._hands.turn(task, "stopped", False)
+                task.cause = SPARE
+
+    def _take_back(self, now: float) -> List[Order]:
+        return self._adapt() if self._return(now) else []
+
+    def _return(self, now: float) -> List[str]:
+        """Those hosts are out no longer that may be taken back."""
+        ready = [host for host, out in self._out.items() if now >= out.ready_at]
+        for host in ready:
+            self._run.incidents.did(f"{host} is taken back", now, self._out.pop(host).incident)
+        return ready
+
+    # -- what is shown
+
+    def described(self) -> str:
+        """``formation 2: 3 of 4 workers, 2 of 2 ps``"""
+        return described(self.formation, self._plans)
+
+    def told(self) -> Optional[Dict[str, Any]]:
+        """``formation`` of ``status --json``; None where a lost host ends the run."""
+        if not self.elastic:
+            return None
+        (workers, servers), (all_workers, all_servers) = sizes(self.formation.indices), wanted(self._plans)
+        return {
+            "number": self.formation.number, "workers": workers, "of_workers": all_workers, "ps": servers,
+            "of_ps": all_servers, "without": list(self._out), "forming": self._run.phase == PHASE,
+        }  # fmt: skip
