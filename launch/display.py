@@ -12,11 +12,13 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
+from launch.agent import incident_words
 from launch.formations import formation
 from launch.task_table import COLOURS, task_table, title
 
 EVERY_S = 5.0
 BAR_WIDTH = 60
+MOST_INCIDENTS = 3
 
 
 class View:
@@ -26,7 +28,7 @@ class View:
         self._output = output or sys.stdout
         self._began = time.monotonic()
         self._said_at = 0.0
-        self._told: Dict[str, Any] = {}
+        self._told: Dict[Any, Any] = {}
 
     def __enter__(self) -> "View":
         return self
@@ -60,6 +62,10 @@ class View:
         if self._told.get("formation", []) != formed:
             self._told["formation"] = formed
             lines += formed
+        for incident in status.get("incidents", []):
+            if not incident["open"] and self._told.get(("over", incident["number"])) is None:
+                self._told[("over", incident["number"])] = True
+                lines.append(incident_words.sentence(incident))
         told = status.get("evaluation")
         if told and self._told.get("evaluation") != told:
             self._told["evaluation"] = told
@@ -159,7 +165,8 @@ def picture(status: Mapping[str, Any]) -> RenderableType:
     if status.get("evaluation"):
         parts.append(Text(evaluation(status["evaluation"])))
     parts += [Text(line, style="yellow") for line in (*formation(status), *slowness(status))]
-    return Group(*parts, task_table(status["tasks"]))
+    incidents = [Text(line) for line in incident_words.lines(status.get("incidents", []), MOST_INCIDENTS)]
+    return Group(*parts, task_table(status["tasks"]), *incidents)
 
 
 def fold(hosts: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any, List, Mapping, Optional, Sequence
 
+from launch.agent import incident_words
 from launch.display import metric
 from launch.errors import CANNOT_START, FAILED, SUCCEEDED
 from launch.task_table import title
@@ -10,9 +11,9 @@ from launch.task_table import title
 def ending(status: Mapping[str, Any], seconds: float) -> List[str]:
     """The last lines of ``launch up``."""
     head = f"{status['run']} {status['state']}"
+    lines = what_happened(status)
     if status["state"] != "succeeded":
-        return [f"{head}: {status['cause']}"]
-    lines = []
+        return [*lines, f"{head}: {status['cause']}"]
     if status["steps"]:
         where = next((task["host"] for task in status["tasks"] if task["log"] and is_chief(status, task)), "")
         lines.append(f"checkpoint of step {status['checkpoint_step']}: {where}:{status['checkpoint']}")
@@ -21,6 +22,13 @@ def ending(status: Mapping[str, Any], seconds: float) -> List[str]:
     if status["metrics"]:
         lines.append("held-out data: " + ", ".join(metric(name, value) for name, value in status["metrics"].items()))
     return lines
+
+
+def what_happened(status: Mapping[str, Any]) -> List[str]:
+    """The run's incidents, unless there is only one, of which the cause tells all."""
+    incidents = status.get("incidents", [])
+    plain = len(incidents) == 1 and not incidents[0]["followed"] and not incidents[0]["did"]
+    return [] if plain and status["state"] == "failed" else incident_words.lines(incidents)
 
 
 def detached(run: str, asked: str) -> List[str]:

@@ -11,7 +11,8 @@ What begins an incident, and what only follows from one:
     it fails for want of a connection, while the task     follows from that task's incident
       that it could not reach, or any other, is gone
     that comes first, and the other's end is told         the other's is the incident, in the place of
-      within ``WINDOW_S``                                   the first: the clocks and ways of hosts differ
+      within ``WINDOW_S``, or a host's end within           the first: the clocks and ways of hosts differ
+      ``HOST_WINDOW_S``
 
 An incident is over when its task takes part in training again and there is a step that is newer than
 any before. Every event costs the same, however many tasks and incidents there are.
@@ -28,6 +29,7 @@ from launch.agent.record import TaskRecord
 from launch.agent.standstill import Standstill
 
 WINDOW_S = 10.0  # between two ends, of which one may have caused the other
+HOST_WINDOW_S = 30.0  # of a host it is only known when it has been silent for a while
 NEWEST = 12  # incidents that are kept, besides the first
 LOST = "lost-connection"
 TRAINERS = ("chief", "worker")
@@ -58,6 +60,7 @@ class Incidents:
         self._behind: Deque[Incident] = deque()  # until a step is newer than their mark
         self._first_causes: Dict[str, str] = {}  # by task, of those that failed
         self.fatal: Optional[Incident] = None  # why the run has failed
+        self.verdict: Optional[str] = None  # likewise, in a line
         self._told: List[Dict[str, Any]] = []
         self._told_version = 0
 
@@ -122,8 +125,8 @@ class Incidents:
         return self._root if recent else self._recent_causeless(incident)
 
     def _recent_causeless(self, incident: Incident) -> Optional[Incident]:
-        earlier = self._causeless
-        return earlier if earlier is not None and incident.at_s - earlier.at_s <= WINDOW_S else None
+        earlier, window_s = self._causeless, HOST_WINDOW_S if incident.kind in OF_A_HOST else WINDOW_S
+        return earlier if earlier is not None and incident.at_s - earlier.at_s <= window_s else None
 
     def _hold(self, incident: Incident, now: float) -> None:
         """Keeps an incident, in the place of a lost connection that followed from it but was told before."""
@@ -152,6 +155,8 @@ class Incidents:
         cause.followed.extend(earlier.followed)
         cause.did.extend(earlier.did)
         earlier.stage = "over"
+        if self.fatal is earlier:
+            self.fatal, self.verdict = cause, _so(cause, f"{earlier.title} failed: {earlier.cause}")
         if earlier.task is not None and self._down.get(earlier.task) is earlier:
             del self._down[earlier.task]
 
@@ -225,6 +230,12 @@ class Incidents:
 
     # -- what is told
 
+    def ends_the_run(self, incident: Incident, cause: str) -> str:
+        """The run fails for this incident; the first that it fails for stands. Returns the cause."""
+        if self.fatal is None:
+            self.fatal, self.verdict = incident, cause
+        return cause
+
     def why(self, incident: Incident, event: Exited, of: int) -> str:
         """Why a run fails whose task is not started again: the first cause of it, in a line.
 
@@ -233,21 +244,34 @@ class Incidents:
           event: that failure.
           of: how many attempts a task has.
         """
-        self.fatal = incident
         task, cause = self._tasks[event.task], event.cause or ""
         title, first = f"{event.task}@{task.plan.host}", self._first_causes.get(event.task, cause)
         tried = f" (attempt {task.failures + 1} of {of})" if task.failures else ""
         if incident.task != event.task:
-            return f"{incident.title}: {incident.cause}; so {title} failed{tried}: {cause}"
+            return self.ends_the_run(incident, _so(incident, f"{title} failed{tried}: {cause}"))
         if first != cause:
-            return f"{title} (attempt 1 of {of}): {first}; in the end: {cause}"
-        return f"{title}{tried}: {cause}"
+            return self.ends_the_run(incident, f"{title} (attempt 1 of {of}): {first}; in the end: {cause}")
+        return self.ends_the_run(incident, f"{title}{tried}: {cause}")
+
+    def failed_late(self, event: Exited, now: float) -> None:
+        """A task ended by itself while the run was ending already: it may be why another had lost its connection."""
+        if self.fatal is not None and self.fatal.kind == LOST and event.kind not in (None, LOST):
+            self.failed(event, now)
+
+    def number_of_cause(self, result: Optional[str]) -> Optional[int]:
+        """The number of the incident that the run has failed for."""
+        return self.fatal.number if self.fatal is not None and result == "failed" else None
 
     def told(self) -> List[Dict[str, Any]]:
         """The first incident and the newest, oldest first; the last one's number is how many there were."""
         if self._told_version != self.version:
             self._told, self._told_version = [incident.told() for incident in self._kept], self.version
         return self._told
+
+
+def restarted(task: TaskRecord, pause_s: float, of: int) -> str:
+    """What was done about a task that failed; ``of``: how many attempts it has."""
+    return f"{task.plan.name} restarted after {pause_s:.1f} s, attempt {task.failures + 1} of {of}"
 
 
 def peers(text: str) -> List[str]:
@@ -258,6 +282,11 @@ def peers(text: str) -> List[str]:
 def _can_cut(incident: Incident) -> bool:
     """Whether others may lose their connection for it."""
     return incident.kind not in ("checkpoint", "non-finite", LOST) and incident.role != "evaluator"
+
+
+def _so(incident: Incident, what: str) -> str:
+    cause = incident.cause or incident.kind
+    return f"{cause if cause.startswith(incident.title) else f'{incident.title}: {cause}'}; so {what}"
 
 
 def _entry(incident: Incident) -> Dict[str, Any]:

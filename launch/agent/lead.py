@@ -26,6 +26,7 @@ from launch.agent.messages import (
     StopRequested,
     TaskPlan,
 )
+from launch.agent.run_report import Report
 from launch.agent.supervise import Supervisor
 from launch.agent.tasks import HostTasks
 
@@ -50,6 +51,7 @@ class Lead(Agent):
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._published: Dict[str, Any] = {}
+        self._report = Report(folder)
         self._publish_at = 0.0
 
     # -- the loop
@@ -161,6 +163,7 @@ class Lead(Agent):
         if changed:
             self._published = status
             self._folder.note("status.json", status)
+            self._report.note(status, final)
             self._changed.set()
             self._changed.clear()
         pause_s = (time.process_time() - began) / PUBLISH_SHARE

@@ -7,6 +7,8 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple
 from launch.agent.messages import TaskPlan
 
 RATE_WINDOW_S = 10.0
+LONGEST_PAUSE_S = 60.0  # before a task's next attempt, unless it begins with more
+MOST_DOUBLINGS = 20  # of that pause; a power of two of thousands is no float
 USAGE = ("bytes_in_per_second", "bytes_out_per_second", "gpu_percent", "gpu_memory_bytes")
 
 
@@ -58,6 +60,10 @@ class TaskRecord:
     usage: Dict[str, Any] = field(default_factory=dict)  # of its host, as ``launch.agent.usage`` tells it
     restart_at: Optional[float] = None
     history: Deque[Sample] = field(default_factory=deque)
+
+    def pause_s(self, backoff_s: float) -> float:
+        """How long to wait before its next attempt: twice as long each time, at most ``LONGEST_PAUSE_S``."""
+        return min(backoff_s * 2.0 ** min(self.failures, MOST_DOUBLINGS), max(backoff_s, LONGEST_PAUSE_S))
 
     def remember(self, now: float, progress: Dict[str, Any]) -> None:
         """Takes in a progress report."""

@@ -35,6 +35,9 @@ def summary(run: "Supervisor") -> Dict[str, Any]:
         "evaluation": _evaluation(run.tasks), "cause": run.cause, "metrics": run.outcome.get("metrics") or {},
         "checkpoint": run.outcome.get("checkpoint"), "incidents": run.incidents.told(),
         "silent": run.silent,
+        "cause_incident": run.incidents.number_of_cause(run.result),
+        "lost_steps": run.incidents.standstill.steps_lost,
+        "lost_seconds": round(run.incidents.standstill.seconds_lost, 3),
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Type
 
 from launch.agent import run_status
 from launch.agent.incident import Incident
-from launch.agent.incidents import Incidents
+from launch.agent.incidents import Incidents, restarted
 from launch.agent.lives import Lives
 from launch.agent.messages import (
     Advanced,
@@ -155,8 +155,7 @@ class Supervisor:
 
     def _fail(self, incident: Incident, cause: str, now: float) -> None:
         """The run cannot go on."""
-        self.incidents.fatal = incident
-        self._close("failed", cause, now)
+        self._close("failed", self.incidents.ends_the_run(incident, cause), now)
 
     def _on_started(self, event: Started, now: float) -> List[Order]:
         task = self.tasks[event.task]
@@ -192,6 +191,8 @@ class Supervisor:
                 self.outcome = event.outcome or {}
         elif self.phase == "closing":
             self._turn(task, "stopped", process=False)
+            if self.result == "failed" and event.task not in self._stopping:
+                self.incidents.failed_late(event, now)
         elif self.phase == PHASE:
             self._turn(task, "restarting", process=False)
         elif task.recalled:
@@ -211,12 +212,10 @@ class Supervisor:
         outcome, incident = event.outcome or {}, self.incidents.failed(event, now)
         task.cause = event.cause
         if outcome.get("retry", True) and event.exit_code is not None and task.failures < self.plan.restart_max:
-            pause_s = self.plan.backoff_s * 2**task.failures
+            pause_s = task.pause_s(self.plan.backoff_s)
             self._restart(task, now + pause_s)
             task.failures += 1
-            self.incidents.did(
-                f"{task.plan.name} restarted after {pause_s:.1f} s, attempt {task.attempt + 2}", now, incident
-            )
+            self.incidents.did(restarted(task, pause_s, self.plan.restart_max + 1), now, incident)
         else:
             self._turn(task, "failed", process=False)
             if task.plan.role == "evaluator":
@@ -332,6 +331,8 @@ class Supervisor:
 
     def _shut(self, now: float) -> List[Order]:
         """Workers first, then the ps: a worker that closes its session needs its ps."""
+        if self.result == "failed":
+            self.cause = self.incidents.verdict or self.cause
         if not self.processes:
             self.phase = "ended"
             return [End(self.result or "stopped")]

@@ -5,7 +5,7 @@ from typing import Optional
 import pytest
 
 from launch.agent.messages import TaskPlan
-from launch.agent.record import RATE_WINDOW_S, TaskRecord
+from launch.agent.record import LONGEST_PAUSE_S, RATE_WINDOW_S, TaskRecord
 
 
 def record() -> TaskRecord:
@@ -51,3 +51,16 @@ def test_before_two_reports_and_without_a_step_between_them_nothing_is_claimed()
     assert task.pace() is None
     told(task, 1.0, 5, 1.0)
     assert task.pace() is None
+
+
+def test_the_pause_before_the_next_attempt_doubles_up_to_a_minute_however_often_it_failed() -> None:
+    task, pauses = record(), []
+    for task.failures in (0, 1, 5, 6, 10_000):
+        pauses.append(task.pause_s(1.0))
+    assert pauses == [1.0, 2.0, 32.0, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
+
+
+def test_a_pause_that_begins_with_more_than_a_minute_stays_as_it_is() -> None:
+    task = record()
+    task.failures = 3
+    assert task.pause_s(300.0) == 300.0

@@ -378,7 +378,8 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
     }  # fmt: skip
     assert contract <= status
     assert status - contract == {
-        "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "silent", "formation",
+        "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
+        "lost_seconds", "silent", "formation",
     }  # fmt: skip
 
 

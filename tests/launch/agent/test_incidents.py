@@ -1,0 +1,359 @@
+"""What went wrong first, what only followed, when training went on and what was lost: told by replayed histories."""
+
+import sys
+from typing import Any, Dict, List, Optional
+
+import pytest
+
+from launch.agent.incidents import HOST_WINDOW_S, NEWEST, WINDOW_S, Incidents
+from launch.agent.messages import Exited, Lost, RestartRequested, StopRequested, Tick
+from launch.agent.record import TaskRecord
+from tests.launch.agent.histories import Replay, advanced, failed, run_plan, started, succeeded
+
+GONE = "AbortedError: Graph handle is not found: /job:ps/replica:0/task:0"
+
+
+def ended(task: str, kind: str, cause: str, attempt: int = 0, code: Optional[int] = 1) -> Exited:
+    """A task ended of this kind."""
+    return Exited(task, attempt, code, cause, {"succeeded": False, "cause": cause}, kind, ["line 1", "line 2"])
+
+
+def killed(task: str, attempt: int = 0) -> Exited:
+    """A task was killed from outside."""
+    return Exited(task, attempt, -9, "killed by SIGKILL; its last line: step 4", None, "signal", ["step 4"])
+
+
+def cut(task: str, attempt: int = 0, cause: str = GONE) -> Exited:
+    """A task lost its connection."""
+    return ended(task, "lost-connection", cause, attempt)
+
+
+def step(replay: Replay, now: float, to: int, *tasks: str, attempt: int = 0, **progress: Any) -> None:
+    """Workers tell that they have taken a step."""
+    for task in tasks or ("worker:0", "worker:1"):
+        replay.at(now, advanced(task, to, attempt, examples=to + 1, **progress))
+
+
+def incidents(replay: Replay) -> List[Dict[str, Any]]:
+    """As ``status --json`` has them."""
+    told: List[Dict[str, Any]] = replay.run.status()["incidents"]
+    return told
+
+
+def training(**options: Any) -> Replay:
+    """A run that takes a step a second, and is at step 10 after 10 s."""
+    replay = Replay(**options)
+    replay.up()
+    for second in range(1, 11):
+        step(replay, second, second)
+    return replay
+
+
+# -- what is told of one incident
+
+
+def test_an_incident_says_who_where_when_how_and_with_which_last_words() -> None:
+    replay = training()
+    replay.at(10.5, killed("worker:1"))
+    (told,) = incidents(replay)
+    wanted = {
+        "number": 1, "kind": "signal", "open": True, "at_s": 10.5, "role": "worker", "index": 1, "host": "b",
+        "attempt": 0, "step": 10, "cause": "killed by SIGKILL; its last line: step 4", "exit_code": -9,
+        "signal": "SIGKILL", "log": "/log/worker:1", "lines": ["step 4"], "again_s": None, "lost_steps": None,
+    }  # fmt: skip
+    assert {key: told[key] for key in wanted} == wanted
+
+
+def test_what_was_done_about_it_is_told_with_its_time() -> None:
+    replay = training(backoff_s=2.0, restart_max=3)
+    replay.at(10.5, killed("worker:1"))
+    assert incidents(replay)[0]["did"] == [{"at_s": 10.5, "what": "worker:1 restarted after 2.0 s, attempt 2 of 4"}]
+
+
+def test_an_end_without_a_kind_has_one_all_the_same() -> None:
+    replay = training()
+    replay.at(11, failed("worker:1"), failed("worker:0", code=None))
+    assert [each["kind"] for each in incidents(replay)] == ["exit", "not-started"]
+
+
+def test_a_task_that_was_told_to_end_or_ended_well_is_no_incident() -> None:
+    replay = training()
+    replay.at(11, RestartRequested(["worker:1"]), killed("worker:1"), succeeded("worker:0"), killed("ps:0"))
+    assert incidents(replay) == []
+
+
+def test_a_task_that_somebody_has_found_frozen_and_then_killed_is_one_incident() -> None:
+    replay = training()
+    replay.run.incidents.began("frozen", 11.0, task="worker:1", cause="frozen in read()", stack="read()")
+    replay.at(12, killed("worker:1"))
+    (told,) = incidents(replay)
+    assert (told["kind"], told["stack"], told["exit_code"], told["log"]) == ("frozen", "read()", -9, "/log/worker:1")
+
+
+# -- when it is over, and what was lost
+
+
+def test_it_is_over_when_the_task_trains_again_and_a_step_is_newer_than_any_before() -> None:
+    replay = training()
+    replay.at(10.5, killed("worker:1"))
+    replay.at(11.5, Tick(), started("worker:1", 1))
+    replay.at(13, advanced("worker:1", attempt=1))  # it has joined, and taken no step
+    assert incidents(replay)[0]["again_s"] is None
+    step(replay, 15.5, 11, "worker:1", attempt=1)
+    (told,) = incidents(replay)
+    assert (told["open"], told["again_s"], told["lost_steps"]) == (False, 5.0, 0)
+    assert told["lost_seconds"] == pytest.approx(4.5)  # of 5.5 s since the newest step, 1 s is usual
+
+
+def test_where_the_others_train_on_nothing_stands() -> None:
+    replay = training()
+    replay.at(10.5, killed("worker:1"))
+    replay.at(11.5, Tick(), started("worker:1", 1))
+    for second in range(11, 16):
+        step(replay, second, second, "worker:0")
+    assert incidents(replay)[0]["open"]
+    step(replay, 16, 16, "worker:1", attempt=1)
+    (told,) = incidents(replay)
+    assert (told["open"], told["again_s"], told["lost_steps"], told["lost_seconds"]) == (False, 5.5, 0, 0.0)
+
+
+def test_a_ps_that_dies_takes_training_back_to_the_checkpoint_and_that_is_counted() -> None:
+    replay = training()
+    step(replay, 10, 10, "worker:0", checkpoint_step=7)
+    replay.at(10.5, killed("ps:0"))
+    replay.at(11.5, Tick(), started("ps:0", 1), advanced("ps:0", attempt=1))
+    replay.at(14, advanced("worker:0", 9, examples=100, checkpoint_step=7), advanced("worker:1", 8, examples=100))
+    (told,) = incidents(replay)
+    assert (told["open"], told["again_s"]) == (True, 3.5)
+    step(replay, 16, 11)
+    (told,) = incidents(replay)
+    assert (told["open"], told["lost_steps"], told["lost_seconds"]) == (False, 3, pytest.approx(5.0))
+    status = replay.run.status()
+    assert (status["lost_steps"], status["lost_seconds"]) == (3, pytest.approx(5.0))
+
+
+def test_a_ps_that_serves_again_is_not_back_before_a_worker_takes_a_step() -> None:
+    replay = training()
+    replay.at(10.5, killed("ps:0"))
+    replay.at(11.5, Tick(), started("ps:0", 1), advanced("ps:0", attempt=1))
+    replay.at(12, advanced("worker:0", 10, examples=11))  # as before: only a sign of life
+    assert incidents(replay)[0]["again_s"] is None
+
+
+def test_of_programs_that_tell_no_progress_it_is_over_when_the_next_process_runs() -> None:
+    replay = Replay("worker:0@a", judge="exit")
+    replay.begin()
+    replay.at(1, started("worker:0"), failed("worker:0"))
+    replay.at(2, Tick(), started("worker:0", 1))
+    (told,) = incidents(replay)
+    assert (told["open"], told["again_s"], told["lost_steps"], told["lost_seconds"]) == (False, 1.0, None, None)
+
+
+def test_what_concerns_no_task_is_over_with_the_next_step() -> None:
+    replay = training()
+    replay.run.incidents.began("checkpoint", 10.5, host="a", cause="a: no space left")
+    step(replay, 11, 11)
+    assert not incidents(replay)[0]["open"]
+
+
+def test_a_host_that_is_lost_is_over_when_tasks_were_started_again_and_train() -> None:
+    replay = training()
+    replay.run.incidents.began("host", 10.5, host="b", cause="b: nothing heard")
+    step(replay, 11, 11, "worker:0")
+    assert incidents(replay)[0]["open"]
+    replay.run.incidents.started("worker:0", 12.0)
+    step(replay, 15, 12, "worker:0")
+    step(replay, 16, 13, "worker:0")
+    assert not incidents(replay)[0]["open"]
+
+
+# -- what comes first and what only follows
+
+
+def kinds(replay: Replay) -> List[Any]:
+    """Of each incident its kind, and those of what followed."""
+    return [(each["kind"], [entry["kind"] for entry in each["followed"]]) for each in incidents(replay)]
+
+
+def test_a_connection_that_is_lost_to_a_task_that_has_died_follows_from_its_death() -> None:
+    replay = training()
+    replay.at(10.5, killed("ps:0"), cut("worker:0"), cut("worker:1", cause="UnavailableError: Socket closed"))
+    assert kinds(replay) == [("signal", ["lost-connection", "lost-connection"])]
+
+
+def test_whoever_is_heard_of_first_the_death_is_the_cause() -> None:
+    replay = training()
+    replay.at(10.5, cut("worker:0"), cut("worker:1"))
+    assert kinds(replay) == [("lost-connection", ["lost-connection"])]
+    replay.at(11.0, killed("ps:0"))
+    assert kinds(replay) == [("signal", ["lost-connection", "lost-connection"])]
+    assert incidents(replay)[0]["number"] == 1
+
+
+def test_a_death_long_after_a_connection_was_lost_is_not_its_cause() -> None:
+    replay = training()
+    replay.at(10.5, cut("worker:1"))
+    replay.at(10.6 + WINDOW_S, killed("ps:0"))
+    assert kinds(replay) == [("lost-connection", []), ("signal", [])]
+
+
+def test_an_evaluator_that_failed_costs_nobody_its_connection() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@b", restart_max=0)
+    replay.up()
+    replay.at(1, failed("evaluator:0"), cut("worker:0"))
+    assert kinds(replay) == [("exit", []), ("lost-connection", [])]
+
+
+def test_what_fails_again_before_it_trains_again_follows_from_the_first_time() -> None:
+    replay = training(restart_max=2)
+    replay.at(11, ended("worker:1", "exception", "ValueError: first"))
+    replay.at(12, Tick(), started("worker:1", 1), ended("worker:1", "exit", "exit code 3", 1, 3))
+    replay.at(14, Tick(), started("worker:1", 2), killed("worker:1", 2))
+    assert kinds(replay) == [("exception", ["exit", "signal"])]
+    assert replay.run.cause == (
+        "worker:1@b (attempt 1 of 3): ValueError: first; in the end: killed by SIGKILL; its last line: step 4"
+    )
+    assert replay.run.status()["cause_incident"] == 1
+
+
+def test_what_fails_again_after_it_has_trained_again_is_an_incident_of_its_own() -> None:
+    replay = training()
+    replay.at(11, killed("worker:1"))
+    replay.at(12, Tick(), started("worker:1", 1))
+    step(replay, 13, 13, "worker:1", attempt=1)
+    replay.at(14, killed("worker:1", 1))
+    assert kinds(replay) == [("signal", []), ("signal", [])]
+
+
+# -- the cause of a run that fails
+
+
+def test_a_run_that_ends_for_a_lost_connection_names_the_death_that_is_told_while_it_ends() -> None:
+    replay = training(restart_max=0)
+    replay.at(10.5, cut("worker:1"))
+    assert replay.run.cause == f"worker:1@b: {GONE}"
+    replay.at(10.7, killed("ps:0"))
+    assert replay.run.cause == f"ps:0@a: killed by SIGKILL; its last line: step 4; so worker:1@b failed: {GONE}"
+    assert kinds(replay) == [("signal", ["lost-connection"])]
+    assert replay.run.status()["cause_incident"] == 1
+
+
+def test_a_host_that_turns_out_to_be_lost_is_the_cause_of_the_connection_lost_before() -> None:
+    replay = training(restart_max=0)
+    replay.at(10.5, cut("worker:0"))
+    replay.at(10.5 + HOST_WINDOW_S - 1, Lost("b", 15.0))
+    assert str(replay.run.cause).startswith(
+        "b: nothing heard for 15 s (host down, network cut, or its agent ended); so "
+    )
+
+
+def test_a_task_that_gives_up_for_want_of_one_that_keeps_dying_is_not_the_cause() -> None:
+    replay = training(restart_max=1)
+    replay.at(11, killed("ps:0"), cut("worker:1"))
+    replay.at(12, Tick(), started("ps:0", 1), started("worker:1", 1), cut("worker:1", 1))
+    assert replay.run.cause == (
+        f"ps:0@a: killed by SIGKILL; its last line: step 4; so worker:1@b failed (attempt 2 of 2): {GONE}"
+    )
+
+
+def test_what_dies_because_the_run_ends_it_is_no_cause() -> None:
+    replay = training(restart_max=0)
+    replay.at(10.5, cut("worker:1"))
+    replay.at(11, killed("worker:0"), killed("ps:0"))  # both were told to end
+    assert replay.run.cause == f"worker:1@b: {GONE}"
+
+
+def test_a_run_that_was_stopped_has_no_incident_for_its_cause() -> None:
+    replay = training()
+    replay.at(11, StopRequested("enough"), Lost("b", 15.0))
+    assert (replay.run.cause, replay.run.status()["cause_incident"]) == ("enough", None)
+
+
+# -- thousands
+
+
+def test_of_ten_thousand_incidents_the_first_and_the_newest_are_kept_and_counted() -> None:
+    replay = Replay(restart_max=20_000, backoff_s=0.0)
+    replay.up()
+    for attempt in range(10_000):
+        replay.at(attempt, killed("worker:1", attempt))
+        replay.at(attempt, Tick(), started("worker:1", attempt + 1))
+        step(replay, attempt, attempt, "worker:1", attempt=attempt + 1)
+    numbers = [each["number"] for each in incidents(replay)]
+    assert numbers == [1, *range(10_001 - NEWEST, 10_001)]
+
+
+def test_a_task_that_never_comes_up_keeps_a_bounded_timeline_and_the_count() -> None:
+    replay = Replay(restart_max=20_000, backoff_s=0.0)
+    replay.up()
+    for attempt in range(10_000):
+        replay.at(attempt, killed("worker:1", attempt))
+        replay.at(attempt, Tick(), started("worker:1", attempt + 1))
+    (told,) = incidents(replay)
+    assert (told["followed_count"], len(told["followed"]), len(told["did"])) == (9_999, 12, 12)
+    assert told["followed"][0]["attempt"] == 1
+
+
+class Counting(Dict[str, TaskRecord]):
+    """Tasks by name, and how often one was looked at."""
+
+    looks = 0
+
+    def __getitem__(self, name: str) -> TaskRecord:
+        self.looks += 1
+        return super().__getitem__(name)
+
+    def values(self) -> Any:
+        """Nobody may look at all."""
+        raise AssertionError("looked at every task")
+
+    __iter__ = values
+
+
+def looks(tasks: int) -> int:
+    """How often tasks are looked at while one in a hundred of so many dies and comes back."""
+    plan = run_plan(["ps:0@a", *(f"worker:{index}@h{index}" for index in range(tasks))])
+    counting = Counting({task.name: TaskRecord(task) for task in plan.tasks})
+    found = Incidents(counting)
+    dying = [f"worker:{index}" for index in range(0, tasks, 100)]
+    for now, task in enumerate(dying):
+        found.failed(killed(task), now)
+        found.did("restarted", now)
+    for now, task in enumerate(dying):
+        found.started(task, 1000.0 + now)
+        found.advanced(task, {"step": now, "examples": 1}, 1000.0 + now)
+    return counting.looks // len(dying)
+
+
+def test_an_event_costs_the_same_with_ten_thousand_tasks_as_with_a_hundred() -> None:
+    assert looks(10_000) == looks(100)
+
+
+def test_an_event_runs_the_same_few_lines_however_many_incidents_are_open() -> None:
+    assert lines_per_event(2_000) <= 1.1 * lines_per_event(200)
+
+
+def lines_per_event(open_ones: int) -> float:
+    """Lines of Python that one more death and its coming back take while so many are open."""
+    plan = run_plan([f"worker:{index}@h{index}" for index in range(open_ones + 20)])
+    found = Incidents({task.name: TaskRecord(task) for task in plan.tasks})
+    for index in range(open_ones):
+        found.failed(killed(f"worker:{index}"), 1.0)
+    run = 0
+
+    def count(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal run
+        run += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        for index in range(open_ones, open_ones + 20):
+            task = f"worker:{index}"
+            found.failed(killed(task), 2.0)
+            found.started(task, 3.0)
+            found.advanced(task, {"step": index, "examples": 1}, 4.0)
+    finally:
+        sys.settrace(before)
+    return run / 20

@@ -1,0 +1,60 @@
+"""The report is a file beside the status: current while the run goes on, complete at its end."""
+
+from pathlib import Path
+from typing import Any, Dict, List
+
+from launch.agent.folder import RunFolder
+from launch.agent.run_report import FILE, Report, report
+from tests.launch.agent.histories import Replay, failed
+
+
+class Folder(RunFolder):
+    """A run's folder that remembers what was written."""
+
+    def __init__(self, path: Path):
+        super().__init__(path, "r-1", "a")
+        self.written: List[Any] = []
+
+    def note(self, name: str, values: Any) -> bool:
+        self.written.append((name, values))
+        return True
+
+
+def status_of(replay: Replay) -> Dict[str, Any]:
+    """Its ``status --json``."""
+    status: Dict[str, Any] = replay.run.status()
+    return status
+
+
+def test_a_report_has_the_incidents_their_count_and_the_words() -> None:
+    replay = Replay(restart_max=0)
+    replay.up()
+    replay.at(5, failed("worker:1", code=3))
+    told = report(status_of(replay), 1000.0, 5.25)
+    assert (told["state"], told["cause"], told["began"], told["seconds"]) == (
+        "running",
+        "worker:1@b: it broke",
+        1e3,
+        5.25,
+    )
+    assert (told["incident_count"], told["cause_incident"], told["incidents"][0]["host"]) == (1, 1, "b")
+    assert told["words"] == ["1 incident: worker:1@b left with exit code 3, not back since"]
+
+
+def test_a_run_without_incidents_has_a_report_too() -> None:
+    told = report(status_of(Replay()), 0.0, 0.0)
+    assert (told["incident_count"], told["incidents"], told["words"], told["cause_incident"]) == (0, [], [], None)
+
+
+def test_it_is_written_when_there_is_news_and_at_the_end(tmp_path: Path) -> None:
+    folder, replay = Folder(tmp_path), Replay()
+    written = Report(folder, lambda: 1000.0)
+    replay.up()
+    for _ in range(3):
+        written.note(status_of(replay), final=False)
+    assert len(folder.written) == 1
+    replay.at(5, failed("worker:1"))
+    written.note(status_of(replay), final=False)
+    assert [name for name, _ in folder.written] == [FILE, FILE]
+    written.note(status_of(replay), final=True)
+    assert len(folder.written) == 3
