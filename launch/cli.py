@@ -17,6 +17,7 @@ from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.logs import print_log_of_culprit
 from launch.plan import make_plan, refuse_oversized, requests, run_name
+from launch.revive import Revival
 from launch.ship import launcher_code, with_folder
 from launch.start import advising, read_secrets, start_agents
 from launch.verbs.asked import Asked, say, with_hosts_file
@@ -82,7 +83,7 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
             with advising(f"launch check {asked}"):
                 fleet.connect()
                 start_agents(fleet, wanted)
-            ended = Watch(fleet, run, view, interrupts, detach).follow()
+            ended = Watch(fleet, run, view, interrupts, Revival(fleet, wanted), detach).follow()
         if ended["state"] == "running":
             say(*report.detached(run.run, str(asked)))
             return SUCCEEDED

@@ -108,6 +108,10 @@ class Fleet:
         """
         return contact.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
 
+    def begin(self, host: str, function: Callable[[Host], T]) -> "Future[T]":
+        """Calls ``function`` for a host, beside whatever else goes on."""
+        return self._pool.submit(function, self.hosts[host])
+
     def each(
         self,
         function: Callable[[Host], T],

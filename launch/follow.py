@@ -61,6 +61,10 @@ class Follower(ABC):
         """Whether enough was heard, though the run goes on; called twice a second."""
         return False
 
+    def revived(self) -> bool:
+        """Whether the lead's agent, which has died, was started again. Raises HostProblem."""
+        return False
+
     def follow(self) -> Dict[str, Any]:
         """The run's last status."""
         channel: Optional[Channel] = self._attach(first=True)
@@ -140,6 +144,8 @@ class Follower(ABC):
         answers, problems = self._fleet.ask("status", {self._lead: self._request}, LEASE_S, heed=False)
         if problems:
             raise problems[0]
+        if answers[self._lead].get("died") and self.revived():
+            return False
         status = answers[self._lead]["status"]
         if status is None or status["state"] not in ENDED:
             return False

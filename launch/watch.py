@@ -2,7 +2,7 @@
 
 import signal
 import time
-from typing import Optional
+from typing import Any, Dict, Optional
 
 from launch.channel import Channel, Silence
 from launch.display import View
@@ -10,6 +10,7 @@ from launch.fleet import Fleet
 from launch.follow import BEAT_S, Follower
 from launch.interrupts import Interrupts
 from launch.plan import LEASE_S, Plan
+from launch.revive import Revival
 
 
 class Watch(Follower):
@@ -17,11 +18,26 @@ class Watch(Follower):
 
     beat = "beat"
 
-    def __init__(self, fleet: Fleet, plan: Plan, view: View, interrupts: Interrupts, detach: bool = False):
+    def __init__(
+        self,
+        fleet: Fleet,
+        plan: Plan,
+        view: View,
+        interrupts: Interrupts,
+        revival: Revival,
+        detach: bool = False,
+    ):
         request = {"run": plan.run, "host": plan.lead, "workdir": plan.spec.workdir}
         super().__init__(fleet, request, {"run": plan.run, "name": plan.spec.name, "state": "starting"}, view)
-        self._interrupts, self._detach = interrupts, detach
+        self._interrupts, self._revival, self._detach = interrupts, revival, detach
         self._heeded = 0
+
+    def follow(self) -> Dict[str, Any]:
+        """The run's last status; no agent is being started any more."""
+        try:
+            return super().follow()
+        finally:
+            self._revival.close()
 
     def greet(self, channel: Channel, first: bool) -> None:
         """The lead begins the run when it is first told to go."""
@@ -49,7 +65,10 @@ class Watch(Follower):
         return False
 
     def heed(self, channel: Channel) -> None:
-        """The first signal stops the run in order, the second kills it."""
+        """The first signal stops the run in order, the second kills it. Until then, agents that died are replaced."""
+        if not self._interrupts.received:
+            for line in self._revival.look(self._status.get("silent", [])):
+                self._view.note(line)
         while self._heeded < min(2, len(self._interrupts.received)):
             name = signal.Signals(self._interrupts.received[self._heeded]).name
             self._heeded += 1
@@ -64,6 +83,13 @@ class Watch(Follower):
         """What signals had us tell may have been lost: it is told again."""
         self._heeded = 0
         return super().again()
+
+    def revived(self) -> bool:
+        """The lead's agent is started again; after a signal, and where it keeps dying, it is not."""
+        if self._interrupts.received or not self._revival.start_lead():
+            return False
+        self._view.note(f"{self._lead}: the agent that leads the run had died; started it again")
+        return True
 
     def give_up(self, problem: str) -> None:
         """The chief's host is out of reach, so the run has failed; its other hosts are taken down by themselves."""

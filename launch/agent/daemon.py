@@ -69,7 +69,8 @@ def _environment(plan: Mapping[str, Any], folder: RunFolder) -> Iterator[None]:
 def _record(plan: Mapping[str, Any], folder: RunFolder, keeper: processes.Process) -> None:
     """Writes down what this host was asked to run and who runs it, before there is anything to end."""
     try:
-        folder.write("plan.json", plan)
+        if not plan.get("again") or folder.read("plan.json") is None:  # which is as old as the run
+            folder.write("plan.json", plan)
         records.write_agent(folder, processes.inspect(os.getpid()) or keeper, keeper)
     except OSError as error:
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error

@@ -1,8 +1,8 @@
 """One incident: something that went wrong, what followed from it, what was done, and what was lost."""
 
 import signal
-from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.kept import Kept
 
@@ -85,6 +85,18 @@ class Incident:
             "again_s": None if self.again_s is None else round(self.again_s, 3), "lost_steps": self.lost_steps,
             "lost_seconds": None if self.lost_seconds is None else round(self.lost_seconds, 3),
         }  # fmt: skip
+
+
+def recalled(told: Mapping[str, Any]) -> Incident:
+    """An incident out of what was told of it; it is over, since nobody is left who follows it."""
+    own = {field.name for field in fields(Incident)} - {"followed", "did"}
+    task = None if told["role"] is None else f"{told['role']}:{told['index']}"
+    incident = Incident(**{**{key: value for key, value in told.items() if key in own}, "task": task, "open": False})
+    for kept, key in ((incident.followed, "followed"), (incident.did, "did")):
+        for entry in told[key]:
+            kept.add(entry)
+    incident.followed.count, incident.stage = told["followed_count"], "over"
+    return incident
 
 
 def signal_name(exit_code: Optional[int]) -> Optional[str]:

@@ -22,7 +22,7 @@ import re
 from collections import deque
 from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence
 
-from launch.agent.incident import OF_A_HOST, Incident
+from launch.agent.incident import OF_A_HOST, Incident, recalled
 from launch.agent.kept import Kept
 from launch.agent.messages import Exited
 from launch.agent.record import TaskRecord
@@ -63,6 +63,14 @@ class Incidents:
         self.verdict: Optional[str] = None  # likewise, in a line
         self._told: List[Dict[str, Any]] = []
         self._told_version = 0
+
+    def recall(self, told: Sequence[Mapping[str, Any]], began_at: float) -> None:
+        """Goes on from what was told before, by a supervisor that is gone: all of that is over now."""
+        self.began_at = began_at
+        for each in told:
+            self._kept.add(recalled(each))
+            self._kept.count = each["number"]
+        self.version += 1
 
     # -- what goes wrong
 

@@ -9,6 +9,7 @@ import time
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional
 
 from cluster.addresses import port_of
+from launch.agent import earlier
 from launch.agent.agent import Agent, now
 from launch.agent.folder import RunFolder
 from launch.agent.members import Members
@@ -20,7 +21,6 @@ from launch.agent.messages import (
     Order,
     RestartRequested,
     RunPlan,
-    Save,
     Start,
     Stop,
     StopRequested,
@@ -42,6 +42,7 @@ class Lead(Agent):
         super().__init__(plan, folder, tasks, events)
         self._run = read_run_plan(plan["run_plan"])
         self._supervisor = Supervisor(self._run)
+        self._again = bool(plan.get("again"))
         others = [host for host in self._run.hosts if host != self._host]
         token, patience_s = plan.get("token", ""), self._run.lost_after_s
         self._members = Members(others, token, self.incarnation, patience_s, events.put_nowait)
@@ -69,6 +70,8 @@ class Lead(Agent):
         """Until every task of the run is gone and every member has left."""
         self._heard = now()
         self._events.put_nowait(Joined(self._host, self.incarnation))
+        if self._again:
+            self._go_on()
         while self._supervisor.phase != "ended":
             event = await self._next()
             self._look_around()
@@ -81,13 +84,25 @@ class Lead(Agent):
         self._publish(final=True)
         self._ended.set()
 
+    def _go_on(self) -> None:
+        """In the place of an agent that died: the launcher has said go before."""
+        before = earlier.read(self._folder)
+        if before is not None:
+            earlier.go_on(self._supervisor, before, self._host, now())
+        self._go()
+
+    def _go(self) -> None:
+        self._told_to_go, self._heard = True, now()
+        self._events.put_nowait(Go())
+
     def _look_around(self) -> None:
         moment = now()
         self._tasks.poll(moment)
         if self._lease_s is not None and moment - self._heard > (self._lease_s if self._told_to_go else START_S):
             self._lease_s = None
             self._events.put_nowait(StopRequested("the launcher was not heard from, so its lease on the run ended"))
-        self._supervisor.silent = self._members.silent()
+        closing = self._supervisor.phase in ("closing", "ended")
+        self._supervisor.silent = [] if closing else self._members.silent()  # nobody is to come back any more
         for lost in self._members.newly_lost():
             self._events.put_nowait(lost)
 
@@ -99,8 +114,6 @@ class Lead(Agent):
             self._members.give(host, order)
         elif isinstance(order, Start):
             self._tasks.start(order.task, order.attempt, order.cluster, order.index)
-        elif isinstance(order, Save):
-            self._tasks.save(order.task, order.attempt, order.number)
         elif isinstance(order, Stop):
             self._tasks.stop(order.task, order.grace_s, now())
 
@@ -115,8 +128,7 @@ class Lead(Agent):
         elif verb == "ping":
             yield {"ping": True}
         elif verb == "go":
-            self._told_to_go, self._heard = True, now()
-            self._events.put_nowait(Go())
+            self._go()
         elif verb == "detach":
             self._lease_s = None
             yield {"detached": True}

@@ -126,15 +126,6 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Save:
-    """Order: have the chief save now. A higher ``number`` than before is a new request."""
-
-    task: str
-    attempt: int
-    number: int
-
-
-@dataclass(frozen=True)
 class End:
     """Order: the run is over; leave, and leave nothing."""
 
@@ -152,14 +143,14 @@ class Ping:
 Event = Union[
     Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick
 ]
-Order = Union[Start, Stop, Save, End]
+Order = Union[Start, Stop, End]
 Message = Union[Event, Order, Ping]
 
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
         Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick,
-        Start, Stop, Save, End, Ping,
+        Start, Stop, End, Ping,
     )
 }  # fmt: skip
 

@@ -33,6 +33,13 @@ class Standstill:
         self._pauses: Deque[Span] = deque(maxlen=KEPT)
         self._falls: Deque[Span] = deque(maxlen=KEPT)
 
+    def recall(
+        self, newest: Optional[int], at: float, usual_s: Optional[float], steps: Mapping[str, Optional[int]]
+    ) -> None:
+        """Goes on from what was known: the newest step, when it was told, how long one takes, each task's last one."""
+        self.newest, self._newest_at, self._usual_s = newest, at, usual_s
+        self._told = {task: (step, 0) for task, step in steps.items() if step is not None}
+
     def tell(self, task: str, progress: Mapping[str, Any], now: float) -> bool:
         """Takes in what a worker tells; whether it has taken a step since it told last."""
         step, examples = progress.get("step"), progress.get("examples") or 0

@@ -12,7 +12,7 @@ Phases of a run:
                 that trained end, then those of the next one start (see ``reforming``)
     closing     the result is known (succeeded, failed or stopped): workers leave or are
                 stopped, then the ps; after a success the tasks first get time to leave
-                by themselves; before it is stopped the chief saves (``saving``)
+                by themselves
     ended       every task is gone
 
 When a run has succeeded:
@@ -60,7 +60,6 @@ from launch.agent.messages import (
 )
 from launch.agent.record import TaskRecord, record_of
 from launch.agent.reforming import PHASE, Hands, Reforming
-from launch.agent.saving import Saving
 from launch.agent.states import ALIVE
 
 
@@ -80,7 +79,6 @@ class Supervisor:
         self.silent: List[str] = []  # hosts that are not heard from right now; the lead keeps this
         self.tasks: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
-        self.saving = Saving(next((task for task in self.tasks.values() if task.plan.chief), None))
         self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.tasks.values():
             self._on[task.plan.host].append(task)
@@ -92,7 +90,7 @@ class Supervisor:
         self._restart_at = math.inf  # of the next task
         self._lives = Lives()
         self._go_at: Optional[float] = None
-        self._was_up = False
+        self.was_up = False
         self._leave_by = 0.0
         self._ending: Optional[str] = None  # who was told to end last
         self._stopping: Set[str] = set()
@@ -244,13 +242,11 @@ class Supervisor:
         return Stop(task.plan.name, self.plan.grace_s, task.attempt)
 
     def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
-        orders = self.saving.ask(now) if self.phase == "training" else []
         self._close("stopped", event.reason, now)
-        return orders
+        return []
 
     def _on_kill(self, event: KillRequested, now: float) -> List[Order]:
         self._close("stopped", event.reason, now)
-        self.saving.skip()
         return [Stop(task.plan.name, 0.0, task.attempt) for task in self.tasks.values() if task.process]
 
     def _turn(self, task: TaskRecord, state: str, process: bool) -> None:
@@ -300,7 +296,7 @@ class Supervisor:
         return self.reforming.place(task)
 
     def _train(self, now: float) -> List[Order]:
-        self._was_up = self._was_up or self.is_up
+        self.was_up = self.was_up or self.is_up
         if not self._undecided:
             self._close("succeeded", None, now)
             return []
@@ -336,8 +332,6 @@ class Supervisor:
         if not self.processes:
             self.phase = "ended"
             return [End(self.result or "stopped")]
-        if self.saving.pending(now):
-            return []
         ending = self._who_is_to_end(now)
         if ending == self._ending:
             return []
@@ -370,7 +364,7 @@ class Supervisor:
         """The run's state in ``status --json``."""
         if self.phase == "ended":
             return self.result or "stopped"
-        return "running" if self._was_up else "starting"
+        return "running" if self.was_up else "starting"
 
     def status(self) -> Dict[str, Any]:
         """``status --json``."""

@@ -9,6 +9,7 @@ from launch import follow, watch
 from launch.display import View
 from launch.fleet import Fleet
 from launch.plan import make_plan
+from launch.revive import Revival
 from launch.ship import JobCode
 from launch.watch import Watch
 from tests.launch.fakes import FakeHost, fleet_of
@@ -24,7 +25,9 @@ class Scene:
         self.fleet: Fleet = fleet_of({"gpu01": self.host})
         self.output = io.StringIO()
         plan = make_plan(self.fleet.spec, JobCode(None, ""), "r-1", "py")
-        self.watch = Watch(self.fleet, plan, View(self.output), self.fleet.interrupts, detach)
+        self.watch = Watch(
+            self.fleet, plan, View(self.output), self.fleet.interrupts, Revival(self.fleet, {"gpu01": {}}), detach
+        )
 
     def follow(self) -> Dict[str, Any]:
         with self.fleet:

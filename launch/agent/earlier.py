@@ -1,0 +1,51 @@
+"""What a lead that was started again knows of its run: the status that the agent before it had published.
+
+All tasks ended with that agent, or end before they join this one; so each begins anew, as its next
+attempt, and the chief restores the last checkpoint.
+"""
+
+import os
+import time
+from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+from launch.agent.folder import RunFolder
+from launch.agent.states import ENDED
+from launch.agent.supervise import Supervisor
+
+
+class Earlier(NamedTuple):
+    """The status, how long ago it was published, and how long the run had lasted then, in seconds."""
+
+    status: Dict[str, Any]
+    ago_s: float
+    lasted_s: float
+
+
+def read(folder: RunFolder) -> Optional[Earlier]:
+    """What the agent before this one had published of a run that has not ended; None where it had not come to that."""
+    status = folder.read("status.json")
+    if status is None or status.get("state") in ENDED:
+        return None
+    began, told = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
+    return Earlier(status, max(0.0, time.time() - told), max(0.0, told - began))
+
+
+def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
+    """Has a new supervisor go on with the run where the one before had come to; ``host`` is the lead's."""
+    steps: Dict[str, Any] = {}
+    for told in earlier.status["tasks"]:
+        name = f"{told['role']}:{told['index']}"
+        if name in run.tasks and _has_run(told):
+            run.tasks[name].attempt = told["restarts"] + 1
+            steps[name] = told["step"]
+    run.was_up = earlier.status["state"] == "running"
+    died_at = now - earlier.ago_s
+    run.incidents.recall(earlier.status.get("incidents") or [], died_at - earlier.lasted_s)
+    rate = earlier.status["steps_per_second"]
+    run.incidents.standstill.recall(earlier.status["global_step"], died_at, 1 / rate if rate else None, steps)
+    run.incidents.began("agent", now, host=host, cause=f"its agent on {host} ended, and every task of the run with it")
+    run.incidents.did("the agent was started again; every task begins anew from the last checkpoint", now)
+
+
+def _has_run(told: Mapping[str, Any]) -> bool:
+    return bool(told["restarts"] or told["pid"] is not None)

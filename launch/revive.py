@@ -1,0 +1,104 @@
+"""Starting agents again that died under an attached run, or whose hosts were away.
+
+A host's agent gets the request it was started with, and ``again``: one that lives is left alone,
+since only its cable was cut. Each try has a connection of its own, because nobody knows what
+became of the one before.
+"""
+
+import time
+from collections import deque
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
+
+from launch import contact
+from launch.channel import Host
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+
+START_S = 90.0
+ENDING_S = 20.0  # for tries under way, when the run is over
+FIRST_S, LONGEST_S = 1.0, 15.0  # between two tries
+MOST, WINDOW_S = 5, 600.0  # deaths of the lead's agent within so many seconds
+
+
+class Try:
+    """The tries to start one host's agent again."""
+
+    def __init__(self) -> None:
+        self.under_way: Optional[Future[Dict[str, Any]]] = None
+        self.ended, self.next_at = 0, 0.0
+        self.said = ""
+
+    def end(self, now: float) -> None:
+        """It is over; the pause before the next one is twice the one before."""
+        self.under_way = None
+        self.next_at = now + min(LONGEST_S, FIRST_S * 2.0**self.ended)
+        self.ended += 1
+
+
+class Revival:
+    """Keeps agents of an attached run alive. ``look`` never waits: tries run in the fleet's pool.
+
+    Args:
+      requests: what each host's agent was started with.
+    """
+
+    def __init__(
+        self, fleet: Fleet, requests: Mapping[str, Mapping[str, Any]], clock: Callable[[], float] = time.monotonic
+    ):
+        self._fleet, self._requests, self._clock = fleet, requests, clock
+        self._tries: Dict[str, Try] = {}
+        self._deaths: Deque[float] = deque(maxlen=MOST + 1)  # of the lead's agent
+
+    def look(self, silent: Sequence[str]) -> List[str]:
+        """Begins tries for the hosts that are silent now; returns what there is to tell, in lines."""
+        now, told = self._clock(), []
+        for host in [host for host in self._tries if host not in silent and not self._tries[host].under_way]:
+            del self._tries[host]
+        for host in silent:
+            tries = self._tries.setdefault(host, Try())
+            if tries.under_way is not None and tries.under_way.done():
+                told += _news(host, tries)
+                tries.end(now)
+            if tries.under_way is None and now >= tries.next_at:
+                told += [] if tries.ended else [f"{host}: its agent is not heard; starting it again"]
+                tries.under_way = self._fleet.begin(host, self._start)
+        return told
+
+    def start_lead(self) -> bool:
+        """Starts the lead's agent, which has died, again; False where it has died too often.
+
+        Raises:
+          HostProblem: it cannot be started now.
+        """
+        now = self._clock()
+        if len([death for death in self._deaths if now - death <= WINDOW_S]) > MOST:
+            return False
+        if not self._start(self._fleet.hosts[self._fleet.lead]).get("lives"):
+            self._deaths.append(now)
+        return True
+
+    def _start(self, host: Host) -> Dict[str, Any]:
+        host.close()
+        host.connect()
+        request = {**self._requests[host.name], "again": True}
+        return contact.ask(host, self._fleet.code, self._fleet.spec.workdir, "start", request, START_S)
+
+    def close(self) -> None:
+        """Waits for the tries under way, so that no agent begins after the run's end."""
+        pending = {tries.under_way: host for host, tries in self._tries.items() if tries.under_way is not None}
+        _, late = wait_for(pending, timeout=ENDING_S)
+        for each in late:
+            self._fleet.hosts[pending[each]].close()  # what waits for the host there gets to know it
+
+
+def _news(host: str, tries: Try) -> List[str]:
+    """What the try that is over has come to, where that is another thing than before."""
+    error = tries.under_way.exception() if tries.under_way is not None else None
+    if error is not None and not isinstance(error, (HostProblem, OSError)):
+        raise error
+    reason = error.reason if isinstance(error, HostProblem) else str(error)
+    said = f"{host}: its agent was not started again: {reason}" if error else ""
+    changed, tries.said = said != tries.said, said
+    return [said] if said and changed else []

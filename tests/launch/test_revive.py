@@ -1,0 +1,134 @@
+"""Agents that died under an attached run are started again, beside the watching of it."""
+
+import json
+import threading
+from typing import Any, Callable, Dict, List
+
+import pytest
+
+from launch import revive
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+from launch.revive import MOST, Revival
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.leads import READY, line
+from tests.launch.machine import eventually
+
+STARTED = line({"ready": True, "pid": 42})
+LIVES = line({"ready": True, "pid": 42, "lives": True})
+
+
+class Scene:
+    """A revival of two hosts, the first the lead's, on a clock that stands until it is set."""
+
+    def __init__(self, **hosts: FakeHost):
+        self.hosts, self.now = hosts, 0.0
+        self.fleet: Fleet = fleet_of(hosts)
+        self.requests = {host: {"run": "r-1", "host": host} for host in hosts}
+        self.revival = Revival(self.fleet, self.requests, clock=lambda: self.now)
+
+    def look(self, *silent: str) -> List[str]:
+        """What is told, once every try that this began is over."""
+        told = self.revival.look(silent)
+        self.revival.close()
+        return told
+
+
+def until(event: threading.Event) -> Callable[[str], None]:
+    """A way to connect that takes until an event."""
+
+    def connect(_: str) -> None:
+        event.wait(20.0)
+
+    return connect
+
+
+def asked(channel: FakeChannel) -> Dict[str, Any]:
+    """The request that a host got."""
+    found: Dict[str, Any] = json.loads(channel.sent.splitlines()[1].decode())
+    return found
+
+
+def test_a_silent_hosts_agent_is_started_again_with_its_own_request_over_a_new_connection() -> None:
+    channel = FakeChannel(READY, STARTED)
+    scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2", channel))
+    with scene.fleet:
+        assert scene.look("h2") == ["h2: its agent is not heard; starting it again"]
+        assert scene.look("h2") == []
+    assert asked(channel) == {"run": "r-1", "host": "h2", "again": True}
+    assert scene.hosts["h2"].closed and not scene.hosts["h1"].opened
+
+
+def test_where_nobody_is_silent_nothing_is_started() -> None:
+    scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2"))
+    with scene.fleet:
+        assert scene.look() == []
+    assert not scene.hosts["h2"].opened
+
+
+def test_a_host_that_stays_out_of_reach_is_tried_again_ever_more_rarely_and_told_of_once() -> None:
+    scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2"))  # no channel: out of reach
+    with scene.fleet:
+        said = []
+        for tenth in range(600):
+            scene.now = tenth / 10
+            said += scene.look("h2")
+    assert said == [
+        "h2: its agent is not heard; starting it again",
+        "h2: its agent was not started again: out of reach",
+    ]
+    assert 5 <= len(scene.hosts["h2"].opened) <= 8
+
+
+def test_a_host_that_was_heard_again_is_tried_at_once_the_next_time() -> None:
+    scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2", *(FakeChannel(READY, LIVES) for _ in range(3))))
+    with scene.fleet:
+        for _ in range(3):
+            scene.look("h2")
+            scene.look("h2")
+            scene.look()
+    assert len(scene.hosts["h2"].opened) == 3
+
+
+def test_looking_never_waits_for_a_host() -> None:
+    slow = threading.Event()
+    scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2", FakeChannel(READY, STARTED), connect=until(slow)))
+    with scene.fleet:
+        assert len(scene.revival.look(["h2"])) == 1
+        assert scene.revival.look(["h2"]) == [] and not scene.hosts["h2"].opened
+        slow.set()
+        eventually("its try", lambda: scene.hosts["h2"].opened)
+        scene.revival.close()
+
+
+def test_a_try_that_does_not_end_is_broken_off_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revive, "ENDING_S", 0.05)
+    slow = threading.Event()
+    host = FakeHost("h2", FakeChannel(READY, STARTED), connect=until(slow))
+    scene = Scene(h1=FakeHost("h1"), h2=host)
+    with scene.fleet:
+        scene.revival.look(["h2"])
+        eventually("its try", lambda: host.closed == 1)
+        scene.revival.close()
+        assert host.closed == 2
+        slow.set()
+
+
+def test_the_leads_agent_is_started_again_at_once_until_it_has_died_too_often() -> None:
+    channels = [FakeChannel(READY, STARTED) for _ in range(MOST + 1)]
+    scene = Scene(h1=FakeHost("h1", *channels))
+    with scene.fleet:
+        assert [scene.revival.start_lead() for _ in range(MOST + 2)] == [True] * (MOST + 1) + [False]
+    assert asked(channels[0])["again"]
+
+
+def test_a_leads_agent_that_lives_has_not_died() -> None:
+    scene = Scene(h1=FakeHost("h1", *(FakeChannel(READY, LIVES) for _ in range(3 * MOST))))
+    with scene.fleet:
+        assert all(scene.revival.start_lead() for _ in range(3 * MOST))
+
+
+def test_a_leads_host_that_is_out_of_reach_is_a_problem_of_that_host() -> None:
+    scene = Scene(h1=FakeHost("h1"))
+    with scene.fleet, pytest.raises(HostProblem, match="h1: out of reach"):
+        scene.revival.start_lead()
