@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from cluster.engine import tf
 from cluster.errors import TrainingError
@@ -54,11 +54,20 @@ class Checkpoints:
     def save_if_due(self, session: Any, step: int) -> None:
         """Saves when ``every_s`` has passed; training goes on if that fails."""
         if self.folder and time.monotonic() - self._saved_at >= self._every_s:
+            self.save_now(session, step)
+
+    def save_now(self, session: Any, step: int) -> None:
+        """Saves unless this step is saved already; training goes on if that fails."""
+        if self.folder and self.step != step:
             self._saved_at = time.monotonic()
             try:
                 self._save(session, step)
             except _FAILURES as error:
                 print(f"checkpoint at step {step} not written into {self.folder}: {_first_line(error)}", flush=True)
+
+    def told(self) -> Dict[str, Any]:
+        """Fields of ``Progress``."""
+        return {"checkpoint_step": self.step}
 
     def save_last(self, session: Any, step: int) -> None:
         """Saves the final checkpoint.

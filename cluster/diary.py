@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import replace
-from typing import Optional
+from typing import Any, Mapping, Optional
 
 from cluster.outcome import Outcome, Progress, Reporter
 
@@ -25,9 +25,17 @@ class Diary:
         print(f"joined at step {step}", flush=True)
 
     def note(
-        self, step: int, loss: float, checkpoint_step: Optional[int], dropped: int = 0, waited_s: Optional[float] = None
+        self,
+        step: int,
+        loss: float,
+        saved: Mapping[str, Any],
+        dropped: int = 0,
+        waited_s: Optional[float] = None,
     ) -> Optional[float]:
         """One step has been taken; ``dropped`` and ``waited_s`` are those of ``Progress``, up to now.
+
+        Args:
+          saved: fields of ``Progress`` that tell of checkpoints; of a worker that is not the chief, none.
 
         Returns:
           The step time in milliseconds if it was told now, else None.
@@ -38,8 +46,9 @@ class Diary:
         if self._first or self._reporter.due() or step >= self._steps:
             elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
             told = Progress(
-                step, _number(loss), elapsed_ms, self._examples, checkpoint_step, self._ignored, dropped, waited_s
-            )
+                step, _number(loss), elapsed_ms, self._examples, ignored_gradients=self._ignored,
+                dropped_gradients=dropped, waited_s=waited_s, **saved,
+            )  # fmt: skip
             self._tell(told, loss)
             return elapsed_ms
         return None
@@ -50,6 +59,11 @@ class Diary:
         ignored = f", {self._ignored} gradients that were not finite ignored" if self._ignored else ""
         rate = f"{progress.step_time_ms:.1f} ms/step"
         print(f"step {progress.step}/{self._steps} loss {loss:.4g} {rate}{ignored}", flush=True)
+
+    def tell_at_once(self, step: int, saved: Mapping[str, Any]) -> None:
+        """Tells what has changed of checkpoints, and otherwise the newest progress again."""
+        self._last = replace(self._last or Progress(step), step=step, **saved)
+        self._reporter.progress(self._last, force=True)
 
     def end(self, outcome: Outcome) -> Outcome:
         """Writes the last progress and the outcome."""

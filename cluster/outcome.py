@@ -25,7 +25,8 @@ class Progress:
 
     ``ignored_gradients``: of this task since it started, those that were not finite (``train.on_nan: ignore``);
     ``dropped_gradients``: those that came after their step was over (``train.backup_workers``); ``waited_s``: seconds
-    that it waited for the other workers' gradients, None where no worker waits for another.
+    that it waited for the other workers' gradients, None where no worker waits for another. ``save_begun`` and
+    ``save_done``, of the chief: the newest request for a checkpoint (``save_request``) that it took up, and followed.
     """
 
     step: int
@@ -36,6 +37,8 @@ class Progress:
     ignored_gradients: int = 0
     dropped_gradients: int = 0
     waited_s: Optional[float] = None
+    save_begun: Optional[int] = None
+    save_done: Optional[int] = None
     metrics: Dict[str, float] = field(default_factory=dict)  # of an evaluator
     time: float = 0.0  # seconds since the epoch, on the task's own clock
 
@@ -83,6 +86,11 @@ class Reporter:
     def beside(self, name: str) -> Optional[Path]:
         """The folder ``name`` of the run, beside those of its tasks on this host; None without a folder."""
         return None if self._folder is None else self._folder.parent / name
+
+    @property
+    def folder(self) -> Optional[Path]:
+        """The task's own folder; None where nothing is written."""
+        return self._folder
 
     def due(self) -> bool:
         """Whether ``progress`` would write now. Ask before fetching values that cost."""

@@ -10,7 +10,7 @@ new one on the same graph and joins again. Only the chief gives variables their 
 """
 
 import time
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from cluster import crew, finite, server
 from cluster.agreement import Agreement
@@ -23,6 +23,7 @@ from cluster.job import Job
 from cluster.outcome import Outcome, Reporter
 from cluster.placement import imbalance, worker_device
 from cluster.replica import Builder
+from cluster.save_request import SaveRequests
 from cluster.step_times import StepTimes
 from cluster.summaries import Summaries
 from cluster.task import Task, Train
@@ -74,6 +75,7 @@ class Trainer:
         self.step: Optional[int] = None
         self._folder = checkpoint_dir
         self._reporter = reporter
+        self._requests = SaveRequests(reporter.folder)
         self._pause_s = _FIRST_PAUSE_S
 
     def setup(self) -> None:
@@ -191,12 +193,23 @@ class Trainer:
     def _after_step(self, session: Any, loss: float) -> None:
         self._pause_s = _FIRST_PAUSE_S
         if self.task.is_chief:
-            self._checkpoints.save_if_due(session, int(self.step or 0))
-        checkpoint_step = self._checkpoints.step if self.task.is_chief else None
+            self._save(session, int(self.step or 0))
         stepper = self.replica.stepper
-        step_time_ms = self._diary.note(int(self.step or 0), loss, checkpoint_step, stepper.dropped, stepper.waited_s)
+        step_time_ms = self._diary.note(int(self.step or 0), loss, self._saved(), stepper.dropped, stepper.waited_s)
         if step_time_ms is not None:
             self._step_times.tell(session, step_time_ms)
+
+    def _save(self, session: Any, step: int) -> None:
+        if not self._requests.take():
+            self._checkpoints.save_if_due(session, step)
+            return
+        self._diary.tell_at_once(step, self._saved())
+        self._checkpoints.save_now(session, step)
+        self._requests.answer()
+        self._diary.tell_at_once(step, self._saved())
+
+    def _saved(self) -> Dict[str, Any]:
+        return {**self._checkpoints.told(), **self._requests.told()} if self.task.is_chief else {}
 
     def _finish(self, session: Any) -> Outcome:
         if not self.task.is_chief:

@@ -6,7 +6,7 @@ from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.proof import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
 
-STOP_S = 45.0  # workers' grace, then the ps', then the members' leave
+STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
 ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
 
 

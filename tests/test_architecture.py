@@ -25,6 +25,7 @@ TENSORFLOW_FREE = (
     "cluster.task",
     "cluster.template",
     "cluster.outcome",
+    "cluster.save_request",
 )
 SSH = ("fabric", "paramiko", "invoke")
 VAGUE = {"util", "utils", "common", "helper", "helpers", "manager", "v2"}

@@ -21,6 +21,7 @@ from launch.agent.messages import (
     Order,
     RestartRequested,
     RunPlan,
+    Save,
     Start,
     Stop,
     StopRequested,
@@ -114,6 +115,8 @@ class Lead(Agent):
             self._members.give(host, order)
         elif isinstance(order, Start):
             self._tasks.start(order.task, order.attempt, order.cluster, order.index)
+        elif isinstance(order, Save):
+            self._tasks.save(order.task, order.attempt, order.number)
         elif isinstance(order, Stop):
             self._tasks.stop(order.task, order.grace_s, now())
 

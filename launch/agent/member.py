@@ -9,7 +9,7 @@ from launch.agent import links
 from launch.agent.agent import Agent, now
 from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
-from launch.agent.messages import Advanced, End, Event, Exited, Measured, Message, Start, Started, Stop
+from launch.agent.messages import Advanced, End, Event, Exited, Measured, Message, Save, Start, Started, Stop
 from launch.agent.tasks import HostTasks
 
 REDIAL_S = 0.5
@@ -36,7 +36,7 @@ class Member(Agent):
         self._lost_after_s: float = plan["lost_after_s"]
         self._stay_s: float = plan.get("stay_s", STAY_S)
         self._news: Dict[str, Dict[str, Event]] = {}  # of each task, the newest event of each kind
-        self._obeyed: Set[Union[Start, Stop]] = set()
+        self._obeyed: Set[Union[Start, Stop, Save]] = set()
         self._link: Optional[links.Link] = None
         self._over = False
         self._serves = ""  # the incarnation of the lead that ordered what runs here
@@ -163,12 +163,14 @@ class Member(Agent):
             await link.close()
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, (Start, Stop)):
+        if isinstance(message, (Start, Stop, Save)):
             if message in self._obeyed:
                 return
             self._obeyed.add(message)
         if isinstance(message, Start):
             self._tasks.start(message.task, message.attempt, message.cluster, message.index)
+        elif isinstance(message, Save):
+            self._tasks.save(message.task, message.attempt, message.number)
         elif isinstance(message, Stop):
             self._tasks.stop(message.task, message.grace_s, now())
         elif isinstance(message, End):

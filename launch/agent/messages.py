@@ -126,6 +126,15 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Save:
+    """Order: have the chief save now. A higher ``number`` than before is a new request."""
+
+    task: str
+    attempt: int
+    number: int
+
+
+@dataclass(frozen=True)
 class End:
     """Order: the run is over; leave, and leave nothing."""
 
@@ -143,14 +152,14 @@ class Ping:
 Event = Union[
     Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick
 ]
-Order = Union[Start, Stop, End]
+Order = Union[Start, Stop, Save, End]
 Message = Union[Event, Order, Ping]
 
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
         Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick,
-        Start, Stop, End, Ping,
+        Start, Stop, Save, End, Ping,
     )
 }  # fmt: skip
 

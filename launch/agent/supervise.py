@@ -12,7 +12,7 @@ Phases of a run:
                 that trained end, then those of the next one start (see ``reforming``)
     closing     the result is known (succeeded, failed or stopped): workers leave or are
                 stopped, then the ps; after a success the tasks first get time to leave
-                by themselves
+                by themselves; before it is stopped the chief saves (``saving``)
     ended       every task is gone
 
 When a run has succeeded:
@@ -60,6 +60,7 @@ from launch.agent.messages import (
 )
 from launch.agent.record import TaskRecord, record_of
 from launch.agent.reforming import PHASE, Hands, Reforming
+from launch.agent.saving import Saving
 from launch.agent.states import ALIVE
 
 
@@ -79,6 +80,7 @@ class Supervisor:
         self.silent: List[str] = []  # hosts that are not heard from right now; the lead keeps this
         self.tasks: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
+        self.saving = Saving(next((task for task in self.tasks.values() if task.plan.chief), None))
         self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.tasks.values():
             self._on[task.plan.host].append(task)
@@ -242,11 +244,13 @@ class Supervisor:
         return Stop(task.plan.name, self.plan.grace_s, task.attempt)
 
     def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
+        orders = self.saving.ask(now) if self.phase == "training" else []
         self._close("stopped", event.reason, now)
-        return []
+        return orders
 
     def _on_kill(self, event: KillRequested, now: float) -> List[Order]:
         self._close("stopped", event.reason, now)
+        self.saving.skip()
         return [Stop(task.plan.name, 0.0, task.attempt) for task in self.tasks.values() if task.process]
 
     def _turn(self, task: TaskRecord, state: str, process: bool) -> None:
@@ -332,6 +336,8 @@ class Supervisor:
         if not self.processes:
             self.phase = "ended"
             return [End(self.result or "stopped")]
+        if self.saving.pending(now):
+            return []
         ending = self._who_is_to_end(now)
         if ending == self._ending:
             return []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
+from cluster.save_request import SAVE, ask
 from cluster.task import tf_config
 from cluster.template import fill
 from launch.agent import exits, processes
@@ -86,7 +87,7 @@ class HostTasks:
         argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task["argv"]]
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for stale in (PROGRESS, OUTCOME):
+            for stale in (PROGRESS, OUTCOME, SAVE):
                 (folder / stale).unlink() if (folder / stale).exists() else None
             process = processes.start(argv, self._environment(task, attempt, cluster, index), Path(task["folder"]), log)
         except OSError as error:
@@ -111,6 +112,16 @@ class HostTasks:
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order in which nvidia-smi counts
         env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in self._gpus[task["name"]])
         return env
+
+    def save(self, name: str, attempt: int, number: int) -> None:
+        """Asks a task for a checkpoint; it tells in its progress when there is one."""
+        running = self.running.get(name)
+        if running is None or running.attempt != attempt:
+            return
+        try:
+            ask(self._folder.task(name), number)
+        except OSError as error:
+            say(f"{name} cannot be asked to save: {error}")
 
     def stop(self, name: str, grace_s: float, now: float) -> None:
         """Ends a task's group: TERM now, KILL after ``grace_s`` (at once for 0)."""

@@ -15,6 +15,7 @@ from launch.agent.messages import (
     Message,
     Ping,
     RestartRequested,
+    Save,
     Start,
     Started,
     Stop,
@@ -31,6 +32,7 @@ EXAMPLES = [
     Started("worker:1", 2, 42, [0, 1], "/r/worker.1/attempt_2.log"), StopRequested("Ctrl-C"), KillRequested("again"),
     Advanced("worker:1", 0, {"step": 3, "loss": None}), Exited("worker:1", 0, None, "a line\nand another, “quoted”"),
     Exited("worker:1", 0, -9, None, {"succeeded": True, "metrics": {"accuracy": 0.97}}), End("succeeded"),
+    Save("worker:0", 1, 3),
 ]  # fmt: skip
 
 

@@ -1,0 +1,33 @@
+"""A request to save is taken up once, and costs next to nothing while there is none."""
+
+from pathlib import Path
+
+from cluster.save_request import LOOK_S, SAVE, SaveRequests, ask
+from tests.cluster.clocks import Clock
+
+
+def test_a_request_is_taken_up_once_and_then_answered(tmp_path: Path) -> None:
+    clock = Clock()
+    requests = SaveRequests(tmp_path, clock)
+    assert not requests.take()
+    ask(tmp_path, 3)
+    clock.now += LOOK_S
+    assert requests.take() and requests.told() == {"save_begun": 3, "save_done": 0}
+    requests.answer()
+    clock.now += LOOK_S
+    assert not requests.take() and requests.told() == {"save_begun": 3, "save_done": 3}
+
+
+def test_between_two_looks_the_disk_is_left_alone(tmp_path: Path) -> None:
+    clock = Clock()
+    requests = SaveRequests(tmp_path, clock)
+    assert not requests.take()
+    ask(tmp_path, 1)
+    assert not requests.take()
+    clock.now += LOOK_S
+    assert requests.take()
+
+
+def test_a_file_that_cannot_be_read_asks_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / SAVE).write_text("soon")
+    assert not SaveRequests(tmp_path).take() and not SaveRequests(None).take()
