@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check docs bench bench-hosts bench-scale lock
+.PHONY: help up test chaos check docs bench bench-hosts bench-scale lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -17,6 +17,10 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 test: ## build .venv with the test extras, then run the whole test suite in two processes (ARGS= goes to pytest)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+chaos: ## meet N runs on fake hosts with random faults, from SEED on, and tell which did not go right (as root; ARGS=)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.chaos -n $(or $(N),20) $(addprefix --seed ,$(SEED)) $(ARGS)
 
 check: ## formatter, linter, types, shell scripts and import arrows
 	@requirements/bootstrap.sh test

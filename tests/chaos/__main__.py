@@ -1,0 +1,68 @@
+"""Carries out trials on fake hosts, as root: python -m tests.chaos, make chaos N=200 SEED=7
+
+A trial that fails prints its seed, what it was, what was wrong, and where its files are; with that seed and N=1 it is
+the same trial again. At the end comes a table of times and losses by kind of fault.
+"""
+
+import argparse
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+from typing import List, Optional
+
+from tests.chaos.arena import Arena, Result
+from tests.chaos.faults import EVERY, HOSTS, KINDS
+from tests.chaos.figures import table
+from tests.chaos.trial import plan_trial
+from tests.hosts import FakeHosts
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Returns 0 if every trial was right, else 1."""
+    options = _options(argv)
+    seed = secrets.randbelow(10**6) if options.seed is None else options.seed
+    folder = Path(options.folder or tempfile.mkdtemp(prefix="chaos-"))
+    print(f"{options.n} trials from seed {seed} on; what fails is kept in {folder}", flush=True)
+    results: List[Result] = []
+    with FakeHosts(len(HOSTS)) as hosts:
+        arena = Arena(hosts, folder)
+        for each in range(seed, seed + options.n):
+            results.append(arena.carry_out(plan_trial(each, options.only or EVERY)))
+            _tell(results[-1], options)
+    wrong = [result for result in results if result.complaints]
+    print("\n".join(["", *table([result.figures for result in results]), ""]))
+    print(
+        f"{len(results) - len(wrong)} of {len(results)} right"
+        + "".join(f"; {_again(result, options)}" for result in wrong)
+    )
+    return 1 if wrong else 0
+
+
+def _options(argv: Optional[List[str]]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m tests.chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-n", type=int, default=20, help="how many trials (20)")
+    parser.add_argument("--seed", type=int, help="of the first; the others count up from it (drawn)")
+    parser.add_argument("--only", nargs="+", choices=sorted(KINDS), metavar="KIND", help=", ".join(sorted(KINDS)))
+    parser.add_argument("--folder", help="where files of trials that failed are kept (a new one in /tmp)")
+    parser.add_argument("--verbose", action="store_true", help="tell the story of every trial")
+    return parser.parse_args(argv)
+
+
+def _tell(result: Result, options: argparse.Namespace) -> None:
+    print(f"{'WRONG' if result.complaints else 'right'}  {result.trial}", flush=True)
+    if result.complaints or options.verbose:
+        print("\n".join(f"    {line}" for line in [*result.story, *result.complaints]), flush=True)
+    if result.complaints:
+        print(f"    files: {result.files}; again: {_again(result, options)}", flush=True)
+
+
+def _again(result: Result, options: argparse.Namespace) -> str:
+    only = f" ARGS='--only {' '.join(options.only)}'" if options.only else ""
+    return f"make chaos N=1 SEED={result.trial.seed}{only}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

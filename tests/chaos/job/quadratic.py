@@ -1,0 +1,76 @@
+"""A job that any fault may meet: four weights and a bias, fitted to all examples in every step of every worker.
+
+So each worker's gradient is that of the whole data, and the variables after a step are a function of the step
+alone, however many workers there are and in whatever order they come.
+
+args: pause_ms (how long a batch takes), rate, and ``trouble``: a folder on the host, in whose subfolder of the task's
+name (``worker.1``) a file makes the next batch go wrong:
+
+    raise_once, raise   a RuntimeError; the first only once
+    nan                 examples that are not numbers
+    hang                this batch never comes; the next attempt's do
+"""
+
+import os
+import time
+from typing import Any, Dict, Tuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cluster.task import Task
+
+EXAMPLES, WEIGHTS = 32, 4
+
+
+def examples(seed: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Points [n, 4] and their targets [n]; seed 0 is trained on, seed 1 is held out."""
+    random = np.random.RandomState(seed)
+    x = random.uniform(-1, 1, [EXAMPLES, WEIGHTS]).astype(np.float32)
+    return x, (x @ np.array([3.0, -2.0, 1.0, 0.5], np.float32) + 1).astype(np.float32)
+
+
+def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
+    folder = os.path.join(os.path.expanduser(args["trouble"]), task.name.replace(":", "."))
+    x, y = examples(0)
+
+    def batch(index: tf.Tensor) -> Dict[str, tf.Tensor]:
+        factor = tf.py_func(lambda: np.float32(_meet(folder, args["pause_ms"] / 1000)), [], tf.float32)
+        factor.set_shape([])
+        return {"x": x * factor, "y": tf.constant(y)}
+
+    return tf.data.Dataset.range(1).repeat().map(batch)
+
+
+def model(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    weights = tf.get_variable("weights", [WEIGHTS], initializer=tf.zeros_initializer())
+    bias = tf.get_variable("bias", [1], initializer=tf.zeros_initializer())
+    return tf.square(tf.reduce_sum(x * weights, 1) + bias - y)
+
+
+def optimizer(args: Dict[str, Any]) -> tf.train.Optimizer:
+    return tf.train.GradientDescentOptimizer(args["rate"])
+
+
+def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
+    x, y = examples(1)
+    return tf.data.Dataset.from_tensors({"x": x, "y": y})
+
+
+def _meet(folder: str, pause_s: float) -> float:
+    """Waits as long as a batch takes, meets what trouble there is, and returns what examples are multiplied with."""
+    time.sleep(pause_s)
+    try:
+        troubles = os.listdir(folder)
+    except FileNotFoundError:
+        return 1.0
+    if "raise_once" in troubles:
+        os.unlink(os.path.join(folder, "raise_once"))
+        raise RuntimeError("chaos: this batch went wrong")
+    if "raise" in troubles:
+        raise RuntimeError("chaos: every batch goes wrong")
+    if "hang" in troubles:
+        os.unlink(os.path.join(folder, "hang"))
+        while True:
+            time.sleep(0.05)
+    return float("nan") if "nan" in troubles else 1.0

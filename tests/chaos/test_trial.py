@@ -1,0 +1,126 @@
+"""A trial is a function of its seed, and what is right for it is one of the trial."""
+
+from collections import Counter
+from typing import Any, Dict
+
+from tests.chaos.faults import CHECKPOINT, CHIEF, EVERY, KINDS, PS, START, STEP, TEARDOWN, WORKER, Fault
+from tests.chaos.figures import Figures, table
+from tests.chaos.seen import lost_steps
+from tests.chaos.trial import Trial, plan_trial
+from tests.chaos.verdict import FAILED, SUCCEEDED, Seen, Undisturbed, complaints, most_lost, ways_to_end
+
+TRIALS = [plan_trial(seed) for seed in range(2000)]
+RIGHT = Undisturbed({"weights": [1.0, 2.0], "bias": [0.5]}, 0.25)
+
+
+def trial(*faults: Fault, mode: str = "sync") -> Trial:
+    return Trial(7, mode, elastic=False, detached=False, faults=faults)
+
+
+def incident(kind: str, task: str, host: str, **values: Any) -> Dict[str, Any]:
+    role, _, index = task.partition(":")
+    told: Dict[str, Any] = {"kind": kind, "role": role, "index": int(index), "host": host, "cause": "c", "followed": []}
+    return {**told, **values}
+
+
+KILLED = Fault("kill", WORKER, STEP, 20)
+
+
+def seen_well(**values: Any) -> Seen:
+    """Of a synchronous run of 140 steps whose worker:1 was killed."""
+    status = {
+        "state": "succeeded", "global_step": 140, "cause": None, "metrics": {"loss": 0.25},
+        "incidents": [incident("signal", WORKER, "h2")],
+    }  # fmt: skip
+    whole = {
+        "code": 0, "output": "", "status": {**status, **values.pop("status", {})}, "happened": (True,),
+        "variables": RIGHT.variables, "step": 140, "account": "gradients given by each worker: 140 140", **values,
+    }  # fmt: skip
+    return Seen(**whole)
+
+
+def test_the_same_seed_is_the_same_trial_and_another_seed_another() -> None:
+    assert [plan_trial(seed) for seed in range(50)] == TRIALS[:50]
+    assert len({each._replace(seed=0) for each in TRIALS}) > 1000
+
+
+def test_every_kind_target_moment_and_mode_comes_up_and_some_trials_have_two_faults() -> None:
+    wanted = {
+        (kind, target, moment) for kind in EVERY for target in KINDS[kind].targets for moment in KINDS[kind].moments
+    }
+    assert {(fault.kind, fault.target, fault.moment) for each in TRIALS for fault in each.faults} == wanted
+    assert {each.mode for each in TRIALS} == {"sync", "async", "backup"}
+    assert set(Counter(len(each.faults) for each in TRIALS)) == {1, 2}
+
+
+def test_two_faults_are_of_kinds_that_a_run_survives() -> None:
+    pairs = [each for each in TRIALS if len(each.faults) == 2]
+    assert all(KINDS[fault.kind].pairs for each in pairs for fault in each.faults)
+    assert all(ways_to_end(each, (True, True)) == {SUCCEEDED} for each in pairs)
+
+
+def test_a_trial_is_told_in_words() -> None:
+    killed = trial(KILLED, Fault("cable-short", "h3", CHECKPOINT, 9))
+    assert str(killed) == (
+        "seed 7: sync, to step 140: worker:1 is killed from step 20 on;"
+        " and h3 is cut off for 3 s from step 9 on as a checkpoint is written"
+    )
+
+
+def test_nothing_is_wrong_with_a_run_that_ended_as_it_should() -> None:
+    assert complaints(trial(KILLED), seen_well(), RIGHT) == []
+
+
+def test_each_thing_that_is_wrong_is_told() -> None:
+    wrong = seen_well(
+        step=130, lost_steps=3, left=("h1: port 2222",), account="gradients given by each worker: 140 141",
+        variables={"weights": [1.0, 2.1], "bias": [0.5]}, status={"metrics": {"loss": 0.3}, "incidents": []},
+    )  # fmt: skip
+    assert [line.partition(":")[0] for line in complaints(trial(KILLED), wrong, RIGHT)] == [
+        "the report", "left behind", "the newest checkpoint", "steps lost", "gradients",
+        "the loss on held-out data", "weights",
+    ]  # fmt: skip
+
+
+def test_a_run_that_should_have_failed_must_say_why() -> None:
+    poisoned = trial(Fault("nan", CHIEF, STEP, 20))
+    status = {"incidents": [incident("non-finite", CHIEF, "h1")]}
+    succeeded = complaints(poisoned, seen_well(status=status), RIGHT)
+    assert succeeded == ["the run: expected failed, found succeeded: None"]
+    silent = seen_well(code=1, status={"state": "failed", "cause": "no idea", **status})
+    assert complaints(poisoned, silent, RIGHT) == [
+        "its cause: expected one that says 'not a finite number', found 'no idea'"
+    ]
+
+
+def test_a_fault_after_the_last_step_may_come_too_late() -> None:
+    late = trial(Fault("power", "h2", TEARDOWN, 20))
+    assert ways_to_end(late, (True,)) == {SUCCEEDED, FAILED}
+    assert ways_to_end(trial(Fault("power", "h2", STEP, 20)), (False,)) == {SUCCEEDED}
+
+
+def test_what_followed_from_an_incident_names_a_fault_too() -> None:
+    killed = trial(Fault("kill", PS, START, 2))
+    followed = incident("exit", CHIEF, "h1", followed=[incident("signal", PS, "h3")])
+    assert complaints(killed, seen_well(status={"incidents": [followed]}), RIGHT) == []
+
+
+def test_steps_are_lost_to_a_ps_and_to_nobody_else() -> None:
+    assert most_lost(trial(KILLED), (True,)) == 0
+    assert most_lost(trial(Fault("kill", PS, STEP, 20)), (False,)) == 0
+    assert 40 <= most_lost(trial(Fault("kill", PS, STEP, 20)), (True,)) <= 80
+
+
+def test_lost_steps_are_read_out_of_the_chiefs_log() -> None:
+    log = (
+        "joined at step 0\nstep 30/140 loss 1\njoined at step 30\nstep 55/140 loss 1\njoined at step 41\nstep 140/140\n"
+    )
+    assert lost_steps(log) == 14
+
+
+def test_the_table_has_median_and_worst_of_each_kind() -> None:
+    trials = [Figures("kill ps:0", True, 1.0, seconds, 3) for seconds in (4.0, 6.0, 11.0)]
+    assert table([*trials, Figures("none", False, None, None, 0)])[2:] == [
+        "| kill ps:0 | 3 of 3 | 1.0 s, 1.0 s | 6.0 s, 11.0 s | 3, 3 |",
+        "| none | 0 of 1 | – | – | 0, 0 |",
+    ]

@@ -1,0 +1,71 @@
+"""A trial out of its seed: how the run is set, and which faults it meets. The same seed is always the same trial."""
+
+import random
+from typing import Collection, List, NamedTuple, Tuple
+
+from tests.chaos.faults import CHECKPOINT, EVERY, KINDS, START, STEP, TEARDOWN, Fault
+
+PAUSE_MS = 50  # what a step takes at least
+STEPS = {"sync": 140, "backup": 200, "async": 300}  # asynchronous workers count their steps together
+TWO_FAULTS = 0.2  # of the trials
+CHECKPOINT_S = 2
+RESTART_MAX = 3
+
+
+class Trial(NamedTuple):
+    """One run and what it meets. ``mode``: sync, async or backup (synchronous with a backup worker)."""
+
+    seed: int
+    mode: str
+    elastic: bool
+    detached: bool
+    faults: Tuple[Fault, ...]
+
+    @property
+    def steps(self) -> int:
+        """The global step to stop at."""
+        return STEPS[self.mode]
+
+    @property
+    def kind(self) -> str:
+        """Under which the table counts it."""
+        return " + ".join(fault.kind for fault in self.faults)
+
+    @property
+    def label(self) -> str:
+        """As ``kind``, with where it happens."""
+        return " + ".join(f"{fault.kind} {fault.target}".strip() for fault in self.faults)
+
+    def __str__(self) -> str:
+        how = [self.mode, *(["elastic"] if self.elastic else []), *(["detached"] if self.detached else [])]
+        return f"seed {self.seed}: {', '.join(how)}, to step {self.steps}: {'; and '.join(map(str, self.faults))}"
+
+
+def plan_trial(seed: int, kinds: Collection[str] = EVERY) -> Trial:
+    """The trial of a seed.
+
+    Args:
+      kinds: those of ``KINDS`` that may happen. With another choice a seed may be another trial.
+    """
+    dice = random.Random(f"chaos {seed}")
+    name = dice.choice(sorted(kinds))
+    kind = KINDS[name]
+    elastic, detached = dice.choice(kind.elastic), dice.choice(kind.detached)
+    mode = dice.choice(["sync", "sync", "async"] if elastic else ["sync", "sync", "async", "backup"])
+    faults = [_fault(name, mode, dice)]
+    beside = sorted(other for other in kinds if KINDS[other].pairs)
+    if kind.pairs and dice.random() < TWO_FAULTS:
+        faults.append(_fault(dice.choice(beside), mode, dice))
+    return Trial(seed, mode, elastic, detached, tuple(_in_order(faults)))
+
+
+def _fault(name: str, mode: str, dice: random.Random) -> Fault:
+    kind, steps = KINDS[name], STEPS[mode]
+    # The last third is left, in which training is seen to go on.
+    return Fault(name, dice.choice(kind.targets), dice.choice(kind.moments), dice.randint(2, steps * 2 // 3))
+
+
+def _in_order(faults: List[Fault]) -> List[Fault]:
+    """By moment, so that one does not wait for what comes before another."""
+    order = {START: 0, STEP: 1, CHECKPOINT: 1, TEARDOWN: 2}
+    return sorted(faults, key=lambda fault: (order[fault.moment], fault.step))

@@ -1,0 +1,167 @@
+"""What is right for a trial, and whether what was seen is it."""
+
+import re
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from tests.chaos.faults import CHIEF, KINDS, PS, START, TEARDOWN, Fault
+from tests.chaos.trial import CHECKPOINT_S, PAUSE_MS, Trial
+
+SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
+EXACT, CLOSE = 2e-4, 0.1  # of a variable, where values reach 3
+TOLD_S = 1.5  # how old the step may be that was told last
+RESTORING = ("agent", "power", "cable")  # kinds after which the last checkpoint is restored
+
+# Of each kind that ends a run: how, and what the cause must say. {host} is the fault's.
+ENDS: Dict[str, Tuple[str, str]] = {
+    "fail": (FAILED, r"chaos: every batch goes wrong"),
+    "nan": (FAILED, r"not a finite number"),
+    "agent-detached": (FAILED, r"{host}"),
+    "launcher": (STOPPED, r"lease"),
+    "power": (FAILED, r"{host}"),
+    "cable": (FAILED, r"{host}"),
+}
+_GIVEN = re.compile(r"gradients given by (each worker|all workers): ([\d ]+)")
+
+
+class Seen(NamedTuple):
+    """What was seen of a run, and after it.
+
+    ``code``: of ``launch up``, None where it was killed; ``happened``: of each fault, whether there was something left
+    to hit; ``variables``: by name, out of the newest checkpoint, with its global step, or None; ``lost_steps``: how
+    far the global step went back, by the chief's logs; ``left``: what a run must not leave on the hosts.
+    """
+
+    code: Optional[int]
+    output: str
+    status: Mapping[str, Any]
+    happened: Tuple[bool, ...]
+    variables: Optional[Mapping[str, Sequence[float]]] = None
+    step: Optional[int] = None
+    account: str = ""
+    lost_steps: int = 0
+    left: Tuple[str, ...] = ()
+
+
+class Undisturbed(NamedTuple):
+    """What a run that meets no fault has at a global step: its variables by name, and their loss on held-out data."""
+
+    variables: Mapping[str, Sequence[float]]
+    loss: float
+
+
+def ways_to_end(trial: Trial, happened: Sequence[bool]) -> FrozenSet[str]:
+    """The states that the run may rightly end in."""
+    hit = [fault for fault, did in zip(trial.faults, happened) if did]
+    ending = {ENDS[fault.kind][0] for fault in hit if fault.kind in ENDS}
+    late = any(fault.moment == TEARDOWN for fault in hit)
+    return frozenset(ending | {SUCCEEDED}) if late or not ending else frozenset(ending)
+
+
+def complaints(trial: Trial, seen: Seen, undisturbed: Undisturbed) -> List[str]:
+    """What is wrong with what was seen; nothing where all is right."""
+    found = [*_of_the_end(trial, seen), *_of_the_report(trial, seen), *(f"left behind: {each}" for each in seen.left)]
+    if seen.status.get("state") == SUCCEEDED:
+        found += [*_of_the_steps(trial, seen), *_of_the_model(trial, seen, undisturbed)]
+    return found
+
+
+def _of_the_end(trial: Trial, seen: Seen) -> Iterator[str]:
+    right, state = ways_to_end(trial, seen.happened), seen.status.get("state")
+    if state not in right:
+        yield f"the run: expected {' or '.join(sorted(right))}, found {state}: {seen.status.get('cause')}"
+        return
+    if state == SUCCEEDED and seen.code not in (0, None):
+        yield f"launch up: expected exit code 0 of a run that succeeded, found {seen.code}"
+    if state == FAILED and not trial.detached and seen.code not in _codes(trial):
+        yield f"launch up: expected exit code 1 of a run that failed, found {seen.code}"
+    if state != SUCCEEDED:
+        yield from _of_the_cause(trial, seen)
+
+
+def _codes(trial: Trial) -> Tuple[int, ...]:
+    """3 is right, too, of a run that was hit before a process of it was up."""
+    return (1, 3) if any(fault.moment == START for fault in trial.faults) else (1,)
+
+
+def _of_the_cause(trial: Trial, seen: Seen) -> Iterator[str]:
+    for fault, did in zip(trial.faults, seen.happened):
+        pattern = ENDS[fault.kind][1].format(host=fault.host) if did and fault.kind in ENDS else ""
+        if not re.search(pattern, seen.status.get("cause") or ""):
+            yield f"its cause: expected one that says {pattern!r}, found {seen.status.get('cause')!r}"
+
+
+def _of_the_report(trial: Trial, seen: Seen) -> Iterator[str]:
+    told = [_brief(entry) for entry in _told(seen.status)]
+    for fault, did in zip(trial.faults, seen.happened):
+        if did and _to_be_named(trial, fault) and not is_named(seen.status, fault):
+            yield f"the report: expected {' or '.join(KINDS[fault.kind].incident)} of {fault.target}, found {told}"
+
+
+def is_named(status: Mapping[str, Any], fault: Fault) -> bool:
+    """Whether an incident of a run is this fault."""
+    return any(_names(entry, fault) for entry in _told(status))
+
+
+def _told(status: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    """The incidents, and what followed from them."""
+    return [entry for incident in status.get("incidents") or [] for entry in (incident, *incident["followed"])]
+
+
+def _to_be_named(trial: Trial, fault: Fault) -> bool:
+    """After the last step, a task may end as it likes; and who has lost its lead can only be told by others."""
+    return bool(KINDS[fault.kind].incident) and fault.moment != TEARDOWN and fault.target != "h1"
+
+
+def _names(entry: Mapping[str, Any], fault: Fault) -> bool:
+    of_task = entry["role"] is not None and f"{entry['role']}:{entry['index']}" == fault.target
+    return entry["kind"] in KINDS[fault.kind].incident and (of_task or entry["host"] == fault.host)
+
+
+def _brief(entry: Mapping[str, Any]) -> str:
+    return f"{entry['kind']} of {entry['role']}:{entry['index']}@{entry['host']}: {entry['cause']}"
+
+
+def _of_the_steps(trial: Trial, seen: Seen) -> Iterator[str]:
+    step = seen.status.get("global_step") or 0
+    late = 0 if trial.mode == "sync" else 1
+    if not trial.steps <= step <= trial.steps + late:
+        yield f"the global step: expected {trial.steps}, found {step}"
+    if seen.step != step:
+        yield f"the newest checkpoint: expected step {step}, found {seen.step}"
+    if seen.lost_steps > most_lost(trial, seen.happened):
+        yield f"steps lost: expected at most {most_lost(trial, seen.happened)}, found {seen.lost_steps}"
+    given = _GIVEN.search(seen.account)
+    numbers = [int(number) for number in given.group(2).split()] if given else []
+    if trial.mode != "backup" and (not numbers or set(numbers) != {step}):
+        yield f"gradients: expected {step} of each worker, found {seen.account!r}"
+
+
+def most_lost(trial: Trial, happened: Sequence[bool]) -> int:
+    """How many steps the global step may go back: what is trained between two checkpoints, for each time."""
+    pace = 1000 / PAUSE_MS * (2 if trial.mode == "async" else 1)
+    times = sum(did and _restores(fault) for fault, did in zip(trial.faults, happened))
+    # A chief that was started anew begins to count the time to its next checkpoint anew.
+    late = 2 if any(fault.target in (CHIEF, "h1") for fault in trial.faults) else 1
+    return int(times * pace * (late * CHECKPOINT_S + TOLD_S))
+
+
+def _restores(fault: Fault) -> bool:
+    return fault.target == PS or fault.kind.split("-")[0] in RESTORING
+
+
+def _of_the_model(trial: Trial, seen: Seen, undisturbed: Undisturbed) -> Iterator[str]:
+    if seen.variables is None or seen.step is None:
+        return
+    loss = (seen.status.get("metrics") or {}).get("loss")
+    near = EXACT if trial.mode == "sync" and not _missed(trial) else CLOSE
+    if loss is None or abs(loss - undisturbed.loss) > near:
+        yield f"the loss on held-out data: expected {undisturbed.loss:.4f} within {near:g}, found {loss}"
+    for name, right in undisturbed.variables.items():
+        value = list(seen.variables.get(name, ()))
+        if len(value) != len(right) or max(abs(a - b) for a, b in zip(value, right)) > near:
+            yield f"{name}: expected {list(right)} within {near:g}, found {value}"
+
+
+def _missed(trial: Trial) -> int:
+    """How often an update of a step may have been missed: a chief that dies while it applies one."""
+    return sum(fault.target in (CHIEF, "h1") for fault in trial.faults)
