@@ -99,6 +99,12 @@ def test_a_fault_after_the_last_step_may_come_too_late() -> None:
     assert ways_to_end(trial(Fault("power", "h2", STEP, 20)), (False,)) == {SUCCEEDED}
 
 
+def test_an_asynchronous_run_may_reach_its_last_step_before_a_worker_has_failed_for_good() -> None:
+    fails = Fault("fail", WORKER, STEP, 20)
+    assert ways_to_end(trial(fails), (True,)) == {FAILED}
+    assert ways_to_end(trial(fails, mode="async"), (True,)) == {SUCCEEDED, FAILED}
+
+
 def test_what_followed_from_an_incident_names_a_fault_too() -> None:
     killed = trial(Fault("kill", PS, START, 2))
     followed = incident("exit", CHIEF, "h1", followed=[incident("signal", PS, "h3")])

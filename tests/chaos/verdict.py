@@ -54,7 +54,9 @@ def ways_to_end(trial: Trial, happened: Sequence[bool]) -> FrozenSet[str]:
     hit = [fault for fault, did in zip(trial.faults, happened) if did]
     ending = {ENDS[fault.kind][0] for fault in hit if fault.kind in ENDS}
     late = any(fault.moment == TEARDOWN for fault in hit)
-    return frozenset(ending | {SUCCEEDED}) if late or not ending else frozenset(ending)
+    # Where no worker waits for another, the steps may be done before one has failed for good.
+    others = trial.mode != "sync" and any(fault.kind == "fail" for fault in hit)
+    return frozenset(ending | {SUCCEEDED}) if late or others or not ending else frozenset(ending)
 
 
 def complaints(trial: Trial, seen: Seen, undisturbed: Undisturbed) -> List[str]:
