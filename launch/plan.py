@@ -21,6 +21,8 @@ PYTHON = "python3.7"  # on the hosts, where the file names none
 LEASE_S = 15.0  # an attached run ends when its launcher is silent for so long
 LOST_S = 10.0  # a host is lost when its agent is silent for so long
 JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
+STAY_S = 20.0  # for a member's agent to wait for a lead that it does not hear any more
+ELASTIC_STAY_S = 900.0  # where the run goes on without its host, and takes it back
 GRACE_S = 10.0  # between TERM and KILL
 LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux hands to a process
 
@@ -255,7 +257,7 @@ def _request(
         "run": plan.run, "name": plan.spec.name, "host": host, "workdir": plan.spec.workdir, "code": code.hashes,
         "cluster": plan.cluster, "tasks": tasks, "token": token, "secrets": dict(secrets),
         "lead": {"host": plan.lead, "address": plan.control}, "lease_s": LEASE_S, "lost_after_s": LOST_S,
-        "join_s": JOIN_S, "grace_s": GRACE_S, "resume": resume, "checkpoint_dir": plan.spec.train.checkpoint.dir,
+        "join_s": JOIN_S, "grace_s": GRACE_S, "stay_s": ELASTIC_STAY_S if plan.spec.elastic else STAY_S, "resume": resume, "checkpoint_dir": plan.spec.train.checkpoint.dir,
         "guard": plan.spec.guard, "allow_public": plan.spec.allow_public,
     }  # fmt: skip
     if host in plan.environments:
