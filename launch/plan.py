@@ -257,7 +257,8 @@ def _request(
         "run": plan.run, "name": plan.spec.name, "host": host, "workdir": plan.spec.workdir, "code": code.hashes,
         "cluster": plan.cluster, "tasks": tasks, "token": token, "secrets": dict(secrets),
         "lead": {"host": plan.lead, "address": plan.control}, "lease_s": LEASE_S, "lost_after_s": LOST_S,
-        "join_s": JOIN_S, "grace_s": GRACE_S, "stay_s": ELASTIC_STAY_S if plan.spec.elastic else STAY_S, "resume": resume, "checkpoint_dir": plan.spec.train.checkpoint.dir,
+        "join_s": JOIN_S, "grace_s": GRACE_S, "resume": resume,
+        "stay_s": ELASTIC_STAY_S if plan.spec.elastic else STAY_S, "checkpoint_dir": plan.spec.train.checkpoint.dir,
         "guard": plan.spec.guard, "allow_public": plan.spec.allow_public,
     }  # fmt: skip
     if host in plan.environments:

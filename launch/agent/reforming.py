@@ -6,7 +6,7 @@ the last checkpoint: no process of one formation ever meets one of another.
 
 A host that comes back waits: for ``SETTLE_S``, so that one that comes and goes is not taken at once; until the
 formation that trains has done so for ``REST_S``; and after every loss of it but the first for
-twice as long as before, from ``PATIENCE_S`` on. Then the run is formed anew with it.
+twice as long as before, from ``PATIENCE_S`` on. Then the chief saves, and the run is formed anew with it.
 """
 
 import math
@@ -69,7 +69,9 @@ class Reforming:
         self._out: Dict[str, Out] = {}  # those that are not in the formation now
         self._begun: Set[str] = set()  # tasks that have had a process
         self._rested_at = math.inf
-        self._first: Optional[Tuple[Incident, str]] = None  # what this re-forming is for
+        self._saves = False  # before a host is taken back
+        self._first: Optional[Tuple[Incident, str]] = None  # what was lost since the run last trained
+        self._losses: List[Incident] = []  # since the newest formation
 
     @property
     def elastic(self) -> bool:
@@ -99,6 +101,7 @@ class Reforming:
             return []
         self._out[host] = self._lost.setdefault(host, Out())
         self._out[host].lost(incident)
+        self._losses.append(incident)
         orders = self._adapt() if self._run.phase == "training" and needed else []
         if self._run.phase != "training":
             self._first = self._first or (incident, cause)
@@ -151,7 +154,7 @@ class Reforming:
         return [self._start(name) for name in came]
 
     def _end_all(self) -> List[Order]:
-        self._run.phase = PHASE
+        self._run.phase, self._saves = PHASE, False
         orders: List[Order] = []
         for name in self.formation.tasks:
             task = self._run.tasks[name]
@@ -168,8 +171,10 @@ class Reforming:
             self._hands.fail(incident, f"{cause}; {missing}", now)
             return []
         self._run.phase, self.formation, self._rested_at = "training", following, math.inf
-        if self._first is not None:
-            self._run.incidents.did(f"goes on without {', '.join(self._out)}: {self.described()}", now, self._first[0])
+        without = f"goes on without {', '.join(self._out)}: " if self._out else ""
+        for incident in self._losses:
+            self._run.incidents.did(f"{without}{described(following, self._plans)}", now, incident)
+        self._losses = []
         self._show_waiting()
         return [self._start(name) for name in following.tasks]
 
@@ -185,21 +190,34 @@ class Reforming:
                 self._hands.turn(task, "stopped", False)
                 task.cause = SPARE
 
-    def _take_back(self, now: float) -> List[Order]:
-        return self._adapt() if self._return(now) else []
+    # -- taking hosts back
 
-    def _return(self, now: float) -> List[str]:
-        """Those hosts are out no longer that may be taken back."""
-        ready = [host for host, out in self._out.items() if now >= out.ready_at]
-        for host in ready:
-            self._run.incidents.did(f"{host} is taken back", now, self._out.pop(host).incident)
-        return ready
+    def _take_back(self, now: float) -> List[Order]:
+        ready = self._ready(now)
+        if not ready or (self._saves and self._run.saving.pending(now)):
+            return []
+        asked = self._run.saving.ask(now) if self._is_needed(ready) and not self._saves else []
+        self._saves = bool(asked)
+        if asked:
+            return asked
+        self._return(now)
+        return self._adapt()
+
+    def _ready(self, now: float) -> List[str]:
+        return [host for host, out in self._out.items() if now >= out.ready_at]
+
+    def _is_needed(self, hosts: List[str]) -> bool:
+        """Whether the run has to be formed anew for these hosts: not for an evaluator, or a spare."""
+        out = [host for host in self._out if host not in hosts]
+        return form(0, self._plans, out).cluster != self.formation.cluster
+
+    def _return(self, now: float) -> None:
+        """The hosts that may be taken back are out no longer."""
+        for host in self._ready(now):
+            incident = self._out.pop(host).incident
+            self._run.incidents.did(f"{host} is taken back", now, incident)
 
     # -- what is shown
-
-    def described(self) -> str:
-        """``formation 2: 3 of 4 workers, 2 of 2 ps``"""
-        return described(self.formation, self._plans)
 
     def told(self) -> Optional[Dict[str, Any]]:
         """``formation`` of ``status --json``; None where a lost host ends the run."""

@@ -5,7 +5,19 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.agent.messages import End, Exited, Go, Joined, KillRequested, Lost, Order, RestartRequested, Start, Stop
+from launch.agent.messages import (
+    End,
+    Exited,
+    Go,
+    Joined,
+    KillRequested,
+    Lost,
+    Order,
+    RestartRequested,
+    Save,
+    Start,
+    Stop,
+)
 from launch.agent.reforming import END_S, PATIENCE_S, REST_S, SETTLE_S
 from tests.launch.agent.histories import Replay, advanced, failed, started, succeeded
 
@@ -285,3 +297,27 @@ def test_a_formation_that_is_not_up_yet_is_not_ended_to_take_a_host_back(run: El
     assert run.at(1000) == []
     run.obey(1000, starts)
     assert run.at(1001 + REST_S) != []
+
+
+def test_the_chief_saves_before_a_host_is_taken_back(run: Elastic) -> None:
+    run.lose(100, "c")
+    run.at(101, Joined("c"), advanced("worker:0", 50, 1, save_begun=0, save_done=0))
+    now = 100 + REST_S
+    assert run.at(now) == [Save("worker:0", 1, 1)]
+    assert run.at(now + 1, advanced("worker:0", 60, 1, save_begun=1, save_done=0)) == []
+    stops = run.at(now + 2, advanced("worker:0", 61, 1, save_begun=1, save_done=1))
+    assert "worker:1" in places(run.obey(now + 3, stops))
+
+
+def test_a_host_lost_while_the_chief_saves_is_not_waited_for(run: Elastic) -> None:
+    run.lose(100, "c")
+    run.at(101, Joined("c"), advanced("worker:0", 50, 1, save_begun=0, save_done=0))
+    assert run.at(100 + REST_S) == [Save("worker:0", 1, 1)]
+    stops = run.at(101 + REST_S, Lost("d", 13.0))
+    assert places(run.obey(102 + REST_S, stops)).keys() == {"ps:0", "ps:1", "worker:0", "worker:1"}
+
+
+def test_every_host_lost_since_the_run_last_trained_is_told_with_what_was_done(run: Elastic) -> None:
+    run.lose(100, "b", "d")
+    told = [each["did"][-1]["what"] for each in run.run.status()["incidents"]]
+    assert told == ["goes on without b, d: formation 1: 2 of 3 workers, 1 of 2 ps"] * 2
