@@ -51,6 +51,10 @@ class Asynchronous:
         step, loss, fetched = session.run([self._next_step, self._loss, list(more)])
         return int(step), float(loss), fetched
 
+    def owes(self, session: Any) -> bool:
+        """Whether a step that lasts is this worker's own: it always is, nobody waits for anybody."""
+        return True
+
     def scalars(self) -> Dict[str, Any]:
         """Before the graph is finished: tensors that tell how a step went, by name."""
         return scalars_of(self._optimizer, self._gradients)

@@ -37,6 +37,7 @@ def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], repor
         )
     follower = Follower(job, task, settings, args)
     reporter.progress(Progress(0), force=True)
+    reporter.pulse.turn("following")
     wait_for(f"the chief at {follower.chief.address}", lambda: listens(follower.chief.address))
     while follower.step < settings.steps and _answers(follower.chief.address):
         if follower.measure_next():

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Optional, Union
 
 from cluster.errors import JobError, TaskError, TrainingError
+from cluster.pulse import Pulse
 
 PROGRESS = "progress.json"
 OUTCOME = "outcome.json"
@@ -68,12 +69,13 @@ class Outcome:
 
 
 class Reporter:
-    """Writes a task's progress and outcome into ``folder``; with None, nowhere."""
+    """Writes a task's progress and outcome into ``folder``; with None, nowhere. ``pulse`` is its sign of life there."""
 
     def __init__(
         self, folder: Optional[Union[str, Path]], clock: Callable[[], float] = time.time, every_s: float = 1.0
     ):
         self._folder = None if folder is None else Path(folder)
+        self.pulse = Pulse(folder)
         self._clock = clock
         self._every_s = every_s
         self._written_at: Optional[float] = None

@@ -76,6 +76,8 @@ class Trainer:
         self._folder = checkpoint_dir
         self._reporter = reporter
         self._requests = SaveRequests(reporter.folder)
+        self._pulse = reporter.pulse
+        self._waited_before_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
 
     def setup(self) -> None:
@@ -127,6 +129,7 @@ class Trainer:
                 self._recover(session, error)
 
     def _connect(self) -> Any:
+        self._pulse.restart()
         for index, address in enumerate(self.task.cluster["ps"]):
             wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
         crew.wait_for_lent(self._crew)
@@ -144,6 +147,8 @@ class Trainer:
         session.run(self.replica.start_input)
         self.step = self._enter(session)
         self._diary.begin(self.step)
+        self._pulse.ask = lambda: self.replica.stepper.owes(session)
+        self._pulse.turn("first step")
         while self.step < self.settings.steps:
             self.step, loss, fetched = self._take_step(session)
             self._summaries.note(self.step, loss, fetched)
@@ -193,7 +198,11 @@ class Trainer:
     def _after_step(self, session: Any, loss: float) -> None:
         self._pause_s = _FIRST_PAUSE_S
         if self.task.is_chief:
+            self._pulse.turn("saving", self._waited_s())
             self._save(session, int(self.step or 0))
+            self._pulse.turn("step")
+        else:
+            self._pulse.turn("step", self._waited_s())
         stepper = self.replica.stepper
         step_time_ms = self._diary.note(int(self.step or 0), loss, self._saved(), stepper.dropped, stepper.waited_s)
         if step_time_ms is not None:
@@ -211,7 +220,13 @@ class Trainer:
     def _saved(self) -> Dict[str, Any]:
         return {**self._checkpoints.told(), **self._requests.told()} if self.task.is_chief else {}
 
+    def _waited_s(self) -> float:
+        """What the last step spent waiting for other workers."""
+        before, self._waited_before_s = self._waited_before_s, self.replica.stepper.waited_s or 0.0
+        return self._waited_before_s - before
+
     def _finish(self, session: Any) -> Outcome:
+        self._pulse.turn("ending")
         if not self.task.is_chief:
             self._farewell.leave(session)
             return self._diary.end(Outcome(True, self.step))

@@ -8,6 +8,8 @@ from cluster.summaries import scalars_of
 from cluster.sync import CLOSED, TokenSyncOptimizer
 from cluster.waiting import wait_for
 
+_ASK_MS = 3000  # how long a question beside a step may take
+
 
 class Synchronous:
     """How one worker takes strictly synchronous steps in a session.
@@ -37,6 +39,7 @@ class Synchronous:
         self._loss = loss
         self._gradients = [grad for grad, _ in grads_and_vars]
         self._local = 0
+        self._given = 0  # with backup workers: what the servers had counted of this worker before this step
         self._exact = optimizer.is_strict
         self._finisher: Optional[Finisher] = None
         self.dropped = 0  # gradients of this worker that came too late to be used
@@ -81,6 +84,7 @@ class Synchronous:
         self._empty_accumulators(session)
         self._set_local(session, step)
         session.run(self._count_all, {self._number: step})
+        self._given = step
         self._start_finisher(session, steps - step)
         return step
 
@@ -117,12 +121,27 @@ class Synchronous:
             fetches = [self._token, self._loss, list(more), late, self._optimizer.waited]
             token, loss, fetched, late, waited_s = session.run(fetches)
             self.dropped += int(any(late))
+            self._given += 1
             self.waited_s += max(0.0, float(waited_s))
             return self._wait_for_newer(session, int(token)), float(loss), fetched
         except (tf.errors.OpError, RuntimeError):
             if self._finisher is not None and self._finisher.error is not None:
                 raise self._finisher.error from None  # the first cause: it has closed this session
             raise
+
+    def owes(self, session: Any) -> bool:
+        """Whether the step of this moment waits for this worker, asked of the servers beside a step that lasts.
+
+        It does until the worker has given its gradient; for the chief, that applies the step, also once all have.
+
+        Raises:
+          tf.errors.OpError: the servers do not answer in time.
+        """
+        given = session.run(self._optimizer.contributions, options=tf.RunOptions(timeout_in_ms=_ASK_MS))
+        if given.min() == CLOSED:
+            return self._optimizer.is_chief  # which prepares the servers
+        applies = self._exact and self._optimizer.is_chief and bool((given > self._local).all())
+        return applies or int(given[self._optimizer.worker_index]) <= (self._local if self._exact else self._given)
 
     def scalars(self) -> Dict[str, Any]:
         """Chief, before the graph is finished: tensors that tell how a step went, by name."""
@@ -148,6 +167,7 @@ class Synchronous:
         given = int(session.run(self._optimizer.contributions)[self._optimizer.worker_index])
         self._set_local(session, step)
         if not self._exact:
+            self._given = given
             return step
         if given > step:
             return self._wait_for_newer(session, step)
@@ -180,6 +200,7 @@ class Synchronous:
         step = int(session.run(self._skip))
         self._empty_accumulators(session)
         session.run(self._count_own, {self._number: step})
+        self._given = step
         session.run(self._optimizer.announce)
         return step
 

@@ -33,6 +33,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
+    reporter.pulse.begin()
     try:
         outcome = _run(options, reporter)
     except Exception as error:
@@ -84,6 +85,7 @@ def _serve(task: Task, reporter: Reporter, devices: int = 1) -> Outcome:
 
     serving = server.start(task, devices)
     reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
+    reporter.pulse.turn("serving")
     farewell.wait_until_done(task, serving)
     outcome = Outcome(True)
     reporter.outcome(outcome)

@@ -283,4 +283,5 @@ def _run_plan(plan: Plan) -> Dict[str, Any]:
         "restart_max": plan.spec.restart.max, "backoff_s": plan.spec.restart.backoff_s,
         "control": plan.control, "join_s": JOIN_S, "lost_after_s": LOST_S, "grace_s": GRACE_S,
         "leave_s": plan.spec.leave_s, "min_workers": elastic.min_workers if elastic else None,
+        "frozen_s": plan.spec.restart.frozen_s,
     }  # fmt: skip

@@ -26,6 +26,7 @@ TENSORFLOW_FREE = (
     "cluster.template",
     "cluster.outcome",
     "cluster.save_request",
+    "cluster.pulse",
 )
 SSH = ("fabric", "paramiko", "invoke")
 VAGUE = {"util", "utils", "common", "helper", "helpers", "manager", "v2"}

@@ -67,10 +67,14 @@ class Ssh:
 
 @dataclass(frozen=True)
 class Restart:
-    """How often a failed task is started again, and how long after its first failure."""
+    """How often a failed task is started again, and how long after its first failure.
+
+    ``frozen_s``: seconds without progress after which a task is taken for frozen, at the least; None for never.
+    """
 
     max: int = 3
     backoff_s: float = 1
+    frozen_s: Optional[float] = 10
 
 
 @dataclass(frozen=True)

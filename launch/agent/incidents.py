@@ -107,11 +107,17 @@ class Incidents:
         open_one = self._down.get(event.task)
         if open_one is not None and open_one.exit_code is None and open_one.attempt == event.attempt:
             self.version += 1
-            open_one.learn(event.exit_code, self._tasks[event.task].log, event.lines)  # it was ended for what it did
+            open_one.learn(
+                event.exit_code, self._tasks[event.task].log, event.lines, event.stack
+            )  # ended for what it did
+            open_one.cause = event.cause if event.kind == open_one.kind else open_one.cause
+            self._first_causes.setdefault(event.task, open_one.cause or "")
             return open_one
         self._first_causes.setdefault(event.task, event.cause or "")
         kind = event.kind or ("not-started" if event.exit_code is None else "exit")
-        return self.began(kind, now, event.task, cause=event.cause, exit_code=event.exit_code, lines=event.lines)
+        return self.began(
+            kind, now, event.task, cause=event.cause, exit_code=event.exit_code, lines=event.lines, stack=event.stack
+        )
 
     def did(self, what: str, now: float, incident: Optional[Incident] = None) -> None:
         """What was done about an incident; without one, about the newest."""

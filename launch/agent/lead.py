@@ -118,7 +118,7 @@ class Lead(Agent):
         elif isinstance(order, Save):
             self._tasks.save(order.task, order.attempt, order.number)
         elif isinstance(order, Stop):
-            self._tasks.stop(order.task, order.grace_s, now())
+            self._tasks.stop(order.task, order.grace_s, now(), order.stack)
 
     # -- local callers
 

@@ -9,7 +9,7 @@ from launch.agent import links
 from launch.agent.agent import Agent, now
 from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
-from launch.agent.messages import Advanced, End, Event, Exited, Measured, Message, Save, Start, Started, Stop
+from launch.agent.messages import Advanced, End, Event, Exited, Measured, Message, Save, Signs, Start, Started, Stop
 from launch.agent.tasks import HostTasks
 
 REDIAL_S = 0.5
@@ -96,7 +96,7 @@ class Member(Agent):
             event = replace(event, cause=f"its agent killed it, for {self._silence}")
         if isinstance(event, (Started, Advanced, Exited)):
             self._keep(event)
-        elif not isinstance(event, Measured):  # which is not kept: the next one comes soon
+        elif not isinstance(event, (Measured, Signs)):  # which is not kept: the next one comes soon
             return
         if self._link is not None:
             self._link.send(event)
@@ -172,7 +172,7 @@ class Member(Agent):
         elif isinstance(message, Save):
             self._tasks.save(message.task, message.attempt, message.number)
         elif isinstance(message, Stop):
-            self._tasks.stop(message.task, message.grace_s, now())
+            self._tasks.stop(message.task, message.grace_s, now(), message.stack)
         elif isinstance(message, End):
             self._leave(f"the run has {message.state}")
 

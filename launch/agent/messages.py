@@ -59,13 +59,20 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Signs:
+    """Which tasks of a host are not well, and once which are again: {task: as ``launch.agent.vitals`` has it}."""
+
+    tasks: Dict[str, Dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Exited:
     """A task's process group is gone.
 
     ``exit_code`` is negative for a signal and None where the process never started;
     ``outcome`` holds the fields of ``cluster.outcome.Outcome``, or None where the task
     wrote none. ``kind`` is one of ``launch.agent.incident.KINDS``, None where it ended well;
-    ``lines`` are the last of its log.
+    ``lines`` are the last of its log; ``stack`` is where its threads were, where that was wanted.
     """
 
     task: str
@@ -75,6 +82,7 @@ class Exited:
     outcome: Optional[Dict[str, Any]] = None
     kind: Optional[str] = None
     lines: List[str] = field(default_factory=list)
+    stack: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -118,11 +126,15 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Order: end the process group of a task's attempt, with TERM and after ``grace_s`` with KILL."""
+    """Order: end the process group of a task's attempt, with TERM and after ``grace_s`` with KILL.
+
+    With ``stack`` it gets no TERM, but a moment to write where its threads are.
+    """
 
     task: str
     grace_s: float
     attempt: int = 0
+    stack: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,7 @@ class Ping:
 
 
 Event = Union[
-    Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick
+    Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, RestartRequested, StopRequested, KillRequested, Tick
 ]
 Order = Union[Start, Stop, Save, End]
 Message = Union[Event, Order, Ping]
@@ -158,8 +170,8 @@ Message = Union[Event, Order, Ping]
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Joined, Lost, Go, Started, Advanced, Measured, Exited, RestartRequested, StopRequested, KillRequested, Tick,
-        Start, Stop, Save, End, Ping,
+        Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, RestartRequested, StopRequested, KillRequested,
+        Tick, Start, Stop, Save, End, Ping,
     )
 }  # fmt: skip
 
@@ -204,7 +216,8 @@ class RunPlan:
     ``exit`` (programs that know nothing of this launcher), when its ``chief``, or without
     one every worker, has left with exit code 0. The others then have ``leave_s`` to leave
     by themselves. ``control`` is where members dial the lead; all of them have ``join_s``
-    to do it. ``min_workers``: with so few a run goes on that has lost hosts; None ends it.
+    to do it. ``min_workers``: with so few a run goes on that has lost hosts; None ends it. ``frozen_s``:
+    see ``launch.agent.frozen``.
     """
 
     run: str
@@ -221,3 +234,4 @@ class RunPlan:
     grace_s: float = 10.0
     leave_s: float = 10.0
     min_workers: Optional[int] = None
+    frozen_s: Optional[float] = 10.0

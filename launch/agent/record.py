@@ -9,6 +9,7 @@ from launch.agent.messages import TaskPlan
 RATE_WINDOW_S = 10.0
 LONGEST_PAUSE_S = 60.0  # before a task's next attempt, unless it begins with more
 MOST_DOUBLINGS = 20  # of that pause; a power of two of thousands is no float
+LATE_S = 3.0  # without a report, which comes once a second if steps do: the rate goes down
 USAGE = ("bytes_in_per_second", "bytes_out_per_second", "gpu_percent", "gpu_memory_bytes")
 
 
@@ -43,6 +44,7 @@ class TaskRecord:
     Only ``Supervisor._turn`` changes ``state`` and ``process``. ``attempt`` counts from 0, whoever
     wanted a new one; ``failures`` are those that count against ``restart.max``. ``recalled``:
     its process was told to end, so that the next attempt can begin.
+    ``frozen``: why it is killed for making no progress.
     """
 
     plan: TaskPlan
@@ -50,6 +52,7 @@ class TaskRecord:
     attempt: int = 0
     failures: int = 0
     recalled: bool = False
+    frozen: Optional[str] = None
     process: bool = False
     pid: Optional[int] = None
     exit_code: Optional[int] = None
@@ -73,12 +76,14 @@ class TaskRecord:
         while now - self.history[0].time > RATE_WINDOW_S and len(self.history) > 2:
             self.history.popleft()
 
-    def rates(self) -> Tuple[float, float]:
-        """Steps and examples per second over the last ``RATE_WINDOW_S`` seconds."""
+    def rates(self, now: float) -> Tuple[float, float]:
+        """Steps and examples per second over the last ``RATE_WINDOW_S`` seconds; less and less where nothing comes."""
         if len(self.history) < 2:
             return 0.0, 0.0
         first, last = self.history[0], self.history[-1]
-        seconds = max(last.time - first.time, 1e-9)
+        usual_s = (last.time - first.time) / (len(self.history) - 1)
+        until = now if now - last.time > max(LATE_S, 2 * usual_s) else last.time
+        seconds = max(until - first.time, 1e-9)
         return (last.step - first.step) / seconds, (last.examples - first.examples) / seconds
 
     def pace(self) -> Optional[Pace]:

@@ -37,7 +37,7 @@ import math
 from collections import Counter, deque
 from typing import Any, Callable, Dict, List, Optional, Set, Type
 
-from launch.agent import run_status
+from launch.agent import frozen, run_status
 from launch.agent.incident import Incident
 from launch.agent.incidents import Incidents, restarted
 from launch.agent.lives import Lives
@@ -54,6 +54,7 @@ from launch.agent.messages import (
     Order,
     RestartRequested,
     RunPlan,
+    Signs,
     Started,
     Stop,
     StopRequested,
@@ -81,6 +82,8 @@ class Supervisor:
         self.tasks: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
         self.saving = Saving(next((task for task in self.tasks.values() if task.plan.chief), None))
+        self.now = 0.0  # of the last event
+        self._watch = frozen.Watch(plan.frozen_s)
         self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.tasks.values():
             self._on[task.plan.host].append(task)
@@ -103,6 +106,7 @@ class Supervisor:
             Started: self._on_started,
             Advanced: self._on_advanced,
             Measured: self._on_measured,
+            Signs: self._on_signs,
             Exited: self._on_exited,
             RestartRequested: self._on_restart,
             StopRequested: self._on_stop,
@@ -111,6 +115,8 @@ class Supervisor:
 
     def handle(self, event: Event, now: float) -> List[Order]:
         """Takes in one event; returns the orders that follow from it."""
+        self.now = now
+        self._watch.heard(event, now)
         rule = self._rules.get(type(event))
         orders = rule(event, now) if rule else []
         return orders + self._advance(now)
@@ -171,7 +177,8 @@ class Supervisor:
         if event.attempt == task.attempt and task.process:
             self._turn(task, "running", process=True)
             task.remember(now, event.progress)
-            self.incidents.advanced(event.task, event.progress, now)
+            if not task.frozen:  # it may go on for the moment that it is let go on to tell where it was
+                self.incidents.advanced(event.task, event.progress, now)
         return []
 
     def _on_measured(self, event: Measured, now: float) -> List[Order]:
@@ -179,6 +186,17 @@ class Supervisor:
             if usage["attempt"] == self.tasks[name].attempt:
                 self.tasks[name].usage = usage
         return []
+
+    def _on_signs(self, event: Signs, now: float) -> List[Order]:
+        """Those that are frozen are killed, and fail."""
+        if self.phase != "training":
+            return []
+        culprits = self._watch.culprits(event, self.tasks, sum(self._processes.values()))
+        for name, why in culprits:
+            self.tasks[name].frozen = why
+            self.tasks[name].cause = f"frozen: {why}"
+            self.incidents.began("frozen", now, name, cause=self.tasks[name].cause)
+        return [Stop(name, 0.0, self.tasks[name].attempt, stack=True) for name, _ in culprits]
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
         task = self.tasks[event.task]
@@ -198,12 +216,14 @@ class Supervisor:
         elif task.recalled:
             self._restart(task, now)
         else:
-            self._failed(task, event, now)
+            self._failed(task, frozen.ended(event, task.frozen) if task.frozen else event, now)
         return []
 
     def _succeeded(self, event: Exited) -> bool:
         if self.plan.judge == "exit":
-            told_to_end = event.task in self._stopping or self.tasks[event.task].recalled
+            told_to_end = (
+                event.task in self._stopping or self.tasks[event.task].recalled or self.tasks[event.task].frozen
+            )
             return event.exit_code == 0 and not told_to_end
         # The outcome is a task's last act: how its process went down after it does not matter.
         return bool(event.outcome and event.outcome.get("succeeded"))
@@ -296,7 +316,7 @@ class Supervisor:
     def _start(self, task: TaskRecord) -> Order:
         self._turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
-        task.pid = task.exit_code = task.cause = None
+        task.pid = task.exit_code = task.cause = task.frozen = None
         return self.reforming.place(task)
 
     def _train(self, now: float) -> List[Order]:

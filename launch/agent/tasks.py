@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
+from cluster.pulse import PULSE, STACKS
 from cluster.save_request import SAVE, ask
 from cluster.task import tf_config
 from cluster.template import fill
@@ -19,9 +20,11 @@ from launch.agent.folder import RunFolder
 from launch.agent.log_times import LogTimes
 from launch.agent.masking import masked
 from launch.agent.memory_kills import MemoryKills
-from launch.agent.messages import Advanced, Event, Exited, Measured, Started
+from launch.agent.messages import Advanced, Event, Exited, Measured, Signs, Started
 from launch.agent.records import ProcessRecord
+from launch.agent.stacks import WRITE_S, Stacks
 from launch.agent.usage import Usage
+from launch.agent.vitals import Seen, Vitals
 
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act
@@ -50,7 +53,14 @@ class Running:
     times: LogTimes
     kill_at: Optional[float] = None
     killed_at: Optional[float] = None
+    stacks: Optional[Stacks] = None  # where they were wanted before it is killed
     seen: int = 0  # modification time of the newest progress file, in ns
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is to be killed now."""
+        if self.stacks is not None and self.stacks.are_written():
+            return True
+        return self.kill_at is not None and now >= self.kill_at
 
     def hangs(self, now: float) -> bool:
         """Whether it was killed so long ago that it will not go."""
@@ -78,6 +88,7 @@ class HostTasks:
         self.running: Dict[str, Running] = {}
         self._record = ProcessRecord(folder, os.getpid())
         self._usage = Usage(gpus)
+        self._vitals = Vitals()
         self._memory_kills = MemoryKills()
 
     def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
@@ -87,7 +98,7 @@ class HostTasks:
         argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task["argv"]]
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for stale in (PROGRESS, OUTCOME, SAVE):
+            for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS):
                 (folder / stale).unlink() if (folder / stale).exists() else None
             process = processes.start(argv, self._environment(task, attempt, cluster, index), Path(task["folder"]), log)
         except OSError as error:
@@ -123,14 +134,19 @@ class HostTasks:
         except OSError as error:
             say(f"{name} cannot be asked to save: {error}")
 
-    def stop(self, name: str, grace_s: float, now: float) -> None:
-        """Ends a task's group: TERM now, KILL after ``grace_s`` (at once for 0)."""
+    def stop(self, name: str, grace_s: float, now: float, stack: bool = False) -> None:
+        """Ends a task's group: TERM now, KILL after ``grace_s`` (at once for 0).
+
+        With ``stack`` its process first says where it is, and gets no TERM.
+        """
         running = self.running.get(name)
         if running is None:
             return
+        if stack and running.stacks is None:
+            running.stacks, grace_s = Stacks(running.process.pid, self._folder.task(name)), WRITE_S
         deadline = now + grace_s
         running.kill_at = deadline if running.kill_at is None else min(running.kill_at, deadline)
-        if grace_s > 0:
+        if grace_s > 0 and not stack:
             processes.signal_group(running.process.pid, signal.SIGTERM)
 
     def stop_all(self, grace_s: float, now: float) -> None:
@@ -143,6 +159,7 @@ class HostTasks:
         self._record.note(now)
         self._memory_kills.look(now)
         self._tell_usage(now)
+        self._tell_vitals(now)
         for running in list(self.running.values()):
             running.times.note(now)
             ended = processes.has_exited(running.process.pid)  # asked first, so that its last progress is told
@@ -153,7 +170,7 @@ class HostTasks:
                 running.kill_at = now + LINGER_S
             elif running.hangs(now):
                 self._give_up(running, running.process.pid)
-            elif running.kill_at is not None and now >= running.kill_at and running.killed_at is None:
+            elif running.killed_at is None and running.is_due(now):
                 running.killed_at = now
                 processes.signal_group(running.process.pid, signal.SIGKILL)
 
@@ -162,6 +179,16 @@ class HostTasks:
         if leaders and self._usage.due(now):
             used = self._usage.look(now, leaders, processes.table())
             self._emit(Measured({name: {"attempt": self.running[name].attempt, **used[name]} for name in used}))
+
+    def _tell_vitals(self, now: float) -> None:
+        if self._vitals.due(now):
+            tasks = {
+                name: Seen(running.attempt, running.process.pid, self._folder.task(name))
+                for name, running in self.running.items()
+            }
+            unwell = self._vitals.look(now, tasks)
+            if unwell:
+                self._emit(Signs(unwell))
 
     def _tell_progress(self, running: Running) -> None:
         folder = self._folder.task(running.task)
@@ -199,7 +226,10 @@ class HostTasks:
             return
         lines = exits.last_lines(self._folder.log(running.task, running.attempt), self._masked)
         kind, cause = self._ending(running, code, outcome, lines, now)
-        self._emit(Exited(running.task, running.attempt, code, cause, told, kind, lines))
+        self._emit(Exited(running.task, running.attempt, code, cause, told, kind, lines, self._stack(running)))
+
+    def _stack(self, running: Running) -> Optional[str]:
+        return None if running.stacks is None else str(self._masked(running.stacks.text()))
 
     def _masked(self, value: Any) -> Any:
         """What a task says goes to other hosts and into their files; the secrets in it do not."""

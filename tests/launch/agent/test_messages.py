@@ -16,6 +16,7 @@ from launch.agent.messages import (
     Ping,
     RestartRequested,
     Save,
+    Signs,
     Start,
     Started,
     Stop,
@@ -28,6 +29,7 @@ from launch.agent.messages import (
 EXAMPLES = [
     Joined("gpu01", "a1"), Lost("gpu01", 15.5), Go(), Tick(), Ping(1.5, 0.25),
     Start("worker:1", 2), Stop("ps:0", 10.0, 1),
+    Signs({"worker:1": {"attempt": 0, "state": "T"}}), Stop("ps:0", 0.0, 1, stack=True),
     RestartRequested(["worker:1"]), Measured({"worker:1": {"attempt": 0, "gpu_percent": 87.5}}),
     Started("worker:1", 2, 42, [0, 1], "/r/worker.1/attempt_2.log"), StopRequested("Ctrl-C"), KillRequested("again"),
     Advanced("worker:1", 0, {"step": 3, "loss": None}), Exited("worker:1", 0, None, "a line\nand another, “quoted”"),

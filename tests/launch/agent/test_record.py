@@ -22,7 +22,7 @@ def test_the_pace_parts_a_step_into_own_work_and_waiting() -> None:
     told(task, 102.0, 70, 2.5)
     pace = task.pace()
     assert pace is not None and (pace.own_ms, pace.wait_ms, pace.step_ms) == pytest.approx((75.0, 25.0, 100.0))
-    assert task.rates() == pytest.approx((10.0, 100.0))
+    assert task.rates(103.0) == pytest.approx((10.0, 100.0))
     assert task.summary()["wait_ms"] == 25.0
 
 
@@ -41,7 +41,21 @@ def test_where_no_worker_waits_for_another_there_is_no_pace() -> None:
     told(task, 0.0, 0, None)
     told(task, 1.0, 10, None)
     assert task.pace() is None
-    assert task.rates() == pytest.approx((10.0, 100.0))
+    assert task.rates(2.0) == pytest.approx((10.0, 100.0))
+
+
+def test_the_rates_of_a_task_that_tells_nothing_any_more_go_down() -> None:
+    task = record()
+    for second in range(11):
+        told(task, float(second), second * 10, None)
+    assert [task.rates(now)[0] for now in (10.0, 12.9, 20.0, 100.0)] == pytest.approx([10.0, 10.0, 5.0, 1.0])
+
+
+def test_the_rates_of_steps_that_take_long_stay_between_two_of_them() -> None:
+    task = record()
+    for step in range(3):
+        told(task, 20.0 * step, step, None)
+    assert task.rates(59.0)[0] == pytest.approx(0.05)
 
 
 def test_before_two_reports_and_without_a_step_between_them_nothing_is_claimed() -> None:

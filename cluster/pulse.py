@@ -1,0 +1,165 @@
+"""A sign of life: what a task is doing, told every second by a thread beside it, also when no step ends.
+
+``pulse.json`` in the task's folder holds a ``Sign``. It is written over in place, so that a full disk does not make
+a task look dead. Time is counted in beats: where the whole machine stands still, nothing is counted.
+
+On ``STACKS_BY`` the task writes where each of its Python threads is into ``stacks.txt``, whatever they do.
+"""
+
+import contextlib
+import faulthandler
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional, Tuple, Union
+
+PULSE = "pulse.json"
+STACKS = "stacks.txt"
+STACKS_BY = signal.SIGQUIT
+BEAT_S = 1.0
+SIZE = 512  # bytes of the file, always
+LATE_S = 3.0  # a step that takes so long is asked about
+WINDOW_S = 300.0
+PHASES = {
+    "starting": "it loads, builds its graph, or joins the others, for the first time or again",
+    "first step": "it takes the first step after it has joined",
+    "step": "it takes a step",
+    "saving": "it writes a checkpoint",
+    "ending": "it has seen the last step: it saves, evaluates, leaves",
+    "serving": "it holds variables, or lends its devices",
+    "following": "it waits for checkpoints, or measures one",
+}
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What a task is doing.
+
+    ``beat`` counts the signs. ``phase`` is one of ``PHASES``, ``phase_s`` how long it has lasted, ``slowest_s`` how
+    long it has lasted at most in the last minutes without what was spent waiting for other workers; 0 where that
+    is not known. ``owes``: whether others wait for this task in this step, or nobody does; None: not known.
+    """
+
+    beat: int
+    phase: str
+    phase_s: float = 0.0
+    slowest_s: float = 0.0
+    owes: Optional[bool] = None
+
+
+class Pulse:
+    """What the task's own thread tells costs two writes of attributes; the rest happens beside it.
+
+    ``ask`` answers whether the task owes its step something. It is called in a thread of its own, only when a step
+    is late, and may block for ever.
+    """
+
+    def __init__(self, folder: Optional[Union[str, Path]]):
+        self._folder = None if folder is None else Path(folder)
+        self.ask: Optional[Callable[[], Optional[bool]]] = None
+        self._phase = "starting"
+        self._turns = 0  # phases so far
+        self._since = time.monotonic()
+        self._slowest: Dict[str, Slowest] = {}
+        self._beats = 0
+        self._seen: Tuple[int, int] = (0, 0)  # turns, and at which beat they were first seen
+        self._asker: Optional[threading.Thread] = None
+        self._answer: Tuple[int, Optional[bool]] = (-1, None)  # turns when it was asked, what was said
+
+    # -- the task's own thread
+
+    def turn(self, phase: str, waited_s: float = 0.0) -> None:
+        """A phase begins, and the one before it is over; of that ``waited_s`` were spent waiting for other workers."""
+        now = time.monotonic()
+        slowest = self._slowest.get(self._phase)
+        if slowest is None:
+            slowest = self._slowest.setdefault(self._phase, Slowest())
+        slowest.note(now, now - self._since - waited_s)
+        self._phase, self._since = phase, now
+        self._turns += 1
+
+    def restart(self) -> None:
+        """The phase before was broken off: it tells nothing of how long it takes."""
+        self._phase, self._since = "starting", time.monotonic()
+        self._turns += 1
+
+    # -- the thread beside it
+
+    def begin(self) -> None:
+        """Starts to beat, and writes stacks from now on when it is told to; without a folder it does nothing."""
+        if self._folder is None:
+            return
+        with contextlib.suppress(OSError):
+            stacks = open(str(self._folder / STACKS), "w")  # noqa: SIM115 - as long as the process lives
+            faulthandler.register(STACKS_BY, stacks, all_threads=True)
+        with contextlib.suppress(OSError):
+            file = os.open(str(self._folder / PULSE), os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+            threading.Thread(target=self._live, args=[file], name="pulse", daemon=True).start()
+
+    def _live(self, file: int) -> None:
+        pause = threading.Event()
+        while True:
+            with contextlib.suppress(OSError):
+                os.pwrite(file, json.dumps(asdict(self.beat())).ljust(SIZE).encode(), 0)
+            pause.wait(BEAT_S)
+
+    def beat(self) -> Sign:
+        """The next sign; asks beside it where the step is late."""
+        self._beats += 1
+        turns, phase = self._turns, self._phase
+        if turns != self._seen[0]:
+            self._seen = (turns, self._beats)
+        lasts_s = (self._beats - self._seen[1]) * BEAT_S
+        slowest = self._slowest.get(phase)
+        slowest_s = 0.0 if slowest is None else slowest.seconds
+        if phase in ("first step", "step") and lasts_s >= max(LATE_S, 2 * slowest_s):
+            self._ask_beside(turns)
+        owes = self._answer[1] if self._answer[0] == turns else None
+        return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), owes)
+
+    def _ask_beside(self, turns: int) -> None:
+        ask = self.ask
+        if ask is not None and (self._asker is None or not self._asker.is_alive()):
+            self._asker = threading.Thread(target=self._asked, args=[ask, turns], name="pulse asks", daemon=True)
+            self._asker.start()
+
+    def _asked(self, ask: Callable[[], Optional[bool]], turns: int) -> None:
+        try:
+            owes = ask()
+        except Exception:  # whatever breaks a session breaks the step, which tells of it
+            owes = None
+        self._answer = (turns, owes)
+
+
+class Slowest:
+    """The longest of a kind of spans, over the last ``WINDOW_S`` to twice that. Times are seconds."""
+
+    def __init__(self) -> None:
+        self._until, self._now_s, self._before_s = 0.0, 0.0, 0.0
+
+    def note(self, now: float, span_s: float) -> None:
+        """A span has ended."""
+        if now >= self._until:
+            late = now >= self._until + WINDOW_S
+            self._until, self._before_s, self._now_s = now + WINDOW_S, 0.0 if late else self._now_s, 0.0
+        if span_s > self._now_s:
+            self._now_s = span_s
+
+    @property
+    def seconds(self) -> float:
+        """How long the longest was; 0 before any."""
+        return max(self._now_s, self._before_s)
+
+
+def read_sign(folder: Union[str, Path]) -> Optional[Sign]:
+    """The newest sign in a task's folder; None where there is none, or it is being written."""
+    try:
+        with open(str(Path(folder) / PULSE), "rb") as file:
+            values: Dict[str, Any] = json.loads(file.read(SIZE).decode())
+        return Sign(**values)
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,146 @@
+"""Which task is frozen: it is there, and makes no progress. A pure function of signs of life and time.
+
+What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
+
+    stopped       the kernel says that a signal has stopped it, for ``frozen_s``; programs of others, too
+    silent        its sign of life is late by ``frozen_s``, or by five times its slowest step of late; while it loads or
+                  builds its graph by a minute
+    in its step   it lives, and the step that waits for it has lasted as long; its first step may take five minutes
+    saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
+
+``in its step`` is said of a task only if it says of itself that the others wait for it, or that nobody waits for
+anybody; and of nobody while another task's process is stopped or silent, or a ps is away: then the others have cause
+to wait, and after it they have as long as before.
+
+A debugger that holds a process (state ``t``) is meant to: nobody is the culprit then. Where every process of the run
+is stopped, somebody has paused the run.
+"""
+
+import os
+import re
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set
+
+from launch.agent.messages import Advanced, Event, Exited, Joined, Lost, Signs
+from launch.agent.record import TaskRecord
+
+SLOWER = 5.0  # a step that takes so many times its slowest of late
+SAVING_S, SAVING_SLOWER = 60.0, 10.0
+LOADING_S, FIRST_S = 60.0, 300.0
+LONGEST_GAP_S = 1.0  # between two events: the lead itself stood still for what is more
+QUIET_S = 3.0  # a task whose sign is so late may be what others wait for
+FRESH_S = 5.0  # older signs say nothing
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
+_OF_PYTHON = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<")
+_OURS = ("/cluster/", "/jobs/main.py")
+
+
+class Culprit(NamedTuple):
+    """A task that is frozen, and why it is said to be."""
+
+    task: str
+    why: str
+
+
+class Watch:
+    """What the lead knows of tasks that may be frozen.
+
+    Args:
+      frozen_s: seconds without progress after which a task is frozen, at the least; None for never.
+    """
+
+    def __init__(self, frozen_s: Optional[float]):
+        self._frozen_s = frozen_s
+        self._clock = 0.0  # seconds that the lead has lived through
+        self._last: Optional[float] = None
+        self._settled_at = 0.0  # on that clock
+        self._ps_away: Set[str] = set()
+        self._lifeless: Dict[str, float] = {}  # by task, when that was told last
+        self._stopped: Dict[str, float] = {}
+
+    def heard(self, event: Event, now: float) -> None:
+        """Takes note of anything that happens: the lead's own time, and what gives the tasks cause to wait."""
+        self._clock += min(LONGEST_GAP_S, max(0.0, now - (now if self._last is None else self._last)))
+        self._last = now
+        if isinstance(event, Exited) and event.task.startswith("ps:"):
+            self._ps_away.add(event.task)
+        elif isinstance(event, Advanced) and event.task in self._ps_away:
+            self._ps_away.discard(event.task)
+        elif not isinstance(event, (Joined, Lost)):
+            return
+        self._settled_at = self._clock
+
+    def culprits(self, event: Signs, tasks: Mapping[str, TaskRecord], processes: int) -> List[Culprit]:
+        """The tasks of one host that are frozen, as far as this tells; ``processes`` is how many tasks have one."""
+        if self._frozen_s is None:
+            return []
+        found: List[Culprit] = []
+        for name, sign in event.tasks.items():
+            task = tasks[name]
+            self._note(name, sign)
+            if sign["attempt"] != task.attempt or not task.process or task.recalled or task.frozen:
+                continue
+            why = self._why(name, sign, self._frozen_s, processes)
+            found += [Culprit(name, why)] if why else []
+        return found
+
+    def _note(self, name: str, sign: Mapping[str, Any]) -> None:
+        stopped = sign["state"] in "Tt"
+        for table, holds in ((self._stopped, stopped), (self._lifeless, stopped or sign["silent_s"] >= QUIET_S)):
+            table.pop(name, None)
+            if holds:
+                table[name] = self._clock
+
+    def _why(self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int) -> Optional[str]:
+        if sign["state"] == "t":
+            return None
+        if sign["stopped_s"] >= frozen_s:
+            paused = self._fresh(self._stopped) == processes > 1
+            return None if paused else f"stopped by a signal for {sign['stopped_s']:.0f} s"
+        phase, slowest_s = sign.get("phase"), float(sign.get("slowest_s") or 0.0)
+        bound_s = max(frozen_s, SLOWER * slowest_s)
+        if phase is not None and sign["silent_s"] >= (bound_s if phase in _STEADY else max(LOADING_S, bound_s)):
+            return f"no sign of life for {sign['silent_s']:.0f} s while {_WHILE[phase]}"
+        if self._fresh(self._lifeless, but=name) or self._ps_away:
+            return None
+        lasts_s = min(float(sign.get("phase_s") or 0.0), self._clock - self._settled_at)
+        if phase == "saving" and lasts_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
+            return f"writing a checkpoint for {lasts_s:.0f} s"
+        late = lasts_s >= (bound_s if phase == "step" else max(FIRST_S, bound_s))
+        if phase in ("step", "first step") and late and sign.get("owes"):
+            return f"in {'its first' if phase == 'first step' else 'one'} step for {lasts_s:.0f} s"
+        return None
+
+    def _fresh(self, table: Dict[str, float], but: Optional[str] = None) -> int:
+        """How many others are in it; what is too old leaves it."""
+        for name in [name for name, at in table.items() if self._clock - at > FRESH_S]:
+            del table[name]
+        return len(table) - (but in table)
+
+
+_STEADY = ("step", "serving", "following")  # phases in which a sign of life is never late for long
+_WHILE = {
+    "starting": "it started", "first step": "it took its first step", "step": "it trained",
+    "saving": "it wrote a checkpoint", "ending": "it ended", "serving": "it served", "following": "it evaluated",
+}  # fmt: skip
+
+
+def ended(event: Exited, why: str) -> Exited:
+    """The end of a task that was killed because it was frozen, as the failure that it is."""
+    where = place(event.stack or "")
+    return replace(event, kind="frozen", cause=f"frozen: {why}{', ' + where if where else ''}")
+
+
+def place(stack: str) -> Optional[str]:
+    """Where a task was, in a few words: ``in jobs/digits.py:31 (inputs)``; the job's own code rather than ours.
+
+    Args:
+      stack: threads as faulthandler writes them, each with its innermost call first.
+    """
+    frames = [match for match in _FRAME.finditer(stack) if not any(part in match["file"] for part in _OF_PYTHON)]
+    own = [frame for frame in frames if not any(part in frame["file"] for part in _OURS)]
+    ours = [frame for frame in frames if not frame["file"].endswith(("/cluster/pulse.py", "/jobs/main.py"))]
+    for frame in (own or ours)[:1]:
+        file = os.sep.join(frame["file"].split(os.sep)[-2:])
+        return f"in {file}:{frame['line']} ({frame['function']})"
+    return None

@@ -1,0 +1,82 @@
+"""What a process that is to be killed was doing: the stacks of its threads, and what the kernel says of each."""
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import List
+
+from cluster.pulse import STACKS, STACKS_BY
+from launch.agent import processes
+
+WRITE_S = 1.5  # how long a process has to write them
+LONGEST = 16_000  # characters
+MOST_THREADS = 256
+
+
+class Stacks:
+    """Of one process, which writes them from now on, if it does so at all, while we wait. Kill it soon.
+
+    A process that a signal has stopped is let go on, so that it can write.
+    """
+
+    def __init__(self, pid: int, folder: Path):
+        process = processes.inspect(pid)
+        self._file = str(folder / STACKS)
+        self._of_kernel = "" if process is None else _of_kernel(process)
+        self._size = 0  # of the file when it was looked at last
+        if process is not None and catches(pid, STACKS_BY):
+            processes.signal_process(pid, process.start, STACKS_BY)
+            processes.signal_process(pid, process.start, signal.SIGCONT)
+
+    def are_written(self) -> bool:
+        """Whether the process seems to have written all; ask now and then."""
+        try:
+            before, self._size = self._size, os.path.getsize(self._file)
+        except OSError:
+            return False
+        return 0 < self._size == before
+
+    def text(self) -> str:
+        """What the kernel says, then what the process has written, its end where it is long."""
+        return "\n".join(filter(None, [self._of_kernel, self._written()]))
+
+    def _written(self) -> str:
+        try:
+            with open(self._file, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - LONGEST))
+                return file.read(LONGEST).decode(errors="replace")
+        except OSError:
+            return ""
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler of its own for a signal; otherwise that signal might end it."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def _of_kernel(process: processes.Process) -> str:
+    """``pid 4242, state T: 12 threads in do_signal_stop``"""
+    waits = Counter(_wait_channel(process.pid, thread) for thread in _threads(process.pid))
+    lines = [f"  {number} threads in {where}" for where, number in waits.most_common(8)]
+    return "\n".join([f"pid {process.pid}, state {process.state}:", *lines])
+
+
+def _threads(pid: int) -> List[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")[:MOST_THREADS]
+    except OSError:
+        return []
+
+
+def _wait_channel(pid: int, thread: str) -> str:
+    """The function of the kernel that a thread waits in, as far as this user may know."""
+    try:
+        return Path(f"/proc/{pid}/task/{thread}/wchan").read_text().strip("0") or "no wait that the kernel tells"
+    except OSError:
+        return "no wait that the kernel tells"

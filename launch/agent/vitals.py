@@ -1,0 +1,81 @@
+"""Which of a host's tasks may be frozen: their signs of life, and what the kernel says of their processes.
+
+A task that is well is not told of. Time is counted in looks: what a machine does not live through itself, because
+it stands still or has no processor to spare, counts against no task.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+from cluster.pulse import read_sign
+from launch.agent import processes
+
+LOOK_S = 1.0
+QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is told
+LASTING = ("first step", "step", "saving")  # the others may take any time
+
+
+class Seen(NamedTuple):
+    """A task as the agent has it: the pid is its leader's, the folder its own."""
+
+    attempt: int
+    pid: int
+    folder: Path
+
+
+@dataclass
+class Watched:
+    """What is known of one attempt of a task, seconds counted in looks."""
+
+    attempt: int
+    beat: Optional[int] = None  # of its newest sign
+    silent_s: float = 0.0
+    stopped_s: float = 0.0
+    told: bool = False  # whether the lead takes it for unwell
+
+
+class Vitals:
+    """Looks at the tasks of this host, every ``LOOK_S``."""
+
+    def __init__(self) -> None:
+        self._watched: Dict[str, Watched] = {}
+        self._looked_at = 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to look."""
+        return now - self._looked_at >= LOOK_S
+
+    def look(self, now: float, tasks: Mapping[str, Seen]) -> Dict[str, Dict[str, Any]]:
+        """Each task that is not well, and once each that is again: {"attempt", "state", "stopped_s", "silent_s", …}.
+
+        ``state`` is the kernel's of its leader, ``silent_s`` how late its sign of life is; the rest is that sign, where
+        there is one.
+        """
+        counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
+        self._watched = {name: self._of(name, task.attempt) for name, task in tasks.items()}
+        looked = {name: self._look(self._watched[name], task, counted_s) for name, task in tasks.items()}
+        return {name: told for name, told in looked.items() if told}
+
+    def _of(self, name: str, attempt: int) -> Watched:
+        known = self._watched.get(name)
+        return known if known is not None and known.attempt == attempt else Watched(attempt)
+
+    def _look(self, watched: Watched, task: Seen, counted_s: float) -> Dict[str, Any]:
+        process, sign = processes.inspect(task.pid), read_sign(task.folder)
+        state = "Z" if process is None else process.state
+        watched.stopped_s = watched.stopped_s + counted_s if state == "T" else 0.0
+        if sign is not None and sign.beat == watched.beat:
+            watched.silent_s += counted_s
+        elif sign is not None:
+            watched.silent_s, watched.beat = 0.0, sign.beat
+        lasts = sign is not None and sign.phase in LASTING and sign.phase_s >= QUIET_S
+        unwell = state in "Tt" or watched.silent_s >= QUIET_S or lasts
+        told, watched.told = unwell or watched.told, unwell
+        if not told:
+            return {}
+        shown = {} if sign is None else {key: getattr(sign, key) for key in ("phase", "phase_s", "slowest_s", "owes")}
+        return {
+            "attempt": watched.attempt, "state": state, "stopped_s": round(watched.stopped_s, 3),
+            "silent_s": round(watched.silent_s, 3), **shown,
+        }  # fmt: skip

@@ -1,0 +1,117 @@
+"""A task gives a sign of life every second, whatever its own thread does, and tells where it is when it is asked."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, List, Optional
+
+import pytest
+
+from cluster.pulse import PULSE, SIZE, STACKS, STACKS_BY, WINDOW_S, Pulse, Slowest, read_sign
+from tests.cluster.processes import eventually
+
+HANG = """
+import sys
+from cluster.pulse import Pulse
+
+def hang():
+    while True:
+        pass
+
+Pulse(sys.argv[1]).begin()
+hang()
+"""
+
+
+def test_a_process_that_hangs_in_python_gives_signs_of_life_and_tells_where_it_hangs(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HANG, str(tmp_path)], cwd=str(Path(__file__).parents[2])) as process:
+        try:
+            beats = eventually("a second sign", lambda: (read_sign(tmp_path) or Pulse(None).beat()).beat >= 2)
+            assert beats and (tmp_path / PULSE).stat().st_size == SIZE
+            os.kill(process.pid, STACKS_BY)
+            eventually("its stacks", lambda: "in hang\n" in (tmp_path / STACKS).read_text())
+            assert process.poll() is None  # which ends nothing
+        finally:
+            process.kill()
+
+
+def test_a_phase_lasts_as_many_beats_as_it_has_seen() -> None:
+    pulse = Pulse(None)
+    pulse.turn("step")
+    assert [pulse.beat().phase_s for _ in range(3)] == [0.0, 1.0, 2.0]
+    pulse.turn("step")
+    sign = pulse.beat()
+    assert (sign.beat, sign.phase, sign.phase_s) == (4, "step", 0.0)
+
+
+def test_how_long_a_step_takes_leaves_out_what_it_waits_for_others() -> None:
+    pulse = Pulse(None)
+    pulse.turn("step")
+    time.sleep(0.05)
+    pulse.turn("step", waited_s=0.05)
+    assert pulse.beat().slowest_s < 0.05
+
+
+def test_a_step_that_was_broken_off_says_nothing_of_how_long_steps_take() -> None:
+    pulse = Pulse(None)
+    pulse.turn("step")
+    time.sleep(0.05)
+    pulse.restart()
+    pulse.turn("step")
+    assert pulse.beat().slowest_s == 0.0
+
+
+def test_only_a_late_step_is_asked_about_and_the_answer_is_for_that_step() -> None:
+    pulse, answers = Pulse(None), [True]
+    asked: List[bool] = []
+
+    def ask() -> Optional[bool]:
+        asked.append(True)
+        return answers[0]
+
+    pulse.ask = ask
+    pulse.turn("step")
+    assert [pulse.beat().owes for _ in range(3)] == [None] * 3 and not asked
+    eventually("an answer", lambda: pulse.beat().owes)
+    pulse.turn("step")
+    assert pulse.beat().owes is None
+
+
+def test_a_question_that_is_never_answered_holds_no_sign_up() -> None:
+    pulse = Pulse(None)
+    pulse.ask = lambda: time.sleep(1000)
+    pulse.turn("step")
+    assert [pulse.beat().owes for _ in range(10)] == [None] * 10
+
+
+def test_a_question_that_fails_is_not_answered() -> None:
+    pulse = Pulse(None)
+    asked: List[bool] = []
+
+    def ask() -> Any:
+        asked.append(True)
+        raise RuntimeError("the session was closed")
+
+    pulse.ask = ask
+    pulse.turn("step")
+    eventually("two questions", lambda: pulse.beat().owes is None and len(asked) > 1)
+
+
+def test_the_slowest_is_one_of_the_last_minutes() -> None:
+    slowest = Slowest()
+    for now, span_s in ((0.0, 9.0), (1.0, 1.0)):
+        slowest.note(now, span_s)
+    assert slowest.seconds == 9.0
+    slowest.note(WINDOW_S + 1, 2.0)
+    assert slowest.seconds == 9.0
+    slowest.note(2 * WINDOW_S + 2, 3.0)
+    assert slowest.seconds == 3.0
+
+
+@pytest.mark.parametrize("text", ["", "{", json.dumps({"beat": 1, "what": 2}), "[]"])
+def test_what_is_no_sign_is_passed_over(tmp_path: Path, text: str) -> None:
+    (tmp_path / PULSE).write_text(text)
+    assert read_sign(tmp_path) is None

@@ -1,0 +1,218 @@
+"""A frozen task is named, by what it tells itself and what the kernel says, and never a task that is not."""
+
+from typing import Any, Dict, List, Optional
+
+import pytest
+
+from launch.agent import frozen
+from launch.agent.messages import Exited, RestartRequested, Signs, Start, Stop, StopRequested
+from tests.launch.agent.histories import Replay, advanced, failed, started
+
+STEP_S = 0.5
+
+
+def sign(task: str, attempt: int = 0, state: str = "S", **told: Any) -> Signs:
+    """What an agent tells of one task: one that lives, and waits for others in a step, unless it is said otherwise."""
+    values = {"stopped_s": 0.0, "silent_s": 0.0, "phase": "step", "phase_s": 0.0, "slowest_s": STEP_S, "owes": False}
+    return Signs({task: {"attempt": attempt, "state": state, **values, **told}})
+
+
+def run(*tasks: str, **options: Any) -> Replay:
+    """A run whose tasks have been running for a while."""
+    replay = Replay(*(tasks or ("ps:0@a", "worker:0@a", "worker:1@b")), **options)
+    replay.up()
+    pass_time(replay, 0.0, 100.0)
+    return replay
+
+
+def pass_time(replay: Replay, start: float, end: float) -> None:
+    """The lead lives through these seconds."""
+    for quarter in range(int((end - start) * 4) + 1):
+        replay.at(start + quarter / 4)
+
+
+def killed(orders: List[Any]) -> List[str]:
+    """The tasks that are killed, each with its stack."""
+    assert all(isinstance(order, Stop) and order.stack and order.grace_s == 0.0 for order in orders), orders
+    return [order.task for order in orders]
+
+
+def test_a_task_that_a_signal_has_stopped_is_killed_with_its_stack_and_started_again() -> None:
+    replay = run()
+    assert replay.at(100.0, sign("worker:1", state="T", stopped_s=9.0)) == []
+    assert killed(replay.at(101.0, sign("worker:1", state="T", stopped_s=10.0))) == ["worker:1"]
+    assert replay.run.tasks["worker:1"].cause == "frozen: stopped by a signal for 10 s"
+    replay.at(
+        101.5, Exited("worker:1", 0, -9, "killed by SIGKILL", stack='  File "/c/jobs/digits.py", line 31 in inputs')
+    )
+    record = replay.run.tasks["worker:1"]
+    assert (record.state, record.failures) == ("restarting", 1)
+    assert record.cause == "frozen: stopped by a signal for 10 s, in jobs/digits.py:31 (inputs)"
+    assert replay.at(102.5) == [Start("worker:1", 1)]
+
+
+def test_its_incident_names_it_and_ends_when_it_trains_again() -> None:
+    replay = run()
+    replay.at(100.0, advanced("worker:1", 5, examples=5), advanced("worker:0", 5, examples=5))
+    replay.at(111.0, sign("worker:1", state="T", stopped_s=10.0))
+    (incident,) = replay.run.status()["incidents"]
+    assert (incident["kind"], incident["role"], incident["index"], incident["host"]) == ("frozen", "worker", 1, "b")
+    replay.at(111.1, advanced("worker:1", 9, examples=9))  # while it was let go on to tell where it was
+    replay.at(111.5, Exited("worker:1", 0, -9, "killed by SIGKILL", stack="stack"))
+    replay.at(112.5)
+    replay.at(113.0, started("worker:1", 1), advanced("worker:1", 10, attempt=1, examples=1))
+    (incident,) = replay.run.status()["incidents"]
+    assert (incident["open"], incident["stack"], incident["exit_code"]) == (False, "stack", -9)
+
+
+def test_a_task_is_accused_once_per_attempt_and_counts_as_failed_each_time() -> None:
+    replay = run(restart_max=1)
+    stopped: Dict[str, Any] = {"state": "T", "stopped_s": 11.0}
+    assert killed(replay.at(100.0, sign("worker:1", **stopped))) == ["worker:1"]
+    assert replay.at(101.0, sign("worker:1", **stopped)) == []
+    replay.at(102.0, Exited("worker:1", 0, -9, "killed by SIGKILL"))
+    replay.at(104.0, started("worker:1", 1), advanced("worker:1", attempt=1))
+    assert replay.at(105.0, sign("worker:1", **stopped)) == []  # of the attempt before
+    assert killed(replay.at(106.0, sign("worker:1", attempt=1, **stopped))) == ["worker:1"]
+    replay.at(107.0, Exited("worker:1", 1, -9, "killed by SIGKILL"))
+    assert replay.run.cause == "worker:1@b (attempt 2 of 2): frozen: stopped by a signal for 11 s"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"silent_s": 10.0},
+        {"silent_s": 10.0, "phase": "serving"},
+        {"silent_s": 60.0, "phase": "starting"},
+        {"phase_s": 10.0, "owes": True},
+        {"phase_s": 20.0, "owes": True, "slowest_s": 4.0},
+        {"phase_s": 300.0, "owes": True, "phase": "first step"},
+        {"phase_s": 60.0, "phase": "saving", "owes": None},
+        {"stopped_s": 10.0, "state": "T", "phase": "starting"},
+    ],
+)
+def test_what_makes_a_task_frozen(told: Dict[str, Any]) -> None:
+    replay = run()
+    pass_time(replay, 100.0, 500.0)
+    assert killed(replay.at(500.0, sign("worker:1", **told))) == ["worker:1"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"silent_s": 9.0},
+        {"silent_s": 19.0, "slowest_s": 4.0},  # a sign of life may be as late as a step is long
+        {"silent_s": 59.0, "phase": "starting"},
+        {"phase_s": 9.0, "owes": True},
+        {"phase_s": 19.0, "owes": True, "slowest_s": 4.0},
+        {"phase_s": 200.0, "owes": False},  # it waits for another
+        {"phase_s": 200.0, "owes": None},  # nobody knows
+        {"phase_s": 299.0, "owes": True, "phase": "first step"},
+        {"phase_s": 600.0, "phase": "starting", "owes": None},
+        {"phase_s": 600.0, "phase": "ending", "owes": None},
+        {"phase_s": 59.0, "phase": "saving", "owes": None},
+        {"phase_s": 299.0, "phase": "saving", "owes": None, "slowest_s": 30.0},
+        {"silent_s": 200.0, "state": "t"},  # a debugger holds it
+    ],
+)
+def test_what_does_not(told: Dict[str, Any]) -> None:
+    replay = run()
+    pass_time(replay, 100.0, 700.0)
+    assert replay.at(700.0, sign("worker:1", **told)) == []
+
+
+def test_a_run_that_says_so_waits_longer_or_for_ever() -> None:
+    assert run(frozen_s=60.0).at(100.0, sign("worker:1", phase_s=59.0, owes=True)) == []
+    assert killed(run(frozen_s=60.0).at(100.0, sign("worker:1", phase_s=60.0, owes=True))) == ["worker:1"]
+    assert run(frozen_s=None).at(100.0, sign("worker:1", state="T", stopped_s=5000.0)) == []
+
+
+def test_a_worker_is_not_accused_while_a_ps_is_stopped_for_which_it_waits() -> None:
+    replay = run()
+    late = sign("worker:0", phase_s=10.0, owes=True)
+    assert killed(replay.at(100.0, sign("ps:0", state="T", stopped_s=10.0, phase="serving"), late)) == ["ps:0"]
+
+
+def test_nor_by_a_debugger_in_another() -> None:
+    replay = run()
+    assert replay.at(100.0, sign("ps:0", state="t", silent_s=4.0), sign("worker:0", phase_s=90.0, owes=True)) == []
+
+
+def test_nor_while_a_ps_comes_back_and_then_it_has_as_long_as_before() -> None:
+    replay = run()
+    replay.at(100.0, failed("ps:0"))
+    assert replay.at(100.0, sign("worker:0", phase_s=10.0, owes=True)) == []
+    pass_time(replay, 100.0, 120.0)
+    replay.at(120.0, started("ps:0", 1), advanced("ps:0", attempt=1))
+    pass_time(replay, 120.0, 129.0)
+    assert replay.at(129.0, sign("worker:0", phase_s=39.0, owes=True)) == []
+    pass_time(replay, 129.0, 130.5)
+    assert killed(replay.at(130.5, sign("worker:0", phase_s=40.0, owes=True))) == ["worker:0"]
+
+
+def test_two_that_are_stuck_at_a_time_are_both_named() -> None:
+    replay = run()
+    assert killed(replay.at(100.0, sign("worker:0", phase_s=10.0, owes=True))) == ["worker:0"]
+    replay.at(100.5, Exited("worker:0", 0, -9, "killed by SIGKILL"))
+    assert killed(replay.at(101.0, sign("worker:1", phase_s=11.0, owes=True))) == ["worker:1"]
+
+
+def test_a_task_that_is_ended_by_the_operator_is_not_accused() -> None:
+    replay = run()
+    replay.at(100.0, RestartRequested(["worker:1"]))
+    assert replay.at(101.0, sign("worker:1", silent_s=20.0)) == []
+    replay.at(102.0, StopRequested("enough"))
+    assert replay.at(103.0, sign("worker:0", silent_s=20.0)) == []
+
+
+def test_a_run_whose_every_process_is_stopped_has_been_paused() -> None:
+    replay = run()
+    for second in range(100, 130):
+        stopped: Dict[str, Any] = {"state": "T", "stopped_s": float(second - 100), "silent_s": float(second - 100)}
+        signs = [sign(task, **stopped) for task in ("ps:0", "worker:0", "worker:1")]
+        assert replay.at(float(second), *signs) == []
+
+
+def test_what_the_lead_did_not_live_through_counts_against_nobody() -> None:
+    replay = run()
+    replay.at(100.0, failed("ps:0"), started("ps:0", 1))
+    replay.at(102.0, advanced("ps:0", attempt=1))
+    assert replay.at(500.0, sign("worker:0", phase_s=398.0, owes=True)) == []
+
+
+def test_a_program_of_others_that_a_signal_has_stopped_is_frozen_too() -> None:
+    replay = Replay(judge="exit")
+    for order in replay.begin():
+        replay.at(0.0, started(order.task))  # type: ignore[union-attr]
+    told = {"attempt": 0, "state": "T", "stopped_s": 10.0, "silent_s": 0.0}
+    assert killed(replay.at(20.0, Signs({"worker:1": told}))) == ["worker:1"]
+
+
+PYTHON = """\
+Thread 0x00007f (most recent call first):
+  File "/usr/lib/python3.7/threading.py", line 300 in wait
+  File "/w/code/ab/cluster/pulse.py", line 108 in _live
+
+Thread 0x00007f (most recent call first):
+{inputs}
+Thread 0x00007f (most recent call first):
+  File "/v/lib/python3.7/site-packages/tensorflow_core/python/client/session.py", line 1443 in _call_tf_sessionrun
+  File "/w/code/ab/cluster/synchronous.py", line 122 in step
+  File "/w/code/ab/jobs/main.py", line 74 in _run
+"""
+
+
+@pytest.mark.parametrize(
+    "inputs, where",
+    [
+        ('  File "/w/code/cd/jobs/digits.py", line 31 in inputs\n', "in jobs/digits.py:31 (inputs)"),
+        ("", "in cluster/synchronous.py:122 (step)"),
+    ],
+)
+def test_the_place_is_in_the_jobs_own_code_where_there_is_any(inputs: str, where: Optional[str]) -> None:
+    assert frozen.place(PYTHON.format(inputs=inputs)) == where
+
+
+def test_without_a_stack_there_is_no_place() -> None:
+    assert frozen.place("pid 7, state D:\n  3 threads in nfs_wait") is None
+    assert frozen.ended(Exited("worker:1", 0, -9, "killed by SIGKILL"), "silent").cause == "frozen: silent"
