@@ -38,7 +38,7 @@ def test_no_more_than_a_piece_is_asked_for_at_a_time(tmp_path: Path) -> None:
     assert stream.read() == b"what comes after it"
 
 
-@pytest.mark.parametrize(("came", "error"), [(DATA[:-1], EOFError), (DATA[::-1], Broken)])
+@pytest.mark.parametrize(("came", "error"), [(DATA[:-1], EOFError), (DATA[::-1], Broken)], ids=["half", "another"])
 def test_half_a_file_or_another_one_leaves_nothing(tmp_path: Path, came: bytes, error: type) -> None:
     store = Store(tmp_path)
     with pytest.raises(error):
