@@ -20,11 +20,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often the chief saves. ``dir`` None: under the run's own folder."""
+    """Where and how often the chief saves. ``dir`` None: under the run's own folder.
+
+    ``replicas``: on how many further hosts the agents keep copies.
+    """
 
     dir: Optional[str] = None
     every_s: float = 60
     keep: int = 5
+    replicas: int = 0
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ STATUS: Fields = {
     "examples_per_second": "of all workers",
     "loss": "of the chief's newest step; null before the first",
     "checkpoint_step": "the step of the newest checkpoint; null before the first",
+    "replicas": "by host that keeps copies of checkpoints: the step of its newest; null before its first",
     "checkpoint": "the final checkpoint, a path on the chief's host; null before the end",
     "evaluation": "what the evaluator told last: the step, and each metric; null without",
     "metrics": "of the held-out data, at the end; empty before",

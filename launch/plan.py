@@ -259,12 +259,13 @@ def _request(
         "lead": {"host": plan.lead, "address": plan.control}, "lease_s": LEASE_S, "lost_after_s": LOST_S,
         "join_s": JOIN_S, "grace_s": GRACE_S, "resume": resume,
         "stay_s": ELASTIC_STAY_S if plan.spec.elastic else STAY_S, "checkpoint_dir": plan.spec.train.checkpoint.dir,
-        "guard": plan.spec.guard, "allow_public": plan.spec.allow_public,
+        "keep": plan.spec.train.checkpoint.keep, "guard": plan.spec.guard, "allow_public": plan.spec.allow_public,
     }  # fmt: skip
     if host in plan.environments:
         request.update(environment=plan.environments[host], setup=f"launch setup {plan.spec.path}")
     if host == plan.lead:
         request["run_plan"] = _run_plan(plan)
+        request["replicas"] = list(plan.hosts[1 : 1 + plan.spec.train.checkpoint.replicas])
     return request
 
 

@@ -9,6 +9,7 @@ from cluster.spec.elastic import elastic_rules
 from cluster.spec.entries import Entry, env_at
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
+from cluster.spec.slots import machine_of
 from cluster.spec.validation import Findings
 from cluster.template import nearest, unknown
 
@@ -29,6 +30,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
     # Entries that could not be read may name workers, too.
     workers = _size(entries, "worker", "chief") if findings.fit("cluster") and all_read else None
     yield from elastic_rules(document, findings, workers)
+    if findings.fit("train", "checkpoint", "replicas"):
+        yield from _replicas(document, entries if findings.fit("cluster") and all_read else None)
     if findings.fit("train", "mode") and findings.fit("train", "backup_workers"):
         yield from _backup_workers(document, workers)
         if findings.fit("train", "replication"):
@@ -127,6 +130,20 @@ def _in_graph(document: Document) -> Iterator[Problem]:
         elif train.get("backup_workers", 0):
             found = str(train["backup_workers"])
             yield document.problem(("train", "backup_workers"), "0 with replication: in-graph", found, "leave it out")
+
+
+def _replicas(document: Document, entries: Optional[Sequence[Entry]]) -> Iterator[Problem]:
+    """The chief's own host has the originals. The hosts of spares keep copies, too."""
+    checkpoint: Dict[str, Any] = (document.value.get("train") or {}).get("checkpoint") or {}
+    replicas, path = checkpoint.get("replicas", 0), ("train", "checkpoint", "replicas")
+    if replicas and document.value.get("command") is not None:
+        hint = "leave it out: nothing is known of this program's checkpoints"
+        yield document.problem(path, "0 with command", str(replicas), hint)
+    elif replicas and entries is not None:
+        others = len({machine_of(host) for entry in entries for host in entry.hosts}) - 1
+        if replicas > others:
+            expected = f"at most as many as there are hosts besides the chief's ({others})"
+            yield document.problem(path, expected, str(replicas))
 
 
 def _size(entries: Sequence[Entry], *roles: str) -> int:

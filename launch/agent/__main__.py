@@ -11,6 +11,9 @@
     board   TensorBoard beside the newest run's summaries, until the launcher goes
     sweep   what earlier runs left on this host; ends it where that is asked for
     down    ends this host's part of a run and says what is left of it
+    held    what this host could go on from, were a run resumed
+    take    takes a checkpoint that another host gives
+    give    gives a checkpoint to another host
     build   makes the Python environment that tasks are to run in
 
 The request is one JSON line, the answers are JSON lines. Nothing that matters is in argv.
@@ -23,7 +26,7 @@ import signal
 import sys
 from typing import Any, Callable, Dict
 
-from launch.agent import again, caller, down, inquire, locks, logs
+from launch.agent import again, caller, down, inquire, locks, logs, resume
 from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
@@ -145,6 +148,20 @@ def sweep() -> None:
     tell(swept(read_request()))
 
 
+def take() -> None:
+    """Takes part in bringing a checkpoint here."""
+    from launch.agent import handover  # loads asyncio
+
+    handover.take(read_request(), tell)
+
+
+def give() -> None:
+    """Takes part in bringing a checkpoint to another host."""
+    from launch.agent import handover  # loads asyncio
+
+    handover.give(read_request(), tell)
+
+
 def board() -> None:
     """Serves summaries until the launcher goes."""
     from launch.agent import board  # loads what no other verb needs
@@ -171,6 +188,9 @@ def run(verb: str) -> None:
         "sweep": sweep,
         "logs": lambda: logs.logs(read_request(), tell, launcher_goes),
         "board": board,
+        "held": lambda: tell(resume.held(read_request())),
+        "take": take,
+        "give": give,
     }
     try:
         verbs[verb]()

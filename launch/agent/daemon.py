@@ -103,7 +103,8 @@ def _prepare(plan: Mapping[str, Any], folder: RunFolder) -> Tuple[Dict[str, List
         raise NotReady("; ".join(dict.fromkeys(problems)))
     try:
         if any(task.get("chief") for task in plan["tasks"]) and not plan.get("again"):
-            resume.prepare(folder, plan["name"], plan.get("checkpoint_dir"), plan.get("resume", False))
+            wanted = resume.Wanted(**plan["resume_from"]) if plan.get("resume_from") else None
+            resume.prepare(folder, plan["name"], plan.get("checkpoint_dir"), plan.get("resume", False), wanted)
         wishes = {task["name"]: task["gpus"] for task in plan["tasks"]}
         found = gpus.list_gpus() if gpus.needs_list(wishes) else []
         given = gpus.give(wishes, len(found))

@@ -10,6 +10,7 @@
         hosts/HOST/agent.log, agent.sock
         hosts/HOST/agent.json, processes.json       the pids and start times of what runs here
         hosts/HOST/status.json          the newest summary; on the lead that of the whole run
+        hosts/HOST/checkpoint/          copies of the chief's checkpoints, on hosts that keep some
 
 HOST is the name in the hosts file, so that hosts that share a home folder do not
 overwrite each other.
@@ -34,6 +35,7 @@ class RunFolder:
         self.path = workdir / "runs" / run
         self.own = self.path / "hosts" / host
         self.checkpoint = self.path / "checkpoint"
+        self.replica = self.own / "checkpoint"
 
     def task(self, name: str) -> Path:
         """The folder of ``worker:1``."""

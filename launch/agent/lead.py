@@ -27,12 +27,14 @@ from launch.agent.messages import (
     StopRequested,
     TaskPlan,
 )
+from launch.agent.replicas import Replicas
 from launch.agent.run_report import Report
 from launch.agent.supervise import Supervisor
 from launch.agent.tasks import HostTasks
 
 PUBLISH_S = 0.25
 PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
+COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
 START_S = 120.0  # how long the launcher may take to start the other hosts' agents, before it says go
 
 
@@ -46,7 +48,10 @@ class Lead(Agent):
         self._again = bool(plan.get("again"))
         others = [host for host in self._run.hosts if host != self._host]
         token, patience_s = plan.get("token", ""), self._run.lost_after_s
-        self._members = Members(others, token, self.incarnation, patience_s, events.put_nowait)
+        self._replicas = Replicas(plan, folder, self._cannot_copy)
+        serve = self._replicas.serve
+        self._members = Members(others, token, self.incarnation, patience_s, events.put_nowait, serve)
+        self._chief = next(task.name for task in self._run.tasks if task.chief)
         self._lease_s: Optional[float] = plan.get("lease_s")
         self._heard = 0.0
         self._told_to_go = False
@@ -81,6 +86,7 @@ class Lead(Agent):
             for order in self._supervisor.handle(event, now()):
                 self._give(order)
             self._publish(final=False)
+        await self._copy_the_last()
         await self._members.dismiss(self._supervisor.state)
         self._publish(final=True)
         self._ended.set()
@@ -99,6 +105,7 @@ class Lead(Agent):
     def _look_around(self) -> None:
         moment = now()
         self._tasks.poll(moment)
+        self._replicas.look(self._checkpoint_step(), self._members.linked)
         if self._lease_s is not None and moment - self._heard > (self._lease_s if self._told_to_go else START_S):
             self._lease_s = None
             self._events.put_nowait(StopRequested("the launcher was not heard from, so its lease on the run ended"))
@@ -120,6 +127,23 @@ class Lead(Agent):
         elif isinstance(order, Stop):
             self._tasks.stop(order.task, order.grace_s, now(), order.stack)
 
+    # -- copies of checkpoints
+
+    def _checkpoint_step(self) -> Optional[int]:
+        """That of the newest checkpoint that the chief has told of."""
+        told = self._supervisor.tasks[self._chief].progress.get("checkpoint_step")
+        step: Optional[int] = self._supervisor.outcome.get("checkpoint_step", told)
+        return step
+
+    def _cannot_copy(self, host: str, why: str) -> None:
+        self._supervisor.incidents.began("checkpoint", now(), host=host, cause=why)
+
+    async def _copy_the_last(self) -> None:
+        """The run is over; its members stay until they have copied its last checkpoint."""
+        self._replicas.look(self._checkpoint_step(), self._members.linked)
+        succeeded = self._supervisor.result == "succeeded"
+        await self._replicas.settle(self._members.linked, COPIES_S if succeeded else LAST_COPIES_S)
+
     # -- local callers
 
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
@@ -138,6 +162,8 @@ class Lead(Agent):
         elif verb == "restart":
             self._events.put_nowait(RestartRequested(request["tasks"]))
             yield {"asked": True}
+        elif verb in ("stop", "kill") and self._supervisor.phase == "ended":
+            self._replicas.hurry()
         elif verb == "stop":
             self._events.put_nowait(StopRequested(request["reason"]))
         elif verb == "kill":
@@ -164,7 +190,7 @@ class Lead(Agent):
 
     def status(self) -> Dict[str, Any]:
         """``status --json``."""
-        return self._supervisor.status()
+        return {**self._supervisor.status(), "replicas": dict(self._replicas.steps)}
 
     def terminate(self, why: str) -> None:
         """The agent itself has to end, and the run with it."""

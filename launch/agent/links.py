@@ -12,6 +12,9 @@ member also tells whose tasks it has, the incarnation of the lead that ordered t
 A member pings and the lead echoes. So a member knows until when the lead has surely heard
 it, which is what its tasks may live by: the lead cannot have counted a silence from any
 earlier moment.
+
+A connection is for messages, or for one checkpoint (``COPIES``), which the member then
+fetches or brings on it, so that no message has to wait behind it: see ``copying``.
 """
 
 import asyncio
@@ -21,12 +24,14 @@ import json
 import secrets
 from typing import Any, Dict, NamedTuple, Tuple
 
+from launch.agent.copying import Streams
 from launch.agent.messages import Message, Ping, decode, encode
 
 HANDSHAKE_S = 10.0
 PING_SHARE = 0.1  # of the silence after which a host is lost: how often a member pings
 QUIET_SHARE = 0.3  # and after how much of it a link is made anew: TCP itself comes back late from a long cut
 LIMIT = 16 * 1024 * 1024  # bytes of one line
+MESSAGES, COPIES = "messages", "copies"  # what a connection is for
 
 
 class LinkError(Exception):
@@ -34,11 +39,12 @@ class LinkError(Exception):
 
 
 class Greeting(NamedTuple):
-    """Who speaks: the host, which life of its agent, and which life of a lead ordered the tasks it has, if any."""
+    """Who speaks: the host, which life of its agent, which life of a lead ordered its tasks, if any; and what for."""
 
     host: str
     incarnation: str
     serves: str = ""
+    purpose: str = MESSAGES
 
 
 class Link:
@@ -83,6 +89,11 @@ class Link:
             if message.at:
                 self.send(Ping(echo=message.at))
         return message
+
+    @property
+    def streams(self) -> Streams:
+        """What carries a checkpoint, where this connection is for one."""
+        return Streams(self._reader, self._writer)
 
     async def keep_alive(self, every_s: float) -> None:
         """Pings until cancelled; the other side's echoes are heard by ``receive``."""
@@ -140,7 +151,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tok
     try:
         _write(writer, {"nonce": nonce})
         theirs = await _read(reader)
-        peer = Greeting(str(theirs["host"]), str(theirs["incarnation"]), str(theirs["serves"]))
+        peer = Greeting(*(str(theirs[name]) for name in Greeting._fields))
         if not _equal(str(theirs["proof"]), _proof(token, "member", nonce, theirs["nonce"], *peer)):
             raise LinkError("a caller without the run's token")
         known = _proof(token, "lead", theirs["nonce"], nonce, incarnation)

@@ -8,8 +8,22 @@ from cluster.addresses import host_of, port_of
 from launch.agent import links
 from launch.agent.agent import Agent, now
 from launch.agent.agent_log import say
+from launch.agent.copier import Copier
 from launch.agent.folder import RunFolder
-from launch.agent.messages import Advanced, End, Event, Exited, Measured, Message, Save, Signs, Start, Started, Stop
+from launch.agent.messages import (
+    Advanced,
+    End,
+    Event,
+    Exited,
+    Fetch,
+    Measured,
+    Message,
+    Save,
+    Signs,
+    Start,
+    Started,
+    Stop,
+)
 from launch.agent.tasks import HostTasks
 
 REDIAL_S = 0.5
@@ -41,6 +55,7 @@ class Member(Agent):
         self._over = False
         self._serves = ""  # the incarnation of the lead that ordered what runs here
         self._joined = False
+        self._copier = Copier(plan, folder)
         self._heard = 0.0  # the newest moment at which the lead has surely heard us
         self._silence = f"the lead was not heard from for {self._lost_after_s:.0f} s"
         self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be told
@@ -64,6 +79,7 @@ class Member(Agent):
             if self._link is not None:
                 await self._link.close()
             talking.cancel()
+            self._copier.close()
 
     def _heed_silence(self) -> None:
         if self._link is not None:
@@ -173,6 +189,8 @@ class Member(Agent):
             self._tasks.save(message.task, message.attempt, message.number)
         elif isinstance(message, Stop):
             self._tasks.stop(message.task, message.grace_s, now(), message.stack)
+        elif isinstance(message, Fetch):
+            self._copier.heed()
         elif isinstance(message, End):
             self._leave(f"the run has {message.state}")
 

@@ -10,7 +10,7 @@ that was known then.
 """
 
 import asyncio
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Sequence
 
 from launch.agent import links
 from launch.agent.agent import now
@@ -28,6 +28,7 @@ class Members:
     Args:
       incarnation: the lead's.
       tell: takes in what members say, and before that their ``Joined``.
+      serve: sends the newest checkpoint over a link that is for that.
     """
 
     def __init__(
@@ -37,8 +38,10 @@ class Members:
         incarnation: str,
         lost_after_s: float,
         tell: Callable[[Message], None],
+        serve: Callable[[links.Link], Awaitable[None]],
     ):
         self._token, self._incarnation, self._tell = token, incarnation, tell
+        self._serve = serve
         self._quiet_s = lost_after_s * links.QUIET_SHARE
         self._silences = Silences(hosts, lost_after_s, now())
         self._arrived: Dict[str, links.Link] = {}  # not admitted yet
@@ -61,6 +64,9 @@ class Members:
         except links.LinkError as error:
             say(f"refused a caller: {error}")
             writer.close()
+            return
+        if link.peer.purpose == links.COPIES:
+            await self._serve(link)
             return
         if link.peer.serves not in ("", self._incarnation):
             # It has just heard that this is another lead, kills the tasks of the one before, and comes again.
@@ -106,6 +112,11 @@ class Members:
         self._links[joined.host] = link
         for order in self._given.get(joined.host, []):
             link.send(order)
+
+    @property
+    def linked(self) -> Mapping[str, links.Link]:
+        """The hosts that have a link now."""
+        return self._links
 
     def give(self, host: str, order: Order) -> None:
         """Has a member do something, now or when it has a link again."""

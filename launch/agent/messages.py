@@ -147,6 +147,13 @@ class Save:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    """The lead to a host that keeps copies: there is a checkpoint of this step, fetch it."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class End:
     """Order: the run is over; leave, and leave nothing."""
 
@@ -165,13 +172,13 @@ Event = Union[
     Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, RestartRequested, StopRequested, KillRequested, Tick
 ]
 Order = Union[Start, Stop, Save, End]
-Message = Union[Event, Order, Ping]
+Message = Union[Event, Order, Fetch, Ping]
 
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
         Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, RestartRequested, StopRequested, KillRequested,
-        Tick, Start, Stop, Save, End, Ping,
+        Tick, Start, Stop, Save, Fetch, End, Ping,
     )
 }  # fmt: skip
 

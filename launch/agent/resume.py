@@ -1,60 +1,139 @@
 """Where the chief's checkpoints come from when a run starts.
 
 A chief restores the newest checkpoint of its folder, if there is one. So a new run needs
-an empty folder, and a resumed one needs the checkpoint of the run before it.
+an empty folder, and a resumed one needs the checkpoint of the run before it, which is in that
+run's own folder where its chief was on this host, or else in this host's copies of it.
 """
 
 import os
 import shutil
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from launch.agent.folder import RunFolder, runs
-
-
-def checkpoints(folder: Path) -> List[Tuple[int, str]]:
-    """The complete checkpoints in a folder as (global step, prefix), newest last."""
-    found = []
-    for index in folder.glob("*.index"):
-        step = index.stem.rsplit("-", 1)[-1]
-        if step.isdigit() and list(folder.glob(index.stem + ".data-*")):
-            found.append((int(step), index.stem))
-    return sorted(found)
+from launch.agent import stored
+from launch.agent.folder import RunFolder, expand, runs
 
 
-def prepare(folder: RunFolder, name: str, directory: Optional[str], resume: bool) -> None:
+class Wanted(NamedTuple):
+    """The checkpoint to go on from: its run, None for that of ``train.checkpoint.dir``, and its global step."""
+
+    run: Optional[str]
+    step: int
+
+
+def chief_folder(folder: RunFolder, directory: Optional[str]) -> Path:
+    """Where the chief of a run saves."""
+    return folder.checkpoint if directory is None else Path(os.path.expanduser(directory))
+
+
+def prepare(
+    folder: RunFolder, name: str, directory: Optional[str], resume: bool, wanted: Optional[Wanted] = None
+) -> None:
     """Makes the chief's checkpoint folder what this run needs it to be.
+
+    Args:
+      wanted: what to go on from, which is on this host; None: the newest that is here.
 
     Raises:
       ValueError: there is nothing to resume, or something that a new run would overwrite.
     """
     if directory is None:
         if resume:
-            _carry_over(folder, name)
+            _carry_over(folder, name, wanted)
         return
-    held = checkpoints(Path(os.path.expanduser(directory)))
+    target = chief_folder(folder, directory)
+    if resume and wanted is not None and wanted.run is not None:
+        _copy(_found(_earlier(folder, name, directory), wanted), target)
+    held = stored.checkpoints(target)
     if held and not resume:
         raise ValueError(
-            f"train.checkpoint.dir {directory} holds a checkpoint of step {held[-1][0]}; "
+            f"train.checkpoint.dir {directory} holds a checkpoint of step {held[-1].step}; "
             "go on from it with --resume, or name another folder"
         )
     if resume and not held:
         raise ValueError(f"nothing to resume: train.checkpoint.dir {directory} holds no complete checkpoint")
 
 
-def _carry_over(folder: RunFolder, name: str) -> None:
+def held(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """What this host could go on from: {"held": [{"run", "step", "bytes"}]}, of a run and of a folder one each."""
+    directory = request["checkpoint_dir"]
+    folder = RunFolder(expand(request["workdir"]), "", request["host"])
+    found: List[Tuple[Optional[str], stored.Checkpoint]] = []
+    if directory is not None:
+        found += [(None, each) for each in stored.checkpoints(chief_folder(folder, directory))[-1:]]
+    found += [(run.run, each) for run, each in _newest(folder, request["name"], directory)]
+    return {"held": [{"run": run, "step": each.step, "bytes": each.size()} for run, each in found]}
+
+
+def source(request: Mapping[str, Any], wanted: Wanted) -> stored.Checkpoint:
+    """The checkpoint ``wanted`` on this host, as ``held`` has told of it.
+
+    Raises:
+      ValueError: it is not there any more.
+    """
+    directory = request["checkpoint_dir"]
+    folder = RunFolder(expand(request["workdir"]), "", request["host"])
+    if wanted.run is None:
+        return _of(wanted, [stored.of_step(chief_folder(folder, directory), wanted.step)])
+    return _found(_earlier(folder, request["name"], directory), wanted)
+
+
+def target(request: Mapping[str, Any], wanted: Wanted) -> Path:
+    """Where a checkpoint of another host belongs here, so that ``prepare`` finds it."""
+    if request["checkpoint_dir"] is not None:
+        return Path(os.path.expanduser(request["checkpoint_dir"]))
+    return RunFolder(expand(request["workdir"]), wanted.run or "", request["host"]).replica
+
+
+def _earlier(folder: RunFolder, name: str, directory: Optional[str]) -> Iterator[RunFolder]:
+    """The runs of this name that saved into the same place, newest first."""
     for earlier in runs(folder.workdir, name, folder.host):
-        held = checkpoints(earlier.checkpoint) if earlier.run != folder.run else []
-        if held:
-            _copy(earlier.checkpoint, folder.checkpoint, held[-1][1])
-            return
-    raise ValueError(f"nothing to resume: no earlier run of {name} left a checkpoint on this host")
+        if earlier.run != folder.run and (earlier.read("plan.json") or {}).get("checkpoint_dir") == directory:
+            yield earlier
 
 
-def _copy(source: Path, target: Path, prefix: str) -> None:
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for file in source.glob(prefix + ".*"):
-        shutil.copy2(str(file), str(target / file.name))
-    # The list that TensorFlow reads; names in it are relative to the folder.
-    listed = f'model_checkpoint_path: "{prefix}"\nall_model_checkpoint_paths: "{prefix}"\n'
-    (target / "checkpoint").write_text(listed)
+def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[stored.Checkpoint]:
+    """All that a run has left here; of the same step the chief's own last."""
+    yield from stored.checkpoints(run.replica)
+    if directory is None:
+        yield from stored.checkpoints(run.checkpoint)
+
+
+def _newest(folder: RunFolder, name: str, directory: Optional[str]) -> List[Tuple[RunFolder, stored.Checkpoint]]:
+    """The newest checkpoint of the newest run that has left any: one pair, or none."""
+    for run in _earlier(folder, name, directory):
+        found = sorted(_in_run(run, directory), key=lambda each: each.step)
+        if found:
+            return [(run, found[-1])]
+    return []
+
+
+def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> stored.Checkpoint:
+    """Raises ValueError."""
+    run = next((run for run in earlier if run.run == wanted.run), None)
+    places = [] if run is None else [run.checkpoint, run.replica]  # the chief's own first
+    return _of(wanted, [stored.of_step(place, wanted.step) for place in places])
+
+
+def _of(wanted: Wanted, found: List[Optional[stored.Checkpoint]]) -> stored.Checkpoint:
+    there = next((each for each in found if each is not None), None)
+    if there is None:
+        raise ValueError(f"the checkpoint of step {wanted.step} of {wanted.run or 'train.checkpoint.dir'} is gone")
+    return there
+
+
+def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
+    if wanted is not None:
+        _copy(_found(_earlier(folder, name, None), wanted), folder.checkpoint)
+        return
+    found = _newest(folder, name, None)
+    if not found:
+        raise ValueError(f"nothing to resume: no earlier run of {name} left a checkpoint on this host")
+    _copy(found[0][1], folder.checkpoint)
+
+
+def _copy(checkpoint: stored.Checkpoint, folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for file in checkpoint.files():
+        shutil.copy2(str(file), str(folder / file.name))
+    stored.write_list(folder)

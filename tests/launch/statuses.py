@@ -19,5 +19,5 @@ def status(*tasks: Dict[str, Any], state: str = "running", **fields: Any) -> Dic
     return {
         "run": "r-1", "name": "r", "state": state, "global_step": None, "steps": None, "steps_per_second": 0.0,
         "examples_per_second": 0.0, "loss": None, "checkpoint_step": None, "evaluation": None, "cause": None,
-        "metrics": {}, "checkpoint": None, "tasks": list(tasks) or [task()], **fields,
+        "metrics": {}, "replicas": {}, "checkpoint": None, "tasks": list(tasks) or [task()], **fields,
     }  # fmt: skip

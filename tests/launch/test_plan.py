@@ -46,7 +46,7 @@ def test_a_job_is_run_by_the_projects_own_entry_with_its_settings_as_json(read: 
     task = named(plan_of(read("job: digits\nargs: {hidden: 128}\ntrain: {steps: 70}" + TWO)))["worker:1"]
     assert task.argv[:5] == ("python3.7", "-m", "jobs.main", "{code}/digits.py", "--train")
     assert json.loads(task.argv[5])["steps"] == 70
-    assert json.loads(task.argv[5])["checkpoint"] == {"dir": None, "every_s": 60, "keep": 5}
+    assert json.loads(task.argv[5])["checkpoint"] == {"dir": None, "every_s": 60, "keep": 5, "replicas": 0}
     assert (task.argv[6], json.loads(task.argv[7])) == ("--args", {"hidden": 128})
     assert task.folder == "launcher"
 

@@ -1,21 +1,15 @@
 """A new run starts from nothing, a resumed one from the newest checkpoint, and neither by accident."""
 
 from pathlib import Path
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
 from launch.agent.folder import RunFolder
-from launch.agent.resume import checkpoints, prepare
+from launch.agent.resume import Wanted, held, prepare, source, target
+from tests.launch.agent.saved import save, steps
 
 NOW = "a-20261120-120000"
-
-
-def save(folder: Path, *steps: int) -> None:
-    """Checkpoints as TensorFlow writes them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for step in steps:
-        (folder / f"model-{step}.index").write_text(f"index {step}")
-        (folder / f"model-{step}.data-00000-of-00001").write_text(f"data {step}")
 
 
 def run(workdir: Path, name: str = NOW, *steps: int) -> RunFolder:
@@ -24,13 +18,6 @@ def run(workdir: Path, name: str = NOW, *steps: int) -> RunFolder:
     if steps:
         save(folder.checkpoint, *steps)
     return folder
-
-
-def test_checkpoints_are_in_the_order_of_their_steps_and_only_complete_ones_count(tmp_path: Path) -> None:
-    save(tmp_path, 900, 1000)
-    (tmp_path / "model-2000.index").touch()  # its data never arrived
-    (tmp_path / "model-final.index").touch()
-    assert checkpoints(tmp_path) == [(900, "model-900"), (1000, "model-1000")]
 
 
 def test_a_new_run_in_its_own_folder_needs_nothing(tmp_path: Path) -> None:
@@ -47,7 +34,7 @@ def test_a_resumed_run_gets_the_newest_checkpoint_of_the_newest_run_that_has_one
     run(tmp_path, "b-20261119-120000", 77)
     folder = run(tmp_path)
     prepare(folder, "a", None, resume=True)
-    assert checkpoints(folder.checkpoint) == [(10, "model-10")]
+    assert steps(folder.checkpoint) == [10]
     assert (folder.checkpoint / "model-10.data-00000-of-00001").read_text() == "data 10"
 
 
@@ -87,3 +74,63 @@ def test_a_named_folder_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pyte
     save(tmp_path / "c", 5)
     with pytest.raises(ValueError, match=r"train.checkpoint.dir ~/c holds a checkpoint of step 5"):
         prepare(run(tmp_path / "w"), "a", "~/c", resume=False)
+
+
+ASKED = {"name": "a", "host": "h", "checkpoint_dir": None}
+
+
+def holding(tmp_path: Path, directory: Optional[str] = None) -> List[Tuple[Any, int]]:
+    """What a host says that it holds."""
+    asked = {**ASKED, "workdir": str(tmp_path), "checkpoint_dir": directory}
+    return [(each["run"], each["step"]) for each in held(asked)["held"]]
+
+
+def test_a_host_tells_the_newest_of_the_newest_run_its_own_or_a_copy(tmp_path: Path) -> None:
+    save(run(tmp_path, "a-20261118-120000", 50).replica, 60)
+    save(run(tmp_path, "a-20261119-120000", 5).replica, 10)
+    run(tmp_path)
+    assert holding(tmp_path) == [("a-20261119-120000", 10)]
+
+
+def test_a_host_that_holds_none_says_so(tmp_path: Path) -> None:
+    assert holding(tmp_path) == []
+
+
+def test_copies_of_a_named_folder_count_where_that_folder_is_resumed(tmp_path: Path) -> None:
+    directory = str(tmp_path / "c")
+    save(tmp_path / "c", 5)
+    earlier = run(tmp_path, "a-20261119-120000")
+    earlier.write("plan.json", {"checkpoint_dir": directory})
+    save(earlier.replica, 10)
+    assert holding(tmp_path, directory) == [(None, 5), ("a-20261119-120000", 10)]
+    assert holding(tmp_path) == []
+
+
+def test_a_copy_is_put_into_the_named_folder(tmp_path: Path) -> None:
+    directory = str(tmp_path / "c")
+    earlier = run(tmp_path, "a-20261119-120000")
+    earlier.write("plan.json", {"checkpoint_dir": directory})
+    save(earlier.replica, 10)
+    prepare(run(tmp_path), "a", directory, resume=True, wanted=Wanted(earlier.run, 10))
+    assert steps(tmp_path / "c") == [10]
+
+
+def test_a_run_goes_on_from_the_very_checkpoint_that_it_is_told(tmp_path: Path) -> None:
+    run(tmp_path, "a-20261118-120000", 5, 10)
+    run(tmp_path, "a-20261119-120000", 99)
+    folder = run(tmp_path)
+    prepare(folder, "a", None, resume=True, wanted=Wanted("a-20261118-120000", 5))
+    assert steps(folder.checkpoint) == [5]
+
+
+def test_a_checkpoint_that_is_gone_meanwhile_is_named(tmp_path: Path) -> None:
+    run(tmp_path, "a-20261118-120000", 5)
+    with pytest.raises(ValueError, match="the checkpoint of step 10 of a-20261118-120000 is gone"):
+        prepare(run(tmp_path), "a", None, resume=True, wanted=Wanted("a-20261118-120000", 10))
+
+
+def test_what_another_host_gives_is_found_as_if_it_had_been_copied_here(tmp_path: Path) -> None:
+    wanted, asked = Wanted("a-20261119-120000", 10), {**ASKED, "workdir": str(tmp_path)}
+    save(target(asked, wanted), 10)
+    assert holding(tmp_path) == [tuple(wanted)]
+    assert source(asked, wanted).step == 10
