@@ -139,6 +139,8 @@ class Trainer:
         if self._pause_s * 2 > TIMEOUT_S:
             raise error
         print(f"{self.task.name}: lost a parameter server, joining again ({type(error).__name__})", flush=True)
+        if self.step is not None:
+            self._diary.tell_at_once(self.step, {})  # so that it is known how far training goes back
         time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
         self._pause_s *= 2
         session.close()

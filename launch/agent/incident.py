@@ -56,7 +56,7 @@ class Incident:
     followed: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
     did: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
     stage: str = "down"  # then served, behind, over: see ``incidents``
-    mark: int = -1  # the newest step when the task was started anew
+    mark: int = 0  # how often there had been a newer step when the task was started anew
 
     @property
     def title(self) -> str:

@@ -57,7 +57,7 @@ class Incidents:
         self._down: Dict[str, Incident] = {}  # by task: what keeps it from training
         self._unstarted: List[Incident] = []  # of hosts, until a task is started after them
         self._served: List[Incident] = []  # until any worker takes a step
-        self._behind: Deque[Incident] = deque()  # until a step is newer than their mark
+        self._behind: Deque[Incident] = deque()  # until a step is newer than any before
         self._first_causes: Dict[str, str] = {}  # by task, of those that failed
         self.fatal: Optional[Incident] = None  # why the run has failed
         self.verdict: Optional[str] = None  # likewise, in a line
@@ -188,10 +188,11 @@ class Incidents:
         for incident in self._unstarted:
             self._serve(incident, now)
         self._unstarted = []
+        self.standstill.began_anew(task)
         own = self._down.get(task)
         if own is None:
             return
-        own.stage, own.mark = "down", self._newest_step()
+        own.stage, own.mark = "down", self.standstill.advances
         if not self._tells:
             self._back(own, now)
 
@@ -208,12 +209,12 @@ class Incidents:
             for incident in served:
                 if incident.stage == "served":  # else it went down again
                     self._back(incident, now)
-        while self._behind and self._behind[0].mark < self._newest_step():
+        while self._behind and self._behind[0].mark < self.standstill.advances:
             self._over(self._behind.popleft(), now)
 
     def _serve(self, incident: Incident, now: float) -> None:
         """It is over as soon as any worker trains on; of programs that do not tell, now."""
-        incident.stage, incident.mark = "served", self._newest_step()
+        incident.stage, incident.mark = "served", self.standstill.advances
         if self._tells:
             self._served.append(incident)
         else:
@@ -225,7 +226,7 @@ class Incidents:
         incident.again_s = self._at(now) - incident.at_s
         if incident.task is not None:
             del self._down[incident.task]
-        if self._tells and incident.role != "evaluator" and incident.mark >= self._newest_step():
+        if self._tells and incident.role != "evaluator" and incident.mark >= self.standstill.advances:
             incident.stage = "behind"
             self._behind.append(incident)
         else:
@@ -238,9 +239,6 @@ class Incidents:
             incident.lost_steps, incident.lost_seconds = self.standstill.lost_since(now - self._at(now) + incident.at_s)
         if incident is self._root:
             self._root_over_at = now
-
-    def _newest_step(self) -> int:
-        return -1 if self.standstill.newest is None else self.standstill.newest
 
     # -- what is told
 

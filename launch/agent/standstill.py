@@ -1,7 +1,7 @@
 """How training moves, and when it stands: told by the steps that workers tell of, whoever of them does.
 
 Training *stands* while no step is told of that is newer than all before. Workers tell about once a
-second, so times are right to a second, and the steps that were lost miss those of the last second.
+second, so times are right to a second. A worker that lost a ps tells how far it had come before it joins again.
 """
 
 from collections import deque
@@ -24,11 +24,12 @@ class Standstill:
 
     def __init__(self) -> None:
         self.newest: Optional[int] = None
+        self.advances = 0  # how often a step was taken that is newer than any before
         self.seconds_lost = 0.0  # in all
         self.steps_lost = 0
         self._newest_at = 0.0
         self._usual_s: Optional[float] = None  # between two newer steps
-        self._told: Dict[str, Tuple[int, int]] = {}  # by task: its last step, and its examples
+        self._told: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
         self._fell = 0  # steps, since the newest
         self._pauses: Deque[Span] = deque(maxlen=KEPT)
         self._falls: Deque[Span] = deque(maxlen=KEPT)
@@ -43,15 +44,23 @@ class Standstill:
     def tell(self, task: str, progress: Mapping[str, Any], now: float) -> bool:
         """Takes in what a worker tells; whether it has taken a step since it told last."""
         step, examples = progress.get("step"), progress.get("examples") or 0
-        before = self._told.get(task)
-        if step is None or not examples or before == (step, examples):
+        before = self._told.get(task, (None, 0))
+        if step is None or not examples:
             return False
         self._told[task] = (step, examples)
-        if before is not None and step < before[0]:
+        if examples == before[1]:  # how far it had come, told when it stood already
+            self.newest = step if self.newest is None else max(step, self.newest)
+            return False
+        if before[0] is not None and step < before[0]:
             self._fall(step, progress.get("checkpoint_step"), now)
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
+
+    def began_anew(self, task: str) -> None:
+        """A new process of the task counts its examples from 0."""
+        if task in self._told:
+            self._told[task] = (self._told[task][0], 0)
 
     def _fall(self, step: int, checkpoint_step: Optional[int], now: float) -> None:
         """Training goes on from an earlier step: the checkpoint's, if the chief tells it, else the one before."""
@@ -72,6 +81,7 @@ class Standstill:
             else:
                 self._usual_s = usual_s + USUAL_PART * (pause_s - usual_s)
         self.newest, self._newest_at, self._fell = step, now, 0
+        self.advances += 1
 
     def lost_since(self, since: float) -> Tuple[int, float]:
         """Steps and seconds, of what ended after this time."""

@@ -132,6 +132,28 @@ def test_a_ps_that_dies_takes_training_back_to_the_checkpoint_and_that_is_counte
     assert (status["lost_steps"], status["lost_seconds"]) == (3, pytest.approx(5.0))
 
 
+def test_what_a_worker_had_done_when_it_lost_the_ps_counts_as_lost_though_it_tells_it_only_then() -> None:
+    replay = training()
+    replay.at(10.5, killed("ps:0"))
+    replay.at(11.5, Tick(), started("ps:0", 1), advanced("ps:0", attempt=1))
+    replay.at(12, advanced("worker:0", 15, examples=11, checkpoint_step=7))  # no step of its own since it told last
+    assert incidents(replay)[0]["again_s"] is None
+    step(replay, 14, 8, "worker:0", checkpoint_step=7)
+    assert incidents(replay)[0]["open"]
+    step(replay, 16, 16, "worker:0")
+    told = incidents(replay)[0]
+    assert (told["open"], told["again_s"], told["lost_steps"], told["lost_seconds"]) == (False, 3.5, 8, 5.0)
+
+
+def test_a_new_process_counts_its_examples_from_0() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, advanced("worker:1", 1, examples=64))
+    replay.at(2, killed("worker:1"))
+    replay.at(3, Tick(), started("worker:1", 1), advanced("worker:1", 2, 1, examples=64))
+    assert not incidents(replay)[0]["open"]
+
+
 def test_a_ps_that_serves_again_is_not_back_before_a_worker_takes_a_step() -> None:
     replay = training()
     replay.at(10.5, killed("ps:0"))
