@@ -33,7 +33,6 @@ States of a task:
     lost        its host's agent is out of reach, or was and has not been taken back yet
 """
 
-import math
 from collections import Counter, deque
 from typing import Any, Callable, Dict, List, Optional, Set, Type
 
@@ -61,6 +60,7 @@ from launch.agent.messages import (
 )
 from launch.agent.record import TaskRecord, record_of
 from launch.agent.reforming import PHASE, Hands, Reforming
+from launch.agent.restarts import Restarts
 from launch.agent.saving import Saving
 from launch.agent.states import ALIVE
 
@@ -92,7 +92,7 @@ class Supervisor:
         self._states = Counter(task.state for task in self.tasks.values())
         self._processes: Dict[str, int] = Counter()  # by role
         self._undecided = _deciding(plan)
-        self._restart_at = math.inf  # of the next task
+        self._restarts = Restarts()
         self._lives = Lives()
         self._go_at: Optional[float] = None
         self.was_up = False
@@ -245,7 +245,7 @@ class Supervisor:
     def _restart(self, task: TaskRecord, at: float) -> None:
         """Its next attempt begins at this time."""
         self._turn(task, "restarting", process=False)
-        task.restart_at, self._restart_at = at, min(self._restart_at, at)
+        self._restarts.put(task, at)
 
     def _on_restart(self, event: RestartRequested, now: float) -> List[Order]:
         """Tasks that run are told to end; those that wait, or an evaluator that failed, begin at once."""
@@ -340,13 +340,9 @@ class Supervisor:
 
     def _due(self, now: float) -> List[TaskRecord]:
         """The tasks whose next attempt begins now."""
-        if now < self._restart_at:
-            return []
-        waiting = [task for task in self.tasks.values() if task.state == "restarting"]
-        due = [task for task in waiting if now >= (task.restart_at or 0.0)]
+        due = self._restarts.due(now)
         for task in due:
             task.attempt += 1
-        self._restart_at = min((task.restart_at or 0.0 for task in waiting if task not in due), default=math.inf)
         return due
 
     def _shut(self, now: float) -> List[Order]:

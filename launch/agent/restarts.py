@@ -1,0 +1,30 @@
+"""When tasks that wait are to be started again: the earliest first, whatever the number of tasks that do not wait."""
+
+import heapq
+from typing import List, Tuple
+
+from launch.agent.record import TaskRecord
+
+
+class Restarts:
+    """The next attempts of tasks. Times are seconds on the clock of the supervisor."""
+
+    def __init__(self) -> None:
+        self._next: List[Tuple[float, int, TaskRecord]] = []
+        self._count = 0  # so that of two at the same time the first that was put comes first
+
+    def put(self, task: TaskRecord, at: float) -> None:
+        """Its next attempt begins at this time, and not at one that was said before."""
+        task.restart_at = at
+        self._count += 1
+        heapq.heappush(self._next, (at, self._count, task))
+
+    def due(self, now: float) -> List[TaskRecord]:
+        """Takes out the tasks that still wait and whose next attempt begins now, or should have."""
+        found: List[TaskRecord] = []
+        while self._next and self._next[0][0] <= now:
+            at, _, task = heapq.heappop(self._next)
+            if task.state == "restarting" and task.restart_at == at:
+                task.restart_at = None
+                found.append(task)
+        return found
