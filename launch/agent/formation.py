@@ -7,12 +7,14 @@ name that it has in the run.
 """
 
 import json
+import re
 from dataclasses import dataclass
-from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, List, Mapping, Match, Optional, Sequence, Tuple
 
 from launch.agent.messages import TaskPlan
 
 TRAINERS = ("chief", "worker")
+_NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # as we write it, and as TensorFlow does
 MEMBERS = ("chief", "worker", "ps")  # an evaluator follows a cluster, but is no part of it
 
 
@@ -32,6 +34,16 @@ class Formation:
     def tasks(self) -> List[str]:
         """The names of its tasks in the run."""
         return list(self.indices)
+
+    def in_run(self, text: str) -> str:
+        """What a task of it says, with the names that tasks have in the run: its ``ps:0`` may be ``ps:1`` there."""
+        names = {(name.partition(":")[0], index): name for name, index in self.indices.items()}
+
+        def renamed(found: Match[str]) -> str:
+            name = names.get((found[1], int(found[3])))
+            return f"{found[1]}{found[2]}{name.partition(':')[2]}" if name else found[0]
+
+        return _NAME.sub(renamed, text)
 
 
 def form(number: int, tasks: Sequence[TaskPlan], out: Collection[str]) -> Formation:

@@ -10,12 +10,12 @@ twice as long as before, from ``PATIENCE_S`` on. Then the chief saves, and the r
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
 
 from launch.agent.formation import Formation, described, form, sizes, too_few, wanted
 from launch.agent.incident import Incident
-from launch.agent.messages import Order, Start, Stop
+from launch.agent.messages import Exited, Order, Start, Stop
 from launch.agent.record import SPARE, TaskRecord
 from launch.agent.states import ALIVE
 
@@ -85,6 +85,12 @@ class Reforming:
         if not self.formation.number and not self._out:  # as the launcher told its host
             return Start(name, task.attempt)
         return Start(name, task.attempt, self.formation.cluster, self.formation.indices[name])
+
+    def in_run(self, event: Exited) -> Exited:
+        """How a task ended, with the names that tasks have in the run: it knows those of its formation."""
+        if not self.formation.number or event.cause is None:
+            return event
+        return replace(event, cause=self.formation.in_run(event.cause))
 
     # -- hosts that go and come
 

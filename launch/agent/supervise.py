@@ -203,6 +203,7 @@ class Supervisor:
         if event.attempt != task.attempt or not task.process:
             return []
         task.exit_code, task.history = event.exit_code, deque()
+        event = self.reforming.in_run(event)
         if self._succeeded(event):
             self._turn(task, "succeeded", process=False)
             if task.plan.chief:

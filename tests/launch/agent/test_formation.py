@@ -56,3 +56,10 @@ def test_too_few_workers_or_no_ps_cannot_train_and_it_is_said_what_is_missing() 
     assert too_few(form(1, TASKS, ["e"]), TASKS, 2) is None
     assert too_few(form(1, TASKS, ["e", "b"]), TASKS, 2) == "1 of 3 workers are left, and elastic.min_workers is 2"
     assert too_few(form(1, TASKS, ["a", "b", "c"]), TASKS, 1) == "none of 2 ps is left, and no spare"
+
+
+def test_what_a_task_says_of_others_is_told_with_their_names_in_the_run() -> None:
+    formation = form(1, TASKS, ["a", "e"])
+    assert formation.in_run("no answer from ps:0 and worker:1") == "no answer from ps:1 and worker:2"
+    assert formation.in_run("From /job:worker/replica:0/task:1: x") == "From /job:worker/replica:0/task:2: x"
+    assert formation.in_run("ps:2222, worker:7, gpu:0") == "ps:2222, worker:7, gpu:0"

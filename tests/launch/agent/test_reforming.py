@@ -321,3 +321,9 @@ def test_every_host_lost_since_the_run_last_trained_is_told_with_what_was_done(r
     run.lose(100, "b", "d")
     told = [each["did"][-1]["what"] for each in run.run.status()["incidents"]]
     assert told == ["goes on without b, d: formation 1: 2 of 3 workers, 1 of 2 ps"] * 2
+
+
+def test_a_cause_names_tasks_as_the_run_does(run: Elastic) -> None:
+    run.lose(100, "c")
+    run.at(101, Exited("worker:0", 1, 1, "waited for worker:1"))
+    assert run.run.tasks["worker:0"].cause == "waited for worker:2"
