@@ -17,6 +17,7 @@ from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.logs import print_log_of_culprit
 from launch.plan import make_plan, refuse_oversized, requests, run_name
+from launch.resume import bring_newest
 from launch.revive import Revival
 from launch.ship import launcher_code, with_folder
 from launch.start import advising, read_secrets, start_agents
@@ -60,7 +61,7 @@ def cli() -> None:
 @cli.command()
 @with_hosts_file
 @click.option("-d", "--detach", is_flag=True, help="Return once every task is up; the run goes on.")
-@click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
+@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint that a host of FILE holds.")
 def up(asked: Asked, detach: bool, resume: bool) -> int:
     """Trains what FILE describes; the exit code is the run's.
 
@@ -82,6 +83,8 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
             view.note(f"{run.run}: {len(run.tasks)} tasks on {display.fold(run.hosts)}")
             with advising(f"launch check {asked}"):
                 fleet.connect()
+                if resume:
+                    bring_newest(fleet, run, wanted, view.note)
                 start_agents(fleet, wanted)
             ended = Watch(fleet, run, view, interrupts, Revival(fleet, wanted), detach).follow()
         if ended["state"] == "running":

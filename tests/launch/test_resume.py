@@ -1,0 +1,93 @@
+"""A resumed run goes on from the newest checkpoint, whichever host of the file holds it."""
+
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+import pytest
+
+from launch.agent import resume as on_host
+from launch.agent.folder import RunFolder
+from launch.errors import CannotStart
+from launch.resume import Held, bring_newest, newest
+from tests.launch.agent.saved import save, steps
+from tests.launch.test_two_hosts_here import RUN, Cluster
+
+EARLIER, OLDEST = "r-20261119-120000", "r-20261118-120000"
+
+
+def held(*each: Tuple[str, str, int]) -> List[Held]:
+    return [Held(host, run or None, step, 1) for host, run, step in each]
+
+
+def test_the_newest_step_of_the_newest_run_is_gone_on_from() -> None:
+    found = newest(held(("h1", EARLIER, 10), ("h2", EARLIER, 20), ("h3", OLDEST, 99)), "h1")
+    assert found == Held("h2", EARLIER, 20, 1)
+
+
+def test_of_two_hosts_with_the_same_step_the_chiefs_own_has_it() -> None:
+    assert newest(held(("h2", EARLIER, 20), ("h1", EARLIER, 20)), "h1") == Held("h1", EARLIER, 20, 1)
+
+
+def test_a_named_folder_is_gone_on_from_where_a_copy_is_not_newer() -> None:
+    assert newest(held(("h1", EARLIER, 20), ("h1", "", 20)), "h1") == Held("h1", None, 20, 1)
+    assert newest(held(("h1", "", 10), ("h2", EARLIER, 20)), "h1") == Held("h2", EARLIER, 20, 1)
+
+
+def test_where_no_host_holds_any_there_is_none() -> None:
+    assert newest([], "h1") is None
+
+
+def folder(cluster: Cluster, host: str, run: str = EARLIER) -> RunFolder:
+    """A run's folder on one of the two hosts."""
+    return RunFolder(Path(cluster.spec.workdir), run, host)
+
+
+def brought(cluster: Cluster) -> List[str]:
+    """What is said while the newest checkpoint is found and brought."""
+    said: List[str] = []
+    with cluster.fleet:
+        cluster.fleet.connect()
+        bring_newest(cluster.fleet, cluster.plan, cluster.requests, said.append)
+    return said
+
+
+def from_there(cluster: Cluster) -> Dict[str, object]:
+    """What the lead is told to go on from."""
+    wanted: Dict[str, object] = cluster.requests["localhost"]["resume_from"]
+    return wanted
+
+
+def test_a_checkpoint_that_only_another_host_holds_is_brought_to_the_chiefs(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, ["true"])
+    save(folder(cluster, "127.0.0.1").replica, 10, 20)
+    assert brought(cluster) == ["going on from the checkpoint of step 20 that 127.0.0.1 holds: 0.0 MiB to localhost"]
+    assert steps(folder(cluster, "localhost").replica) == [20]
+    assert from_there(cluster) == {"run": EARLIER, "step": 20}
+    new = folder(cluster, "localhost", RUN)
+    on_host.prepare(new, "r", None, resume=True, wanted=on_host.Wanted(EARLIER, 20))
+    assert steps(new.checkpoint) == [20]
+
+
+def test_a_checkpoint_that_is_on_the_chiefs_host_stays_where_it_is(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, ["true"])
+    chief = folder(cluster, "localhost")
+    chief.create()
+    save(chief.checkpoint, 30)
+    save(folder(cluster, "127.0.0.1").replica, 20)
+    assert brought(cluster) == []
+    assert from_there(cluster) == {"run": EARLIER, "step": 30}
+
+
+def test_what_keeps_a_checkpoint_from_being_brought_is_told(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, ["true"])
+    save(folder(cluster, "127.0.0.1").replica, 20)
+    folder(cluster, "localhost").own.mkdir(parents=True)
+    folder(cluster, "localhost").replica.touch()  # where a folder is to be
+    with pytest.raises(CannotStart, match=r"the checkpoint was not brought: .*checkpoint"):
+        brought(cluster)
+    assert "resume_from" not in cluster.requests["localhost"]
+
+
+def test_without_any_the_lead_is_told_nothing(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, ["true"])
+    assert brought(cluster) == [] and "resume_from" not in cluster.requests["localhost"]
