@@ -113,7 +113,7 @@ class Follower(ABC):
         return False
 
     def _take(self, change: Mapping[str, Any]) -> None:
-        self._status = change["run"]
+        self._status = {**self._status, **change["run"]}
         self._tasks.update(change["tasks"])
         self._view.show(self.status())
 

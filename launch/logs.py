@@ -152,10 +152,14 @@ def _told(fleet: Fleet, channel: Channel) -> Iterator[Dict[str, Any]]:
         yield told
 
 
-def print_log_of_culprit(fleet: Fleet, status: Mapping[str, Any], say: Callable[[str], None]) -> None:
-    """The last lines of the task that the run's cause names, if it names one."""
+def print_log_of_culprit(fleet: Fleet, status: Mapping[str, Any], say: Callable[..., None]) -> None:
+    """The last lines of the task that the run's cause names, if it names one: of the attempt that failed first."""
     task = report.culprit(status)
-    if task is not None:
+    first = None if task is None else report.first_failure(status, task)
+    if first is not None:
+        say(f"last lines of {first['host']}:{first['log']}")
+        say(*(f"  {line}" for line in first["lines"]))
+    elif task is not None:
         say(f"last lines of {task['host']}:{task['log']}")
         chosen = select(fleet.spec, [name_of(task)])
         print_logs(fleet, chosen, lambda line: say("  " + line), raw=True, tail=TAIL)

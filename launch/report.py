@@ -58,3 +58,12 @@ def culprit(status: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     """The task that the run's cause names, if it names one."""
     cause = status.get("cause") or ""
     return next((task for task in status["tasks"] if cause.startswith(title(task))), None)
+
+
+def first_failure(status: Mapping[str, Any], task: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """The incident that a run has failed for, where it is of an attempt of ``task`` before its newest; else None."""
+    incidents = status.get("incidents", [])
+    cause = next((each for each in incidents if each["number"] == status.get("cause_incident")), None)
+    if cause is None or not cause["lines"] or incident_words.title(cause) != title(task):
+        return None
+    return cause if cause["log"] != task["log"] else None

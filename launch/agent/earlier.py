@@ -43,6 +43,8 @@ def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
     run.incidents.recall(earlier.status.get("incidents") or [], died_at - earlier.lasted_s)
     rate = earlier.status["steps_per_second"]
     run.incidents.standstill.recall(earlier.status["global_step"], died_at, 1 / rate if rate else None, steps)
+    run.incidents.standstill.steps_lost = earlier.status.get("lost_steps") or 0
+    run.incidents.standstill.seconds_lost = earlier.status.get("lost_seconds") or 0.0
     run.incidents.began("agent", now, host=host, cause=f"its agent on {host} ended, and every task of the run with it")
     run.incidents.did("the agent was started again; every task begins anew from the last checkpoint", now)
 

@@ -175,14 +175,21 @@ class Lead(Agent):
                 yield change
 
     async def _watch(self) -> AsyncIterator[Dict[str, Any]]:
-        """The status, then what changed of it: {"run": …, "tasks": {name: …}}; last {"end": state}."""
+        """The status, then what changed of it: {"run": …, "tasks": {name: …}}; last {"end": state}.
+
+        Of the run all is told each time, but incidents only when they have changed.
+        """
         told: Dict[str, Any] = {}
+        known: Any = None
         while True:
             over = self._ended.is_set()
             status = self.status()
             tasks = {f"{task['role']}:{task['index']}": task for task in status.pop("tasks")}
-            yield {"run": status, "tasks": {name: task for name, task in tasks.items() if told.get(name) != task}}
-            told = tasks
+            incidents = status.pop("incidents")
+            news = {"incidents": incidents} if incidents is not known else {}  # they have logs' lines in them
+            changed = {name: task for name, task in tasks.items() if told.get(name) != task}
+            yield {"run": {**status, **news}, "tasks": changed}
+            told, known = tasks, incidents
             if over:
                 yield {"end": self._supervisor.state}
                 return

@@ -38,7 +38,8 @@ class Report:
 
     def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.time):
         self._folder, self._clock = folder, clock
-        self._began = clock()
+        earlier = folder.read(FILE)  # of the agent before, where this one was started again
+        self._began: float = earlier["began"] if earlier else clock()
         self._written: Any = None
 
     def note(self, status: Mapping[str, Any], final: bool) -> None:

@@ -4,7 +4,7 @@ from typing import List
 
 import pytest
 
-from launch.report import culprit, detached, ending, exit_code
+from launch.report import culprit, detached, ending, exit_code, first_failure
 from tests.launch.statuses import status, task
 
 DONE = status(
@@ -66,6 +66,35 @@ def test_the_task_that_the_cause_names_is_the_one_whose_log_is_shown() -> None:
 @pytest.mark.parametrize("cause", [None, "gpu02: nothing heard for 15 s", "SIGINT to launch up"])
 def test_a_cause_that_is_no_tasks_names_none(cause: str) -> None:
     assert culprit(status(cause=cause)) is None
+
+
+INCIDENT = {
+    "number": 3, "kind": "exit", "open": True, "role": "worker", "index": 10, "host": "gpu01", "exit_code": 3,
+    "cause": "exit code 3", "step": 7, "log": "/first.log", "lines": ["out of cheese"], "followed": [],
+    "followed_count": 0, "did": [], "again_s": None, "lost_steps": None, "lost_seconds": None,
+}  # fmt: skip
+
+
+def test_the_attempt_that_failed_first_is_the_one_whose_lines_are_shown() -> None:
+    told = {**BROKEN, "incidents": [INCIDENT], "cause_incident": 3}
+    task10 = told["tasks"][1]
+    assert first_failure(told, task10) == INCIDENT
+    assert first_failure({**told, "cause_incident": None}, task10) is None
+    assert first_failure(told, {**task10, "log": "/first.log"}) is None  # its newest attempt: the log itself is read
+    assert first_failure(told, told["tasks"][0]) is None
+
+
+def test_a_success_says_what_went_wrong_on_its_way() -> None:
+    over = {**INCIDENT, "number": 1, "open": False, "again_s": 4.1, "lost_steps": 0, "lost_seconds": 3.0}
+    assert ending({**DONE, "incidents": [over]}, 1)[0] == (
+        "1 incident: worker:10@gpu01 left with exit code 3 at step 7, training again after 4.1 s, nothing lost"
+    )
+
+
+def test_a_failure_whose_cause_tells_all_is_not_told_twice() -> None:
+    assert len(ending({**BROKEN, "incidents": [INCIDENT]}, 1)) == 1
+    done = [{"at_s": 1.0, "what": "restarted"}]
+    assert len(ending({**BROKEN, "incidents": [{**INCIDENT, "number": 1, "did": done}]}, 1)) == 2
 
 
 def test_a_detached_run_says_how_to_see_and_to_end_it() -> None:

@@ -1,7 +1,7 @@
 """The report is a file beside the status: current while the run goes on, complete at its end."""
 
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from launch.agent.folder import RunFolder
 from launch.agent.run_report import FILE, Report, report
@@ -14,6 +14,9 @@ class Folder(RunFolder):
     def __init__(self, path: Path):
         super().__init__(path, "r-1", "a")
         self.written: List[Any] = []
+
+    def read(self, name: str) -> Optional[Dict[str, Any]]:
+        return self.written[-1][1] if self.written else None
 
     def note(self, name: str, values: Any) -> bool:
         self.written.append((name, values))
@@ -58,3 +61,11 @@ def test_it_is_written_when_there_is_news_and_at_the_end(tmp_path: Path) -> None
     assert [name for name, _ in folder.written] == [FILE, FILE]
     written.note(status_of(replay), final=True)
     assert len(folder.written) == 3
+
+
+def test_an_agent_that_was_started_again_goes_on_with_the_time_that_the_run_began(tmp_path: Path) -> None:
+    folder, replay = Folder(tmp_path), Replay()
+    Report(folder, lambda: 1000.0).note(status_of(replay), final=False)
+    Report(folder, lambda: 1060.0).note(status_of(replay), final=True)
+    told = folder.written[-1][1]
+    assert (told["began"], told["seconds"]) == (1000.0, 60.0)
