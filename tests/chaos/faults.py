@@ -17,14 +17,16 @@ HOSTS = ("h1", "h2", "h3", SPARE)
 START, STEP, CHECKPOINT, TEARDOWN = "start", "step", "checkpoint", "teardown"
 _ALWAYS = (START, STEP, CHECKPOINT, TEARDOWN)
 _MIDST = (STEP, CHECKPOINT)
+_MODES = frozenset(["sync", "async", "backup"])
+_UNSTOPPED = _MODES - {"sync"}  # where training goes on without a worker
 
 
 class Kind(NamedTuple):
     """One kind of fault.
 
     ``targets``: tasks or hosts; ``incident``: the kinds under which a report may name it, none where nothing is
-    to be told; ``elastic``, ``detached``: None where both are possible; ``pairs``: whether a run survives it
-    whatever else happens, so that it may come beside another.
+    to be told; ``pairs``: whether a run survives it whatever else happens, so that it may come beside another;
+    ``long``: in which modes the run has to be longer, as what follows takes some fifteen seconds in which it goes on.
     """
 
     words: str
@@ -34,6 +36,7 @@ class Kind(NamedTuple):
     elastic: Tuple[bool, ...] = (False,)
     detached: Tuple[bool, ...] = (False,)
     pairs: bool = False
+    long: FrozenSet[str] = frozenset()
 
 
 KINDS: Dict[str, Kind] = {
@@ -42,22 +45,26 @@ KINDS: Dict[str, Kind] = {
     "raise": Kind("the job of {} raises once", (WORKER, CHIEF), (START, STEP), ("exception",), pairs=True),
     "fail": Kind("the job of {} always raises", (WORKER, CHIEF), (START, STEP), ("exception",)),
     "nan": Kind("{} meets a NaN", (WORKER, CHIEF), (STEP,), ("non-finite",)),
-    "freeze": Kind("{} is stopped by a signal", (WORKER, CHIEF, PS), _MIDST, ("frozen",), pairs=True),
-    "hang": Kind("the inputs of {} never come", (WORKER, CHIEF), (STEP,), ("frozen",)),
-    "agent": Kind("the agent on {} is killed", ("h2", "h3", "h1"), (STEP,), ("agent", "host"), pairs=True),
+    "freeze": Kind("{} is stopped by a signal", (WORKER, CHIEF, PS), _MIDST, ("frozen",), pairs=True, long=_UNSTOPPED),
+    "hang": Kind("the inputs of {} never come", (WORKER, CHIEF), (STEP,), ("frozen",), long=_UNSTOPPED),
+    "agent": Kind(
+        "the agent on {} is killed", ("h2", "h3", "h1"), (STEP,), ("agent", "host"), pairs=True, long=_UNSTOPPED
+    ),
     "agent-detached": Kind(
         "the agent on {} is killed, and no launcher is there", ("h2", "h3", "h1"), (STEP,), ("agent", "host"),
-        detached=(True,),
+        detached=(True,), long=_UNSTOPPED,
     ),
-    "launcher": Kind("the launcher of {} is killed", ("the run",), (START, STEP, TEARDOWN), ()),
+    "launcher": Kind("the launcher of {} is killed", ("the run",), (START, STEP, TEARDOWN), (), long=_MODES),
     "launcher-detached": Kind("the launcher of {} leaves", ("the run",), (STEP,), (), detached=(True,)),
-    "power": Kind("{} loses power", ("h2", "h3", "h1"), _ALWAYS, ("host",)),
-    "power-elastic": Kind("{} loses power", ("h2", "h3"), (STEP, CHECKPOINT), ("host",), elastic=(True,)),
-    "power-returns": Kind("{} loses power, and boots again", ("h2",), (STEP,), ("host",), elastic=(True,)),
+    "power": Kind("{} loses power", ("h2", "h3", "h1"), _ALWAYS, ("host",), long=_UNSTOPPED),
+    "power-elastic": Kind("{} loses power", ("h2", "h3"), _MIDST, ("host",), elastic=(True,), long=_UNSTOPPED),
+    "power-returns": Kind("{} loses power, and boots again", ("h2",), (STEP,), ("host",), elastic=(True,), long=_MODES),
     "cable-short": Kind("{} is cut off for 3 s", ("h2", "h3", "h1"), _MIDST, (), pairs=True),
-    "cable": Kind("{} is cut off for good", ("h2", "h3"), (STEP,), ("host",)),
-    "cable-elastic": Kind("{} is cut off for good", ("h2", "h3"), (STEP,), ("host",), elastic=(True,)),
-    "cable-returns": Kind("{} is cut off for 25 s", ("h2",), (STEP,), ("host",), elastic=(True,)),
+    "cable": Kind("{} is cut off for good", ("h2", "h3"), (STEP,), ("host",), long=_UNSTOPPED),
+    "cable-elastic": Kind(
+        "{} is cut off for good", ("h2", "h3"), (STEP,), ("host",), elastic=(True,), long=_UNSTOPPED
+    ),
+    "cable-returns": Kind("{} is cut off for 25 s", ("h2",), (STEP,), ("host",), elastic=(True,), long=_MODES),
     "disk-full": Kind("the checkpoints' disk on {} is full for 5 s", ("h1",), (STEP,), ("checkpoint",)),
     "folder-gone": Kind("the checkpoint folder on {} is removed", ("h1",), _MIDST, ()),
     "truncated": Kind(

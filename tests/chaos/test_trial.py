@@ -59,6 +59,12 @@ def test_two_faults_are_of_kinds_that_a_run_survives() -> None:
     assert all(ways_to_end(each, (True, True)) == {SUCCEEDED} for each in pairs)
 
 
+def test_a_run_lasts_until_what_follows_from_its_faults_can_be_seen() -> None:
+    assert trial(Fault("power", "h2", STEP, 20)).steps == trial(KILLED).steps
+    assert trial(Fault("power", "h2", STEP, 20), mode="async").steps == 4 * trial(KILLED, mode="async").steps
+    assert trial(KILLED, Fault("launcher", "the run", STEP, 20)).steps == 4 * trial(KILLED).steps
+
+
 def test_a_trial_is_told_in_words() -> None:
     killed = trial(KILLED, Fault("cable-short", "h3", CHECKPOINT, 9))
     assert str(killed) == (

@@ -7,6 +7,7 @@ from tests.chaos.faults import CHECKPOINT, EVERY, KINDS, START, STEP, TEARDOWN, 
 
 PAUSE_MS = 50  # what a step takes at least
 STEPS = {"sync": 140, "backup": 200, "async": 300}  # asynchronous workers count their steps together
+LONGER = 4  # times as many, where what follows from a fault takes its time
 TWO_FAULTS = 0.2  # of the trials
 CHECKPOINT_S = 2
 RESTART_MAX = 3
@@ -24,7 +25,7 @@ class Trial(NamedTuple):
     @property
     def steps(self) -> int:
         """The global step to stop at."""
-        return STEPS[self.mode]
+        return STEPS[self.mode] * (LONGER if any(self.mode in KINDS[fault.kind].long for fault in self.faults) else 1)
 
     @property
     def kind(self) -> str:
