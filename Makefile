@@ -47,5 +47,9 @@ bench-scale: ## measure what a hosts file of 10,000 tasks costs, stage by stage
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.scale
 
+bench-faults: ## measure what faults cost the lead of a run of 10,000 tasks
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.faults
+
 lock: ## resolve requirements/*.in anew into the lock files
 	@requirements/lock.sh

@@ -1,0 +1,41 @@
+"""What a fault costs the lead of a large run, told by the lines of Python that run: no busy machine changes them."""
+
+import sys
+from types import FrameType
+from typing import Any, Dict
+
+import pytest
+
+from launch.agent.supervise import Supervisor
+from tests.benchmarks import faults
+
+
+def lines_of(tasks: int) -> Dict[str, float]:
+    """The most lines that an event of each kind runs, in a run of so many tasks with as many faults."""
+    run = 0
+
+    def note(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal run
+        run += event == "line"
+        return note
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        costs = faults.simulated(tasks, clock=lambda: run).costs
+    finally:
+        sys.settrace(before)
+    return {kind: max(found) for kind, found in costs.items()}
+
+
+def test_an_event_costs_the_same_in_a_run_of_four_times_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "SECONDS", 20)
+    few, many = lines_of(200), lines_of(800)
+    assert {kind: (few[kind], many[kind]) for kind in few if many[kind] > 1.5 * few[kind] + 20} == {}
+
+
+def test_the_benchmark_fails_if_a_task_with_a_fault_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "SECONDS", 20)
+    monkeypatch.setattr(Supervisor, "_due", lambda run, now: [])
+    with pytest.raises(RuntimeError, match="faults"):
+        faults.simulated(100)
