@@ -18,23 +18,23 @@ from launch.fleet import Fleet
 
 START_S = 90.0
 ENDING_S = 20.0  # for tries under way, when the run is over
-FIRST_S, LONGEST_S = 1.0, 15.0  # between two tries
+PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # the pause before the next try, as a part of how long it is silent
 MOST, WINDOW_S = 5, 600.0  # deaths of the lead's agent within so many seconds
 
 
 class Try:
-    """The tries to start one host's agent again."""
+    """The tries to start one host's agent again, which fell silent at ``since``."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: float) -> None:
         self.under_way: Optional[Future[Dict[str, Any]]] = None
-        self.ended, self.next_at = 0, 0.0
+        self.since = self.next_at = since
+        self.begun = False
         self.said = ""
 
     def end(self, now: float) -> None:
-        """It is over; the pause before the next one is twice the one before."""
+        """It is over. At first the next one is soon: the keeper of an agent that froze kills it within seconds."""
         self.under_way = None
-        self.next_at = now + min(LONGEST_S, FIRST_S * 2.0**self.ended)
-        self.ended += 1
+        self.next_at = now + min(LONGEST_S, max(LEAST_S, PART * (now - self.since)))
 
 
 class Revival:
@@ -57,12 +57,13 @@ class Revival:
         for host in [host for host in self._tries if host not in silent and not self._tries[host].under_way]:
             del self._tries[host]
         for host in silent:
-            tries = self._tries.setdefault(host, Try())
+            tries = self._tries.setdefault(host, Try(now))
             if tries.under_way is not None and tries.under_way.done():
                 told += _news(host, tries)
                 tries.end(now)
             if tries.under_way is None and now >= tries.next_at:
-                told += [] if tries.ended else [f"{host}: its agent is not heard; starting it again"]
+                told += [] if tries.begun else [f"{host}: its agent is not heard; starting it again"]
+                tries.begun = True
                 tries.under_way = self._fleet.begin(host, self._start)
         return told
 

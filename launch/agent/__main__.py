@@ -102,14 +102,19 @@ def check() -> None:
 
 def serve(plan: Dict[str, Any], says: int) -> None:
     """The agent itself and its keeper; ``says`` is the pipe for its one word to ``start``."""
-    from launch.agent import daemon, keeper  # loads asyncio, which no other verb needs
+    from launch.agent import daemon, keeper, pulse  # loads asyncio, which no other verb needs
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
         os.close(says)
 
     folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
-    keeper.kept(folder, lambda keeping: daemon.serve(plan, say, keeping), release=lambda: os.close(says))
+    keeper.kept(
+        folder,
+        lambda keeping, beating: daemon.serve(plan, say, keeping, beating),
+        release=lambda: os.close(says),
+        patience_s=pulse.patience_s(plan["lost_after_s"]),
+    )
 
 
 def attach() -> None:

@@ -23,6 +23,7 @@ from launch.agent.folder import RunFolder, expand
 from launch.agent.lead import Lead
 from launch.agent.locks import NameTaken, hold
 from launch.agent.member import Member
+from launch.agent.pulse import Pulse
 from launch.agent.tasks import HostTasks
 
 SWEEP_S = 10.0
@@ -32,7 +33,9 @@ class NotReady(Exception):
     """This host cannot take part in the run; the text says why and what to do."""
 
 
-def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None], keeper: processes.Process) -> None:
+def serve(
+    plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse
+) -> None:
     """Runs this host's part of ``plan``; ``tell`` takes one answer, ready or an error."""
     folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
     try:
@@ -42,7 +45,7 @@ def serve(plan: Dict[str, Any], tell: Callable[[Dict[str, Any]], None], keeper: 
             _record(plan, folder, keeper)
             given, bookings = _prepare(plan, folder)
             with guard.standing(plan) as standing:
-                asyncio.run(_live(plan, folder, given, bookings, standing, secrets, tell))
+                asyncio.run(_live(plan, folder, given, bookings, standing, secrets, tell, pulse))
     except (NotReady, NameTaken, guard.Unguarded) as error:
         if not plan.get("again"):  # else the run's files are those of the agent before
             _forget(folder)
@@ -136,6 +139,7 @@ async def _live(
     standing: Optional[guard.Guard],
     secrets: Mapping[str, str],
     tell: Callable[[Dict[str, Any]], None],
+    pulse: Pulse,
 ) -> None:
     processes.adopt_orphans()
     events: asyncio.Queue[Any] = asyncio.Queue()
@@ -153,12 +157,14 @@ async def _live(
     if standing is not None:
         _heed_its_end(standing, agent)
     tell({"ready": True, "pid": os.getpid()})
+    beating = asyncio.ensure_future(pulse.beat())
     try:
         await agent.run()
     finally:
         await clients.close()
         await _leave_nothing(tasks, [standing.pid] if standing is not None else [])
         bookings.release()
+        beating.cancel()
 
 
 def _heed_signals(agent: Agent) -> None:

@@ -18,12 +18,12 @@ def status(request: Mapping[str, Any]) -> Dict[str, Any]:
     if folder is None:
         return {"status": None}
     try:
-        return {"status": caller.ask(folder.own, {"do": "status"}), "died": False}
+        return {"status": caller.ask(folder.own, {"do": "status"}), "agent": True}
     except OSError:
         told = folder.read("status.json")
         known = told is not None and (told.get("state") in ENDED or told.get("cause"))
         died = not known and remains.agent_pid(folder) is None
-        return {"status": _orphaned(folder, told), "died": died}
+        return {"status": _orphaned(folder, told), "agent": False, "died": died}
 
 
 def restart(request: Mapping[str, Any]) -> Dict[str, Any]:

@@ -1,31 +1,42 @@
 """The agent's parent, which waits for it and does nothing else, and then ends what it left.
 
 The kernel kills the tasks of an agent that is killed, but not the tasks' children, and nobody
-would remove its lock. The keeper does both at once. It opens nothing and listens to nobody, so
-what kills an agent (memory, a mistake, an operator's SIGKILL) passes it by.
+would remove its lock. The keeper does both at once. It opens nothing and hears nothing but the
+agent's pulse, so what kills an agent (memory, a mistake, an operator's SIGKILL) passes it by.
+An agent without a pulse is killed.
 """
 
 import os
+import signal
 from typing import Callable
 
 from launch.agent import processes, remains
 from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
+from launch.agent.pulse import Pulse
+
+Serve = Callable[[processes.Process, Pulse], None]
 
 
-def kept(folder: RunFolder, serve: Callable[[processes.Process], None], release: Callable[[], None]) -> None:
+def kept(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_s: float) -> None:
     """Runs ``serve`` in a child, handing it the keeper, and returns when nothing of the run is left here.
 
     Args:
+      patience_s: for a pulse that is missing.
       release: closes what only the child is to hold open.
     """
-    keeper = processes.inspect(os.getpid())
+    keeper, pulse = processes.inspect(os.getpid()), Pulse()
     agent = os.fork()
     if agent == 0 and keeper is not None:
-        serve(keeper)
+        pulse.mine()
+        serve(keeper, pulse)
         return
     release()
     processes.show_as(f"launch keeper of {folder.run} on {folder.host}")
+    if pulse.watch(patience_s):
+        say(f"the agent is frozen: no sign of it for {patience_s:.0f} s; killing it and what it has")
+        os.kill(agent, signal.SIGKILL)
+        remains.end(folder)  # before it is gone: one that hangs in the kernel dies late, and its tasks with it
     _, status = os.waitpid(agent, 0)
     if os.WIFSIGNALED(status):
         say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending what it left")

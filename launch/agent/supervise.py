@@ -133,7 +133,7 @@ class Supervisor:
     def _on_agent_ended(self, host: str, now: float) -> None:
         """Another agent has joined for a host: the tasks of the one before ended with it."""
         gone = [task for task in self._on[host] if task.process]
-        self.incidents.began("agent", now, host=host, cause=f"its agent on {host} ended")
+        self.incidents.began("agent", now, host=host, cause="its agent ended")
         for task in gone:
             self._restart(task, now)
             if self.phase not in ("training", PHASE):

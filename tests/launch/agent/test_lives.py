@@ -24,7 +24,7 @@ def test_the_tasks_of_an_agent_that_died_are_started_again_by_the_next_and_it_do
     assert replay.states() == {"ps:0": "running", "worker:0": "running", "worker:1": "starting"}
     assert replay.run.tasks["worker:1"].failures == 0
     incident = replay.run.incidents.told()[0]
-    assert (incident["kind"], incident["host"], incident["cause"]) == ("agent", "b", "its agent on b ended")
+    assert (incident["kind"], incident["host"], incident["cause"]) == ("agent", "b", "its agent ended")
     assert incident["did"][0]["what"] == "another agent joined; started again: worker:1"
 
 
