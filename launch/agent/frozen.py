@@ -9,8 +9,8 @@ What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
     saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
 
 ``in its step`` is said of a task only if it says of itself that the others wait for it, or that nobody waits for
-anybody; and of nobody while another task's process is stopped or silent, or a ps is away: then the others have cause
-to wait, and after it they have as long as before.
+anybody; and of nobody while another task's process is stopped, another task or a host is silent, or a ps is away: then
+the others have cause to wait, and after it they have as long as before.
 
 A debugger that holds a process (state ``t``) is meant to: nobody is the culprit then. Where every process of the run
 is stopped, somebody has paused the run.
@@ -19,9 +19,10 @@ is stopped, somebody has paused the run.
 import os
 import re
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from launch.agent.messages import Advanced, Event, Exited, Joined, Lost, Signs
+from launch.agent.incidents import Incidents
+from launch.agent.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
 from launch.agent.record import TaskRecord
 
 SLOWER = 5.0  # a step that takes so many times its slowest of late
@@ -70,10 +71,20 @@ class Watch:
             return
         self._settled_at = self._clock
 
-    def culprits(self, event: Signs, tasks: Mapping[str, TaskRecord], processes: int) -> List[Culprit]:
-        """The tasks of one host that are frozen, as far as this tells; ``processes`` is how many tasks have one."""
+    def culprits(
+        self, event: Signs, tasks: Mapping[str, TaskRecord], processes: int, silent: Sequence[str] = ()
+    ) -> List[Culprit]:
+        """The tasks of one host that are frozen, as far as this tells.
+
+        Args:
+          processes: how many tasks have one.
+          silent: hosts that are not heard from: others may wait for what is there.
+        """
         if self._frozen_s is None:
             return []
+        self._ps_away = {name for name in self._ps_away if tasks[name].state in ("starting", "restarting")}
+        if silent:
+            self._settled_at = self._clock
         found: List[Culprit] = []
         for name, sign in event.tasks.items():
             task = tasks[name]
@@ -123,6 +134,13 @@ _WHILE = {
     "starting": "it started", "first step": "it took its first step", "step": "it trained",
     "saving": "it wrote a checkpoint", "ending": "it ended", "serving": "it served", "following": "it evaluated",
 }  # fmt: skip
+
+
+def accuse(culprit: Culprit, task: TaskRecord, incidents: Incidents, now: float) -> Stop:
+    """A task is named; the order that kills it, with its stack."""
+    task.frozen, task.cause = culprit.why, f"frozen: {culprit.why}"
+    incidents.began("frozen", now, culprit.task, cause=task.cause)
+    return Stop(culprit.task, 0.0, task.attempt, stack=True)
 
 
 def ended(event: Exited, why: str) -> Exited:

@@ -189,14 +189,10 @@ class Supervisor:
 
     def _on_signs(self, event: Signs, now: float) -> List[Order]:
         """Those that are frozen are killed, and fail."""
-        if self.phase != "training":
-            return []
-        culprits = self._watch.culprits(event, self.tasks, sum(self._processes.values()))
-        for name, why in culprits:
-            self.tasks[name].frozen = why
-            self.tasks[name].cause = f"frozen: {why}"
-            self.incidents.began("frozen", now, name, cause=self.tasks[name].cause)
-        return [Stop(name, 0.0, self.tasks[name].attempt, stack=True) for name, _ in culprits]
+        judged = self.phase == "training"
+        processes = sum(self._processes.values())
+        culprits = self._watch.culprits(event, self.tasks, processes, self.silent) if judged else []
+        return [frozen.accuse(culprit, self.tasks[culprit.task], self.incidents, now) for culprit in culprits]
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
         task = self.tasks[event.task]

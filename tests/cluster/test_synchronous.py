@@ -265,3 +265,22 @@ def test_a_chief_alone_joins_itself(targets: List[str]) -> None:
     assert chief.step() == 2
     assert chief.values() == [-2, 2]
     assert np.array_equal(chief.given(), [2])
+
+
+def owing(workers: List[Worker]) -> List[bool]:
+    """Of each worker, whether the step waits for it."""
+    return [worker.stepper.owes(worker.session) for worker in workers]
+
+
+def test_a_worker_owes_its_gradient_until_it_has_given_it(workers: List[Worker]) -> None:
+    assert owing(workers) == [True, True]
+    workers[1].die_waiting()
+    assert owing(workers) == [True, False]
+
+
+def test_once_all_have_given_theirs_the_chief_owes_the_step(workers: List[Worker]) -> None:
+    chief = workers[0]
+    chief.session.run(chief.stepper._count_all, {chief.stepper._number: 1})
+    assert owing(workers) == [True, False]
+    chief.stepper.close(chief.session)  # and while it prepares the servers, the others wait for it
+    assert owing(workers) == [True, False]

@@ -150,6 +150,24 @@ def test_nor_while_a_ps_comes_back_and_then_it_has_as_long_as_before() -> None:
     assert killed(replay.at(130.5, sign("worker:0", phase_s=40.0, owes=True))) == ["worker:0"]
 
 
+def test_nor_while_a_host_is_silent() -> None:
+    replay = run()
+    replay.run.silent = ["b"]
+    assert replay.at(100.0, sign("worker:0", phase_s=12.0, owes=True)) == []
+    replay.run.silent = []
+    assert replay.at(101.0, sign("worker:0", phase_s=13.0, owes=True)) == []
+    pass_time(replay, 101.0, 111.0)
+    assert killed(replay.at(111.0, sign("worker:0", phase_s=23.0, owes=True))) == ["worker:0"]
+
+
+def test_a_ps_that_is_not_started_again_excuses_nobody() -> None:
+    replay = run("ps:0@a", "ps:1@a", "worker:0@a")
+    replay.at(100.0, failed("ps:1"))
+    replay.run.tasks["ps:1"].state = "stopped"  # as where a run is formed anew without it
+    pass_time(replay, 100.0, 111.0)
+    assert "worker:0" in [each.task for each in replay.at(111.0, sign("worker:0", phase_s=11.0, owes=True))]  # type: ignore[union-attr]
+
+
 def test_two_that_are_stuck_at_a_time_are_both_named() -> None:
     replay = run()
     assert killed(replay.at(100.0, sign("worker:0", phase_s=10.0, owes=True))) == ["worker:0"]

@@ -1,0 +1,104 @@
+"""A task of a real run freezes: it is named with its place in the code, started again, and training goes on."""
+
+import os
+import signal
+import textwrap
+from typing import Any, Dict, List, Optional
+
+import pytest
+
+from tests.launch.launcher import Launcher
+from tests.launch.machine import eventually
+
+PATIENCE_S = 240.0
+JOB = """
+import os
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+
+def loop():
+    while True:
+        pass
+
+
+def read():
+    os.mkfifo("{folder}/fifo")
+    open("{folder}/fifo").read()
+
+
+def inputs(task, args):
+    stuck = {{"worker:1 0": {{"loop": loop, "read": read}}.get(args.get("how"))}}
+
+    def batches():
+        for batch in range(1 << 40):
+            if batch == 20 and stuck.get(task.name + " " + os.environ["LAUNCH_ATTEMPT"]):
+                stuck["worker:1 0"]()
+            yield np.ones([task.batch_size, 4], np.float32)
+
+    data = tf.data.Dataset.from_generator(batches, tf.float32, [task.batch_size, 4])
+    return data.map(lambda x: {{"x": x}})
+
+
+def model(x):
+    return tf.square(tf.reduce_sum(x * tf.get_variable("w", [4]), 1) - 1)
+
+
+def optimizer(args):
+    return tf.train.GradientDescentOptimizer(0.01)
+"""
+
+
+@pytest.fixture
+def begin(launch: Launcher) -> Any:
+    """Starts a run of two workers that goes on until it is ended."""
+
+    def start(how: Optional[str] = None, mode: str = "sync") -> Launcher:
+        (launch.file.parent / "stuck.py").write_text(textwrap.dedent(JOB.format(folder=launch.folder)))
+        settings = {"mode": mode, "steps": 1 << 40, "batch_size": 4, "towers": 1, "checkpoint": {"every_s": 1}}
+        launch.write(
+            command=None, job="stuck.py", args={"how": how}, train=settings,
+            restart={"max": 1, "backoff_s": 0, "frozen_s": 3},
+        )  # fmt: skip
+        assert launch("up", "-d").returncode == 0
+        return launch
+
+    yield start
+    launch.end()
+
+
+def incidents(launch: Launcher) -> List[Dict[str, Any]]:
+    found: List[Dict[str, Any]] = launch.status()["incidents"]
+    return found
+
+
+def goes_on(launch: Launcher) -> None:
+    """Training takes a step that is newer than any before, and nobody is missing."""
+    eventually("the end of every incident", lambda: not any(each["open"] for each in incidents(launch)), PATIENCE_S)
+    before = launch.status()["global_step"]
+    eventually("a newer step", lambda: launch.status()["global_step"] > before, PATIENCE_S)
+
+
+@pytest.mark.parametrize("how, mode", [("loop", "sync"), ("read", "async")])
+def test_a_worker_whose_inputs_hang_is_named_with_the_line(begin: Any, how: str, mode: str) -> None:
+    launch = begin(how, mode)
+    (incident,) = eventually("an incident", lambda: incidents(launch), PATIENCE_S)
+    assert (incident["kind"], incident["role"], incident["index"]) == ("frozen", "worker", 1)
+    goes_on(launch)
+    (incident,) = incidents(launch)
+    assert incident["cause"].startswith("frozen: in one step for ")
+    assert incident["cause"].endswith(f" ({how})")
+    assert 'stuck.py", line' in incident["stack"]
+
+
+def test_a_task_that_is_stopped_is_named_whatever_its_role_and_training_goes_on(begin: Any) -> None:
+    launch = begin()
+    goes_on(launch)
+    for role, index in [("worker", 0), ("ps", 0)]:
+        before = len(incidents(launch))
+        (task,) = [each for each in launch.status()["tasks"] if (each["role"], each["index"]) == (role, index)]
+        os.kill(task["pid"], signal.SIGSTOP)
+        incident = eventually("an incident", lambda: incidents(launch)[before:], PATIENCE_S)[0]  # noqa: B023 - called here
+        assert (incident["kind"], incident["role"], incident["index"]) == ("frozen", role, index)
+        assert incident["cause"].startswith("frozen: stopped by a signal for ")
+        goes_on(launch)
