@@ -2,7 +2,7 @@
 
     what is there                                   kind
     an outcome or a traceback of an error that      ``lost-connection``, ``out-of-memory``, ``non-finite``,
-      means something                                 and else ``exception``
+      means something                                 ``checkpoint``, and else ``exception``
     SIGKILL, and the kernel counted a process       ``out-of-memory``
       that it killed for want of memory
     SIGABRT, and the log ends with std::bad_alloc   ``out-of-memory``
@@ -29,6 +29,7 @@ NO_MEMORY = ("ResourceExhaustedError", "MemoryError")
 _NO_MEMORY = re.compile(
     r"\bOOM when allocating\b|CUDA_ERROR_OUT_OF_MEMORY|\bstd::bad_alloc\b|\bCannot allocate memory\b"
 )
+_CHECKPOINT = re.compile(r"^(?:the final )?checkpoint[ ,]|\bits final checkpoint is not there\b")
 _NOT_FINITE = re.compile(r"\bis not a finite number\b")
 _ERROR = re.compile(r"^(?:[\w]+\.)*([A-Z]\w*)(?::|$)")  # a traceback's last line, and an outcome's cause
 _TRACEBACK = "Traceback (most recent call last):"
@@ -71,6 +72,8 @@ def _kind_of_error(text: str, otherwise: str) -> str:
         return "out-of-memory"
     if name in LOST:
         return "lost-connection"
+    if _CHECKPOINT.search(text):
+        return "checkpoint"
     return "non-finite" if _NOT_FINITE.search(text) else otherwise
 
 

@@ -55,6 +55,7 @@ class Incident:
     lost_seconds: Optional[float] = None
     followed: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
     did: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
+    tried: int = 1  # which of the attempts that ``restart.max`` counts
     stage: str = "down"  # then served, behind, over: see ``incidents``
     mark: int = 0  # how often there had been a newer step when the task was started anew
 

@@ -7,7 +7,8 @@ acts says ``did``.
 What begins an incident, and what only follows from one:
 
     a task fails, and no incident of it is open           an incident
-    it fails again before it has trained again            follows from that incident
+    it fails again before it has trained again, or, of    follows from that incident
+      a program that tells no progress, soon after
     it fails for want of a connection, while the task     follows from that task's incident
       that it could not reach, or any other, is gone
     that comes first, and the other's end is told         the other's is the incident, in the place of
@@ -28,6 +29,7 @@ from launch.agent.messages import Exited
 from launch.agent.record import TaskRecord
 from launch.agent.standstill import Standstill
 
+STEADY_S = 60.0  # for so long a task must be well again, until what it fails of next is something new
 WINDOW_S = 10.0  # between two ends, of which one may have caused the other
 HOST_WINDOW_S = 30.0  # of a host it is only known when it has been silent for a while
 NEWEST = 12  # incidents that are kept, besides the first
@@ -58,7 +60,8 @@ class Incidents:
         self._unstarted: List[Incident] = []  # of hosts, until a task is started after them
         self._served: List[Incident] = []  # until any worker takes a step
         self._behind: Deque[Incident] = deque()  # until a step is newer than any before
-        self._first_causes: Dict[str, str] = {}  # by task, of those that failed
+        self._lately: Dict[str, Incident] = {}  # by task, its newest
+        self._first: Dict[str, Incident] = {}  # by task, the first of those that came soon after each other
         self.fatal: Optional[Incident] = None  # why the run has failed
         self.verdict: Optional[str] = None  # likewise, in a line
         self._told: List[Dict[str, Any]] = []
@@ -93,7 +96,7 @@ class Incidents:
         incident.step = self.standstill.newest
         if record is not None:
             incident.role, incident.index, incident.host = record.plan.role, record.plan.index, record.plan.host
-            incident.attempt, log = record.attempt, log or record.log
+            incident.attempt, incident.tried, log = record.attempt, record.failures + 1, log or record.log
         incident.learn(exit_code, log, lines, stack)
         root = self._root_of(incident, now)
         if root is not None:
@@ -107,13 +110,10 @@ class Incidents:
         open_one = self._down.get(event.task)
         if open_one is not None and open_one.exit_code is None and open_one.attempt == event.attempt:
             self.version += 1
-            open_one.learn(
-                event.exit_code, self._tasks[event.task].log, event.lines, event.stack
-            )  # ended for what it did
+            log = self._tasks[event.task].log
+            open_one.learn(event.exit_code, log, event.lines, event.stack)  # it was ended for what it did
             open_one.cause = event.cause if event.kind == open_one.kind else open_one.cause
-            self._first_causes.setdefault(event.task, open_one.cause or "")
             return open_one
-        self._first_causes.setdefault(event.task, event.cause or "")
         kind = event.kind or ("not-started" if event.exit_code is None else "exit")
         return self.began(
             kind, now, event.task, cause=event.cause, exit_code=event.exit_code, lines=event.lines, stack=event.stack
@@ -130,6 +130,10 @@ class Incidents:
         """The incident that this one only follows from; None where it is one of its own."""
         if incident.task in self._down:
             return self._down[incident.task]
+        earlier = self._lately.get(incident.task or "")
+        if not self._tells and earlier is not None and self._is_recent(earlier, now):
+            self._reopen(earlier)
+            return earlier
         if incident.kind != LOST:
             return None
         for peer in peers(incident.cause or ""):
@@ -137,6 +141,23 @@ class Incidents:
                 return self._down[peer]
         recent = self._root is not None and (self._root.open or now - self._root_over_at <= WINDOW_S)
         return self._root if recent else self._recent_causeless(incident)
+
+    def _is_recent(self, incident: Incident, now: float) -> bool:
+        """Whether its task has not gone on for long since; then what it fails of next may be the same."""
+        return incident.open or self._at(now) - incident.at_s - (incident.again_s or 0.0) <= STEADY_S
+
+    def _reopen(self, incident: Incident) -> None:
+        """Its task has failed again before it was known whether it is well."""
+        incident.open, incident.stage, incident.again_s = True, "down", None
+        self._down[incident.task or ""] = incident
+
+    def _note(self, incident: Incident, now: float) -> None:
+        """Keeps the first of the incidents of a task that came so soon after each other that they may be the same."""
+        task = incident.task or ""
+        before = self._lately.get(task)
+        if before is None or not self._is_recent(before, now):
+            self._first[task] = incident
+        self._lately[task] = incident
 
     def _recent_causeless(self, incident: Incident) -> Optional[Incident]:
         earlier, window_s = self._causeless, HOST_WINDOW_S if incident.kind in OF_A_HOST else WINDOW_S
@@ -155,6 +176,7 @@ class Incidents:
             self._kept.add(incident)
         self._newest = incident
         if incident.task is not None:
+            self._note(incident, now)
             self._down[incident.task] = incident
         elif incident.kind in OF_A_HOST:
             self._unstarted.append(incident)
@@ -257,13 +279,17 @@ class Incidents:
           of: how many attempts a task has.
         """
         task, cause = self._tasks[event.task], event.cause or ""
-        title, first = f"{event.task}@{task.plan.host}", self._first_causes.get(event.task, cause)
-        tried = f" (attempt {task.failures + 1} of {of})" if task.failures else ""
+        title, tried = (
+            f"{event.task}@{task.plan.host}",
+            f" (attempt {task.failures + 1} of {of})" if task.failures else "",
+        )
         if incident.task != event.task:
             return self.ends_the_run(incident, _so(incident, f"{title} failed{tried}: {cause}"))
-        if first != cause:
-            return self.ends_the_run(incident, f"{title} (attempt 1 of {of}): {first}; in the end: {cause}")
-        return self.ends_the_run(incident, f"{title}{tried}: {cause}")
+        first = self._first.get(event.task, incident)
+        if first.cause != cause:
+            text = f"{title} (attempt {first.tried} of {of}): {first.cause}; in the end: {cause}"
+            return self.ends_the_run(first, text)
+        return self.ends_the_run(first, f"{title}{tried}: {cause}")
 
     def failed_late(self, event: Exited, now: float) -> None:
         """A task ended by itself while the run was ending already: it may be why another had lost its connection."""

@@ -32,6 +32,8 @@ def told(cause: str) -> Outcome:
         ("ResourceExhaustedError: OOM when allocating tensor with shape[9,9]", "out-of-memory"),
         ("InternalError: failed to allocate 9 bytes: CUDA_ERROR_OUT_OF_MEMORY", "out-of-memory"),
         ("OSError: [Errno 12] Cannot allocate memory", "out-of-memory"),
+        ("the final checkpoint, step 9, cannot be written into /c: no space left", "checkpoint"),
+        ("checkpoint /c/model-9: expected this job's variables, found others (x)", "checkpoint"),
         ("worker:1: the loss is not a finite number in step 3, and it was not applied", "non-finite"),
     ],
 )

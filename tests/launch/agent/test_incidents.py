@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.agent.incidents import HOST_WINDOW_S, NEWEST, WINDOW_S, Incidents
+from launch.agent.incidents import HOST_WINDOW_S, NEWEST, STEADY_S, WINDOW_S, Incidents
 from launch.agent.messages import Exited, Lost, RestartRequested, StopRequested, Tick
 from launch.agent.record import TaskRecord
 from tests.launch.agent.histories import Replay, advanced, failed, run_plan, started, succeeded
@@ -236,6 +236,40 @@ def test_what_fails_again_before_it_trains_again_follows_from_the_first_time() -
         "worker:1@b (attempt 1 of 3): ValueError: first; in the end: killed by SIGKILL; its last line: step 4"
     )
     assert replay.run.status()["cause_incident"] == 1
+
+
+def test_the_first_cause_is_told_of_a_task_that_gets_on_a_little_each_time_and_then_fails_differently() -> None:
+    replay = training(restart_max=1)
+    replay.at(11, ended("worker:1", "exception", "ValueError: first"))
+    replay.at(12, Tick(), started("worker:1", 1))
+    step(replay, 13, 13, "worker:1", attempt=1)
+    replay.at(14, killed("worker:1", 1))
+    assert kinds(replay) == [("exception", []), ("signal", [])]
+    assert str(replay.run.cause).startswith("worker:1@b (attempt 1 of 2): ValueError: first; in the end: killed by")
+    assert replay.run.status()["cause_incident"] == 1
+
+
+def test_what_a_task_failed_of_long_ago_is_not_why_it_fails_now() -> None:
+    replay = training(restart_max=1)
+    replay.at(11, ended("worker:1", "exception", "ValueError: first"))
+    replay.at(12, Tick(), started("worker:1", 1))
+    step(replay, 13, 13, "worker:1", attempt=1)
+    replay.at(14 + STEADY_S, killed("worker:1", 1))
+    assert replay.run.cause == "worker:1@b (attempt 2 of 2): killed by SIGKILL; its last line: step 4"
+    assert replay.run.status()["cause_incident"] == 2
+
+
+def test_a_program_that_fails_each_time_soon_after_its_start_is_one_incident() -> None:
+    replay = Replay("worker:0@a", judge="exit", restart_max=2)
+    replay.begin()
+    replay.at(1, started("worker:0"), ended("worker:0", "exit", "exit code 3", code=3))
+    replay.at(2, Tick(), started("worker:0", 1))
+    assert not incidents(replay)[0]["open"]
+    replay.at(8, killed("worker:0", 1))
+    assert kinds(replay) == [("exit", ["signal"])] and incidents(replay)[0]["open"]
+    replay.at(10, Tick(), started("worker:0", 2))
+    replay.at(11, ended("worker:0", "exit", "exit code 4", 2, 4))
+    assert replay.run.cause == "worker:0@a (attempt 1 of 3): exit code 3; in the end: exit code 4"
 
 
 def test_what_fails_again_after_it_has_trained_again_is_an_incident_of_its_own() -> None:
