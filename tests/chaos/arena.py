@@ -18,7 +18,7 @@ from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.over_ssh import HostsFile
 
 LOOK_S = 0.02
-PATIENCE_S = 150.0  # for a whole run
+PATIENCE_S = 300.0  # for a whole run, on a machine that is busy
 GONE_S = 45.0  # for hosts to be clean after it: a lease has to run out
 STALE_S = 1.2  # steps that were taken before a fault may be told so much later
 JOB = Path(__file__).parent / "job" / "quadratic.py"
