@@ -8,15 +8,16 @@ LONGEST = 200  # characters of a cause
 
 
 def lines(incidents: Sequence[Told], most: int = 10) -> List[str]:
-    """``1 incident: …``, or how many and each of the newest on a line of its own; nothing where there is none."""
+    """``1 incident: …``, or how many, and the first, those that are open and the newest, each on a line of its own."""
     if not incidents:
         return []
     count = incidents[-1]["number"]
     if count == 1:
         return [f"1 incident: {sentence(incidents[0])}"]
-    shown = incidents[-most:]
-    if shown[0]["number"] > 1:  # the first is never left out
-        shown = [incidents[0], *incidents[-most + 1 :]]
+    ranked = sorted(
+        incidents, key=lambda each: (each["number"] == incidents[0]["number"], each["open"], each["number"])
+    )
+    shown = sorted(ranked[-most:], key=lambda each: int(each["number"]))
     left_out = f", of which {len(shown)} are shown" if count > len(shown) else ""
     return [f"{count} incidents{left_out}:", *(f"  {each['number']}. {sentence(each)}" for each in shown)]
 

@@ -53,6 +53,11 @@ def test_a_failed_task_is_started_again_and_then_named_as_the_cause(run: Run) ->
     first, last = (f"exit code 3; its last line: attempt {attempt}" for attempt in (0, 2))
     assert status["cause"] == f"worker:0@localhost (attempt 1 of 3): {first}; in the end: {last}"
     assert [agents.log("worker:0", attempt) for attempt in range(3)] == [f"attempt {n}\n" for n in range(3)]
+    report = agents.folder().read("report.json")
+    assert report is not None and (report["state"], report["cause"]) == ("failed", status["cause"])
+    (incident,) = report["incidents"]
+    assert (incident["kind"], incident["lines"], incident["exit_code"]) == ("exit", ["attempt 0"], 3)
+    assert [entry["attempt"] for entry in incident["followed"]] == [1, 2] and report["cause_incident"] == 1
 
 
 def test_an_agent_that_is_told_to_end_stops_the_run_in_order(run: Run, tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def test_one_incident_is_one_line_and_several_are_counted_and_numbered() -> None
     assert lines(both) == ["2 incidents:", f"  1. {sentence(both[0])}", f"  2. {sentence(both[1])}"]
 
 
-def test_of_many_the_first_and_the_newest_are_shown() -> None:
-    many = [incident(number=number) for number in (1, 98, 99, 100)]
-    assert [line.split(".")[0] for line in lines(many, most=3)] == [
-        "100 incidents, of which 3 are shown:", "  1", "  99", "  100",
+def test_of_many_the_first_those_that_are_open_and_the_newest_are_shown() -> None:
+    many = [incident(number=number, open=number == 97) for number in (1, 96, 97, 98, 99, 100)]
+    assert [line.split(".")[0] for line in lines(many, most=4)] == [
+        "100 incidents, of which 4 are shown:", "  1", "  97", "  99", "  100",
     ]  # fmt: skip
