@@ -48,18 +48,22 @@ def test_a_table_in_slices_is_trained_by_several_workers_as_by_one_process(tmp_p
         assert_same(cluster.finish().checkpoint, one_process("momentum"))
 
 
-def test_a_run_goes_on_from_a_checkpoint_of_another_number_of_servers_with_its_optimizers_slots(tmp_path: Path) -> None:
-    train = {**TRAIN, "checkpoint": {"dir": str(tmp_path / "kept")}}
-    for servers, steps in [(2, STEPS), (3, 2 * STEPS)]:
-        with Cluster(tmp_path / str(servers), JOB, ps=servers, workers=1) as cluster:
-            cluster.start_all({**train, "steps": steps, "towers": 4}, {"optimizer": "adam", "steps": STEPS})
-            outcome = cluster.finish()
-    once = tf.train.load_checkpoint(str(tmp_path / "kept" / f"model-{STEPS}"))
-    twice = tf.train.load_checkpoint(outcome.checkpoint)
-    assert "joined at step 6\n" in cluster.log("worker", 0)
-    for name in ("table/Adam", "table/Adam_1", "table"):
-        assert twice.get_tensor(name).shape == once.get_tensor(name).shape == (words.ROWS, words.WIDTH)
-    assert_same(outcome.checkpoint, one_process("adam", epochs=2))
+def test_a_run_goes_on_with_its_optimizers_slots_from_a_checkpoint_of_other_servers_other_workers_or_another_mode(
+    tmp_path: Path,
+) -> None:
+    kept = {"checkpoint": {"dir": str(tmp_path / "kept")}}
+    clusters = [(2, 1, "sync"), (3, 2, "sync"), (1, 1, "async")]
+    for number, (servers, workers, mode) in enumerate(clusters):
+        train = {**TRAIN, **kept, "steps": (number + 1) * STEPS, "towers": 4 // workers, "mode": mode}
+        with Cluster(tmp_path / str(number), JOB, ps=servers, workers=workers) as cluster:
+            cluster.start_all(train, {"optimizer": "adam", "steps": STEPS})
+            assert cluster.finish().step == train["steps"]
+        assert f"joined at step {number * STEPS}\n" in cluster.log("worker", 0)
+    # Each run goes through the examples once, in the same whole batches, whoever takes part in them.
+    for number in range(len(clusters)):
+        checkpoint = str(tmp_path / "kept" / f"model-{(number + 1) * STEPS}")
+        assert tf.train.load_checkpoint(checkpoint).get_tensor("table/Adam").shape == (words.ROWS, words.WIDTH)
+        assert_same(checkpoint, one_process("adam", epochs=number + 1))
 
 
 def moved_bytes(metadata: Any) -> int:
