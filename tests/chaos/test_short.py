@@ -1,4 +1,4 @@
-"""A few trials on fake hosts: processes killed, one frozen, a host lost; make chaos carries out as many as one likes."""
+"""A few trials on fake hosts: processes killed, one frozen, a host lost; make chaos carries out as many as wanted."""
 
 from pathlib import Path
 from typing import Iterator
