@@ -9,8 +9,8 @@ What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
     saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
 
 ``in its step`` is said of a task only if it says of itself that the others wait for it, or that nobody waits for
-anybody; and of nobody while another task's process is stopped, another task or a host is silent, or a ps is away: then
-the others have cause to wait, and after it they have as long as before.
+anybody; and of nobody while another task is stopped, silent or saving, a host is silent, or a ps is away: then the
+others have cause to wait, and after it they have as long as before.
 
 A debugger that holds a process (state ``t``) is meant to: nobody is the culprit then. Where every process of the run
 is stopped, somebody has paused the run.
@@ -56,7 +56,7 @@ class Watch:
         self._last: Optional[float] = None
         self._settled_at = 0.0  # on that clock
         self._ps_away: Set[str] = set()
-        self._lifeless: Dict[str, float] = {}  # by task, when that was told last
+        self._busy: Dict[str, float] = {}  # stopped, silent or saving, so that others may wait: when it was told last
         self._stopped: Dict[str, float] = {}
 
     def heard(self, event: Event, now: float) -> None:
@@ -97,10 +97,14 @@ class Watch:
 
     def _note(self, name: str, sign: Mapping[str, Any]) -> None:
         stopped = sign["state"] in "Tt"
-        for table, holds in ((self._stopped, stopped), (self._lifeless, stopped or sign["silent_s"] >= QUIET_S)):
+        saves = sign.get("phase") == "saving" and sign["phase_s"] >= QUIET_S
+        busy = stopped or saves or sign["silent_s"] >= QUIET_S
+        for table, holds in ((self._stopped, stopped), (self._busy, busy)):
             table.pop(name, None)
             if holds:
                 table[name] = self._clock
+        if busy:
+            self._settled_at = self._clock
 
     def _why(self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int) -> Optional[str]:
         if sign["state"] == "t":
@@ -112,11 +116,12 @@ class Watch:
         bound_s = max(frozen_s, SLOWER * slowest_s)
         if phase is not None and sign["silent_s"] >= (bound_s if phase in _STEADY else max(LOADING_S, bound_s)):
             return f"no sign of life for {sign['silent_s']:.0f} s while {_WHILE[phase]}"
-        if self._fresh(self._lifeless, but=name) or self._ps_away:
+        if self._fresh(self._busy, but=name) or self._ps_away:
             return None
-        lasts_s = min(float(sign.get("phase_s") or 0.0), self._clock - self._settled_at)
-        if phase == "saving" and lasts_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
-            return f"writing a checkpoint for {lasts_s:.0f} s"
+        phase_s = float(sign.get("phase_s") or 0.0)
+        if phase == "saving" and phase_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
+            return f"writing a checkpoint for {phase_s:.0f} s"
+        lasts_s = min(phase_s, self._clock - self._settled_at)
         late = lasts_s >= (bound_s if phase == "step" else max(FIRST_S, bound_s))
         if phase in ("step", "first step") and late and sign.get("owes"):
             return f"in {'its first' if phase == 'first step' else 'one'} step for {lasts_s:.0f} s"

@@ -191,7 +191,8 @@ class Supervisor:
         """Those that are frozen are killed, and fail."""
         judged = self.phase == "training"
         processes = sum(self._processes.values())
-        culprits = self._watch.culprits(event, self.tasks, processes, self.silent) if judged else []
+        silent = [host for host in self.silent if any(task.process for task in self._on[host])]
+        culprits = self._watch.culprits(event, self.tasks, processes, silent) if judged else []
         return [frozen.accuse(culprit, self.tasks[culprit.task], self.incidents, now) for culprit in culprits]
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:

@@ -1,7 +1,8 @@
 """Which of a host's tasks may be frozen: their signs of life, and what the kernel says of their processes.
 
 A task that is well is not told of. Time is counted in looks: what a machine does not live through itself, because
-it stands still or has no processor to spare, counts against no task.
+it stands still, counts against no task. Where the signs of several tasks are late, and of all of them, the machine is
+slow: silence is then counted at a fifth.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from cluster.pulse import read_sign
 from launch.agent import processes
 
 LOOK_S = 1.0
+SLOW_SHARE = 0.2
 QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is told
 LASTING = ("first step", "step", "saving")  # the others may take any time
 
@@ -41,6 +43,7 @@ class Vitals:
     def __init__(self) -> None:
         self._watched: Dict[str, Watched] = {}
         self._looked_at = 0.0
+        self._slow = False  # whether all were late at the last look
 
     def due(self, now: float) -> bool:
         """Whether it is time to look."""
@@ -55,6 +58,8 @@ class Vitals:
         counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
         self._watched = {name: self._of(name, task.attempt) for name, task in tasks.items()}
         looked = {name: self._look(self._watched[name], task, counted_s) for name, task in tasks.items()}
+        late = [each.silent_s >= QUIET_S for each in self._watched.values() if each.beat is not None]
+        self._slow = len(late) > 1 and all(late)
         return {name: told for name, told in looked.items() if told}
 
     def _of(self, name: str, attempt: int) -> Watched:
@@ -66,7 +71,7 @@ class Vitals:
         state = "Z" if process is None else process.state
         watched.stopped_s = watched.stopped_s + counted_s if state == "T" else 0.0
         if sign is not None and sign.beat == watched.beat:
-            watched.silent_s += counted_s
+            watched.silent_s += counted_s * (SLOW_SHARE if self._slow else 1.0)
         elif sign is not None:
             watched.silent_s, watched.beat = 0.0, sign.beat
         lasts = sign is not None and sign.phase in LASTING and sign.phase_s >= QUIET_S

@@ -58,7 +58,7 @@ def begin(launch: Launcher) -> Any:
         settings = {"mode": mode, "steps": 1 << 40, "batch_size": 4, "towers": 1, "checkpoint": {"every_s": 1}}
         launch.write(
             command=None, job="stuck.py", args={"how": how}, train=settings,
-            restart={"max": 1, "backoff_s": 0, "frozen_s": 3},
+            restart={"max": 5, "backoff_s": 0, "frozen_s": 6},
         )  # fmt: skip
         assert launch("up", "-d").returncode == 0
         return launch
@@ -72,6 +72,13 @@ def incidents(launch: Launcher) -> List[Dict[str, Any]]:
     return found
 
 
+def of(launch: Launcher, role: str, index: int) -> List[Dict[str, Any]]:
+    """The incidents of one task in which it was frozen."""
+    return [
+        each for each in incidents(launch) if (each["kind"], each["role"], each["index"]) == ("frozen", role, index)
+    ]
+
+
 def goes_on(launch: Launcher) -> None:
     """Training takes a step that is newer than any before, and nobody is missing."""
     eventually("the end of every incident", lambda: not any(each["open"] for each in incidents(launch)), PATIENCE_S)
@@ -82,12 +89,10 @@ def goes_on(launch: Launcher) -> None:
 @pytest.mark.parametrize("how, mode", [("loop", "sync"), ("read", "async")])
 def test_a_worker_whose_inputs_hang_is_named_with_the_line(begin: Any, how: str, mode: str) -> None:
     launch = begin(how, mode)
-    (incident,) = eventually("an incident", lambda: incidents(launch), PATIENCE_S)
-    assert (incident["kind"], incident["role"], incident["index"]) == ("frozen", "worker", 1)
+    eventually("an incident", lambda: of(launch, "worker", 1), PATIENCE_S)
     goes_on(launch)
-    (incident,) = incidents(launch)
-    assert incident["cause"].startswith("frozen: in one step for ")
-    assert incident["cause"].endswith(f" ({how})")
+    incident = of(launch, "worker", 1)[0]
+    assert incident["cause"].startswith("frozen: ") and incident["cause"].endswith(f" ({how})")
     assert 'stuck.py", line' in incident["stack"]
 
 
@@ -95,10 +100,8 @@ def test_a_task_that_is_stopped_is_named_whatever_its_role_and_training_goes_on(
     launch = begin()
     goes_on(launch)
     for role, index in [("worker", 0), ("ps", 0)]:
-        before = len(incidents(launch))
         (task,) = [each for each in launch.status()["tasks"] if (each["role"], each["index"]) == (role, index)]
         os.kill(task["pid"], signal.SIGSTOP)
-        incident = eventually("an incident", lambda: incidents(launch)[before:], PATIENCE_S)[0]  # noqa: B023 - called here
-        assert (incident["kind"], incident["role"], incident["index"]) == ("frozen", role, index)
-        assert incident["cause"].startswith("frozen: stopped by a signal for ")
+        eventually("an incident", lambda: of(launch, role, index), PATIENCE_S)  # noqa: B023 - called in this round
+        assert of(launch, role, index)[0]["cause"].startswith("frozen: stopped by a signal for ")
         goes_on(launch)

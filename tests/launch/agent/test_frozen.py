@@ -160,6 +160,24 @@ def test_nor_while_a_host_is_silent() -> None:
     assert killed(replay.at(111.0, sign("worker:0", phase_s=23.0, owes=True))) == ["worker:0"]
 
 
+def test_nor_by_a_silent_host_that_the_run_goes_on_without() -> None:
+    replay = run("ps:0@a", "worker:0@a", "worker:1@b")
+    replay.run.silent = ["b"]
+    replay.run.tasks["worker:1"].process = False  # as where a run is formed anew without its host
+    assert killed(replay.at(100.0, sign("worker:0", phase_s=12.0, owes=True))) == ["worker:0"]
+
+
+def test_nor_while_the_chief_saves_what_takes_the_ps_time() -> None:
+    replay = run()
+    for second in range(100, 130):
+        saving = sign("worker:0", phase="saving", phase_s=second - 100.0, owes=None)
+        assert replay.at(float(second), saving, sign("worker:1", phase_s=second - 100.0, owes=True)) == []
+    pass_time(replay, 130.0, 138.0)
+    assert replay.at(138.0, sign("worker:0"), sign("worker:1", phase_s=38.0, owes=True)) == []
+    pass_time(replay, 138.0, 141.0)
+    assert killed(replay.at(141.0, sign("worker:1", phase_s=41.0, owes=True))) == ["worker:1"]
+
+
 def test_a_ps_that_is_not_started_again_excuses_nobody() -> None:
     replay = run("ps:0@a", "ps:1@a", "worker:0@a")
     replay.at(100.0, failed("ps:1"))

@@ -98,3 +98,18 @@ def test_a_new_attempt_begins_anew(tmp_path: Path, process: Any) -> None:
     for second in range(8):
         host.at(1001.0 + second)
     assert host.at(1009.0, attempt=1) == {}
+
+
+def test_where_the_signs_of_all_are_late_the_machine_is_slow_and_their_silence_counts_less(
+    tmp_path: Path, process: Any
+) -> None:
+    vitals, tasks = Vitals(), {}
+    for name in ("worker:0", "worker:1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / PULSE).write_text(json.dumps(asdict(Sign(1, "step"))))
+        tasks[name] = Seen(0, process.pid, tmp_path / name)
+    told = [vitals.look(1000.0 + second, tasks) for second in range(14)]
+    assert [each["silent_s"] for each in told[-1].values()] == [5.0, 5.0]  # 3 s, and 10 at a fifth
+    (tmp_path / "worker:0" / PULSE).write_text(json.dumps(asdict(Sign(2, "step"))))
+    assert vitals.look(1014.0, tasks)["worker:1"]["silent_s"] == 5.2
+    assert vitals.look(1015.0, tasks)["worker:1"]["silent_s"] == 6.2
