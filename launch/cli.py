@@ -5,7 +5,7 @@ import secrets
 import sys
 import time
 from datetime import datetime
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import click
 
@@ -21,6 +21,7 @@ from launch.resume import bring_newest
 from launch.revive import Revival
 from launch.ship import launcher_code, with_folder
 from launch.start import advising, read_secrets, start_agents
+from launch.succession import Beginning, successor
 from launch.verbs.asked import Asked, say, with_hosts_file
 from launch.verbs.board import board
 from launch.verbs.check import check
@@ -72,28 +73,41 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
     Example:  launch up hosts.yaml --set train.steps=100
     """
     began = time.monotonic()
-    spec = asked.spec()
+    follows: Optional[Beginning] = Beginning(asked.spec(), resume)
+    with Interrupts() as interrupts:
+        while follows is not None:
+            code, follows = _train(asked, follows, detach, interrupts, began)
+    return code
+
+
+def _train(
+    asked: Asked, beginning: Beginning, detach: bool, interrupts: Interrupts, began: float
+) -> Tuple[int, Optional[Beginning]]:
+    """One run, from its plan to its report: its exit code, and what follows where its chief's host was lost."""
+    spec = beginning.spec
     job = asked.job(spec)
     run = make_plan(spec, job, run_name(spec.name, datetime.now()), sys.executable)
     refuse_oversized(run)
     code = with_folder(launcher_code(), job)
-    wanted = requests(run, code, secrets.token_hex(16), read_secrets(spec, os.environ), resume)
-    with Interrupts() as interrupts, Fleet(spec, run.python, code, interrupts) as fleet:
+    wanted = requests(run, code, secrets.token_hex(16), read_secrets(spec, os.environ), beginning.resume)
+    with Fleet(spec, run.python, code, interrupts) as fleet:
         with display.for_terminal() as view:
             view.note(f"{run.run}: {len(run.tasks)} tasks on {display.fold(run.hosts)}")
             with advising(f"launch check {asked}"):
                 fleet.connect()
-                if resume:
-                    bring_newest(fleet, run, wanted, view.note)
+                if beginning.resume:
+                    bring_newest(fleet, run, wanted, view.note, beginning.needed)
                 start_agents(fleet, wanted)
-            ended = Watch(fleet, run, view, interrupts, Revival(fleet, wanted), detach).follow()
+            watch = Watch(fleet, run, view, interrupts, Revival(fleet, wanted), detach)
+            ended = watch.follow()
         if ended["state"] == "running":
             say(*report.detached(run.run, str(asked)))
-            return SUCCEEDED
+            return SUCCEEDED, None
         left = take_down(fleet, wanted, reason="the run is over", heed=False)
         print_log_of_culprit(fleet, ended, say)
         say(*([] if left.clean else told(left)), *report.ending(ended, time.monotonic() - began))
-        return report.exit_code(ended, interrupts.received)
+        follows = successor(spec, watch.lead_lost_at, [problem.host for problem in left.problems], interrupts, say)
+        return report.exit_code(ended, interrupts.received), follows
 
 
 for verb in (plan, check, setup, status, logs, board, metrics, restart, down, sweep, import_hosts, completion):

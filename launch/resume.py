@@ -41,10 +41,13 @@ def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
     return max(eligible, key=lambda each: (each.step, each.host == lead, each.run is None))
 
 
-def bring_newest(fleet: Fleet, plan: Plan, requests: Mapping[str, Dict[str, Any]], note: Callable[[str], None]) -> None:
+def bring_newest(
+    fleet: Fleet, plan: Plan, requests: Mapping[str, Dict[str, Any]], note: Callable[[str], None], needed: bool = True
+) -> None:
     """Has the lead's request name the newest checkpoint, which is on the lead's host then.
 
-    Where no host holds one, the lead's agent refuses to start and says so.
+    Where no host holds one and one is ``needed``, the lead's agent refuses to start and says so;
+    otherwise the run begins at the beginning.
 
     Raises:
       CannotStart: a host cannot be asked, or the checkpoint does not arrive.
@@ -56,6 +59,7 @@ def bring_newest(fleet: Fleet, plan: Plan, requests: Mapping[str, Dict[str, Any]
     if problems:
         raise CannotStart(problems)
     found = newest([Held(host, **each) for host in plan.hosts for each in answers[host]["held"]], plan.lead)
+    requests[plan.lead]["resume"] = needed or found is not None
     if found is None:
         return
     run = found.run

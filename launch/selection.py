@@ -28,7 +28,7 @@ def narrowed(spec: Spec, include: Sequence[str], exclude: Sequence[str]) -> Spec
         return spec
     kept = chosen(spec.tasks, include, exclude)
     _refuse_too_few(spec, kept)
-    return replace(spec, tasks=_renumbered(kept))
+    return replace(spec, tasks=renumbered(kept))
 
 
 def chosen(tasks: Sequence[TaskSpec], include: Sequence[str], exclude: Sequence[str]) -> List[TaskSpec]:
@@ -117,7 +117,8 @@ def _no_spares(tasks: Sequence[TaskSpec]) -> Sequence[TaskSpec]:
     return [task for task in tasks if not task.spare]
 
 
-def _renumbered(tasks: Sequence[TaskSpec]) -> Tuple[TaskSpec, ...]:
+def renumbered(tasks: Sequence[TaskSpec]) -> Tuple[TaskSpec, ...]:
+    """The tasks with indices from 0 in each role."""
     sizes: Dict[str, int] = {}
     numbered = []
     for task in tasks:

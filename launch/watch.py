@@ -31,6 +31,7 @@ class Watch(Follower):
         super().__init__(fleet, request, {"run": plan.run, "name": plan.spec.name, "state": "starting"}, view)
         self._interrupts, self._revival, self._detach = interrupts, revival, detach
         self._heeded = 0
+        self.lead_lost_at: Optional[float] = None  # when the lead was heard last, once it is given up
 
     def follow(self) -> Dict[str, Any]:
         """The run's last status; no agent is being started any more."""
@@ -93,6 +94,7 @@ class Watch(Follower):
 
     def give_up(self, problem: str) -> None:
         """The chief's host is out of reach, so the run has failed; its other hosts are taken down by themselves."""
+        self.lead_lost_at = self._heard_at
         cause = f"{self._lead}: {problem} (the chief's host was lost)"
         for task in self._tasks.values():
             if task["host"] == self._lead:

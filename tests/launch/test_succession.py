@@ -1,0 +1,99 @@
+"""Which run follows one whose chief's host was lost."""
+
+import time
+from pathlib import Path
+from typing import Any, List, Optional
+
+import pytest
+
+from cluster.spec.model import Elastic, Spec, TaskSpec
+from cluster.task import Checkpoint, Train
+from launch.down import STOP_S
+from launch.interrupts import Interrupts
+from launch.succession import await_lease, successor, without
+
+TASKS = ("ps:0@h1", "ps:1@h2", "ps:2@h4*", "worker:0@h1", "worker:1@h2", "worker:2@h3", "evaluator:0@h3")
+
+
+def spec_of(
+    tasks: Any = TASKS, min_workers: Optional[int] = 1, replicas: int = 1, folder: Optional[str] = None
+) -> Spec:
+    """``ps:2@h4*``: a spare."""
+    specs = []
+    for text in tasks:
+        name, host = text.rstrip("*").split("@")
+        role, index = name.split(":")
+        specs.append(TaskSpec(role, int(index), host, f"{host}:2222", 2222, spare=text.endswith("*")))
+    elastic = None if min_workers is None else Elastic(min_workers)
+    train = Train(checkpoint=Checkpoint(dir=folder, replicas=replicas))
+    return Spec(Path("r.yaml"), "r", tuple(specs), job="digits", elastic=elastic, train=train)
+
+
+def names(spec: Optional[Spec]) -> List[str]:
+    assert spec is not None
+    return [f"{task.name}@{task.host}{'*' if task.spare else ''}" for task in spec.tasks]
+
+
+def test_the_chief_moves_to_the_first_worker_that_is_left_and_a_spare_takes_the_place_of_a_ps() -> None:
+    follows = without(spec_of(), {"h1"})
+    assert names(follows) == ["ps:0@h2", "ps:1@h4", "worker:0@h2", "worker:1@h3", "evaluator:0@h3"]
+    assert follows is not None and follows.chief.host == "h2"
+
+
+def test_a_spare_that_is_not_needed_stays_one() -> None:
+    tasks = ("ps:0@h2", "ps:1@h4*", "worker:0@h1", "worker:1@h2")
+    assert names(without(spec_of(tasks), {"h1"})) == ["ps:0@h2", "ps:1@h4*", "worker:0@h2"]
+
+
+def test_every_host_that_is_lost_is_left_out() -> None:
+    assert names(without(spec_of(), {"h1", "h3"})) == ["ps:0@h2", "ps:1@h4", "worker:0@h2"]
+
+
+def test_a_chief_of_its_own_is_followed_by_a_worker() -> None:
+    tasks = ("ps:0@h2", "chief:0@h1", "worker:0@h2")
+    follows = without(spec_of(tasks), {"h1"})
+    assert follows is not None and follows.chief.name == "worker:0"
+
+
+@pytest.mark.parametrize(
+    ("spec", "lost"),
+    [
+        (spec_of(min_workers=None), {"h1"}),
+        (spec_of(replicas=0), {"h1"}),
+        (spec_of(min_workers=3), {"h1"}),
+        (spec_of(("ps:0@h1", "worker:0@h1", "worker:1@h2")), {"h1"}),
+    ],
+    ids=["it is not elastic", "it has no copies", "too few workers are left", "no ps is left"],
+)
+def test_nothing_follows_where(spec: Spec, lost: Any) -> None:
+    assert without(spec, lost) is None
+
+
+@pytest.mark.parametrize(("folder", "seconds"), [(None, 12.0), ("/shared", 12.0 + STOP_S)])
+def test_it_begins_when_the_lost_lead_has_surely_no_lease(
+    folder: Optional[str], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: List[float] = []
+    interrupts = Interrupts()
+    monkeypatch.setattr(interrupts, "wait", waited.append)
+    monkeypatch.setattr(time, "monotonic", lambda: 1010.0)
+    await_lease(spec_of(folder=folder), 1000.0, interrupts)
+    assert waited == [pytest.approx(seconds)]
+
+
+def followed(heard_at: Optional[float], *signals: int) -> Any:
+    """What follows, and what is said, when h1 was heard last at this time."""
+    interrupts, said = Interrupts(), []  # type: ignore[var-annotated]
+    interrupts.received += signals
+    return successor(spec_of(), heard_at, ["h3"], interrupts, said.append), said
+
+
+def test_the_loss_of_the_chiefs_host_is_followed_by_a_run_on_the_others_and_said() -> None:
+    follows, said = followed(time.monotonic() - 1000)
+    assert (follows.spec.hosts, follows.resume, follows.needed) == (("h2", "h4"), True, False)
+    assert said == ["going on without h[1,3], from the newest copy of its checkpoints, with the chief on h2"]
+
+
+def test_nothing_follows_a_run_that_ended_otherwise_or_was_to_be_stopped() -> None:
+    assert followed(None) == (None, [])
+    assert followed(time.monotonic() - 1000, 2) == (None, [])

@@ -1,0 +1,56 @@
+"""The chief's host loses its power under an attached elastic run: what a checkpoint had saved is not lost."""
+
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+from tests.hosts import FakeHosts
+from tests.launch.machine import eventually
+from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.launch.test_elastic_on_hosts import JOB
+
+STEPS = 600
+
+
+class Replicated(HostsFile):
+    """Three hosts: the chief on h1, the ps and the copies on h2, a worker on h3."""
+
+    def __init__(self, hosts: FakeHosts, folder: Path):
+        super().__init__(hosts, folder, "replicated")
+        (folder / "patient.py").write_text(textwrap.dedent(JOB))
+        train = {"steps": STEPS, "batch_size": 4, "checkpoint": {"every_s": 2, "replicas": 1}}
+        cluster = {"ps": ["h2"], "worker": ["h1", "h3"]}
+        self.put(job="patient.py", cluster=cluster, train=train, elastic={"min_workers": 1})
+
+    def told(self) -> Dict[str, Any]:
+        """The first run's status, as its lead has published it."""
+        text = self.hosts[0].run(["sh", "-c", "cat /root/.launch/runs/*/hosts/h1/status.json"]).stdout
+        status: Dict[str, Any] = json.loads(text) if text.startswith("{") else {}
+        return status
+
+    def copied(self) -> int:
+        """The step of the copy on h2; 0 before there is one."""
+        return (self.told().get("replicas") or {}).get("h2") or 0
+
+
+def test_the_run_is_begun_again_on_the_other_hosts_from_the_newest_copy(
+    fake_hosts: Callable[[int], FakeHosts], tmp_path: Path
+) -> None:
+    run = Replicated(fake_hosts(3), tmp_path)
+    up = run.start("up")
+    try:
+        saved = eventually("a copy on h2", run.copied, PATIENCE_S)
+        run.hosts[0].power_cut()
+        for host in list(run.hosts)[1:]:
+            host.write("/root/enough", "")  # what is left may end quickly
+        output, _ = up.communicate(timeout=2 * PATIENCE_S)
+    finally:
+        up.kill()
+    assert up.returncode == 0, output
+    assert "going on without h1, from the newest copy of its checkpoints, with the chief on h3" in output
+    brought = re.search(r"going on from the checkpoint of step (\d+) that h2 holds: .* to h3", output)
+    assert brought is not None and int(brought[1]) >= saved, output
+    assert f"succeeded: step {STEPS}" in output
+    assert re.search(rf"checkpoint of step {STEPS}: h3:/root/.launch/runs/replicated-\d+-\d+/checkpoint/", output)
