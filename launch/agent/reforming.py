@@ -127,7 +127,8 @@ class Reforming:
         for task in self._hands.on[host]:
             if task.state in ALIVE or (task.state in ("stopped", "lost") and not over):
                 self._hands.turn(task, "lost", False)
-                task.cause = cause
+                task.cause, task.progress = cause, {}
+                task.history.clear()  # it has no part any more in what the run does a second
 
     # -- forming
 

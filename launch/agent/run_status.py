@@ -26,7 +26,8 @@ def summary(run: "Supervisor") -> Dict[str, Any]:
     final = run.outcome.get("step")
     return {
         "run": run.plan.run, "name": run.plan.name, "state": run.state,
-        "global_step": final if final is not None else max(steps, default=None), "steps": run.plan.steps,
+        "global_step": final if final is not None else max(steps, default=run.incidents.standstill.newest),
+        "steps": run.plan.steps,
         "formation": run.reforming.told(),
         "steps_per_second": round(chief.rates(run.now)[0], 3) if chief else 0.0,
         "examples_per_second": round(sum(task.rates(run.now)[1] for task in workers), 1),

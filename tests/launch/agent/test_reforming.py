@@ -327,3 +327,11 @@ def test_a_cause_names_tasks_as_the_run_does(run: Elastic) -> None:
     run.lose(100, "c")
     run.at(101, Exited("worker:0", 1, 1, "waited for worker:1"))
     assert run.run.tasks["worker:0"].cause == "waited for worker:2"
+
+
+def test_while_the_run_is_formed_anew_its_newest_step_is_still_told_and_no_rate(run: Elastic) -> None:
+    for now in (90, 91, 92):
+        run.at(now, *(advanced(f"worker:{index}", now, examples=8 * now) for index in range(3)))
+    run.obey(100, run.at(100, Lost("c", 13.0)))
+    told = run.run.status()
+    assert (told["global_step"], told["steps_per_second"], told["examples_per_second"]) == (92, 0.0, 0.0)
