@@ -1,14 +1,50 @@
 """Starting a run's agents, and taking a start back that did not succeed everywhere."""
 
-from contextlib import contextmanager
-from typing import Any, Dict, Iterator, Mapping
+import threading
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 from cluster.spec.model import Spec
+from launch import contact
+from launch.channel import Host
 from launch.down import take_down
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
+from launch.follow import BEAT_S
 
 START_S = 90.0
+LAST_BEAT_S = 10.0
+
+
+class Keeping:
+    """Keeps the lease of a lead that is ready while other hosts' agents are still being started."""
+
+    def __init__(self, fleet: Fleet):
+        self._fleet = fleet
+        self._over = threading.Event()
+        self._beating: Optional[threading.Thread] = None
+
+    def __enter__(self) -> "Keeping":
+        return self
+
+    def begin(self, host: Host, request: Mapping[str, Any]) -> None:
+        """From now on the lead hears of us."""
+        # A thread of its own: the fleet's may all be busy with hosts that are slow to start.
+        self._beating = threading.Thread(target=self._beat, args=(host, request), daemon=True)
+        self._beating.start()
+
+    def _beat(self, host: Host, request: Mapping[str, Any]) -> None:
+        named = {key: request[key] for key in ("run", "host", "workdir")}
+        # Without the lead there is nothing to keep, and what became of it is seen when it is told to go.
+        with suppress(HostProblem, OSError), closing(self._fleet.contact(host.name, "attach", named)) as channel:
+            while not self._over.is_set():
+                channel.tell({"do": "beat"})
+                self._over.wait(BEAT_S)
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._beating is not None:
+            self._beating.join(LAST_BEAT_S)
 
 
 def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
@@ -41,8 +77,17 @@ def start_agents(fleet: Fleet, requests: Mapping[str, Dict[str, Any]]) -> None:
       CannotStart: names every host whose agent did not get ready, and why.
       Interrupted: a signal came.
     """
-    # Not interrupted half way: an agent that is just starting could not be taken back.
-    started, problems = fleet.ask("start", requests, START_S, heed=False)
+
+    def start(host: Host) -> Dict[str, Any]:
+        request = requests[host.name]
+        answer = contact.ask(host, fleet.code, fleet.spec.workdir, "start", request, START_S)
+        if host.name == fleet.lead and len(requests) > 1:
+            keeping.begin(host, request)
+        return answer
+
+    with Keeping(fleet) as keeping:
+        # Not interrupted half way: an agent that is just starting could not be taken back.
+        started, problems = fleet.each(start, list(requests), heed=False)
     if problems or fleet.interrupts.received:
         take_down(fleet, {host: requests[host] for host in started}, reason="the start was taken back", heed=False)
     fleet.interrupts.check()

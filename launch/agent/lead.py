@@ -35,7 +35,7 @@ from launch.agent.tasks import HostTasks
 PUBLISH_S = 0.25
 PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
 COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
-START_S = 120.0  # how long the launcher may take to start the other hosts' agents, before it says go
+FIRST_WORD_S = 30.0  # for the launcher to say its first word; from then on it has its lease
 
 
 class Lead(Agent):
@@ -54,7 +54,7 @@ class Lead(Agent):
         self._chief = next(task.name for task in self._run.tasks if task.chief)
         self._lease_s: Optional[float] = plan.get("lease_s")
         self._heard = 0.0
-        self._told_to_go = False
+        self._was_told = False
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._published: Dict[str, Any] = {}
@@ -99,14 +99,14 @@ class Lead(Agent):
         self._go()
 
     def _go(self) -> None:
-        self._told_to_go, self._heard = True, now()
+        self._was_told, self._heard = True, now()
         self._events.put_nowait(Go())
 
     def _look_around(self) -> None:
         moment = now()
         self._tasks.poll(moment)
         self._replicas.look(self._checkpoint_step(), self._members.linked)
-        if self._lease_s is not None and moment - self._heard > (self._lease_s if self._told_to_go else START_S):
+        if self._lease_s is not None and moment - self._heard > (self._lease_s if self._was_told else FIRST_WORD_S):
             self._lease_s = None
             self._events.put_nowait(StopRequested("the launcher was not heard from, so its lease on the run ended"))
         closing = self._supervisor.phase in ("closing", "ended")
@@ -150,7 +150,7 @@ class Lead(Agent):
         """Replies to a local caller. Only the launcher that started the run beats, and so keeps its lease."""
         verb = request.get("do")
         if verb == "beat":
-            self._heard = now()
+            self._was_told, self._heard = True, now()
             yield {"beat": True}
         elif verb == "ping":
             yield {"ping": True}

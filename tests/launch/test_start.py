@@ -8,6 +8,7 @@ import pytest
 from launch.errors import CannotStart, HostProblem, Interrupted
 from launch.start import advising, read_secrets, start_agents
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+from tests.launch.machine import eventually
 
 READY = b'{"ready": true, "pid": 1}\n'
 CLEAN = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'
@@ -18,10 +19,11 @@ def request(host: str) -> Dict[str, Any]:
 
 
 class Recorded(FakeHost):
-    """A host that answers ``start`` as it was made to, and ``down`` that it is clean."""
+    """A host that answers ``start`` as it was made to, and ``down`` that it is clean; a lead is attached to, too."""
 
-    def __init__(self, name: str, started: bytes):
-        self.used = [FakeChannel(b'{"missing": []}\n', said) for said in (started, CLEAN)]
+    def __init__(self, name: str, started: bytes, leads: bool = False):
+        says = (started, b"", CLEAN) if leads else (started, CLEAN)
+        self.used = [FakeChannel(b'{"missing": []}\n', said) for said in says]
         super().__init__(name, *self.used)
 
     def verbs(self) -> List[str]:
@@ -30,16 +32,39 @@ class Recorded(FakeHost):
 
 
 def test_every_agent_is_started_with_its_request() -> None:
-    hosts = {name: Recorded(name, READY) for name in "ab"}
+    hosts = {name: Recorded(name, READY, leads=name == "a") for name in "ab"}
     with fleet_of(hosts) as fleet:
         start_agents(fleet, {name: request(name) for name in hosts})
-    assert [host.verbs() for host in hosts.values()] == [["start"], ["start"]]
+    assert [host.verbs() for host in hosts.values()] == [["start", "attach"], ["start"]]
     assert b"hunter2" in hosts["a"].used[0].sent
+
+
+def test_a_lead_that_is_ready_hears_of_the_launcher_while_other_hosts_are_still_being_started() -> None:
+    lead = Recorded("a", READY, leads=True)
+
+    class Slow(FakeChannel):
+        def receive(self, timeout_s: float) -> bytes:
+            said = super().receive(timeout_s)
+            if said == READY:
+                eventually("a beat", lambda: b'{"do": "beat"}' in lead.used[1].sent)
+            return said
+
+    hosts = {"a": lead, "b": FakeHost("b", Slow(b'{"missing": []}\n', READY))}
+    with fleet_of(hosts) as fleet:
+        start_agents(fleet, {name: request(name) for name in hosts})
+    assert b"hunter2" not in lead.used[1].sent and lead.used[1].closed
+
+
+def test_the_only_host_of_a_run_need_not_hear_of_the_launcher_before_it_is_told_to_go() -> None:
+    lead = Recorded("a", READY, leads=True)
+    with fleet_of({"a": lead}) as fleet:
+        start_agents(fleet, {"a": request("a")})
+    assert lead.verbs() == ["start"]
 
 
 def test_when_one_host_cannot_start_the_others_are_taken_back_and_all_reasons_are_told() -> None:
     hosts = {
-        "a": Recorded("a", READY),
+        "a": Recorded("a", READY, leads=True),
         "b": Recorded("b", b'{"error": "port 1 is taken"}\n'),
         "c": Recorded("c", READY),
     }
@@ -48,20 +73,20 @@ def test_when_one_host_cannot_start_the_others_are_taken_back_and_all_reasons_ar
         start_agents(fleet, {name: request(name) for name in hosts})
     assert str(caught.value) == "b: port 1 is taken\nd: no python"
     assert {name: host.verbs() for name, host in hosts.items()} == {
-        "a": ["start", "down"], "b": ["start"], "c": ["start", "down"], "d": ["start"],
+        "a": ["start", "attach", "down"], "b": ["start"], "c": ["start", "down"], "d": ["start"],
     }  # fmt: skip
-    taken_back = json.loads(hosts["a"].used[1].sent.split(b"\n")[1].decode())
+    taken_back = json.loads(hosts["a"].used[2].sent.split(b"\n")[1].decode())
     assert (taken_back["run"], taken_back["reason"]) == ("r-1", "the start was taken back")
-    assert b"hunter2" not in hosts["a"].used[1].sent
+    assert b"hunter2" not in hosts["a"].used[2].sent
 
 
 def test_a_signal_during_the_start_takes_it_back_everywhere() -> None:
-    hosts = {name: Recorded(name, READY) for name in "ab"}
+    hosts = {name: Recorded(name, READY, leads=name == "a") for name in "ab"}
     with fleet_of(hosts) as fleet:
         fleet.interrupts.received.append(2)
         with pytest.raises(Interrupted):
             start_agents(fleet, {name: request(name) for name in hosts})
-    assert [host.verbs() for host in hosts.values()] == [["start", "down"]] * 2
+    assert [host.verbs() for host in hosts.values()] == [["start", "attach", "down"], ["start", "down"]]
 
 
 def test_secrets_are_read_from_the_environment_by_name() -> None:

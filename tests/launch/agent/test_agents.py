@@ -220,6 +220,15 @@ def test_a_lease_begins_when_the_launcher_says_go_however_long_other_hosts_take_
     assert agents.ended()["cause"] == "the launcher was not heard from, so its lease on the run ended"
 
 
+def test_a_launcher_that_beats_before_it_says_go_has_its_lease_from_then_on(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER}, lease_s=0.3)
+    agents.start()
+    agents.tell({"do": "beat"})
+    status = agents.ended()
+    assert (status["state"], status["tasks"][0]["pid"]) == ("stopped", None)
+    assert status["cause"] == "the launcher was not heard from, so its lease on the run ended"
+
+
 # -- two hosts
 
 
