@@ -1,7 +1,7 @@
 """Carries out trials on fake hosts, as root: python -m tests.chaos, make chaos N=200 SEED=7
 
-A trial that fails prints its seed, what it was, what was wrong, and where its files are; with that seed and N=1 it is
-the same trial again. At the end comes a table of times and losses by kind of fault.
+A trial that fails prints its seed, what it was, the run's report, what was wrong, and where its files are; with that
+seed and N=1 it is the same trial again. At the end comes a table of times and losses by kind of fault.
 """
 
 import argparse

@@ -18,6 +18,7 @@ from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.over_ssh import HostsFile
 
 LOOK_S = 0.02
+LAST_LINES = 15  # of launch up, which tells the report last
 PATIENCE_S = 300.0  # for a whole run, on a machine that is busy
 GONE_S = 45.0  # for hosts to be clean after it: a lease has to run out
 STALE_S = 1.2  # steps that were taken before a fault may be told so much later
@@ -26,7 +27,7 @@ ENDED = (verdict.SUCCEEDED, verdict.FAILED, verdict.STOPPED)
 
 
 class Result(NamedTuple):
-    """What became of a trial. ``files``: the folder where all of it is kept, of a trial that failed."""
+    """What became of a trial. Of one that failed the ``story`` ends with the report; ``files`` is where all is kept."""
 
     trial: Trial
     complaints: List[str]
@@ -60,7 +61,8 @@ class Arena:
         wrong = [*run.problems, *verdict.complaints(trial, found, right)]
         figures = Figures(trial.label, not wrong, run.notice_s, run.go_on_s, found.lost_steps)
         kept = self._keep(run, found) if wrong else None
-        return Result(trial, wrong, run.story, figures, kept)
+        report = [f"up: {line}" for line in found.output.splitlines()[-LAST_LINES:]] if wrong else []
+        return Result(trial, wrong, [*run.story, *report], figures, kept)
 
     def _keep(self, run: "Run", found: verdict.Seen) -> Path:
         place = self.folder / f"seed-{run.trial.seed}"
