@@ -56,7 +56,6 @@ class Incident:
     followed: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
     did: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
     tried: int = 1  # which of the attempts that ``restart.max`` counts
-    stage: str = "down"  # then served, behind, over: see ``incidents``
     mark: int = 0  # how often there had been a newer step when the task was started anew
 
     @property
@@ -96,7 +95,7 @@ def recalled(told: Mapping[str, Any]) -> Incident:
     for kept, key in ((incident.followed, "followed"), (incident.did, "did")):
         for entry in told[key]:
             kept.add(entry)
-    incident.followed.count, incident.stage = told["followed_count"], "over"
+    incident.followed.count = told["followed_count"]
     return incident
 
 

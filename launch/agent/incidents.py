@@ -7,8 +7,8 @@ acts says ``did``.
 What begins an incident, and what only follows from one:
 
     a task fails, and no incident of it is open           an incident
-    it fails again before it has trained again, or, of    follows from that incident
-      a program that tells no progress, soon after
+    it fails again before that is over, or, of a          follows from that incident
+      program that tells no progress, soon after
     it fails for want of a connection, while the task     follows from that task's incident
       that it could not reach, or any other, is gone
     that comes first, and the other's end is told         the other's is the incident, in the place of
@@ -20,8 +20,7 @@ any before. Every event costs the same, however many tasks and incidents there a
 """
 
 import re
-from collections import deque
-from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.incident import OF_A_HOST, Incident, recalled
 from launch.agent.kept import Kept
@@ -58,8 +57,8 @@ class Incidents:
         self._causeless: Optional[Incident] = None  # the newest lost connection whose cause is not known
         self._down: Dict[str, Incident] = {}  # by task: what keeps it from training
         self._unstarted: List[Incident] = []  # of hosts, until a task is started after them
-        self._served: List[Incident] = []  # until any worker takes a step
-        self._behind: Deque[Incident] = deque()  # until a step is newer than any before
+        self._served: Dict[int, Incident] = {}  # by id, until any worker takes a step
+        self._behind: Dict[int, Incident] = {}  # by id, until a step is newer than any before
         self._lately: Dict[str, Incident] = {}  # by task, its newest
         self._first: Dict[str, Incident] = {}  # by task, the first of those that came soon after each other
         self.fatal: Optional[Incident] = None  # why the run has failed
@@ -131,7 +130,7 @@ class Incidents:
         if incident.task in self._down:
             return self._down[incident.task]
         earlier = self._lately.get(incident.task or "")
-        if not self._tells and earlier is not None and self._is_recent(earlier, now):
+        if earlier is not None and (earlier.open or (not self._tells and self._is_recent(earlier, now))):
             self._reopen(earlier)
             return earlier
         if incident.kind != LOST:
@@ -148,7 +147,8 @@ class Incidents:
 
     def _reopen(self, incident: Incident) -> None:
         """Its task has failed again before it was known whether it is well."""
-        incident.open, incident.stage, incident.again_s = True, "down", None
+        incident.open, incident.again_s = True, None
+        self._behind.pop(id(incident), None)
         self._down[incident.task or ""] = incident
 
     def _note(self, incident: Incident, now: float) -> None:
@@ -190,7 +190,7 @@ class Incidents:
         cause.followed.add(_entry(earlier))
         cause.followed.extend(earlier.followed)
         cause.did.extend(earlier.did)
-        earlier.stage = "over"
+        earlier.open = False
         if self.fatal is earlier:
             self.fatal, self.verdict = cause, _so(cause, f"{earlier.title} failed: {earlier.cause}")
         if earlier.task is not None and self._down.get(earlier.task) is earlier:
@@ -214,7 +214,8 @@ class Incidents:
         own = self._down.get(task)
         if own is None:
             return
-        own.stage, own.mark = "down", self.standstill.advances
+        own.mark = self.standstill.advances
+        self._served.pop(id(own), None)
         if not self._tells:
             self._back(own, now)
 
@@ -224,21 +225,22 @@ class Incidents:
         trained = role in TRAINERS and self.standstill.tell(task, progress, now)
         if own is not None and (trained or role == "evaluator"):
             self._back(own, now)
-        elif own is not None and role == "ps" and own.stage == "down":
+        elif own is not None and role == "ps" and id(own) not in self._served:
             self._serve(own, now)
         if trained:
-            served, self._served = self._served, []
-            for incident in served:
-                if incident.stage == "served":  # else it went down again
-                    self._back(incident, now)
-        while self._behind and self._behind[0].mark < self.standstill.advances:
-            self._over(self._behind.popleft(), now)
+            served, self._served = self._served, {}
+            for incident in served.values():
+                self._back(incident, now)
+        if self._behind and next(iter(self._behind.values())).mark < self.standstill.advances:
+            behind, self._behind = self._behind, {}
+            for incident in behind.values():
+                self._over(incident, now)
 
     def _serve(self, incident: Incident, now: float) -> None:
         """It is over as soon as any worker trains on; of programs that do not tell, now."""
-        incident.stage, incident.mark = "served", self.standstill.advances
+        incident.mark = self.standstill.advances
         if self._tells:
-            self._served.append(incident)
+            self._served[id(incident)] = incident
         else:
             self._back(incident, now)
 
@@ -246,17 +248,15 @@ class Incidents:
         """What was down takes part again."""
         self.version += 1
         incident.again_s = self._at(now) - incident.at_s
-        if incident.task is not None:
-            del self._down[incident.task]
+        self._down.pop(incident.task or "", None)
         if self._tells and incident.role != "evaluator" and incident.mark >= self.standstill.advances:
-            incident.stage = "behind"
-            self._behind.append(incident)
+            self._behind[id(incident)] = incident
         else:
             self._over(incident, now)
 
     def _over(self, incident: Incident, now: float) -> None:
         self.version += 1
-        incident.stage, incident.open = "over", False
+        incident.open = False
         if self._tells:
             incident.lost_steps, incident.lost_seconds = self.standstill.lost_since(now - self._at(now) + incident.at_s)
         if incident is self._root:

@@ -238,6 +238,21 @@ def test_what_fails_again_before_it_trains_again_follows_from_the_first_time() -
     assert replay.run.status()["cause_incident"] == 1
 
 
+def test_what_fails_again_before_there_is_a_newer_step_follows_from_the_first_time() -> None:
+    replay = training(restart_max=9)
+    step(replay, 10, 10, "worker:0", checkpoint_step=7)
+    for attempt in range(3):
+        now = 20.0 * (attempt + 1)
+        replay.at(now, killed("ps:0", attempt))
+        replay.at(now + 9, Tick(), started("ps:0", attempt + 1), advanced("ps:0", attempt=attempt + 1))
+        step(replay, now + 10, 8, "worker:0", checkpoint_step=7, dropped_gradients=attempt)
+        replay.at(now + 11, advanced("worker:0", 9, examples=100 + attempt, checkpoint_step=7))
+    assert kinds(replay) == [("signal", ["signal", "signal"])] and incidents(replay)[0]["open"]
+    step(replay, 90, 11, "worker:0")
+    (told,) = incidents(replay)
+    assert (told["open"], told["again_s"], told["lost_steps"]) == (False, 50.0, 3)
+
+
 def test_the_first_cause_is_told_of_a_task_that_gets_on_a_little_each_time_and_then_fails_differently() -> None:
     replay = training(restart_max=1)
     replay.at(11, ended("worker:1", "exception", "ValueError: first"))
