@@ -217,6 +217,19 @@ CHECK: Fields = {
     "hosts[].addresses": "by name: the addresses that it has there, or why it has none",
 }
 
+DIAGNOSE: Fields = {
+    "run": "the newest run that a host tells of; null where none of this name has been",
+    "archive": "the path of what was written",
+    "bytes": "its size",
+    "hosts[].host": "a host of the file",
+    "hosts[].error": "why it told nothing, or not all; else null",
+    "hosts[].run": "its newest run of this name; null without",
+    "hosts[].files": "what of it is in the archive",
+    "hosts[].missing[].section": "what could not be looked at there",
+    "hosts[].missing[].why": "why not",
+    "hosts[].looks_wrong": "what looks wrong there, each in one line",
+}
+
 ANSWERS: Dict[str, Fields] = {
     "plan": PLAN,
     "check": CHECK,
@@ -224,4 +237,5 @@ ANSWERS: Dict[str, Fields] = {
     "down": DOWN,
     "sweep": SWEEP,
     "setup": SETUP,
+    "diagnose": DIAGNOSE,
 }

@@ -26,6 +26,7 @@ from launch.verbs.asked import Asked, say, with_hosts_file
 from launch.verbs.board import board
 from launch.verbs.check import check
 from launch.verbs.completion import completion
+from launch.verbs.diagnose import diagnose
 from launch.verbs.down import down
 from launch.verbs.importing import import_hosts
 from launch.verbs.logs import logs
@@ -54,6 +55,7 @@ def cli() -> None:
     launch board hosts.yaml         its curves, in TensorBoard
     launch metrics hosts.yaml       its state, for Prometheus
     launch restart hosts.yaml ps:0  one task anew, in place
+    launch diagnose hosts.yaml      all that says why it is as it is, in one archive
     launch down hosts.yaml          end it
     launch sweep hosts.yaml         what earlier runs left
     """
@@ -110,7 +112,21 @@ def _train(
         return report.exit_code(ended, interrupts.received), follows
 
 
-for verb in (plan, check, setup, status, logs, board, metrics, restart, down, sweep, import_hosts, completion):
+for verb in (
+    plan,
+    check,
+    setup,
+    status,
+    logs,
+    board,
+    metrics,
+    restart,
+    diagnose,
+    down,
+    sweep,
+    import_hosts,
+    completion,
+):
     cli.add_command(verb)
 
 

@@ -50,6 +50,8 @@ end, and is the only thing that signals them. The agent on the chief's host is t
     gpu_memory  whose memory is on the GPUs
     usage       what tasks use of their host; traffic: of its network, gpu_use: of its GPUs
     guard       an nftables table that lets only the cluster reach the run's ports
-    masking     keeps secrets out of what is shown
+    masking     keeps secrets out of what is shown; redaction: also what only looks like one
+    diagnose    this host's part of ``launch diagnose``, with run_files, live (processes), connections (by way of
+                tcp_table), kernel_messages and machine
     exposure    tasks whose address the internet can reach
 """

@@ -10,6 +10,7 @@
     look    what of a run is on this host now
     board   TensorBoard beside the newest run's summaries, until the launcher goes
     sweep   what earlier runs left on this host; ends it where that is asked for
+    diagnose  tells what may say why a run is as it is, piece by piece
     down    ends this host's part of a run and says what is left of it
     held    what this host could go on from, were a run resumed
     take    takes a checkpoint that another host gives
@@ -167,6 +168,13 @@ def give() -> None:
     handover.give(read_request(), tell)
 
 
+def diagnose() -> None:
+    """Tells all that this host knows of a run."""
+    from launch.agent.diagnose import diagnose as told  # loads what no other verb needs
+
+    told(read_request, tell)
+
+
 def board() -> None:
     """Serves summaries until the launcher goes."""
     from launch.agent import board  # loads what no other verb needs
@@ -196,6 +204,7 @@ def run(verb: str) -> None:
         "held": lambda: tell(resume.held(read_request())),
         "take": take,
         "give": give,
+        "diagnose": diagnose,
     }
     try:
         verbs[verb]()

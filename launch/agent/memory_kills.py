@@ -6,13 +6,13 @@ privilege to read them. A count does not say which process it was; that a task o
 within ``RECENT_S`` of it, by nobody here, does. Where the kernel's messages can be read, they name it.
 """
 
-import os
 import re
 from pathlib import Path
 from typing import List, Optional
 
+from launch.agent.kernel_messages import raw
+
 RECENT_S = 5.0
-MOST_MESSAGES = 20_000
 _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
@@ -57,25 +57,11 @@ def counters(root: Path) -> List[Path]:
 
 def names(messages: Path, pid: int) -> bool:
     """Whether the kernel's messages say that it killed this process; False where they cannot be read."""
-    try:
-        handle = os.open(str(messages), os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return False
     said = f"Killed process {pid} ".encode()
     try:
-        for _ in range(MOST_MESSAGES):
-            message = os.read(handle, 8192)  # one message a call
-            if said in message:
-                return True
-            if not message:
-                return False
-    except BlockingIOError:
-        pass  # that was all of them
+        return any(said in message for message in raw(messages))
     except OSError:
         return False
-    finally:
-        os.close(handle)
-    return False
 
 
 def _count(path: Path) -> int:

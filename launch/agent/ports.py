@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Set
 
 from launch.agent.processes import command_line
+from launch.agent.tcp_table import tcp_rows
 
-_LISTEN = "0A"
+_LISTEN = "LISTEN"
 
 
 def can_listen(port: int) -> bool:
@@ -46,17 +47,7 @@ def _first_outgoing_port() -> int:
 
 def listeners() -> Dict[int, int]:
     """Socket inode of every listening TCP port: {port: inode}."""
-    found: Dict[int, int] = {}
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            rows = Path(table).read_text().splitlines()[1:]
-        except FileNotFoundError:
-            continue
-        for row in rows:
-            fields = row.split()
-            if fields[3] == _LISTEN:
-                found[int(fields[1].rsplit(":", 1)[1], 16)] = int(fields[9])
-    return found
+    return {row.local[1]: row.inode for row in tcp_rows() if row.state == _LISTEN}
 
 
 def listened_by(pids: Iterable[int]) -> List[int]:

@@ -21,8 +21,17 @@ def tell(name, **values):
     answers.write(json.dumps([name, values]) + "\\n")
     answers.flush()
 tell("python", version=sys.version.split()[0], path=sys.executable)
+def packages():
+    for folder in sys.path:
+        for entry in os.listdir(folder) if os.path.isdir(folder) else ():
+            name, _, version = entry[: -len(".dist-info")].rpartition("-")
+            if entry.endswith(".dist-info") and name:
+                yield name.replace("_", "-").lower(), version
 for name in sys.argv[1:]:
     try:
+        if name == "--packages":
+            tell("packages", **dict(packages()))
+            continue
         tell(name, version=str(__import__(name).__version__))
     except BaseException as error:
         tell(name, error="%s: %s" % (type(error).__name__, error))
@@ -35,14 +44,22 @@ class Versions:
     Args:
       env: the tasks' own variables.
       modules: in the order in which they are imported.
+      packages: also tell what is installed, {name: version}, which imports nothing.
     """
 
-    def __init__(self, python: str, env: Mapping[str, str], modules: Sequence[str] = ("numpy", "tensorflow")):
-        self._wanted = ["python", *modules]
+    def __init__(
+        self,
+        python: str,
+        env: Mapping[str, str],
+        modules: Sequence[str] = ("numpy", "tensorflow"),
+        packages: bool = False,
+    ):
+        asked = [*(["--packages"] if packages else []), *modules]
+        self._wanted = ["python", *(["packages"] if packages else []), *modules]
         self._failure: Optional[str] = None
         try:
             self._process = subprocess.Popen(
-                [os.path.expanduser(python), "-c", _QUESTION, *modules],
+                [os.path.expanduser(python), "-c", _QUESTION, *asked],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(env),
                 start_new_session=True, preexec_fn=die_with(os.getpid()),
             )  # fmt: skip
@@ -50,7 +67,7 @@ class Versions:
             self._failure = f"cannot start {python}: {os.strerror(error.errno or 0)}"
 
     def answers(self, timeout_s: float) -> Dict[str, Dict[str, str]]:
-        """{"python" or a module: {"version", …} or {"error"}}"""
+        """{"python" or a module: {"version", …} or {"error"}, "packages": {name: version}}"""
         if self._failure is not None:
             return {"python": {"error": self._failure}}
         try:

@@ -11,6 +11,8 @@ from launch.answers import ANSWERS
 from launch.check.verdict import as_values as verdict_values
 from launch.check.verdict import judge
 from launch.cli import cli
+from launch.diagnosis.gather import Evidence
+from launch.diagnosis.summary import as_values as diagnose_values
 from launch.down import Left, as_values
 from launch.errors import HostProblem
 from launch.setup import Outcome
@@ -100,6 +102,12 @@ def of_check(launch: Launcher, folder: Path) -> Iterator[Answer]:
     yield verdict_values(judge(evidence(plan, told, [HostProblem("a", "is off")], ["a"])))
 
 
+def of_diagnose(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a host that told all but one section, and one that is off."""
+    found = [Evidence("a", {"agent.log": ""}, {"gpus": "not done within 9 s"}, run="r-1"), Evidence("b", problem="off")]
+    yield diagnose_values(found, "x.tar.gz", 9)
+
+
 SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "plan": of_plan,
     "check": of_check,
@@ -107,6 +115,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "down": of_down,
     "sweep": of_sweep,
     "setup": of_setup,
+    "diagnose": of_diagnose,
 }
 
 

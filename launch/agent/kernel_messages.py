@@ -1,0 +1,116 @@
+"""What the kernel has said since a run began: of memory, GPUs, disks and hung tasks.
+
+Read from ``/dev/kmsg``, where this user may, and else of the journal. Where neither may be
+read, that is what is told.
+"""
+
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Iterator, List, NamedTuple, Optional
+
+KMSG = Path("/dev/kmsg")
+MOST = 20_000  # messages that are looked at
+KEPT = 400  # and told, the newest
+JOURNAL_S = 15.0
+_SAID = {
+    "memory": (
+        r"out of memory|oom-kill|oom_reaper|invoked oom-killer", r"page allocation failure|killed process",
+    ),
+    "gpu": (r"\bNVRM\b|\bXid\b|nvidia.*(?:error|fail|fell off)", r"\bamdgpu\b.*(?:error|reset)"),
+    "disk": (
+        r"I/O error|no space left|remounting .*read-only", r"\bEXT4-fs\b.*(?:error|warning)",
+        r"\bXFS\b.*(?:error|corrupt|shutdown)", r"\bnvme\b.*(?:timeout|reset)",
+    ),
+    "network disk": (
+        r"\bnfs\b.*(?:not responding|timed out|server)", r"\b(?:lustre|ceph|CIFS)\b.*(?:error|lost|timeout)",
+    ),
+    "hung task": (r"blocked for more than|hung_task|soft lockup|hard LOCKUP|rcu.*stall|watchdog: BUG",),
+    "crash": (r"segfault at|general protection|traps: |\bMCE\b|Machine check|Hardware Error",),
+    "network": (
+        r"link is down|NETDEV WATCHDOG|nf_conntrack: table full",
+        r"neighbou?r table overflow|possible SYN flooding",
+    ),
+}  # fmt: skip
+TROUBLE = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in _SAID.items()}
+
+
+class Message(NamedTuple):
+    """``time``: of day, in seconds; ``kind``: what trouble it tells of, a key of ``TROUBLE``."""
+
+    time: float
+    kind: str
+    text: str
+
+
+class Unreadable(Exception):
+    """This user may not read the kernel's messages; the text says what would let it."""
+
+
+def troubles(since: float, messages: Path = KMSG) -> List[Message]:
+    """What tells of trouble, from ``since`` on, a time of day in seconds; the newest ``KEPT``.
+
+    Raises:
+      Unreadable: neither the kernel nor the journal shows its messages to this user.
+    """
+    try:
+        found = list(_of_kernel(messages, since))
+    except OSError as error:
+        found = list(_of_journal(since, f"{messages}: {error.strerror}"))
+    return found[-KEPT:]
+
+
+def raw(path: Path) -> Iterator[bytes]:
+    """The messages that the kernel still has, oldest first: ``6,339,5140900,-;text``. Raises OSError."""
+    handle = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for _ in range(MOST):
+            try:
+                message = os.read(handle, 8192)  # one message a call
+            except BlockingIOError:
+                return  # that was all of them
+            except BrokenPipeError:
+                continue  # this one was overwritten meanwhile; the next is there
+            if not message:
+                return
+            yield message
+    finally:
+        os.close(handle)
+
+
+def kind_of(text: str) -> Optional[str]:
+    """Which kind of trouble a message tells of; None of most."""
+    return next((kind for kind, pattern in TROUBLE.items() if pattern.search(text)), None)
+
+
+def _of_kernel(path: Path, since: float) -> Iterator[Message]:
+    booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)  # the kernel's own clock stands still in sleep, too
+    for message in raw(path):
+        for line in message.decode(errors="replace").split("\n"):
+            head, _, text = line.partition(";")
+            fields, kind = head.split(","), kind_of(text)
+            if kind is None or len(fields) < 3 or not fields[2].isdigit():
+                continue
+            at = booted + int(fields[2]) / 1e6
+            if at >= since:
+                yield Message(at, kind, text)
+
+
+def _of_journal(since: float, otherwise: str) -> Iterator[Message]:
+    argv = ["journalctl", "--dmesg", "--no-pager", "--quiet", f"--since=@{int(since)}", "--output=short-unix"]
+    try:
+        told = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=JOURNAL_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unreadable(f"{otherwise}, and journalctl does not answer ({type(error).__name__}); {_ADVICE}") from error
+    if told.returncode:
+        raise Unreadable(f"{otherwise}, and journalctl refuses; {_ADVICE}")
+    for line in told.stdout.decode(errors="replace").splitlines()[-MOST:]:
+        at, _, text = line.partition(" ")
+        kind = kind_of(text)
+        if kind is not None and at.replace(".", "", 1).isdigit():
+            yield Message(float(at), kind, text)
+
+
+_ADVICE = "membership in the group adm, or sysctl kernel.dmesg_restrict=0, lets this user read them"

@@ -1,0 +1,115 @@
+"""The live processes of a run on this host: what each is, what it waits for, and where its threads are."""
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Counter as CounterOf
+
+from launch.agent import records
+from launch.agent.folder import RunFolder
+from launch.agent.processes import Process, command_line, environment, inspect, wait_channel
+from launch.agent.redaction import Redaction
+
+MOST = 512  # processes that are told of
+MOST_THREADS = 256  # of one process
+LONGEST_ARGV = 1000  # characters
+
+
+def described(folder: RunFolder, redaction: Redaction) -> List[Dict[str, Any]]:
+    """Agent, keeper and the tasks' processes that live; ``task`` is None of the first two."""
+    agents, tasks = records.agent_of(folder), records.tasks_of(folder)
+    found = [_described(process, process not in agents, redaction) for process in [*agents, *tasks][:MOST]]
+    return [each for each in found if each]
+
+
+def _described(process: Process, of_a_task: bool, redaction: Redaction) -> Dict[str, Any]:
+    status = _fields(process.pid)
+    now = inspect(process.pid)
+    if now is None:
+        return {}
+    env = environment(process.pid) if of_a_task else {}
+    folder, attempt = env.get("LAUNCH_TASK_DIR"), env.get("LAUNCH_ATTEMPT")
+    return {
+        "pid": process.pid, "parent": now.parent, "group": now.group, "start": now.start, "state": now.state,
+        "task": os.path.basename(folder).replace(".", ":", 1) if folder else None, "attempt": attempt,
+        "threads": _number(status.get("Threads")), "resident_bytes": 1024 * _number(status.get("VmRSS")),
+        "peak_bytes": 1024 * _number(status.get("VmHWM")), "swapped_bytes": 1024 * _number(status.get("VmSwap")),
+        "waits_in": wait_channel(process.pid), "open_files": _open_files(process.pid),
+        "argv": redaction.text(command_line(process.pid))[:LONGEST_ARGV],
+    }  # fmt: skip
+
+
+def table(processes: Sequence[Dict[str, Any]]) -> str:
+    """A line of each."""
+    head = f"{'pid':>8} {'task':14} {'try':>3} S {'threads':>7} {'resident MB':>11} {'files':>6} waits in, argv"
+    lines = [
+        f"{each['pid']:>8} {each['task'] or '-':14} {each['attempt'] or '-':>3} {each['state']} {each['threads']:>7} "
+        f"{each['resident_bytes'] / 1e6:>11.0f} {each['open_files']:>6} {each['waits_in']}, {each['argv']}"
+        for each in processes
+    ]
+    return "\n".join([head, *lines]) + "\n"
+
+
+def threads(pid: int) -> str:
+    """Where the threads of a process are in the kernel, as far as this user may know."""
+    states: CounterOf[Tuple[str, str]] = Counter()
+    lines = []
+    for thread in _threads(pid)[:MOST_THREADS]:
+        place = Path(f"/proc/{pid}/task/{thread}")
+        name, state = _text(place / "comm").strip(), _state(place)
+        where = _text(place / "wchan").strip("0") or "-"
+        states[state, where] += 1
+        stack = _text(place / "stack")
+        lines.append("\n".join([f"{thread} ({name}) {state} {where}", *(f"    {row}" for row in stack.splitlines())]))
+    counted = [f"{number} threads: {state}, {where}" for (state, where), number in states.most_common()]
+    return "\n".join([*counted, "", *lines]) + "\n"
+
+
+def stacks(processes: Sequence[Dict[str, Any]], redaction: Redaction) -> Iterator[Tuple[str, str]]:
+    """Of every process of a task, as the kernel sees it."""
+    for each in processes:
+        if each["task"] is not None and _is(each):
+            argv = f"{each['task']} {each['argv']}"
+            yield f"stacks/{each['pid']}.txt", f"{argv}\n{time.strftime('%H:%M:%S')}\n{threads(each['pid'])}"
+
+
+def _is(each: Dict[str, Any]) -> bool:
+    now = inspect(each["pid"])
+    return now is not None and now.start == each["start"]
+
+
+def _threads(pid: int) -> List[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+
+
+def _state(place: Path) -> str:
+    text = _text(place / "stat")
+    return text[text.rindex(")") + 2 :].split()[0] if ")" in text else "?"
+
+
+def _fields(pid: int) -> Dict[str, str]:
+    rows = (line.partition(":") for line in _text(Path(f"/proc/{pid}/status")).splitlines())
+    return {name: value.strip() for name, _, value in rows}
+
+
+def _number(text: Any) -> int:
+    return int(str(text).split()[0]) if text else 0
+
+
+def _open_files(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,86 @@
+"""What every host tells of a run, side by side under one deadline; what came before a host fell silent counts."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional
+
+from launch.agent.redaction import Redaction
+from launch.channel import Host
+from launch.check.interview import Conversation, read_clock
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+
+TOTAL_BYTES = 50_000_000  # of all hosts, before they are packed
+LEAST_BYTES, MOST_BYTES = 60_000, 8_000_000  # of one host
+HOST_S = 25.0  # for one host, once it is its turn: one that hangs must not keep others from theirs
+MARGIN_S = 3.0  # for the last pieces to arrive
+
+
+@dataclass
+class Evidence:
+    """What one host told. ``files``: text, or what becomes JSON, by name; ``missing``: {section: why}."""
+
+    host: str
+    files: Dict[str, Any] = field(default_factory=dict)
+    missing: Dict[str, str] = field(default_factory=dict)
+    clock: Optional[Dict[str, float]] = None
+    run: Optional[str] = None
+    problem: Optional[str] = None  # why it told nothing, or not all
+    seconds: Optional[float] = None  # until all was told
+
+    def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
+        """Takes in what it said; whether that was the last."""
+        if "missing" in piece:
+            self.missing[piece["missing"]] = redaction.text(piece["why"])
+        elif "text" in piece:
+            self.files[piece["file"]] = redaction.text(piece["text"])
+        elif "json" in piece:
+            value = redaction.value(piece["json"])
+            before = self.files.get(piece["file"])
+            self.files[piece["file"]] = {**before, **value} if isinstance(before, dict) else value
+        self.run = piece.get("run", self.run)
+        return "done" in piece
+
+
+def gather(fleet: Fleet, deadline_s: float) -> List[Evidence]:
+    """One for each host, in their order, also of those that cannot be asked.
+
+    Raises:
+      Interrupted: a signal came.
+    """
+    until = time.monotonic() + deadline_s
+    found = {host: Evidence(host) for host in fleet.hosts}
+    redaction = Redaction([os.environ[name] for name in fleet.spec.secrets if name in os.environ])
+    share = max(LEAST_BYTES, min(MOST_BYTES, TOTAL_BYTES // max(1, len(fleet.hosts))))
+
+    def ask(host: Host) -> None:
+        _ask(fleet, host, found[host.name], redaction, share, until)
+
+    _, problems = fleet.each(ask, list(found), timeout_s=deadline_s)
+    own = {problem.host: problem.reason for problem in problems}
+    of_gateways = "; ".join(str(problem) for problem in problems if problem.host not in found)
+    for evidence in found.values():
+        if evidence.seconds is None:
+            evidence.problem = own.get(evidence.host, of_gateways or "it was not asked in time")
+    return list(found.values())
+
+
+def _ask(fleet: Fleet, host: Host, evidence: Evidence, redaction: Redaction, share: int, until: float) -> None:
+    began = time.monotonic()
+    until = min(until, began + HOST_S)
+    channel = fleet.contact(host.name, "diagnose", {"do": "time"})
+    try:
+        conversation = Conversation(host, channel, max(1.0, until - time.monotonic()))
+        conversation.hear()
+        evidence.clock = read_clock(conversation)
+        within_s = max(1.0, until - time.monotonic() - MARGIN_S)
+        wanted = {"bytes": share, "python": host.python, "secrets": list(fleet.spec.secrets), "within_s": within_s}
+        piece = conversation.ask(fleet.request(host.name, do="gather", **wanted))
+        while not evidence.take(piece, redaction):
+            if time.monotonic() > until + MARGIN_S:
+                raise HostProblem(host.name, f"it was still telling after {HOST_S:.0f} s")
+            piece = conversation.hear()
+    finally:
+        channel.close()
+    evidence.seconds = time.monotonic() - began

@@ -1,0 +1,52 @@
+"""``launch diagnose``"""
+
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Optional
+
+import click
+
+from launch.diagnosis import summary
+from launch.diagnosis.archive import pack
+from launch.diagnosis.gather import gather
+from launch.diagnosis.signs import newest_run
+from launch.errors import SUCCEEDED
+from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+
+DEADLINE_S = 60.0
+
+
+@click.command()
+@with_hosts_file
+@JSON
+@click.option("-o", "--output", metavar="PATH", help="The archive; default: diagnose-RUN.tar.gz in this folder.")
+@click.option(
+    "--deadline-s", type=click.FloatRange(min=1), default=DEADLINE_S, show_default=True,
+    help="After so many seconds it goes without the hosts that have not told all.",
+)  # fmt: skip
+def diagnose(asked: Asked, as_json: bool, output: Optional[str], deadline_s: float) -> int:
+    """Gathers in one archive what may say why the newest run of FILE is as it is, and says what looks wrong.
+
+    From every host: versions, the run's report, plan and state, the ends of all logs, kernel messages, stacks
+    and connections of its processes, memory, disks, GPUs. It changes nothing, and secrets stay on the hosts.
+
+    \b
+    Example:  launch diagnose hosts.yaml -o night.tar.gz
+    """
+    with asked.reach_hosts() as fleet:
+        found = gather(fleet, deadline_s)
+        name, unknown = fleet.spec.name, [each for each in fleet.spec.secrets if each not in os.environ]
+    path = Path(output or f"diagnose-{newest_run(found) or name}.tar.gz")
+    launcher = {"python": sys.version, "platform": platform.platform(), "time": time.time(), "file": asked.file}
+    size = pack(path, name, found, launcher)
+    if as_json:
+        click.echo(json.dumps(summary.as_values(found, str(path), size)))
+    else:
+        say(*summary.spoken(found, str(path), size))
+        if unknown:
+            say(f"not set here, and so perhaps in the logs: the values of {', '.join(unknown)}; read before you share")
+    return SUCCEEDED

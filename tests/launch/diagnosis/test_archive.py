@@ -1,0 +1,79 @@
+"""The archive: what to read first in front, a folder a host, closed to others; and what is said of it."""
+
+import stat
+import tarfile
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from launch.diagnosis.archive import pack
+from launch.diagnosis.gather import Evidence
+from launch.diagnosis.summary import as_values, spoken, text
+from launch.errors import UsageError
+from tests.launch.diagnosis.evidence import RUN, status, told
+
+
+@pytest.fixture
+def found() -> List[Evidence]:
+    """A run that failed, on two hosts that told and one that did not."""
+    words = ["1. at 3.0 s worker:0@a: killed by SIGKILL"]
+    lead = told("a", status=status("a", cause="worker:0@a: killed by SIGKILL"), report={"words": words})
+    lead.files["tasks/worker.0/attempt_0.log"] = "up\n"
+    lead.missing["gpus"] = "not done within 9 s"
+    return [lead, told("b"), told("c"), Evidence("d", problem="is off")]
+
+
+def test_what_to_read_first_is_in_front_and_nobody_else_may_read_it(tmp_path: Path, found: List[Evidence]) -> None:
+    path = tmp_path / "x.tar.gz"
+    size = pack(path, "r", found, {"python": "3"})
+    assert size == path.stat().st_size and stat.S_IMODE(path.stat().st_mode) == 0o600
+    with tarfile.open(str(path)) as archive:
+        names = archive.getnames()
+    assert names[:2] == ["x/summary.txt", "x/README.txt"]
+    assert {"x/hosts/a/tasks/worker.0/attempt_0.log", "x/hosts/a/missing.json", "x/hosts/d/missing.json"} <= set(names)
+    assert [each.name for each in tmp_path.iterdir()] == ["x.tar.gz"]
+
+
+def test_where_it_cannot_be_written_it_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot write .*: No such file or directory; choose another place with -o"):
+        pack(tmp_path / "none" / "x.tar.gz", "r", [], {})
+
+
+def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[Evidence]) -> None:
+    assert text("r", found, "now").splitlines() == [
+        f"{RUN}, looked at now",
+        "",
+        "# The run",
+        "state: running",
+        "step: 7 of 9, last checkpoint at 5",
+        "cause: worker:0@a: killed by SIGKILL",
+        "1. at 3.0 s worker:0@a: killed by SIGKILL",
+        "",
+        "# What looks wrong",
+        "a: nothing of its gpus: not done within 9 s",
+        "d: did not tell all: is off",
+        "",
+        "# Hosts",
+        "a: its agent lives, 1 tasks live; 1 thing looks wrong",
+        "b,c: its agent lives, 1 tasks live; nothing looks wrong",
+        "d: told nothing: is off",
+    ]
+
+
+def test_a_summary_of_no_run_says_so() -> None:
+    assert "no run of this name has been on these hosts" in text("r", [Evidence("a")], "now")
+    assert text("r", [Evidence("a")], "now").startswith("r, looked at now")
+
+
+def test_what_is_said_names_the_archive_and_who_told_nothing(found: List[Evidence]) -> None:
+    assert spoken(found, "x.tar.gz", 1_500_000)[-1] == (
+        "x.tar.gz: 3 of 4 hosts told, 1.5 MB; nothing came from d; begin with summary.txt in it"
+    )
+
+
+def test_the_json_has_every_host_and_what_looks_wrong_there(found: List[Evidence]) -> None:
+    values = as_values(found, "x.tar.gz", 9)
+    assert (values["run"], values["archive"], values["bytes"]) == (RUN, "x.tar.gz", 9)
+    assert [host["error"] for host in values["hosts"]] == [None, None, None, "is off"]
+    assert values["hosts"][0]["looks_wrong"] == ["nothing of its gpus: not done within 9 s"]
