@@ -26,8 +26,11 @@ class Progress:
 
     ``ignored_gradients``: of this task since it started, those that were not finite (``train.on_nan: ignore``);
     ``dropped_gradients``: those that came after their step was over (``train.backup_workers``); ``waited_s``: seconds
-    that it waited for the other workers' gradients, None where no worker waits for another. ``save_begun`` and
-    ``save_done``, of the chief: the newest request for a checkpoint (``save_request``) that it took up, and followed.
+    that it waited for the other workers' gradients, None where no worker waits for another.
+
+    Of the chief, ``checkpoint_problem``: why checkpoints are not written now, or one could not be read, None once one
+    has been written; ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that
+    it took up, and followed.
     """
 
     step: int
@@ -38,6 +41,7 @@ class Progress:
     ignored_gradients: int = 0
     dropped_gradients: int = 0
     waited_s: Optional[float] = None
+    checkpoint_problem: Optional[str] = None
     save_begun: Optional[int] = None
     save_done: Optional[int] = None
     metrics: Dict[str, float] = field(default_factory=dict)  # of an evaluator

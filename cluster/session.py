@@ -162,6 +162,7 @@ class Trainer:
         stepper = self.replica.stepper
         if self.task.is_chief:
             self._step_times.begin(session)
+            self._checkpoints.open()
         if not self.task.is_chief:
             wait_for("the chief to give the variables their values", lambda: self._ready(session))
         elif self._ready(session):

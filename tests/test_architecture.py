@@ -25,6 +25,7 @@ TENSORFLOW_FREE = (
     "cluster.task",
     "cluster.template",
     "cluster.outcome",
+    "cluster.replacing",
     "cluster.save_request",
     "cluster.pulse",
 )
