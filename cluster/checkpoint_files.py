@@ -32,7 +32,7 @@ def held(folder: Path) -> List[Held]:
     """
     try:
         names = os.listdir(str(folder))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     found = [(_INDEX.fullmatch(name), name) for name in names]
     steps = [Held(int(match.group(1)), str(folder / name[: -len(".index")])) for match, name in found if match]

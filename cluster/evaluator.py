@@ -21,6 +21,7 @@ from cluster.task import Task, Train
 from cluster.units import tower_units
 from cluster.waiting import listens, wait_for
 
+_AWAY = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
 POLL_S = 0.5
 GONE_S = 15.0  # a chief that starts again answers within this time
 
@@ -72,6 +73,7 @@ class Follower:
         units = tower_units(settings)
         self.step = 0
         self.metrics: Dict[str, float] = {}
+        self._unreadable: Optional[str] = None  # the path of a checkpoint
         self.chief = ChiefFiles(task)
         task = replace(task, batch_size=settings.batch_size * len(units))
         with tf.Graph().as_default() as graph:
@@ -83,14 +85,19 @@ class Follower:
         """Measures the newest checkpoint, if there is one that was not; False where there is none."""
         path = self._newest()
         step = int(path.rpartition("-")[2]) if path else 0
-        if path is None or step <= self.step:
+        if path is None or step <= self.step or path == self._unreadable:
             return False
-        with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
-            try:
+        try:
+            with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
                 self._saver.restore(self._session, self.chief.fetch(path, folder))
-            except (tf.errors.OpError, ValueError) as error:  # removed meanwhile, or the chief has gone
-                print(f"checkpoint {path} could not be fetched: {str(error).splitlines()[0]}", flush=True)
-                return False
+        except (
+            tf.errors.OpError,
+            ValueError,
+            OSError,
+        ) as error:  # removed, broken, no room here, or the chief has gone
+            print(f"checkpoint {path} could not be fetched: {str(error).splitlines()[0]}", flush=True)
+            self._unreadable = None if isinstance(error, _AWAY) else path  # the next one is measured
+            return False
         self.metrics = self._evaluation.run(self._session) if self._evaluation else {}
         self.step = step
         return True

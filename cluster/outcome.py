@@ -5,8 +5,10 @@
 nothing: a task has succeeded when its outcome says so.
 """
 
+import contextlib
 import json
 import os
+import socket
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
@@ -15,9 +17,12 @@ from typing import Any, Callable, Dict, Mapping, Optional, Union
 
 from cluster.errors import JobError, TaskError, TrainingError
 from cluster.pulse import Pulse
+from cluster.replacing import replace, reserve
 
 PROGRESS = "progress.json"
 OUTCOME = "outcome.json"
+_ROOM = ".outcome.room"  # becomes the outcome's file where there is no room for a new one
+_ROOM_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class Reporter:
         self._clock = clock
         self._every_s = every_s
         self._written_at: Optional[float] = None
+        self._failing = False
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Reporter":
@@ -104,20 +110,43 @@ class Reporter:
         return self._written_at is None or now - self._written_at >= self._every_s
 
     def progress(self, progress: Progress, force: bool = False) -> None:
-        """Replaces the progress file, at most every ``every_s`` seconds unless forced."""
+        """Replaces the progress file, at most every ``every_s`` seconds unless forced; never raises OSError.
+
+        The first time it also makes room for the outcome, which decides about the run: the disk may be full by then.
+        """
         if force or self.due():
-            self._written_at = self._clock()
+            first, self._written_at = self._written_at is None, self._clock()
             self._replace(PROGRESS, {**asdict(progress), "time": self._written_at})
+            if first and self._folder is not None:
+                with contextlib.suppress(OSError):
+                    reserve(self._folder / _ROOM, _ROOM_BYTES)
 
     def outcome(self, outcome: Outcome) -> None:
-        """Writes the outcome file."""
-        self._replace(OUTCOME, {**asdict(outcome), "time": self._clock()})
+        """Writes the outcome file, without the traceback where there is room for no more; never raises OSError."""
+        values = {**asdict(outcome), "time": self._clock()}
+        if not self._replace(OUTCOME, values) and self._folder is not None:
+            with contextlib.suppress(OSError):
+                replace(self._folder / _ROOM, json.dumps({**values, "traceback": None}))
+                os.replace(str(self._folder / _ROOM), str(self._folder / OUTCOME))
+        elif self._folder is not None:
+            with contextlib.suppress(OSError):
+                (self._folder / _ROOM).unlink()
 
-    def _replace(self, name: str, values: Mapping[str, Any]) -> None:
-        if self._folder is not None:
-            partial = self._folder / f".{name}.partial"
-            partial.write_text(json.dumps(values))
-            os.replace(str(partial), str(self._folder / name))
+    def _replace(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Whether it is written. What cannot be is said once."""
+        if self._folder is None:
+            return True
+        try:
+            replace(self._folder / name, json.dumps(values))
+        except OSError as error:
+            if not self._failing:
+                print(
+                    f"{self._folder / name} on {socket.gethostname()} cannot be written: {error.strerror}", flush=True
+                )
+            self._failing = True
+            return False
+        self._failing = False
+        return True
 
 
 def read_progress(folder: Union[str, Path]) -> Optional[Progress]:

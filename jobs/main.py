@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.errors import TaskError
 from cluster.outcome import Outcome, Progress, Reporter
+from cluster.output import outlive_full_disk
 from cluster.task import Task, Train
 
 _EXAMPLE = """\
@@ -134,6 +135,7 @@ def _checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str
 
 
 if __name__ == "__main__":
+    outlive_full_disk()
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -63,6 +63,7 @@ from launch.agent.reforming import PHASE, Hands, Reforming
 from launch.agent.restarts import Restarts
 from launch.agent.saving import Saving
 from launch.agent.states import ALIVE
+from launch.agent.unsaved import Unsaved
 
 
 class Supervisor:
@@ -81,6 +82,7 @@ class Supervisor:
         self.silent: List[str] = []  # hosts that are not heard from right now; the lead keeps this
         self.tasks: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
+        self._unsaved = Unsaved(self.incidents)
         self.saving = Saving(next((task for task in self.tasks.values() if task.plan.chief), None))
         self.now = 0.0  # of the last event
         self._watch = frozen.Watch(plan.frozen_s)
@@ -179,6 +181,8 @@ class Supervisor:
             task.remember(now, event.progress)
             if not task.frozen:  # it may go on for the moment that it is let go on to tell where it was
                 self.incidents.advanced(event.task, event.progress, now)
+            if task.plan.chief:
+                self._unsaved.told(event.task, event.progress, now)
         return []
 
     def _on_measured(self, event: Measured, now: float) -> List[Order]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import JobError, TaskError, TrainingError
-from cluster.outcome import Outcome, Progress, Reporter, read_outcome, read_progress
+from cluster.outcome import OUTCOME, PROGRESS, Outcome, Progress, Reporter, read_outcome, read_progress
 
 
 class Clock:
@@ -69,3 +69,31 @@ def _raised(error: Exception) -> Any:
         raise error
     except RuntimeError as caught:
         return caught
+
+
+def test_on_a_full_disk_progress_and_outcome_are_written_where_there_was_room_before(tmp_path: Path) -> None:
+    reporter = Reporter(tmp_path)
+    reporter.progress(Progress(1))
+    for name in (PROGRESS, OUTCOME):
+        (tmp_path / f".{name}.partial").mkdir()  # so that no new file can be written
+    reporter.progress(Progress(2), force=True)
+    reporter.outcome(Outcome(True, 2, traceback="long"))
+    told, ended = read_progress(tmp_path), read_outcome(tmp_path)
+    assert told is not None and told.step == 2
+    assert ended is not None and ended.succeeded and ended.step == 2
+
+
+def test_what_cannot_be_written_at_all_is_said_once_and_training_goes_on(tmp_path: Path, capsys: Any) -> None:
+    reporter = Reporter(tmp_path / "gone")
+    for step in (1, 2):
+        reporter.progress(Progress(step), force=True)
+    reporter.outcome(Outcome(True, 2))
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 1 and f"{tmp_path}/gone/{PROGRESS} on " in said[0] and "No such file" in said[0]
+
+
+def test_the_room_for_the_outcome_goes_with_it(tmp_path: Path) -> None:
+    reporter = Reporter(tmp_path)
+    reporter.progress(Progress(1))
+    reporter.outcome(Outcome(True, 1))
+    assert {path.name for path in tmp_path.iterdir()} == {PROGRESS, OUTCOME}

@@ -1,0 +1,28 @@
+"""What the chief tells of checkpoints that it cannot write, or could not read, as incidents of the run."""
+
+from typing import Any, Mapping, Optional
+
+from launch.agent.incident import Incident
+from launch.agent.incidents import Incidents
+
+
+class Unsaved:
+    """Follows ``checkpoint_problem`` of the chief's progress: each problem is one incident, however often told."""
+
+    def __init__(self, incidents: Incidents):
+        self._incidents = incidents
+        self._problem: Optional[str] = None
+        self._incident: Optional[Incident] = None
+
+    def told(self, task: str, progress: Mapping[str, Any], now: float) -> None:
+        """The chief's progress has come."""
+        problem = progress.get("checkpoint_problem")
+        if problem == self._problem:
+            return
+        if problem is not None:
+            self._incident = self._incidents.began("checkpoint", now, task, cause=problem)
+        else:
+            self._incidents.did(
+                f"a checkpoint of step {progress.get('checkpoint_step')} is written", now, self._incident
+            )
+        self._problem = problem
