@@ -64,7 +64,7 @@ class Checkpoints:
         try:
             self._owner.take()
         except OSError as error:
-            self._unwritable = _reason(error)
+            self._unwritable = reason_of(error)
             self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
         checkpoint_files.remove_unfinished(Path(str(self.folder)))
 
@@ -108,7 +108,7 @@ class Checkpoints:
                     f"checkpoint {path}: expected this job's variables, found others ({_first_line(error)});"
                     " train with the job that wrote it, or take another checkpoint.dir"
                 ) from error
-            return _reason(error)
+            return reason_of(error)
         return None
 
     def _pass_over(self, unreadable: Dict[str, str], good: Held) -> None:
@@ -150,7 +150,7 @@ class Checkpoints:
         try:
             self._save(session, step)
         except _FAILURES as error:
-            self._unwritable = _reason(error)
+            self._unwritable = reason_of(error)
             checkpoint_files.remove(self._prefix(step))  # so that a full disk is not filled further
             self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
             return
@@ -239,7 +239,7 @@ def _listed(unreadable: Dict[str, str]) -> str:
     return ", ".join(f"{path} ({reason})" for path, reason in unreadable.items())
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Why a file could not be read or written, without its name, which differs from save to save."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
@@ -248,4 +248,6 @@ def _reason(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return (getattr(error, "message", None) or str(error)).strip().split("\n")[0]
+    """The first line that says why: above it an error that came from a server has where it came from."""
+    lines = (getattr(error, "message", None) or str(error)).strip().split("\n")
+    return next((line for line in lines if not line.startswith("From /job:")), lines[0])
