@@ -1,13 +1,14 @@
 """Carries out trials on fake hosts, as root: python -m tests.chaos, make chaos N=200 SEED=7
 
 A trial that fails prints its seed, what it was, the run's report, what was wrong, and where its files are; with that
-seed and N=1 it is the same trial again. At the end comes a table of times and losses by kind of fault.
+seed and N=1 it is the same trial again. At the end, or after Ctrl-C, comes a table of times and losses by kind.
 """
 
 import argparse
 import secrets
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import List, Optional
 
@@ -25,7 +26,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     folder = Path(options.folder or tempfile.mkdtemp(prefix="chaos-"))
     print(f"{options.n} trials from seed {seed} on; what fails is kept in {folder}", flush=True)
     results: List[Result] = []
-    with FakeHosts(len(HOSTS)) as hosts:
+    with FakeHosts(len(HOSTS)) as hosts, suppress(KeyboardInterrupt):
         arena = Arena(hosts, folder)
         for each in range(seed, seed + options.n):
             results.append(arena.carry_out(plan_trial(each, options.only or EVERY)))
