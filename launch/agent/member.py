@@ -29,6 +29,7 @@ from launch.agent.tasks import HostTasks
 REDIAL_S = 0.5
 DIAL_S = 3.0
 GONE_S = 0.05  # how soon it is noticed that the last task is gone
+DESERTED_S = 60.0  # for the lead's agent to be started again on a host that is there
 STAY_S = 20.0  # for a lead that comes back, where the plan names no other time
 
 
@@ -37,8 +38,8 @@ class Member(Agent):
 
     When the lead may not have heard it for ``lost_after_s``, it kills its tasks at once: from
     then on others may take their place. It goes on dialling for ``stay_s``, so as to be taken
-    back, and then leaves. Tasks that another incarnation of the lead ordered are killed too,
-    before this one takes any order.
+    back, and then leaves; earlier where the lead's host is there and nobody leads on it.
+    Tasks that another incarnation of the lead ordered are killed too, before this one takes any order.
 
     What was said just before a link broke may be lost. So a new link begins with all that
     still counts: the lead's orders, of which those are passed over that were obeyed, and
@@ -56,6 +57,8 @@ class Member(Agent):
         self._serves = ""  # the incarnation of the lead that ordered what runs here
         self._joined = False
         self._copier = Copier(plan, folder)
+        self._deserted_s: float = plan.get("deserted_s", DESERTED_S)
+        self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
         self._heard = 0.0  # the newest moment at which the lead has surely heard us
         self._silence = f"the lead was not heard from for {self._lost_after_s:.0f} s"
         self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be told
@@ -152,7 +155,14 @@ class Member(Agent):
             except links.LinkError as error:
                 say(f"lead: {error}")
                 self._link = None
+                self._heed_refusal(error)
                 await asyncio.sleep(REDIAL_S)
+
+    def _heed_refusal(self, error: links.LinkError) -> None:
+        refused = isinstance(error.__cause__, ConnectionRefusedError)
+        self._deserted_at = (self._deserted_at or now()) if refused else None
+        if self._joined and self._deserted_at and now() - self._deserted_at > self._deserted_s:
+            self._leave(f"nobody has led the run on {self._plan['lead']['host']} for {self._deserted_s:.0f} s")
 
     async def _forget_lead(self) -> None:
         """The lead that was known is gone: so go its tasks, and what it was told and has ordered."""

@@ -277,6 +277,16 @@ def test_when_the_lead_dies_the_members_end_their_tasks_and_leave(run: Run, tmp_
     assert not living_under(tmp_path)
 
 
+def test_a_member_that_would_wait_long_leaves_soon_where_the_lead_s_host_says_that_nobody_leads(
+    run: Run, tmp_path: Path
+) -> None:
+    agents = run(two_hosts(tmp_path / "order"), lost_after_s=0.5, stay_s=1e6, deserted_s=0.5)
+    agents.up()
+    agents.kill(LEAD)
+    eventually("a host without the run", lambda: not living_under(tmp_path))
+    assert "nobody has led the run on localhost" in (agents.folder(MEMBER).own / "agent.log").read_text()
+
+
 def test_a_member_that_cannot_reach_the_lead_fails_the_run_and_leaves(run: Run, tmp_path: Path) -> None:
     agents = run(two_hosts(tmp_path / "order"), join_s=0.5)
     agents.start(LEAD)
