@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from launch.agent import incident_words
+from launch.agent.states import ENDED
 from launch.formations import formation
 from launch.task_table import COLOURS, task_table, title
 
@@ -153,6 +154,12 @@ def evaluation(told: Mapping[str, Any]) -> str:
     return f"evaluator: step {told['step']}, {metrics}"
 
 
+def unheard(status: Mapping[str, Any]) -> List[str]:
+    """Which hosts' agents the lead does not hear right now."""
+    silent = status.get("silent")
+    return [f"not heard right now: {fold(silent)}"] if silent and status["state"] not in ENDED else []
+
+
 def picture(status: Mapping[str, Any]) -> RenderableType:
     """The run as a bar and a table; of many tasks those first that do not simply run."""
     head = Text(f"{status['run']}  {status['state']}", style=COLOURS.get(status["state"], "bold"))
@@ -164,7 +171,7 @@ def picture(status: Mapping[str, Any]) -> RenderableType:
         parts.append(Text(progress(status)))
     if status.get("evaluation"):
         parts.append(Text(evaluation(status["evaluation"])))
-    parts += [Text(line, style="yellow") for line in (*formation(status), *slowness(status))]
+    parts += [Text(line, style="yellow") for line in (*formation(status), *unheard(status), *slowness(status))]
     incidents = [Text(line) for line in incident_words.lines(status.get("incidents", []), MOST_INCIDENTS)]
     return Group(*parts, task_table(status["tasks"]), *incidents)
 

@@ -153,3 +153,8 @@ def test_the_formation_of_an_elastic_run_is_told_when_it_changes() -> None:
         "formation 1: 3 of 4 workers, 2 of 2 ps; without gpu03",
     ]
     assert "formation 1: 3 of 4 workers" in drawn(status(formation=next_one))
+
+
+def test_hosts_that_are_not_heard_are_named_while_the_run_lives() -> None:
+    assert "not heard right now: gpu[02-03]" in drawn(status(silent=["gpu02", "gpu03"]))
+    assert "not heard" not in drawn(status(silent=[])) + drawn(status(silent=["gpu02"], state="failed"))

@@ -108,6 +108,19 @@ def test_a_host_that_falls_silent_is_lost_and_ends_its_own_tasks(linked: Linked,
     assert not living_under(tmp_path)
 
 
+def test_tasks_of_a_host_that_does_not_hear_its_lead_are_killed_and_not_asked_to_leave(
+    linked: Linked, tmp_path: Path
+) -> None:
+    """What is told to leave may still be writing, and others may take its place."""
+    obstinate = f"trap 'touch {tmp_path}/asked' TERM; while :; do sleep 0.1; done"
+    agents, cable = linked(FOREVER, obstinate, Restart(0, 0.0), lost_after_s=1.5)
+    cable.lossy = True
+    assert agents.ended()["state"] == "failed"
+    said = (agents.folder(MEMBER).own / "agent.log").read_text()
+    assert "killing worker:1: the lead was not heard from for 2 s" in said
+    assert not (tmp_path / "asked").exists() and not living_under(tmp_path)
+
+
 def test_a_silence_shorter_than_that_is_no_loss(linked: Linked, tmp_path: Path) -> None:
     agents, cable = linked(*(UNTIL.format(tmp_path / "go", "exit 0") for _ in range(2)), Restart(0, 0.0))
     cable.out = True
