@@ -5,6 +5,7 @@ an empty folder, and a resumed one needs the checkpoint of the run before it, wh
 run's own folder where its chief was on this host, or else in this host's copies of it.
 """
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -124,16 +125,35 @@ def _of(wanted: Wanted, found: List[Optional[stored.Checkpoint]]) -> stored.Chec
 
 def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
     if wanted is not None:
-        _copy(_found(_earlier(folder, name, None), wanted), folder.checkpoint)
+        _copy_with_older(_found(_earlier(folder, name, None), wanted), folder.checkpoint)
         return
     found = _newest(folder, name, None)
     if not found:
         raise ValueError(f"nothing to resume: no earlier run of {name} left a checkpoint on this host")
-    _copy(found[0][1], folder.checkpoint)
+    _copy_with_older(found[0][1], folder.checkpoint)
+
+
+def _copy_with_older(checkpoint: stored.Checkpoint, folder: Path) -> None:
+    """Also those before it, newest first: the chief falls back on them if the newest cannot be read."""
+    older = [each for each in stored.checkpoints(checkpoint.folder) if each.step < checkpoint.step]
+    _copy(checkpoint, folder)
+    for each in reversed(older):
+        with contextlib.suppress(OSError):  # it can do without
+            _copy(each, folder)
 
 
 def _copy(checkpoint: stored.Checkpoint, folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in checkpoint.files():
-        shutil.copy2(str(file), str(folder / file.name))
+        _link(file, folder / file.name)
     stored.write_list(folder)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Puts a file there too, without taking room where the file system can: checkpoints are never written again."""
+    with contextlib.suppress(FileNotFoundError):
+        target.unlink()
+    try:
+        os.link(str(source), str(target))
+    except OSError:
+        shutil.copy2(str(source), str(target))

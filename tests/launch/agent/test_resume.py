@@ -27,14 +27,14 @@ def test_a_new_run_in_its_own_folder_needs_nothing(tmp_path: Path) -> None:
     assert not folder.checkpoint.exists()
 
 
-def test_a_resumed_run_gets_the_newest_checkpoint_of_the_newest_run_that_has_one(tmp_path: Path) -> None:
+def test_a_resumed_run_gets_the_checkpoints_of_the_newest_run_that_has_any(tmp_path: Path) -> None:
     run(tmp_path, "a-20261117-120000", 99)
     run(tmp_path, "a-20261118-120000", 5, 10)
     run(tmp_path, "a-20261119-120000")  # failed before it saved any
     run(tmp_path, "b-20261119-120000", 77)
     folder = run(tmp_path)
     prepare(folder, "a", None, resume=True)
-    assert steps(folder.checkpoint) == [10]
+    assert steps(folder.checkpoint) == [5, 10]  # the older one, should the newest be unreadable
     assert (folder.checkpoint / "model-10.data-00000-of-00001").read_text() == "data 10"
 
 
