@@ -175,6 +175,37 @@ def test_a_task_that_a_signal_ended_is_told_with_the_signals_name(bench: Bench) 
     assert bench.comes(Exited) == Exited("worker:0", 0, -signal.SIGSEGV, "killed by SIGSEGV", kind="signal")
 
 
+class OneKill:
+    """A kernel that owns up to having killed one process for want of memory."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def look(self, now: float) -> None:
+        pass
+
+    def took(self, pid: int, now: float) -> bool:
+        self.asked += 1
+        return True
+
+
+def test_a_task_that_the_kernel_has_killed_for_want_of_memory_says_so(bench: Bench) -> None:
+    bench.sh("echo hungry; kill -KILL $$")
+    bench.tasks._memory_kills = OneKill()  # type: ignore[assignment]
+    exited = bench.comes(Exited)
+    assert (exited.kind, exited.cause, exited.lines) == (
+        "out-of-memory", "killed by the kernel for want of memory (SIGKILL); its last line: hungry", ["hungry"],
+    )  # fmt: skip
+
+
+def test_a_task_that_we_killed_ourselves_did_not_want_for_memory(bench: Bench) -> None:
+    bench.start("sleep", "1000")
+    bench.tasks._memory_kills = kernel = OneKill()  # type: ignore[assignment]
+    bench.tasks.stop("worker:0", 0.0, now=0.0)
+    exited = bench.comes(Exited)
+    assert (exited.kind, exited.cause, kernel.asked) == ("signal", "killed by SIGKILL", 0)
+
+
 def test_the_tasks_own_word_is_the_cause_before_its_last_line(bench: Bench) -> None:
     bench.sh("""echo '{"succeeded": false, "cause": "loss is nan", "retry": false}' > $LAUNCH_TASK_DIR/outcome.json
                 echo bye; exit 1""")
