@@ -2,7 +2,8 @@
 
 Every section is a thread of its own, since any of them may hang on a machine that is in trouble: in a
 file server, in a driver. What is there is told as it comes; at the deadline the sections that are not done
-are named, and nobody waits for them. Nothing is written, no signal is sent to what does not wait for it.
+are named, and nobody waits for them. Nothing is changed; a task is asked for its stacks by a signal only where it
+has said that it waits for that signal.
 
 A conversation: {"do": "time"} is answered with {"time"}; {"do": "gather", …} as ``gather`` takes it is answered with
 {"file", "text" or "json"} for each piece, {"missing", "why"} for each section that has none, and {"done": True}.
@@ -183,7 +184,7 @@ def _processes(scene: Scene) -> Iterator[Piece]:
     held = connections.of([each["pid"] for each in found])
     yield "connections.txt", connections.table(held) + "\n"
     yield "connections.json", connections.summary(held)
-    yield from live.stacks(found, scene.redaction)
+    yield from live.stacks(folder, found, scene.redaction)
 
 
 def _kernel(scene: Scene) -> Iterator[Piece]:

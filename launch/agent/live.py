@@ -11,6 +11,7 @@ from launch.agent import records
 from launch.agent.folder import RunFolder
 from launch.agent.processes import Process, command_line, environment, inspect, wait_channel
 from launch.agent.redaction import Redaction
+from launch.agent.stacks import of_living
 
 MOST = 512  # processes that are told of
 MOST_THREADS = 256  # of one process
@@ -67,12 +68,13 @@ def threads(pid: int) -> str:
     return "\n".join([*counted, "", *lines]) + "\n"
 
 
-def stacks(processes: Sequence[Dict[str, Any]], redaction: Redaction) -> Iterator[Tuple[str, str]]:
-    """Of every process of a task, as the kernel sees it."""
+def stacks(folder: RunFolder, processes: Sequence[Dict[str, Any]], redaction: Redaction) -> Iterator[Tuple[str, str]]:
+    """Of every process of a task: as the kernel sees its threads, and as it tells them itself where it does."""
     for each in processes:
         if each["task"] is not None and _is(each):
-            argv = f"{each['task']} {each['argv']}"
-            yield f"stacks/{each['pid']}.txt", f"{argv}\n{time.strftime('%H:%M:%S')}\n{threads(each['pid'])}"
+            told = redaction.text(of_living(each["pid"], folder.task(each["task"])))
+            head = f"{each['task']} {each['argv']}\n{time.strftime('%H:%M:%S')}"
+            yield f"stacks/{each['pid']}.txt", "\n".join(filter(None, [head, told, threads(each["pid"])]))
 
 
 def _is(each: Dict[str, Any]) -> bool:

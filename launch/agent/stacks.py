@@ -1,7 +1,8 @@
-"""What a process that is to be killed was doing: the stacks of its threads, and what the kernel says of each."""
+"""What a process is doing: the stacks of its threads, as it writes them itself, and what the kernel says of each."""
 
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 from typing import List
@@ -10,6 +11,7 @@ from cluster.pulse import STACKS, STACKS_BY
 from launch.agent import processes
 
 WRITE_S = 1.5  # how long a process has to write them
+LOOK_S = 0.1
 LONGEST = 16_000  # characters
 MOST_THREADS = 256
 
@@ -22,32 +24,63 @@ class Stacks:
 
     def __init__(self, pid: int, folder: Path):
         process = processes.inspect(pid)
-        self._file = str(folder / STACKS)
+        self._written = Written(folder)
         self._of_kernel = "" if process is None else _of_kernel(process)
-        self._size = 0  # of the file when it was looked at last
         if process is not None and catches(pid, STACKS_BY):
             processes.signal_process(pid, process.start, STACKS_BY)
             processes.signal_process(pid, process.start, signal.SIGCONT)
 
     def are_written(self) -> bool:
         """Whether the process seems to have written all; ask now and then."""
-        try:
-            before, self._size = self._size, os.path.getsize(self._file)
-        except OSError:
-            return False
-        return 0 < self._size == before
+        return self._written.rests()
 
     def text(self) -> str:
         """What the kernel says, then what the process has written, its end where it is long."""
-        return "\n".join(filter(None, [self._of_kernel, self._written()]))
+        return "\n".join(filter(None, [self._of_kernel, self._written.text()]))
 
-    def _written(self) -> str:
+
+class Written:
+    """What a task's processes write of their stacks from now on; what they wrote when others asked does not count."""
+
+    def __init__(self, folder: Path):
+        self._file = str(folder / STACKS)
+        self._began = self._size = self._length()
+
+    def rests(self) -> bool:
+        """Whether something was written, and nothing since this was asked last."""
+        before, self._size = self._size, self._length()
+        return self._began < self._size == before
+
+    def text(self) -> str:
+        """Its end where it is long."""
         try:
             with open(self._file, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - LONGEST))
+                file.seek(max(self._began, self._length() - LONGEST))
                 return file.read(LONGEST).decode(errors="replace")
         except OSError:
             return ""
+
+    def _length(self) -> int:
+        try:
+            return os.path.getsize(self._file)
+        except OSError:
+            return 0
+
+
+def of_living(pid: int, folder: Path) -> str:
+    """What a process writes of its Python threads, and goes on, if it has said that it does so when it is asked.
+
+    One that is stopped, or hangs in the kernel, is not asked: it would write when nobody reads any more.
+    """
+    process = processes.inspect(pid)
+    asks = process is not None and process.state not in "TtDZ" and (folder / STACKS).exists()
+    if process is None or not asks or not catches(pid, STACKS_BY):
+        return ""
+    written, until = Written(folder), time.monotonic() + WRITE_S
+    processes.signal_process(pid, process.start, STACKS_BY)
+    while not written.rests() and time.monotonic() < until:
+        time.sleep(LOOK_S)
+    return written.text()
 
 
 def catches(pid: int, number: int) -> bool:
