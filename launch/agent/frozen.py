@@ -3,8 +3,8 @@
 What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
 
     stopped       the kernel says that a signal has stopped it, for ``frozen_s``; programs of others, too
-    silent        its sign of life is late by ``frozen_s``, or by five times its slowest step of late; while it loads or
-                  builds its graph by a minute
+    silent        its sign of life is late by ``frozen_s``, or by five times its slowest step of late; in its first
+                  step, and while it saves or ends, by a minute; while it loads or builds its graph by five
     in its step   it lives, and the step that waits for it has lasted as long; its first step may take five minutes
     saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
 
@@ -27,7 +27,7 @@ from launch.agent.record import TaskRecord
 
 SLOWER = 5.0  # a step that takes so many times its slowest of late
 SAVING_S, SAVING_SLOWER = 60.0, 10.0
-LOADING_S, FIRST_S = 60.0, 300.0
+FIRST_S = 300.0
 LONGEST_GAP_S = 1.0  # between two events: the lead itself stood still for what is more
 QUIET_S = 3.0  # a task whose sign is so late may be what others wait for
 FRESH_S = 5.0  # older signs say nothing
@@ -114,7 +114,7 @@ class Watch:
             return None if paused else f"stopped by a signal for {sign['stopped_s']:.0f} s"
         phase, slowest_s = sign.get("phase"), float(sign.get("slowest_s") or 0.0)
         bound_s = max(frozen_s, SLOWER * slowest_s)
-        if phase is not None and sign["silent_s"] >= (bound_s if phase in _STEADY else max(LOADING_S, bound_s)):
+        if phase is not None and sign["silent_s"] >= max(bound_s, _MAY_BE_SILENT_S.get(phase, 0.0)):
             return f"no sign of life for {sign['silent_s']:.0f} s while {_WHILE[phase]}"
         if self._fresh(self._busy, but=name) or self._ps_away:
             return None
@@ -134,7 +134,8 @@ class Watch:
         return len(table) - (but in table)
 
 
-_STEADY = ("step", "serving", "following")  # phases in which a sign of life is never late for long
+# Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.
+_MAY_BE_SILENT_S = {"starting": 300.0, "first step": 60.0, "saving": 60.0, "ending": 60.0}
 _WHILE = {
     "starting": "it started", "first step": "it took its first step", "step": "it trained",
     "saving": "it wrote a checkpoint", "ending": "it ended", "serving": "it served", "following": "it evaluated",

@@ -83,7 +83,8 @@ def test_a_task_is_accused_once_per_attempt_and_counts_as_failed_each_time() -> 
     [
         {"silent_s": 10.0},
         {"silent_s": 10.0, "phase": "serving"},
-        {"silent_s": 60.0, "phase": "starting"},
+        {"silent_s": 300.0, "phase": "starting"},
+        {"silent_s": 60.0, "phase": "saving"},
         {"phase_s": 10.0, "owes": True},
         {"phase_s": 20.0, "owes": True, "slowest_s": 4.0},
         {"phase_s": 300.0, "owes": True, "phase": "first step"},
@@ -102,7 +103,8 @@ def test_what_makes_a_task_frozen(told: Dict[str, Any]) -> None:
     [
         {"silent_s": 9.0},
         {"silent_s": 19.0, "slowest_s": 4.0},  # a sign of life may be as late as a step is long
-        {"silent_s": 59.0, "phase": "starting"},
+        {"silent_s": 299.0, "phase": "starting"},
+        {"silent_s": 59.0, "phase": "ending"},
         {"phase_s": 9.0, "owes": True},
         {"phase_s": 19.0, "owes": True, "slowest_s": 4.0},
         {"phase_s": 200.0, "owes": False},  # it waits for another
