@@ -32,7 +32,8 @@ def _run(found: List[Evidence]) -> Iterator[str]:
         yield "no host tells of its state" if told else "no run of this name has been on these hosts"
         return
     yield f"state: {status['state']}"
-    yield f"step: {status['global_step']} of {status['steps']}, last checkpoint at {status['checkpoint_step']}"
+    if status["global_step"] is not None:
+        yield f"step: {status['global_step']} of {status['steps']}, last checkpoint at {status['checkpoint_step']}"
     if status["cause"]:
         yield f"cause: {status['cause']}"
     yield from (reports[0].get("words") or []) if reports else []
@@ -50,7 +51,7 @@ def _host(host: Evidence, count: int) -> str:
     live = host.files.get("live.json", {"agent": None, "processes": []})
     tasks = sorted({each["task"] for each in live["processes"] if each["task"]})
     agent = "no agent" if live["agent"] is None else "its agent lives"
-    living = f"{len(tasks)} tasks live" if tasks else "no task lives"
+    living = f"{len(tasks)} {'task lives' if len(tasks) == 1 else 'tasks live'}" if tasks else "no task lives"
     wrong = f"{count} {'thing looks' if count == 1 else 'things look'} wrong" if count else "nothing looks wrong"
     return f"{agent}, {living}; {wrong}"
 

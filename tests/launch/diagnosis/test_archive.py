@@ -55,8 +55,8 @@ def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[E
         "d: did not tell all: is off",
         "",
         "# Hosts",
-        "a: its agent lives, 1 tasks live; 1 thing looks wrong",
-        "b,c: its agent lives, 1 tasks live; nothing looks wrong",
+        "a: its agent lives, 1 task lives; 1 thing looks wrong",
+        "b,c: its agent lives, 1 task lives; nothing looks wrong",
         "d: told nothing: is off",
     ]
 
