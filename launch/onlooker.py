@@ -34,10 +34,16 @@ def newest_status(fleet: Fleet, asked: str) -> Dict[str, Any]:
     """``status --json`` of the newest run of what was asked for, from its agent or, when that is gone, its files.
 
     Raises:
-      CannotStart: the lead's host is out of reach.
+      CannotStart: the lead's host is out of reach; the text says how to go on without it.
       UsageError: there has been no run.
     """
-    found: Dict[str, Any] = fleet.ask_lead("status")["status"]
+    try:
+        found: Dict[str, Any] = fleet.ask_lead("status")["status"]
+    except CannotStart as error:
+        if len(fleet.hosts) == 1:
+            raise
+        advice = f"if {fleet.lead} is lost, go on without it with `launch up --resume {asked} --exclude {fleet.lead}`"
+        raise CannotStart(error.problems, advice) from error
     if found is None:
         raise UsageError(f"{asked}: no run of this name has been on {fleet.lead}; start one with `launch up {asked}`")
     return found

@@ -46,7 +46,7 @@ async def _take(request: Mapping[str, Any], tell: Tell) -> None:
         except links.LinkError:  # somebody else: whom we wait for may still come
             writer.close()
 
-    server = await asyncio.start_server(welcome, None, port_of(request["address"]), limit=links.LIMIT)
+    server = await asyncio.start_server(welcome, None, port_of(request["address"]), limit=links.COPY_LIMIT)
     tell({"listening": True})
     try:
         link = await asyncio.wait_for(calls.get(), CALL_S)

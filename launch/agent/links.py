@@ -32,6 +32,7 @@ PING_SHARE = 0.1  # of the silence after which a host is lost: how often a membe
 QUIET_SHARE = 0.3  # and after how much of it a link is made anew: TCP itself comes back late from a long cut
 LIMIT = 16 * 1024 * 1024  # bytes of one line
 MESSAGES, COPIES = "messages", "copies"  # what a connection is for
+COPY_LIMIT = 1024 * 1024  # bytes of a checkpoint, twice as many of which wait in memory
 
 
 class LinkError(Exception):
@@ -169,7 +170,8 @@ async def dial(address: Tuple[str, int], me: Greeting, token: str, timeout_s: fl
     """
     nonce = secrets.token_hex(16)
     try:
-        opening = asyncio.open_connection(address[0], address[1], limit=LIMIT)
+        limit = LIMIT if me.purpose == MESSAGES else COPY_LIMIT
+        opening = asyncio.open_connection(address[0], address[1], limit=limit)
         reader, writer = await asyncio.wait_for(opening, timeout_s)
     except (OSError, asyncio.TimeoutError) as error:
         raise LinkError(f"{address[0]}:{address[1]}: {error or 'no answer'}") from error

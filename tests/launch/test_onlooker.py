@@ -75,3 +75,11 @@ def test_a_run_that_never_was_is_told_with_what_to_do() -> None:
     fleet = fleet_of({"gpu01": FakeHost("gpu01", Lead(line({"status": None})))})
     with pytest.raises(UsageError, match=r"r.yaml: no run of this name has been on gpu01; start one with `launch up r"):
         newest_status(fleet, "r.yaml")
+
+
+def test_where_the_chiefs_host_is_out_of_reach_it_is_told_how_to_go_on_without_it() -> None:
+    fleet = fleet_of({"gpu01": FakeHost("gpu01"), "gpu02": FakeHost("gpu02")})
+    with pytest.raises(CannotStart) as caught:
+        newest_status(fleet, "r.yaml")
+    advice = "if gpu01 is lost, go on without it with `launch up --resume r.yaml --exclude gpu01`"
+    assert str(caught.value).splitlines()[-1] == advice
