@@ -8,6 +8,8 @@ from launch.agent import caller, remains
 from launch.agent.folder import RunFolder, newest
 from launch.agent.states import ALIVE, ENDED
 
+ADVICE = "`launch down` ends what is left of it, then `launch up --resume` goes on"
+
 
 def status(request: Mapping[str, Any]) -> Dict[str, Any]:
     """The newest run's status on its lead: {"status": …}, None where there is no run.
@@ -44,5 +46,5 @@ def _orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[D
     tasks = [{**task, "state": "lost" if task["state"] in ALIVE else task["state"]} for task in status["tasks"]]
     seen = time.localtime(os.stat(str(folder.own / "status.json")).st_mtime)
     since = time.strftime("%Y-%m-%d %H:%M:%S", seen)
-    gone = f"the agent on {folder.host} is gone since {since}, and the run with it; go on with `launch up --resume`"
+    gone = f"the agent on {folder.host} is gone since {since}, and the run with it; {ADVICE}"
     return {**status, "state": "failed", "cause": status["cause"] or gone, "tasks": tasks}

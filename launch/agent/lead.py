@@ -32,6 +32,7 @@ from launch.agent.run_report import Report
 from launch.agent.supervise import Supervisor
 from launch.agent.tasks import HostTasks
 
+LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
 PUBLISH_S = 0.25
 PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
 COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
@@ -59,7 +60,7 @@ class Lead(Agent):
         self._ended = asyncio.Event()
         self._published: Dict[str, Any] = {}
         self._report = Report(folder)
-        self._publish_at = 0.0
+        self._publish_at = self._look_at = 0.0
 
     # -- the loop
 
@@ -109,6 +110,11 @@ class Lead(Agent):
         if self._lease_s is not None and moment - self._heard > (self._lease_s if self._was_told else FIRST_WORD_S):
             self._lease_s = None
             self._events.put_nowait(StopRequested("the launcher was not heard from, so its lease on the run ended"))
+        if moment >= self._look_at:
+            self._look_at = moment + LOOK_S
+            self._look_for_silence()
+
+    def _look_for_silence(self) -> None:
         closing = self._supervisor.phase in ("closing", "ended")
         self._supervisor.silent = [] if closing else self._members.silent()  # nobody is to come back any more
         for lost in self._members.newly_lost():
