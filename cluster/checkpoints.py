@@ -105,7 +105,7 @@ class Checkpoints:
         except _REFUSED as error:
             if _is_of_another_job(error):
                 raise TrainingError(
-                    f"checkpoint {path}: expected this job's variables, found others ({_first_line(error)});"
+                    f"checkpoint {path}: expected this job's variables, found others ({_why(error)});"
                     " train with the job that wrote it, or take another checkpoint.dir"
                 ) from error
             return reason_of(error)
@@ -243,11 +243,13 @@ def reason_of(error: BaseException) -> str:
     """Why a file could not be read or written, without its name, which differs from save to save."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    told = [line for line in _first_line(error).split("; ") if line]
+    told = [line for line in _why(error).split("; ") if line]
     return told[-1] if told else type(error).__name__
 
 
-def _first_line(error: BaseException) -> str:
-    """The first line that says why: above it an error that came from a server has where it came from."""
-    lines = (getattr(error, "message", None) or str(error)).strip().split("\n")
-    return next((line for line in lines if not line.startswith("From /job:")), lines[0])
+def _why(error: BaseException) -> str:
+    """The line that says why: of TensorFlow's pages the last one above the operation, ``[[node …]]``."""
+    told = (getattr(error, "message", None) or str(error)).strip()
+    above, operation, _ = told.partition("[[")
+    lines = [line.strip() for line in above.split("\n") if line.strip()] or [told]
+    return lines[-1] if operation else lines[0]

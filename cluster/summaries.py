@@ -12,6 +12,7 @@ Their values are fetched together with a step when they are due, so that other s
 more and no example is used twice.
 """
 
+import contextlib
 import os
 import re
 import socket
@@ -92,6 +93,7 @@ class EventFile:
 
     def __init__(self, folder: Path):
         self._folder = folder
+        self._path: Optional[Path] = None  # of the newest file
         self._writer: Any = None
         self._failed = False
 
@@ -112,14 +114,22 @@ class EventFile:
             if not self._failed:
                 print(f"summaries not written into {self._folder}: {error}", flush=True)
             self._failed, self._writer = True, None
+            self._remove_empty()
 
     def _append(self, events: List[Any], step: int) -> None:
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
-            self._writer = tf.python_io.TFRecordWriter(str(self._folder / name))
+            self._path = self._folder / name
+            self._writer = tf.python_io.TFRecordWriter(str(self._path))
             self._writer.write(tf.Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
         for event in events:
             event.wall_time, event.step = time.time(), step
             self._writer.write(event.SerializeToString())
         self._writer.flush()  # what has been written survives a process that is killed
+
+    def _remove_empty(self) -> None:
+        """Every try begins a new file: on a full disk nothing is in it."""
+        with contextlib.suppress(OSError):
+            if self._path is not None and self._path.stat().st_size == 0:
+                self._path.unlink()

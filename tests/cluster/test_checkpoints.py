@@ -194,8 +194,18 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_again_when_it_works(
     assert "checkpoints are written again into" in capsys.readouterr().out
 
 
-def test_the_reason_is_the_line_that_has_one_also_of_an_error_that_came_from_a_server() -> None:
-    message = "From /job:worker/replica:0/task:0:\n/c/model-3.data; No space left on device\n\t [[node save]]"
+@pytest.mark.parametrize(
+    "message",
+    [
+        "/c/model-3.data; No space left on device",
+        "/c/model-3.data; No space left on device\n\t [[node save/SaveV2 (defined at /j.py:6)]]\n\nOriginal stack",
+        "From /job:worker/replica:0/task:0:\n/c/model-3.data; No space left on device\n\t [[node save]]",
+        "Graph execution error:\n\nDetected at node 'save/SaveV2' defined at (most recent call last):\n    File /j.py"
+        "\nNode: 'save/SaveV2'\n/c/model-3.data; No space left on device\n\t [[{{node save/SaveV2}}]]",
+    ],
+    ids=["bare", "1.15", "from a server", "2.x"],
+)
+def test_the_reason_is_the_line_that_has_one(message: str) -> None:
     assert reason_of(tf.errors.ResourceExhaustedError(None, None, message)) == "No space left on device"
 
 
