@@ -60,6 +60,18 @@ def test_a_failed_task_is_started_again_and_then_named_as_the_cause(run: Run) ->
     assert [entry["attempt"] for entry in incident["followed"]] == [1, 2] and report["cause_incident"] == 1
 
 
+def test_a_program_that_a_signal_has_stopped_is_killed_as_frozen_and_started_again(run: Run) -> None:
+    agents = run({"worker:0@localhost": "exec sleep 1000"}, Restart(1, 0.0, frozen_s=2.0))
+    agents.up()
+    os.kill(agents.task("worker:0")["pid"], signal.SIGSTOP)
+    task = eventually("a second attempt", lambda: agents.task("worker:0")["restarts"] and agents.task("worker:0"))
+    assert task["restarts"] == 1
+    (incident,) = agents.status()["incidents"]
+    assert (incident["kind"], incident["signal"]) == ("frozen", "SIGKILL")
+    assert incident["cause"].startswith("frozen: stopped by a signal for ")
+    assert "state T:" in incident["stack"]
+
+
 def test_an_agent_that_is_told_to_end_stops_the_run_in_order(run: Run, tmp_path: Path) -> None:
     order = tmp_path / "order"
     agents = run({task: script for task, script in two_hosts(order).items() if task.endswith("localhost")})
