@@ -45,7 +45,7 @@ def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
     run.incidents.standstill.recall(earlier.status["global_step"], died_at, 1 / rate if rate else None, steps)
     run.incidents.standstill.steps_lost = earlier.status.get("lost_steps") or 0
     run.incidents.standstill.seconds_lost = earlier.status.get("lost_seconds") or 0.0
-    run.incidents.began("agent", now, host=host, cause="its agent ended, and every task of the run with it")
+    run.incidents.began("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
     run.incidents.did("the agent was started again; every task begins anew from the last checkpoint", now)
 
 

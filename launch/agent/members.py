@@ -74,7 +74,8 @@ class Members:
             await link.close()
             return
         self._arrived[link.peer.host] = link
-        self._tell(Joined(link.peer.host, link.peer.incarnation))
+        silent_s = self._silences.length_s(link.peer.host, now())
+        self._tell(Joined(link.peer.host, link.peer.incarnation, silent_s))
         await self._listen(link)
 
     async def _listen(self, link: links.Link) -> None:

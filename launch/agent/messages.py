@@ -12,10 +12,14 @@ from typing import Any, Dict, List, Optional, Type, Union
 
 @dataclass(frozen=True)
 class Joined:
-    """A host's agent is connected and ready. ``incarnation`` names one life of it: another one is another agent."""
+    """A host's agent is connected and ready, after it was not heard for ``silent_s`` seconds.
+
+    ``incarnation`` names one life of it: another one is another agent.
+    """
 
     host: str
     incarnation: str = ""
+    silent_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,10 @@ class Silences:
         if host not in self._told:
             self._since.setdefault(host, at)
 
+    def length_s(self, host: str, now: float) -> float:
+        """How long a host that had a link has been silent; 0 where it is not."""
+        return now - self._since.get(host, now)
+
     def silent(self, now: float) -> List[str]:
         """The hosts that are silent."""
         unseen = [host for host, late in self._unseen.items() if now >= late]

@@ -129,13 +129,13 @@ class Supervisor:
         self._missing.pop(event.host, None)
         another = self._lives.joined(event.host, event.incarnation, now)
         if not self.reforming.joined(event.host, now) and another:
-            self._on_agent_ended(event.host, now)
+            self._on_agent_ended(event.host, now, now - event.silent_s)
         return []
 
-    def _on_agent_ended(self, host: str, now: float) -> None:
+    def _on_agent_ended(self, host: str, now: float, ended_at: float) -> None:
         """Another agent has joined for a host: the tasks of the one before ended with it."""
         gone = [task for task in self._on[host] if task.process]
-        self.incidents.began("agent", now, host=host, cause="its agent ended")
+        self.incidents.began("agent", ended_at, host=host, cause="its agent ended")
         for task in gone:
             self._restart(task, now)
             if self.phase not in ("training", PHASE):

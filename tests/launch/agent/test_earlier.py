@@ -43,7 +43,7 @@ def test_the_incidents_so_far_are_kept_and_the_end_of_the_agent_is_the_next() ->
     assert old["did"] == before()["incidents"][0]["did"]
     assert (new["number"], new["kind"], new["host"], new["open"]) == (2, "agent", "a", True)
     assert new["cause"] == "its agent ended, and every task of the run with it"
-    assert (new["step"], new["at_s"]) == (40, 52.0)
+    assert (new["step"], new["at_s"]) == (40, 50.0)
 
 
 def test_what_was_lost_is_counted_across_the_two_leads() -> None:

@@ -20,11 +20,12 @@ def test_the_same_agent_on_a_new_link_is_no_news() -> None:
 def test_the_tasks_of_an_agent_that_died_are_started_again_by_the_next_and_it_does_not_count_as_their_failure() -> None:
     replay = Replay(restart_max=0)
     lives_on(replay, "b")
-    assert replay.at(5.0, Joined("b", "2")) == [Start("worker:1", 1)]
+    assert replay.at(5.0, Joined("b", "2", silent_s=1.5)) == [Start("worker:1", 1)]
     assert replay.states() == {"ps:0": "running", "worker:0": "running", "worker:1": "starting"}
     assert replay.run.tasks["worker:1"].failures == 0
     incident = replay.run.incidents.told()[0]
     assert (incident["kind"], incident["host"], incident["cause"]) == ("agent", "b", "its agent ended")
+    assert incident["at_s"] == 3.5  # when its agent fell silent
     assert incident["did"][0]["what"] == "another agent joined; started again: worker:1"
 
 

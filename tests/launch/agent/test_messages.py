@@ -28,7 +28,7 @@ from launch.agent.messages import (
 )
 
 EXAMPLES = [
-    Joined("gpu01", "a1"), Lost("gpu01", 15.5), Go(), Tick(), Ping(1.5, 0.25),
+    Joined("gpu01", "a1", 1.5), Lost("gpu01", 15.5), Go(), Tick(), Ping(1.5, 0.25),
     Start("worker:1", 2), Stop("ps:0", 10.0, 1), Fetch(40),
     Signs({"worker:1": {"attempt": 0, "state": "T"}}), Stop("ps:0", 0.0, 1, stack=True),
     RestartRequested(["worker:1"]), Measured({"worker:1": {"attempt": 0, "gpu_percent": 87.5}}),

@@ -27,6 +27,7 @@ def test_a_silence_counts_from_when_the_host_was_last_heard_however_often_its_li
     silences.heard("b")
     silences.fell("b", 100.0)
     silences.fell("b", 108.0)  # a link that never brought a word
+    assert (silences.length_s("b", 110.0), silences.length_s("c", 110.0)) == (10.0, 0.0)
     assert [lost.host for lost in silences.newly_lost(114.0)] == ["b"]
 
 
