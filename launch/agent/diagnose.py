@@ -37,7 +37,7 @@ from launch.agent.run_files import Piece
 from launch.agent.versions import Versions
 
 Values = Dict[str, Any]
-LOGS_SHARE = 0.75  # of the bytes that a host may tell
+LOGS_SHARE, STACKS_SHARE = 0.7, 0.15  # of the bytes that a host may tell
 SMI_DETAILS = ["nvidia-smi", "-q", "-d", "MEMORY,UTILIZATION,ECC,TEMPERATURE,PERFORMANCE,PAGE_RETIREMENT"]
 
 
@@ -184,7 +184,7 @@ def _processes(scene: Scene) -> Iterator[Piece]:
     held = connections.of([each["pid"] for each in found])
     yield "connections.txt", connections.table(held) + "\n"
     yield "connections.json", connections.summary(held)
-    yield from live.stacks(folder, found, scene.redaction)
+    yield from live.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request["bytes"]))
 
 
 def _kernel(scene: Scene) -> Iterator[Piece]:

@@ -15,6 +15,7 @@ from launch.agent.stacks import of_living
 
 MOST = 512  # processes that are told of
 MOST_THREADS = 256  # of one process
+LEAST_STACK = 2000  # characters of a process
 LONGEST_ARGV = 1000  # characters
 
 
@@ -68,13 +69,20 @@ def threads(pid: int) -> str:
     return "\n".join([*counted, "", *lines]) + "\n"
 
 
-def stacks(folder: RunFolder, processes: Sequence[Dict[str, Any]], redaction: Redaction) -> Iterator[Tuple[str, str]]:
-    """Of every process of a task: as the kernel sees its threads, and as it tells them itself where it does."""
-    for each in processes:
-        if each["task"] is not None and _is(each):
+def stacks(
+    folder: RunFolder, processes: Sequence[Dict[str, Any]], redaction: Redaction, budget: int
+) -> Iterator[Tuple[str, str]]:
+    """Of every process of a task: as it tells its threads itself where it does, and as the kernel sees them.
+
+    ``budget`` is shared evenly, in characters.
+    """
+    asked = [each for each in processes if each["task"] is not None]
+    most = max(LEAST_STACK, budget // max(1, len(asked)))
+    for each in asked:
+        if _is(each):
             told = redaction.text(of_living(each["pid"], folder.task(each["task"])))
             head = f"{each['task']} {each['argv']}\n{time.strftime('%H:%M:%S')}"
-            yield f"stacks/{each['pid']}.txt", "\n".join(filter(None, [head, told, threads(each["pid"])]))
+            yield f"stacks/{each['pid']}.txt", "\n".join(filter(None, [head, told, threads(each["pid"])]))[:most]
 
 
 def _is(each: Dict[str, Any]) -> bool:

@@ -35,9 +35,14 @@ def plan_of(folder: RunFolder, redaction: Redaction) -> Dict[str, Any]:
     plan = _read(folder.own / "plan.json")
     if not isinstance(plan, dict) or "tasks" not in plan:
         return {"unreadable": redaction.value(plan)}
-    tasks = [{**task, "env": redaction.environment(task.get("env", {}))} for task in plan["tasks"]]
+    tasks = [{**task, "env": redaction.environment(_own(task.get("env", {})))} for task in plan["tasks"]]
     shown = {key: value for key, value in plan.items() if key not in ("token", "secrets", "tasks")}
     return {**redaction.value(shown), "token": HIDDEN, "tasks": [_shown(task, redaction) for task in tasks]}
+
+
+def _own(env: Mapping[str, str]) -> Dict[str, str]:
+    """Without the cluster, which is the same for every task and told once."""
+    return {name: value for name, value in env.items() if name != "TF_CONFIG"}
 
 
 def _shown(task: Mapping[str, Any], redaction: Redaction) -> Dict[str, Any]:

@@ -1,5 +1,6 @@
 """What every host tells of a run, side by side under one deadline; what came before a host fell silent counts."""
 
+import json
 import os
 import time
 from dataclasses import dataclass, field
@@ -28,9 +29,15 @@ class Evidence:
     run: Optional[str] = None
     problem: Optional[str] = None  # why it told nothing, or not all
     seconds: Optional[float] = None  # until all was told
+    room: int = 2 * MOST_BYTES  # for what is still to come, in bytes
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
-        """Takes in what it said; whether that was the last."""
+        """Takes in what it said, as long as there is room for it; whether that was the last."""
+        size = len(piece.get("text") or json.dumps(piece.get("json")))
+        if "file" in piece and size > self.room:
+            self.missing[piece["file"]] = f"{size} bytes, of which there may be {self.room} more"
+            return False
+        self.room -= size if "file" in piece else 0
         if "missing" in piece:
             self.missing[piece["missing"]] = redaction.text(piece["why"])
         elif "text" in piece:
@@ -50,9 +57,10 @@ def gather(fleet: Fleet, deadline_s: float) -> List[Evidence]:
       Interrupted: a signal came.
     """
     until = time.monotonic() + deadline_s
-    found = {host: Evidence(host) for host in fleet.hosts}
     redaction = Redaction([os.environ[name] for name in fleet.spec.secrets if name in os.environ])
     share = max(LEAST_BYTES, min(MOST_BYTES, TOTAL_BYTES // max(1, len(fleet.hosts))))
+
+    found = {host: Evidence(host, room=2 * share) for host in fleet.hosts}
 
     def ask(host: Host) -> None:
         _ask(fleet, host, found[host.name], redaction, share, until)

@@ -3,10 +3,12 @@
 import os
 import socket
 from pathlib import Path
+from typing import List, Tuple
 
 from launch.agent import connections
 from launch.agent.connections import Connection
 from launch.agent.tcp_table import Row, tcp_rows
+from tests.launch.machine import eventually
 
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:08AE 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11 1 0 100 0 0 10 0
@@ -34,8 +36,12 @@ def test_what_a_process_holds_is_found_with_what_waits_to_be_read() -> None:
             served, _ = server.accept()
             with served:
                 client.sendall(b"x" * 100)
-                unread = [each.row for each in connections.of([os.getpid()]) if each.row.receive_queue == 100]
-                assert [each.remote for each in unread] == [client.getsockname()]
+                eventually("what was sent", lambda: client.getsockname() in unread(100))
+
+
+def unread(size: int) -> List[Tuple[str, int]]:
+    """Who has sent so many bytes that this process has not read."""
+    return [each.row.remote for each in connections.of([os.getpid()]) if each.row.receive_queue == size]
 
 
 def test_a_connection_hangs_that_is_not_answered_or_closed_on_one_side_alone() -> None:

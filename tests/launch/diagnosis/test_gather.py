@@ -65,5 +65,13 @@ def test_a_secret_that_only_this_terminal_knows_is_taken_out_here() -> None:
     assert evidence.files == {"x": "(secret)", "y": ["(secret)"]}
 
 
+def test_what_is_larger_than_the_room_that_is_left_is_named_and_not_kept() -> None:
+    evidence = Evidence("a", room=10)
+    for file, text in (("a.txt", "x" * 6), ("b.txt", "x" * 6), ("c.txt", "x" * 4)):
+        assert not evidence.take({"file": file, "text": text}, Redaction())
+    assert sorted(evidence.files) == ["a.txt", "c.txt"]
+    assert evidence.missing == {"b.txt": "6 bytes, of which there may be 4 more"}
+
+
 def test_the_last_piece_is_known() -> None:
     assert Evidence("a").take({"done": True, "run": None}, Redaction())
