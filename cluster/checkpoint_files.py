@@ -61,13 +61,16 @@ def make_durable(path: str) -> None:
 def prune(folder: Path, newest: Held, keep: int) -> List[Held]:
     """Removes all but the ``keep`` newest of our own checkpoints up to ``newest``; returns those that stay.
 
+    ``keep`` is at least 1, or else nothing is removed, as TensorFlow has it.
+
     Raises:
       OSError: the folder cannot be read.
     """
     ours = [each for each in held(folder) if each.step <= newest.step and _is_ours(each)]
-    for each in ours[keep:]:
+    kept = ours[:keep] if keep > 0 else ours
+    for each in ours[len(kept) :]:
         remove(each.path)
-    return ours[:keep]
+    return kept
 
 
 def remove(path: str) -> None:
