@@ -39,6 +39,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Type
 from launch.agent import frozen, run_status
 from launch.agent.incident import Incident
 from launch.agent.incidents import Incidents, restarted
+from launch.agent.leaving import Leaving
 from launch.agent.lives import Lives
 from launch.agent.messages import (
     Advanced,
@@ -98,9 +99,7 @@ class Supervisor:
         self._lives = Lives()
         self._go_at: Optional[float] = None
         self.was_up = False
-        self._leave_by = 0.0
-        self._ending: Optional[str] = None  # who was told to end last
-        self._stopping: Set[str] = set()
+        self._leaving = Leaving(plan, self.tasks)
         self._rules: Dict[Type[Any], Callable[[Any, float], List[Order]]] = {
             Joined: self._on_joined,
             Lost: self._on_lost,
@@ -211,7 +210,7 @@ class Supervisor:
                 self.outcome = event.outcome or {}
         elif self.phase == "closing":
             self._turn(task, "stopped", process=False)
-            if self.result == "failed" and event.task not in self._stopping:
+            if self.result == "failed" and event.task not in self._leaving.told:
                 self.incidents.failed_late(event, now)
         elif self.phase == PHASE:
             self._turn(task, "restarting", process=False)
@@ -224,7 +223,7 @@ class Supervisor:
     def _succeeded(self, event: Exited) -> bool:
         if self.plan.judge == "exit":
             told_to_end = (
-                event.task in self._stopping or self.tasks[event.task].recalled or self.tasks[event.task].frozen
+                event.task in self._leaving.told or self.tasks[event.task].recalled or self.tasks[event.task].frozen
             )
             return event.exit_code == 0 and not told_to_end
         # The outcome is a task's last act: how its process went down after it does not matter.
@@ -289,9 +288,8 @@ class Supervisor:
         """The result is known. The first one stands: what comes later is its consequence."""
         if self.phase in ("closing", "ended"):
             return
-        self.phase, self.result, self.cause, self._leave_by = "closing", result, cause, now
-        if result == "succeeded":
-            self._leave_by = now + self.plan.leave_s
+        self.phase, self.result, self.cause = "closing", result, cause
+        self._leaving.begin(result, now)
         for task in self._alive():
             if not task.process:
                 self._turn(task, "stopped", process=False)
@@ -348,7 +346,7 @@ class Supervisor:
         return due
 
     def _shut(self, now: float) -> List[Order]:
-        """Workers first, then the ps: a worker that closes its session needs its ps."""
+        """Ends the tasks in their order; then the run has ended."""
         if self.result == "failed":
             self.cause = self.incidents.verdict or self.cause
         if not self.processes:
@@ -356,27 +354,7 @@ class Supervisor:
             return [End(self.result or "stopped")]
         if self.saving.pending(now):
             return []
-        ending = self._who_is_to_end(now)
-        if ending == self._ending:
-            return []
-        self._ending = ending
-        ending_now = [task for task in self.tasks.values() if self._is_to_end(task)]
-        self._stopping.update(task.plan.name for task in ending_now)
-        return [self._stop(task) for task in ending_now]
-
-    def _who_is_to_end(self, now: float) -> Optional[str]:
-        """``evaluator``, ``workers`` (all but the ps) or ``ps``; None while everybody may still leave."""
-        first = "workers" if self.processes > self._processes["ps"] else "ps"
-        if self.result != "succeeded" or now >= self._leave_by:
-            return first
-        if self.plan.judge == "outcome":
-            return "evaluator"  # the ps of a job leave by themselves, its evaluator does not
-        return "ps" if first == "ps" else None
-
-    def _is_to_end(self, task: TaskRecord) -> bool:
-        role = task.plan.role
-        called = role == self._ending if self._ending == "evaluator" else (role == "ps") == (self._ending == "ps")
-        return called and task.process and task.plan.name not in self._stopping
+        return [self._stop(task) for task in self._leaving.following(self._processes, now)]
 
     def _alive(self) -> List[TaskRecord]:
         return [task for task in self.tasks.values() if task.state in ALIVE]
