@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test chaos check docs bench bench-hosts bench-scale lock
+.PHONY: help up test chaos check docs bench bench-hosts bench-scale bench-faults lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
