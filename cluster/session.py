@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from cluster import crew, finite, server
 from cluster.agreement import Agreement
-from cluster.checkpoints import Checkpoints
+from cluster.checkpoints import Checkpoints, reason_of
 from cluster.diary import Diary
 from cluster.engine import tf
 from cluster.errors import JobError, TrainingError
@@ -138,7 +138,7 @@ class Trainer:
     def _recover(self, session: Any, error: Exception) -> None:
         if self._pause_s * 2 > TIMEOUT_S:
             raise error
-        print(f"{self.task.name}: lost a parameter server, joining again ({type(error).__name__})", flush=True)
+        print(f"{self.task.name}: joining again: {type(error).__name__}: {reason_of(error)}", flush=True)
         if self.step is not None:
             self._diary.tell_at_once(self.step, {})  # so that it is known how far training goes back
         time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))

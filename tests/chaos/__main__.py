@@ -8,14 +8,16 @@ import argparse
 import secrets
 import sys
 import tempfile
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import List, Optional
+from queue import Queue
+from typing import Iterator, List, Optional, Sequence
 
 from tests.chaos.arena import Arena, Result
 from tests.chaos.faults import EVERY, HOSTS, KINDS
 from tests.chaos.figures import table
-from tests.chaos.trial import plan_trial
+from tests.chaos.trial import Trial, plan_trial
 from tests.hosts import FakeHosts
 
 
@@ -26,11 +28,12 @@ def main(argv: Optional[List[str]] = None) -> int:
     folder = Path(options.folder or tempfile.mkdtemp(prefix="chaos-"))
     print(f"{options.n} trials from seed {seed} on; what fails is kept in {folder}", flush=True)
     results: List[Result] = []
-    with FakeHosts(len(HOSTS)) as hosts, suppress(KeyboardInterrupt):
-        arena = Arena(hosts, folder)
-        for each in range(seed, seed + options.n):
-            results.append(arena.carry_out(plan_trial(each, options.only or EVERY)))
-            _tell(results[-1], options)
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
+        arenas = [Arena(stack.enter_context(FakeHosts(len(HOSTS))), folder) for _ in range(options.jobs)]
+        trials = [plan_trial(each, options.only or EVERY) for each in range(seed, seed + options.n)]
+        for result in carry_out(trials, arenas):
+            results.append(result)
+            _tell(result, options)
     wrong = [result for result in results if result.complaints]
     print("\n".join(["", *table([result.figures for result in results]), ""]))
     print(
@@ -40,12 +43,36 @@ def main(argv: Optional[List[str]] = None) -> int:
     return 1 if wrong else 0
 
 
+def carry_out(trials: Sequence[Trial], arenas: Sequence[Arena]) -> Iterator[Result]:
+    """The results as they come, one trial at a time in each arena. Who stops asking waits for those that have begun."""
+    free: Queue[Arena] = Queue()
+    for arena in arenas:
+        free.put(arena)
+
+    def in_a_free_one(trial: Trial) -> Result:
+        arena = free.get()
+        try:
+            return arena.carry_out(trial)
+        finally:
+            free.put(arena)
+
+    with ThreadPoolExecutor(len(arenas)) as pool:
+        running = [pool.submit(in_a_free_one, trial) for trial in trials]
+        try:
+            for future in as_completed(running):
+                yield future.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
 def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "python -m tests.chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-n", type=int, default=20, help="how many trials (20)")
     parser.add_argument("--seed", type=int, help="of the first; the others count up from it (drawn)")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="how many at a time, each on hosts of its own (1)")
     parser.add_argument("--only", nargs="+", choices=sorted(KINDS), metavar="KIND", help=", ".join(sorted(KINDS)))
     parser.add_argument("--folder", help="where files of trials that failed are kept (a new one in /tmp)")
     parser.add_argument("--verbose", action="store_true", help="tell the story of every trial")
