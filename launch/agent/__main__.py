@@ -25,6 +25,7 @@ import os
 import select
 import signal
 import sys
+import time
 from typing import Any, Callable, Dict
 
 from launch.agent import again, caller, down, inquire, locks, logs, resume
@@ -32,6 +33,7 @@ from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
 
 START_S = 60.0
+ENDED_S, LOOK_S = 15.0, 0.01  # for an agent that refused to start, and its keeper, to be gone
 SILENT_S = 60.0  # a launcher that stops in the middle of a file has gone
 
 
@@ -91,7 +93,17 @@ def start() -> None:
             tell({"error": f"the agent did not get ready within {START_S:.0f} s; its log: {log}"})
             return
         word = pipe.readline()
-    tell(json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {log}"})
+    answer = json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {log}"}
+    if "error" in answer:
+        _wait_for_end(agent)
+    tell(answer)
+
+
+def _wait_for_end(agent: int) -> None:
+    """A start that is refused leaves nothing, its keeper neither, by the time that it is told."""
+    until = time.monotonic() + ENDED_S
+    while time.monotonic() < until and os.waitpid(agent, os.WNOHANG)[0] == 0:
+        time.sleep(LOOK_S)
 
 
 def check() -> None:
