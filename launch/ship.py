@@ -19,7 +19,14 @@ from launch.errors import UsageError
 PROJECT = Path(__file__).resolve().parent.parent
 LIMIT_MIB = 64
 _SKIPPED = ("__pycache__", "node_modules")
-_ON_HOSTS = ("cluster/*.py", "launch/__init__.py", "launch/agent/*.py", "jobs/*.py", "jobs/data/*")
+_ON_HOSTS = (
+    "cluster/*.py",
+    "launch/__init__.py",
+    "launch/agent/*.py",
+    "launch/agent/supervision/*.py",
+    "jobs/*.py",
+    "jobs/data/*",
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from launch.agent.folder import RunFolder
 from launch.agent.states import ENDED
-from launch.agent.supervise import Supervisor
+from launch.agent.supervision.supervise import Supervisor
 
 
 class Earlier(NamedTuple):

@@ -36,7 +36,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 
 class Ending(NamedTuple):
-    """``kind`` is one of ``launch.agent.incident.KINDS``; ``cause`` is one line that a person can act on."""
+    """``kind`` is one of ``incident.KINDS``; ``cause`` is one line that a person can act on."""
 
     kind: str
     cause: str

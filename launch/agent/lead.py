@@ -29,7 +29,7 @@ from launch.agent.messages import (
 )
 from launch.agent.replicas import Replicas
 from launch.agent.run_report import Report
-from launch.agent.supervise import Supervisor
+from launch.agent.supervision.supervise import Supervisor
 from launch.agent.tasks import HostTasks
 
 LOOK_S = 0.1  # between two looks at all hosts: events come more often than that

@@ -75,7 +75,7 @@ class Exited:
 
     ``exit_code`` is negative for a signal and None where the process never started;
     ``outcome`` holds the fields of ``cluster.outcome.Outcome``, or None where the task
-    wrote none. ``kind`` is one of ``launch.agent.incident.KINDS``, None where it ended well;
+    wrote none. ``kind`` is one of ``launch.agent.supervision.incident.KINDS``, None where it ended well;
     ``lines`` are the last of its log; ``stack`` is where its threads were, where that was wanted.
     """
 
@@ -228,7 +228,7 @@ class RunPlan:
     one every worker, has left with exit code 0. The others then have ``leave_s`` to leave
     by themselves. ``control`` is where members dial the lead; all of them have ``join_s``
     to do it. ``min_workers``: with so few a run goes on that has lost hosts; None ends it. ``frozen_s``:
-    see ``launch.agent.frozen``.
+    see ``launch.agent.supervision.frozen``.
     """
 
     run: str

@@ -27,7 +27,7 @@ from launch.agent.messages import (
     TaskPlan,
     Tick,
 )
-from launch.agent.supervise import Supervisor
+from launch.agent.supervision.supervise import Supervisor
 
 TASKS = 10_000
 TASKS_PER_PS = 100

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping
 from cluster.spec import Spec, load
 from launch.agent.lead import read_run_plan
 from launch.agent.messages import Advanced, Exited, Go, Joined, Started
-from launch.agent.supervise import Supervisor
+from launch.agent.supervision.supervise import Supervisor
 from launch.check.evidence import Evidence
 from launch.check.interview import CLOCK_READINGS, interview
 from launch.check.questions import questions

@@ -19,7 +19,7 @@ from launch.setup import Outcome
 from launch.setup import as_values as setup_values
 from launch.sweep import Swept
 from launch.sweep import as_values as sweep_values
-from tests.launch.agent.histories import Replay, failed, started
+from tests.launch.agent.supervision.histories import Replay, failed, started
 from tests.launch.check.facts import evidence, plan_of
 from tests.launch.launcher import Launcher
 from tests.launch.test_down import SOMETHING

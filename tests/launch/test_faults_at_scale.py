@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.agent.supervise import Supervisor
+from launch.agent.supervision.supervise import Supervisor
 from tests.benchmarks import faults
 
 

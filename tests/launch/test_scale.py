@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 
-from launch.agent.supervise import Supervisor
+from launch.agent.supervision.supervise import Supervisor
 from tests.benchmarks import scale
 
 

@@ -8,7 +8,7 @@ from launch.agent import earlier
 from launch.agent.earlier import Earlier
 from launch.agent.folder import RunFolder
 from launch.agent.messages import Go, Joined, Start
-from tests.launch.agent.histories import Replay, advanced, failed, started
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
 
 
 def before() -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.outcome import Outcome
 from launch.agent.exits import LONGEST, MOST_LINES, judge, last_lines
-from launch.agent.incident import KINDS
+from launch.agent.supervision.incident import KINDS
 
 TRACE = "Traceback (most recent call last):"
 

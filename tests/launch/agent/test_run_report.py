@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 from launch.agent.folder import RunFolder
 from launch.agent.run_report import FILE, Report, report
-from tests.launch.agent.histories import Replay, failed
+from tests.launch.agent.supervision.histories import Replay, failed
 
 
 class Folder(RunFolder):

@@ -5,7 +5,7 @@ from typing import Optional
 import pytest
 
 from launch.agent.messages import TaskPlan
-from launch.agent.record import LONGEST_PAUSE_S, RATE_WINDOW_S, TaskRecord
+from launch.agent.supervision.record import LONGEST_PAUSE_S, RATE_WINDOW_S, TaskRecord
 
 
 def record() -> TaskRecord:

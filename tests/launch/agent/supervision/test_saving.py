@@ -3,8 +3,8 @@
 from typing import Any, List
 
 from launch.agent.messages import Advanced, KillRequested, Order, RestartRequested, Save, Stop, StopRequested, Tick
-from launch.agent.saving import SAVE_S, TAKE_S
-from tests.launch.agent.histories import Replay, advanced, failed, left
+from launch.agent.supervision.saving import SAVE_S, TAKE_S
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, left
 
 ASKED: List[Order] = [Save("worker:0", 0, 1)]
 WORKERS = [Stop("worker:0", 10.0), Stop("worker:1", 10.0)]

@@ -36,11 +36,6 @@ States of a task:
 from collections import Counter, deque
 from typing import Any, Callable, Dict, List, Optional, Set, Type
 
-from launch.agent import frozen, run_status
-from launch.agent.incident import Incident
-from launch.agent.incidents import Incidents, restarted
-from launch.agent.leaving import Leaving
-from launch.agent.lives import Lives
 from launch.agent.messages import (
     Advanced,
     End,
@@ -59,12 +54,17 @@ from launch.agent.messages import (
     Stop,
     StopRequested,
 )
-from launch.agent.record import TaskRecord, record_of
-from launch.agent.reforming import PHASE, Hands, Reforming
-from launch.agent.restarts import Restarts
-from launch.agent.saving import Saving
 from launch.agent.states import ALIVE
-from launch.agent.unsaved import Unsaved
+from launch.agent.supervision import frozen, run_status
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.incidents import Incidents, restarted
+from launch.agent.supervision.leaving import Leaving
+from launch.agent.supervision.lives import Lives
+from launch.agent.supervision.record import TaskRecord, record_of
+from launch.agent.supervision.reforming import PHASE, Hands, Reforming
+from launch.agent.supervision.restarts import Restarts
+from launch.agent.supervision.saving import Saving
+from launch.agent.supervision.unsaved import Unsaved
 
 
 class Supervisor:

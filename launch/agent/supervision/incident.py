@@ -4,7 +4,7 @@ import signal
 from dataclasses import dataclass, field, fields
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from launch.agent.kept import Kept
+from launch.agent.supervision.kept import Kept
 
 KINDS = {
     "exception": "a Python exception ended the task",

@@ -12,7 +12,7 @@ end when a worker is gone), and in any case after ``SAVE_S``.
 from typing import List, Optional
 
 from launch.agent.messages import Order, Save
-from launch.agent.record import TaskRecord
+from launch.agent.supervision.record import TaskRecord
 
 TAKE_S = 5.0
 SAVE_S = 20.0

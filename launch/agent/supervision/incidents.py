@@ -22,11 +22,11 @@ any before. Every event costs the same, however many tasks and incidents there a
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from launch.agent.incident import OF_A_HOST, Incident, recalled
-from launch.agent.kept import Kept
 from launch.agent.messages import Exited
-from launch.agent.record import TaskRecord
-from launch.agent.standstill import Standstill
+from launch.agent.supervision.incident import OF_A_HOST, Incident, recalled
+from launch.agent.supervision.kept import Kept
+from launch.agent.supervision.record import TaskRecord
+from launch.agent.supervision.standstill import Standstill
 
 STEADY_S = 60.0  # for so long a task must be well again, until what it fails of next is something new
 WINDOW_S = 10.0  # between two ends, of which one may have caused the other

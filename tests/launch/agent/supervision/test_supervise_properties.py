@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launch.agent.messages import End, Event, Go, Joined, KillRequested, Lost, Order, Start, Stop, StopRequested, Tick
-from tests.launch.agent.histories import Replay, advanced, failed, left, started, succeeded
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, left, started, succeeded
 
 _QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 _TASKS = ("ps:0@a", "ps:1@b", "chief:0@a", "worker:0@b", "worker:1@c")

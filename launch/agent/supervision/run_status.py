@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
-from launch.agent.record import TaskRecord
-from launch.agent.stragglers import Judgement, judge
+from launch.agent.supervision.record import TaskRecord
+from launch.agent.supervision.stragglers import Judgement, judge
 
 if TYPE_CHECKING:
-    from launch.agent.supervise import Supervisor
+    from launch.agent.supervision.supervise import Supervisor
 
 
 def whole(run: "Supervisor") -> Dict[str, Any]:

@@ -18,8 +18,8 @@ from launch.agent.messages import (
     StopRequested,
     Tick,
 )
-from launch.agent.record import TaskRecord
-from tests.launch.agent.histories import DONE, Replay, advanced, failed, left, started, succeeded
+from launch.agent.supervision.record import TaskRecord
+from tests.launch.agent.supervision.histories import DONE, Replay, advanced, failed, left, started, succeeded
 
 # -- the beginning
 

@@ -13,14 +13,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
 
-from launch.agent.formation import Formation, described, form, sizes, too_few, wanted
-from launch.agent.incident import Incident
 from launch.agent.messages import Exited, Order, Start, Stop
-from launch.agent.record import SPARE, TaskRecord
 from launch.agent.states import ALIVE
+from launch.agent.supervision.formation import Formation, described, form, sizes, too_few, wanted
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.record import SPARE, TaskRecord
 
 if TYPE_CHECKING:
-    from launch.agent.supervise import Supervisor
+    from launch.agent.supervision.supervise import Supervisor
 
 END_S = 1.0
 SETTLE_S = 3.0

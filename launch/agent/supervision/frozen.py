@@ -21,9 +21,9 @@ import re
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from launch.agent.incidents import Incidents
 from launch.agent.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
-from launch.agent.record import TaskRecord
+from launch.agent.supervision.incidents import Incidents
+from launch.agent.supervision.record import TaskRecord
 
 SLOWER = 5.0  # a step that takes so many times its slowest of late
 SAVING_S, SAVING_SLOWER = 60.0, 10.0

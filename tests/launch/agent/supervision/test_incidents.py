@@ -5,10 +5,10 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.agent.incidents import HOST_WINDOW_S, NEWEST, STEADY_S, WINDOW_S, Incidents
 from launch.agent.messages import Exited, Lost, RestartRequested, StopRequested, Tick
-from launch.agent.record import TaskRecord
-from tests.launch.agent.histories import Replay, advanced, failed, run_plan, started, succeeded
+from launch.agent.supervision.incidents import HOST_WINDOW_S, NEWEST, STEADY_S, WINDOW_S, Incidents
+from launch.agent.supervision.record import TaskRecord
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, run_plan, started, succeeded
 
 GONE = "AbortedError: Graph handle is not found: /job:ps/replica:0/task:0"
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, List
 
-from tests.launch.agent.histories import Replay, advanced
+from tests.launch.agent.supervision.histories import Replay, advanced
 
 FULL = "checkpoints cannot be written into /c on gpu01: No space left on device"
 

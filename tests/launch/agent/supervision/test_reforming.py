@@ -18,8 +18,8 @@ from launch.agent.messages import (
     Start,
     Stop,
 )
-from launch.agent.reforming import END_S, PATIENCE_S, REST_S, SETTLE_S
-from tests.launch.agent.histories import Replay, advanced, failed, started, succeeded
+from launch.agent.supervision.reforming import END_S, PATIENCE_S, REST_S, SETTLE_S
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, started, succeeded
 
 FOUR = ("ps:0@a", "ps:1@b", "worker:0@a", "worker:1@c", "worker:2@d")
 

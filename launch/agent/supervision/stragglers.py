@@ -11,7 +11,7 @@ is spared.
 from statistics import median_low
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-from launch.agent.record import Pace
+from launch.agent.supervision.record import Pace
 
 SLOW = 1.25
 LEAST_MS = 2.0  # below, it is the noise of the machine

@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Optional, Sequence
 
 from launch.agent.messages import Advanced, Event, Exited, Go, Joined, Order, RunPlan, Started, TaskPlan, Tick
-from launch.agent.supervise import Supervisor
+from launch.agent.supervision.supervise import Supervisor
 
 DONE = {"succeeded": True, "step": 100, "checkpoint": "/c/model-100", "checkpoint_step": 100, "metrics": {"loss": 0.5}}
 

@@ -4,9 +4,9 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.agent import frozen
 from launch.agent.messages import Exited, RestartRequested, Signs, Start, Stop, StopRequested
-from tests.launch.agent.histories import Replay, advanced, failed, started
+from launch.agent.supervision import frozen
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
 
 STEP_S = 0.5
 

@@ -2,8 +2,8 @@
 
 from typing import Any, Mapping, Optional
 
-from launch.agent.incident import Incident
-from launch.agent.incidents import Incidents
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.incidents import Incidents
 
 
 class Unsaved:

@@ -3,7 +3,7 @@
 import heapq
 from typing import List, Tuple
 
-from launch.agent.record import TaskRecord
+from launch.agent.supervision.record import TaskRecord
 
 
 class Restarts:

@@ -8,7 +8,7 @@ and the ps of programs of others once everybody else has left.
 from typing import List, Mapping, Optional, Set
 
 from launch.agent.messages import RunPlan
-from launch.agent.record import TaskRecord
+from launch.agent.supervision.record import TaskRecord
 
 EVALUATOR, WORKERS, PS = "evaluator", "workers", "ps"  # groups that are told to end; the workers are all but the ps
 

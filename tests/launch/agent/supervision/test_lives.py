@@ -1,8 +1,8 @@
 """An agent that died and was started again: its tasks ended with it and begin anew, and that is nobody's failure."""
 
-from launch.agent.lives import MOST, WINDOW_S, Lives
 from launch.agent.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
-from tests.launch.agent.histories import Replay, advanced, started
+from launch.agent.supervision.lives import MOST, WINDOW_S, Lives
+from tests.launch.agent.supervision.histories import Replay, advanced, started
 
 
 def lives_on(replay: Replay, host: str, incarnation: str = "1") -> None:
