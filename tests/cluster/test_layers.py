@@ -23,9 +23,9 @@ def test_dense_and_convolution_compute_what_they_say() -> None:
         session.run(tf.global_variables_initializer())
         values = {variable.op.name: session.run(variable) for variable in tf.global_variables()}
         found = session.run(out)
-    np.testing.assert_allclose(found[0], X @ values["dense/weights"], rtol=1e-5)
+    np.testing.assert_allclose(found[0], X @ values["dense/weights"], rtol=1e-5, atol=1e-5)
     assert found[1].shape == (1, 2, 2, 5)
-    np.testing.assert_allclose(found[1][0, 0, 0], values["conv/kernel"].sum((0, 1, 2)), rtol=1e-4)
+    np.testing.assert_allclose(found[1][0, 0, 0], values["conv/kernel"].sum((0, 1, 2)), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [[8, 4], [2, 2, 2, 4]])
@@ -56,7 +56,7 @@ def test_only_the_first_tower_of_the_chief_moves_the_averages_once_a_step() -> N
         assert averages(session)["bn/mean"].tolist() == [0, 0, 0, 0]
         session.run(chief)
         first = X[:4]
-        np.testing.assert_allclose(averages(session)["bn/mean"], 0.1 * first.mean(0), rtol=1e-4)
+        np.testing.assert_allclose(averages(session)["bn/mean"], 0.1 * first.mean(0), rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(averages(session)["bn/variance"], 0.9 + 0.1 * first.var(0, ddof=1), rtol=1e-4)
 
 
@@ -72,7 +72,7 @@ def test_a_run_moves_the_averages_by_the_first_towers_part_of_every_batch(tmp_pa
     expected = np.zeros(2)
     for batch in batches:
         expected = 0.9 * expected + 0.1 * batch[:4].mean(0)
-    np.testing.assert_allclose(saved(outcome)["bn/mean"], expected, rtol=1e-4)
+    np.testing.assert_allclose(saved(outcome)["bn/mean"], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_an_evaluation_uses_the_averages_and_leaves_them() -> None:

@@ -141,7 +141,7 @@ def test_an_agent_that_died_is_replaced_and_its_tasks_are_started_again_by_the_n
     assert first["ready"] and "lives" not in first
     eventually("its second attempt", lambda: agents.task("worker:1")["restarts"] == 1)
     eventually("a task that runs", lambda: agents.task("worker:1")["state"] == "running")
-    assert agents.status()["silent"] == []
+    eventually("its silence to be over", lambda: agents.status()["silent"] == [])
     assert agents.start(MEMBER, again=True) == {**first, "lives": True}  # who lives is left alone
     (tmp_path / "go").touch()
     assert agents.ended()["state"] == "succeeded"
