@@ -1,30 +1,18 @@
 """What a fault costs the lead of a large run, told by the lines of Python that run: no busy machine changes them."""
 
-import sys
-from types import FrameType
-from typing import Any, Dict
+from typing import Dict
 
 import pytest
 
 from launch.agent.supervision.supervise import Supervisor
 from tests.benchmarks import faults
+from tests.launch.lines import counted
 
 
 def lines_of(tasks: int) -> Dict[str, float]:
     """The most lines that an event of each kind runs, in a run of so many tasks with as many faults."""
-    run = 0
-
-    def note(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal run
-        run += event == "line"
-        return note
-
-    before = sys.gettrace()
-    sys.settrace(note)
-    try:
-        costs = faults.simulated(tasks, clock=lambda: run).costs
-    finally:
-        sys.settrace(before)
+    with counted() as lines:
+        costs = faults.simulated(tasks, clock=lines).costs
     return {kind: max(found) for kind, found in costs.items()}
 
 

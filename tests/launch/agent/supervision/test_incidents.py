@@ -1,6 +1,5 @@
 """What went wrong first, what only followed, when training went on and what was lost: told by replayed histories."""
 
-import sys
 from typing import Any, Dict, List, Optional
 
 import pytest
@@ -9,6 +8,7 @@ from launch.agent.messages import Exited, Lost, RestartRequested, StopRequested,
 from launch.agent.supervision.incidents import HOST_WINDOW_S, NEWEST, STEADY_S, WINDOW_S, Incidents
 from launch.agent.supervision.record import TaskRecord
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, run_plan, started, succeeded
+from tests.launch.lines import counted
 
 GONE = "AbortedError: Graph handle is not found: /job:ps/replica:0/task:0"
 
@@ -410,21 +410,10 @@ def lines_per_event(open_ones: int) -> float:
     found = Incidents({task.name: TaskRecord(task) for task in plan.tasks})
     for index in range(open_ones):
         found.failed(killed(f"worker:{index}"), 1.0)
-    run = 0
-
-    def count(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal run
-        run += event == "line"
-        return count
-
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
+    with counted() as lines:
         for index in range(open_ones, open_ones + 20):
             task = f"worker:{index}"
             found.failed(killed(task), 2.0)
             found.started(task, 3.0)
             found.advanced(task, {"step": index, "examples": 1}, 4.0)
-    finally:
-        sys.settrace(before)
-    return run / 20
+        return lines() / 20
