@@ -31,6 +31,7 @@ from typing import Any, Callable, Dict
 from launch.agent import again, caller, down, inquire, locks, logs, resume
 from launch.agent.detach import fork_away
 from launch.agent.folder import RunFolder, expand
+from launch.agent.readable import readable
 
 START_S = 60.0
 ENDED_S, LOOK_S = 15.0, 0.01  # for an agent that refused to start, and its keeper, to be gone
@@ -51,7 +52,7 @@ def read_request() -> Dict[str, Any]:
 
 def read_some(size: int) -> bytes:
     """At most so many bytes of what the launcher sends; b"" when it has gone."""
-    return os.read(0, size) if select.select([0], [], [], SILENT_S)[0] else b""
+    return os.read(0, size) if readable(0, SILENT_S) else b""
 
 
 def tell(values: Dict[str, Any]) -> None:
@@ -62,7 +63,7 @@ def tell(values: Dict[str, Any]) -> None:
 
 def launcher_goes(seconds: float) -> bool:
     """Waits, and says whether the launcher has closed its end; it sends nothing more after its request."""
-    return bool(select.select([0], [], [], seconds)[0]) and not os.read(0, 1)
+    return readable(0, seconds) and not os.read(0, 1)
 
 
 def start() -> None:
@@ -88,7 +89,7 @@ def start() -> None:
     finally:
         os.close(says)
     with os.fdopen(ready, "rb") as pipe:
-        if not select.select([pipe], [], [], START_S)[0]:
+        if not readable(pipe, START_S):
             os.killpg(agent, signal.SIGKILL)
             tell({"error": f"the agent did not get ready within {START_S:.0f} s; its log: {log}"})
             return

@@ -10,7 +10,6 @@ The rules only ever drop, so what other tables forbid stays forbidden.
 
 import contextlib
 import os
-import select
 import shutil
 import subprocess
 import time
@@ -18,6 +17,7 @@ from typing import Any, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.addresses import port_of
 from launch.agent.names import resolve
+from launch.agent.readable import readable
 
 NFT_S = 20.0  # for nft to take the rules
 LOOKUP_S = 20.0
@@ -78,7 +78,7 @@ class Guard:
 
     def _line(self, until: float) -> str:
         while b"\n" not in self._unread:
-            if not select.select([self], [], [], max(0.0, until - time.monotonic()))[0]:
+            if not readable(self, until - time.monotonic()):
                 raise Refused(f"nft did not answer within {NFT_S:.0f} s")
             data = os.read(self.fileno(), 65536)
             if not data:

@@ -11,7 +11,8 @@ counts. The pipe's end is the agent's.
 import asyncio
 import contextlib
 import os
-import select
+
+from launch.agent.readable import readable
 
 BEAT_S = 0.5
 PART = 0.8  # of the silence after which a host is lost
@@ -53,7 +54,7 @@ class Pulse:
         begun = False
         while True:
             waits = (patience_s, CHANCE_S) if begun else (None,)
-            if not any(select.select([self._out], [], [], wait)[0] for wait in waits):
+            if not any(readable(self._out, wait) for wait in waits):
                 return True
             beats = os.read(self._out, 65536)
             if not beats or _END in beats:

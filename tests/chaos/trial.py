@@ -62,8 +62,9 @@ def plan_trial(seed: int, kinds: Collection[str] = EVERY) -> Trial:
 
 def _fault(name: str, mode: str, dice: random.Random) -> Fault:
     kind, steps = KINDS[name], STEPS[mode]
-    # The last third is left, in which training is seen to go on.
-    return Fault(name, dice.choice(kind.targets), dice.choice(kind.moments), dice.randint(2, steps * 2 // 3))
+    # More than half is left: what is seen of a run is seconds old, the next checkpoint may be as far, and then training
+    # is to be seen to go on.
+    return Fault(name, dice.choice(kind.targets), dice.choice(kind.moments), dice.randint(2, steps * 2 // 5))
 
 
 def _in_order(faults: List[Fault]) -> List[Fault]:

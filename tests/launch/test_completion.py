@@ -3,7 +3,6 @@
 import os
 import pty
 import re
-import select
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Iterator
 
 import pytest
 
+from launch.agent.readable import readable
 from tests.launch.launcher import LAUNCH, ROOT
 
 PATIENCE_S = 60.0
@@ -48,7 +48,7 @@ class Terminal:
         until = time.monotonic() + PATIENCE_S
         while text not in self._shown:
             left = until - time.monotonic()
-            assert left > 0 and select.select([self._screen], [], [], left)[0], f"no {text!r} in {self._shown!r}"
+            assert left > 0 and readable(self._screen, left), f"no {text!r} in {self._shown!r}"
             self._shown += os.read(self._screen, 4096).decode()
         self._shown = self._shown.split(text, 1)[1]
 

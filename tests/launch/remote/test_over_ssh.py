@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import select
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.spec.model import Ssh
+from launch.agent.readable import readable
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
@@ -249,7 +249,7 @@ def test_a_passphrase_is_asked_for_once_on_the_terminal_before_any_host_is_reach
 
 def heard(terminal: int, read: List[bytes]) -> bytes:
     """What the terminal has shown so far."""
-    while select.select([terminal], [], [], 0)[0]:
+    while readable(terminal, 0.0):
         try:
             data = os.read(terminal, 65536)
         except OSError:  # its program has ended
