@@ -1,5 +1,6 @@
 """How many lines of Python run: what code costs, whatever else the machine is doing."""
 
+import gc
 import sys
 from contextlib import contextmanager
 from types import FrameType
@@ -17,8 +18,11 @@ def counted() -> Iterator[Callable[[], int]]:
         return note
 
     before = sys.gettrace()
+    gc.collect()
+    gc.disable()  # it would run what other tests have left
     sys.settrace(note)
     try:
         yield lambda: run
     finally:
         sys.settrace(before)
+        gc.enable()
