@@ -13,6 +13,7 @@ from cluster.checkpoint_files import Held
 from cluster.engine import tf
 from cluster.errors import TrainingError
 from cluster.ownership import Owner, Ownership
+from cluster.reasons import line_of, reason_of
 from cluster.remote_files import Noticeboard
 from cluster.task import Checkpoint
 
@@ -105,7 +106,7 @@ class Checkpoints:
         except _REFUSED as error:
             if _is_of_another_job(error):
                 raise TrainingError(
-                    f"checkpoint {path}: expected this job's variables, found others ({_why(error)});"
+                    f"checkpoint {path}: expected this job's variables, found others ({line_of(error)});"
                     " train with the job that wrote it, or take another checkpoint.dir"
                 ) from error
             return reason_of(error)
@@ -237,19 +238,3 @@ def _is_of_another_job(error: Exception) -> bool:
 
 def _listed(unreadable: Dict[str, str]) -> str:
     return ", ".join(f"{path} ({reason})" for path, reason in unreadable.items())
-
-
-def reason_of(error: BaseException) -> str:
-    """Why a file could not be read or written, without its name, which differs from save to save."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    told = [line for line in _why(error).split("; ") if line]
-    return told[-1] if told else type(error).__name__
-
-
-def _why(error: BaseException) -> str:
-    """The line that says why: of TensorFlow's pages the last one above the operation, ``[[node …]]``."""
-    told = (getattr(error, "message", None) or str(error)).strip()
-    above, operation, _ = told.partition("[[")
-    lines = [line.strip() for line in above.split("\n") if line.strip()] or [told]
-    return lines[-1] if operation else lines[0]

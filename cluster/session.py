@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from cluster import crew, finite, server
 from cluster.agreement import Agreement
-from cluster.checkpoints import Checkpoints, reason_of
+from cluster.checkpoints import Checkpoints
 from cluster.diary import Diary
 from cluster.engine import tf
 from cluster.errors import JobError, TrainingError
@@ -22,6 +22,7 @@ from cluster.farewell import Farewell
 from cluster.job import Job
 from cluster.outcome import Outcome, Reporter
 from cluster.placement import imbalance, worker_device
+from cluster.reasons import line_of, reason_of
 from cluster.replica import Builder
 from cluster.save_request import SaveRequests
 from cluster.step_times import StepTimes
@@ -189,8 +190,7 @@ class Trainer:
             reason = finite.reason(error)
             place = self.job.made(error, self.replica.graph) if reason is None else None
             if place is not None:
-                told = error.message.split("[[")[0].strip().split("\n")[-1]  # TensorFlow's own text has pages
-                raise JobError(f"{place}: {told}") from error
+                raise JobError(f"{place}: {line_of(error)}") from error
             if reason is None:
                 raise
             raise TrainingError(

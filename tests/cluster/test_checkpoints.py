@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from cluster.checkpoint_files import held
-from cluster.checkpoints import LAST_S, RETRY_S, Checkpoints, reason_of
+from cluster.checkpoints import LAST_S, RETRY_S, Checkpoints
 from cluster.engine import tf
 from cluster.errors import TrainingError
 from cluster.task import Checkpoint
@@ -192,21 +192,6 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_again_when_it_works(
     written.save_if_due(session, 4)
     assert written.told() == {"checkpoint_step": 4, "checkpoint_problem": None}
     assert "checkpoints are written again into" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "/c/model-3.data; No space left on device",
-        "/c/model-3.data; No space left on device\n\t [[node save/SaveV2 (defined at /j.py:6)]]\n\nOriginal stack",
-        "From /job:worker/replica:0/task:0:\n/c/model-3.data; No space left on device\n\t [[node save]]",
-        "Graph execution error:\n\nDetected at node 'save/SaveV2' defined at (most recent call last):\n    File /j.py"
-        "\nNode: 'save/SaveV2'\n/c/model-3.data; No space left on device\n\t [[{{node save/SaveV2}}]]",
-    ],
-    ids=["bare", "1.15", "from a server", "2.x"],
-)
-def test_the_reason_is_the_line_that_has_one(message: str) -> None:
-    assert reason_of(tf.errors.ResourceExhaustedError(None, None, message)) == "No space left on device"
 
 
 def test_a_folder_that_was_removed_is_made_again(session: Any, tmp_path: Path) -> None:
