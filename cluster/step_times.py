@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 from cluster.engine import tf
 from cluster.placement import ps_device
-from cluster.task import Task
+from cluster.task import TRAINERS, Task
 
 
 class StepTimes:
@@ -44,4 +44,4 @@ class StepTimes:
 
 def worker_names(task: Task) -> List[str]:
     """``chief_0``, ``worker_0``, … in the order of ``Task.worker_index``."""
-    return [f"{role}_{index}" for role in ("chief", "worker") for index in range(len(task.cluster.get(role, ())))]
+    return [f"{role}_{index}" for role in TRAINERS for index in range(len(task.cluster.get(role, ())))]

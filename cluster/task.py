@@ -14,7 +14,9 @@ from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 from cluster.errors import TaskError
 
-ROLES = ("chief", "worker", "ps", "evaluator")
+TRAINERS = ("chief", "worker")  # they compute gradients
+MEMBERS = (*TRAINERS, "ps")  # an evaluator follows a cluster, but is no part of it
+ROLES = (*MEMBERS, "evaluator")
 _T = TypeVar("_T")
 
 
@@ -136,7 +138,7 @@ class Task:
     @property
     def num_workers(self) -> int:
         """Tasks that compute gradients, the chief included."""
-        return len(self.cluster.get("chief", ())) + len(self.cluster.get("worker", ()))
+        return sum(len(self.cluster.get(role, ())) for role in TRAINERS)
 
     @property
     def worker_index(self) -> int:

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import asdict, replace
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.task import tf_config
+from cluster.task import TRAINERS, tf_config
 from launch import network
 from launch.errors import LaunchError, UsageError
 from launch.network import End
@@ -34,7 +34,7 @@ class Ends(NamedTuple):
     @classmethod
     def of(cls, plan: Plan) -> "Ends":
         """Those of a plan, by index."""
-        workers = [End(task.name, task.host) for task in plan.tasks if task.role in ("chief", "worker")]
+        workers = [End(task.name, task.host) for task in plan.tasks if task.role in TRAINERS]
         return cls(workers, [End(task.name, task.host) for task in plan.tasks if task.role == "ps" and not task.spare])
 
 

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.addresses import host_of
 from cluster.spec.model import Spec, TaskSpec, is_local
-from cluster.task import tf_config
+from cluster.task import MEMBERS, TRAINERS, tf_config
 from cluster.template import fill
 from launch import environment
 from launch.errors import UsageError
@@ -96,7 +96,7 @@ def localised(spec: Spec, ports: Sequence[int]) -> Spec:
 
 def towers(spec: Spec) -> Any:
     """``train.towers`` with ``auto`` resolved where the file alone tells: one a GPU of a worker."""
-    chosen = [task.gpus for task in spec.tasks if task.role in ("chief", "worker")]
+    chosen = [task.gpus for task in spec.tasks if task.role in TRAINERS]
     counts = {len(gpus) for gpus in chosen if not isinstance(gpus, str)}
     if spec.train.towers != "auto" or len(counts) != 1:
         return spec.train.towers
@@ -113,7 +113,7 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     python = pythons(spec, own_python)
     environments = environment.identities(spec, python)
     runs = {host: environment.PYTHON if host in environments else python[host] for host in python}
-    cluster = {role: [task.address for task in spec.tasks_of(role)] for role in ("chief", "worker", "ps")}
+    cluster = {role: [task.address for task in spec.tasks_of(role)] for role in MEMBERS}
     present = {role: addresses for role, addresses in cluster.items() if addresses}
     command = _job_command(spec, job) if spec.command is None else _filled(spec.command, cluster)
     chief = spec.chief

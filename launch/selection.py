@@ -7,6 +7,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from cluster.spec.host_names import HostError, hosts
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
+from cluster.task import TRAINERS
 from launch.display import fold
 from launch.errors import UsageError
 from launch.host_lists import split
@@ -100,7 +101,7 @@ def _refuse_too_few(spec: Spec, kept: Sequence[TaskSpec]) -> None:
                 f"--include, --exclude: expected at least one {role} to be left, found none of {had[role]}; "
                 f"keep one, as in --include '{role}:0,…'"
             )
-    workers = left.get("worker", 0) + left.get("chief", 0)
+    workers = sum(left.get(role, 0) for role in TRAINERS)
     if spec.train.backup_workers >= workers:
         raise UsageError(
             f"--include, --exclude: expected more workers than train.backup_workers ({spec.train.backup_workers}), "

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Callable, Collection, List, NamedTuple, Optional
 
 from cluster.spec.model import Spec, TaskSpec
+from cluster.task import TRAINERS
 from launch.display import fold
 from launch.down import STOP_S
 from launch.follow import SILENT_S
@@ -18,7 +19,6 @@ from launch.plan import LEASE_S
 from launch.selection import renumbered
 
 MARGIN_S = 2.0
-TRAINERS = ("chief", "worker")
 
 
 class Beginning(NamedTuple):

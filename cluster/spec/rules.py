@@ -11,6 +11,7 @@ from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.slots import machine_of
 from cluster.spec.validation import Findings
+from cluster.task import TRAINERS
 from cluster.template import nearest, unknown
 
 
@@ -28,7 +29,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
     if not (document.value.get("allow_public") or document.value.get("guard")):
         yield from _public_addresses(entries)
     # Entries that could not be read may name workers, too.
-    workers = _size(entries, "worker", "chief") if findings.fit("cluster") and all_read else None
+    workers = _size(entries, *TRAINERS) if findings.fit("cluster") and all_read else None
     yield from elastic_rules(document, findings, workers)
     if findings.fit("train", "checkpoint", "replicas"):
         yield from _replicas(document, entries if findings.fit("cluster") and all_read else None)
@@ -79,7 +80,7 @@ def _missing_roles(document: Document) -> Iterator[Problem]:
     listed = document.value["cluster"]
     if document.value.get("job") is not None and not listed.get("ps"):
         yield document.problem(("cluster", "ps"), "at least one ps, which holds the variables", "none")
-    if not listed.get("worker") and not listed.get("chief"):
+    if not any(listed.get(role) for role in TRAINERS):
         yield document.problem(("cluster", "worker"), "at least one worker, or a chief", "none")
 
 

@@ -11,11 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Match, Optional, Sequence, Tuple
 
+from cluster.task import MEMBERS, TRAINERS
 from launch.agent.messages import TaskPlan
 
-TRAINERS = ("chief", "worker")
 _NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # as we write it, and as TensorFlow does
-MEMBERS = ("chief", "worker", "ps")  # an evaluator follows a cluster, but is no part of it
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ any before. Every event costs the same, however many tasks and incidents there a
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from cluster.task import TRAINERS
 from launch.agent.messages import Exited
 from launch.agent.supervision.incident import OF_A_HOST, Incident, recalled
 from launch.agent.supervision.kept import Kept
@@ -33,7 +34,6 @@ WINDOW_S = 10.0  # between two ends, of which one may have caused the other
 HOST_WINDOW_S = 30.0  # of a host it is only known when it has been silent for a while
 NEWEST = 12  # incidents that are kept, besides the first
 LOST = "lost-connection"
-TRAINERS = ("chief", "worker")
 _TASK = re.compile(r"\b(?:job:)?(ps|chief|worker|evaluator)(?:/replica:\d+/task)?:(\d+)\b")
 
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
+from cluster.task import TRAINERS
 from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.stragglers import Judgement, judge
 
@@ -19,7 +20,7 @@ def whole(run: "Supervisor") -> Dict[str, Any]:
 
 def summary(run: "Supervisor") -> Dict[str, Any]:
     """``status --json`` without its tasks, and without what follows from comparing them."""
-    workers = [task for task in run.tasks.values() if task.plan.role in ("chief", "worker")]
+    workers = [task for task in run.tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
     told = chief.progress if chief else {}
     steps = [task.progress["step"] for task in workers if task.progress.get("step") is not None]
