@@ -1,4 +1,4 @@
-"""The files of checkpoints in a folder: which there are, and which go.
+"""The files of checkpoints in a folder, without TensorFlow: which there are, and which go.
 
 A checkpoint of step 800 is ``model-800.index`` and ``model-800.data-…``. TensorFlow writes both under other
 names first, and renames the index last. So where there is an index the checkpoint was written to its
@@ -9,12 +9,14 @@ import contextlib
 import os
 import re
 from pathlib import Path
-from typing import Iterator, List, NamedTuple
+from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 LIST = "checkpoint"  # what other programs read to learn which is the newest; here it is only written
 ASIDE = ".unreadable"
-_INDEX = re.compile(r".+-(\d+)\.index")
-_OURS = re.compile(r"model-(\d+)\.(index|data-\d+-of-\d+)(\.tempstate\d+)?")
+OURS = "model"  # what our own are called, before the dash and the step
+_PART = r"-(\d+)\.(index|data-\d+-of-\d+)"
+_ANY_FILE = re.compile(rf"[^/]+{_PART}")
+_OUR_FILE = re.compile(rf"{OURS}{_PART}(\.tempstate\d+)?")
 
 
 class Held(NamedTuple):
@@ -34,15 +36,25 @@ def held(folder: Path) -> List[Held]:
         names = os.listdir(str(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = [(_INDEX.fullmatch(name), name) for name in names]
-    steps = [Held(int(match.group(1)), str(folder / name[: -len(".index")])) for match, name in found if match]
-    return sorted(steps, reverse=True)
+    return sorted((Held(step, str(folder / prefix)) for step, prefix in indexed(names)), reverse=True)
 
 
-def write_list(folder: Path, kept: List[Held]) -> None:
-    """Tells other programs which checkpoints there are, ``kept`` newest first. Raises OSError."""
-    names = [os.path.basename(each.path) for each in kept]
-    lines = [f'model_checkpoint_path: "{names[0]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names[::-1])]
+def indexed(names: Iterable[str]) -> Iterator[Tuple[int, str]]:
+    """Of the checkpoints, ours or another program's, whose index is among these names of files: step and prefix."""
+    for name in names:
+        match = _ANY_FILE.fullmatch(name)
+        if match and match.group(2) == "index":
+            yield int(match.group(1)), name[: -len(".index")]
+
+
+def belongs_to_one(name: str) -> bool:
+    """Whether a file of this name is a part of a checkpoint, ours or another program's."""
+    return _ANY_FILE.fullmatch(name) is not None
+
+
+def write_list(folder: Path, names: Sequence[str]) -> None:
+    """Tells other programs which checkpoints there are: ``names`` in the folder, newest last. Raises OSError."""
+    lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
     partial = folder / f".{LIST}.partial"
     partial.write_text("\n".join(lines) + "\n")
     os.replace(str(partial), str(folder / LIST))
@@ -85,7 +97,7 @@ def remove_unfinished(folder: Path) -> None:
     with contextlib.suppress(OSError):
         names = set(os.listdir(str(folder)))
         for name in names:
-            match = _OURS.fullmatch(name)
+            match = _OUR_FILE.fullmatch(name)
             prefix = name.split(".")[0]
             if (match and not names & {f"{prefix}.index", f"{prefix}.index{ASIDE}"}) or (match and match.group(3)):
                 (folder / name).unlink()
@@ -98,11 +110,11 @@ def set_aside(path: str) -> None:
 
 
 def _is_ours(each: Held) -> bool:
-    return bool(_OURS.fullmatch(os.path.basename(each.path) + ".index"))
+    return bool(_OUR_FILE.fullmatch(os.path.basename(each.path) + ".index"))
 
 
 def _files(path: str) -> Iterator[Path]:
     """What there is of a checkpoint, finished or not; nothing of what was set aside."""
     name = os.path.basename(path)
     found = sorted(Path(path).parent.iterdir())
-    return (file for file in found if file.name.startswith(f"{name}.") and _OURS.fullmatch(file.name))
+    return (file for file in found if file.name.startswith(f"{name}.") and _OUR_FILE.fullmatch(file.name))

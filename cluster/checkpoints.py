@@ -192,11 +192,12 @@ class Checkpoints:
         self._saver.save(session, path, write_meta_graph=False, write_state=False)
         checkpoint_files.make_durable(path)  # before older ones go
         self.path, self.step = path, step
-        checkpoint_files.write_list(folder, checkpoint_files.prune(folder, Held(step, path), self._keep))
+        kept = checkpoint_files.prune(folder, Held(step, path), self._keep)
+        checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
         self._board.show(session, os.path.abspath(path))
 
     def _prefix(self, step: int) -> str:
-        return os.path.join(str(self.folder), f"model-{step}")
+        return os.path.join(str(self.folder), f"{checkpoint_files.OURS}-{step}")
 
     def _say(self, problem: str) -> None:
         """Once, however often it is met."""

@@ -20,6 +20,7 @@ ROOMS = ("cluster", "launch", "jobs", "tests")
 TENSORFLOW_FREE = (
     "cluster",
     "cluster.addresses",
+    "cluster.checkpoint_files",
     "cluster.errors",
     "cluster.spec",
     "cluster.task",

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, List, NamedTuple, Tuple
 
+from cluster.checkpoint_files import belongs_to_one
 from launch.agent import stored
 
 CHUNK = 1 << 20
@@ -205,7 +206,7 @@ def _has(folder: Path, files: List[File]) -> bool:
 def _make_room(folder: Path, files: List[File]) -> None:
     """An empty folder for what arrives, on a disk that can hold it."""
     for told in files:
-        if told.name != os.path.basename(told.name) or not stored.belongs_to_one(told.name):
+        if told.name != os.path.basename(told.name) or not belongs_to_one(told.name):
             raise ValueError(f"no file of a checkpoint: {told.name!r}")
     _clear(folder)
     (folder / PARTIAL).mkdir(mode=0o700, parents=True)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from launch.agent import stored
 from launch.agent.folder import RunFolder, expand, runs
@@ -136,17 +136,22 @@ def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
 def _copy_with_older(checkpoint: stored.Checkpoint, folder: Path) -> None:
     """Also those before it, newest first: the chief falls back on them if the newest cannot be read."""
     older = [each for each in stored.checkpoints(checkpoint.folder) if each.step < checkpoint.step]
-    _copy(checkpoint, folder)
-    for each in reversed(older):
-        with contextlib.suppress(OSError):  # it can do without
-            _copy(each, folder)
+    _copy(checkpoint, folder, older[::-1])
 
 
-def _copy(checkpoint: stored.Checkpoint, folder: Path) -> None:
+def _copy(checkpoint: stored.Checkpoint, folder: Path, fallbacks: Sequence[stored.Checkpoint] = ()) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _link_all(checkpoint, folder)
+    for each in fallbacks:
+        with contextlib.suppress(OSError):  # it can do without
+            _link_all(each, folder)
+    with contextlib.suppress(OSError):  # only other programs read it, and the chief writes it with every checkpoint
+        stored.write_list(folder)
+
+
+def _link_all(checkpoint: stored.Checkpoint, folder: Path) -> None:
     for file in checkpoint.files():
         _link(file, folder / file.name)
-    stored.write_list(folder)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -1,17 +1,12 @@
-"""Checkpoints as they lie in a folder, without TensorFlow.
-
-A checkpoint is ``NAME-STEP.index`` and its ``NAME-STEP.data-*``. TensorFlow reads from a file
-called ``checkpoint`` which of a folder's checkpoints there are; names in it are relative to the folder.
-"""
+"""Checkpoints that are there as a whole, as agents copy them: ``NAME-STEP.index`` and its ``NAME-STEP.data-*``."""
 
 import glob
 import os
-import re
 from pathlib import Path
 from typing import List, NamedTuple, Optional
 
-_FILE = re.compile(r"[^/]+-(\d+)\.(index|data-\d+-of-\d+)$")
-LIST = "checkpoint"
+from cluster import checkpoint_files
+from cluster.checkpoint_files import belongs_to_one, indexed
 
 
 class Checkpoint(NamedTuple):
@@ -33,8 +28,8 @@ class Checkpoint(NamedTuple):
 
 def checkpoints(folder: Path) -> List[Checkpoint]:
     """The complete checkpoints in a folder, newest last."""
-    indices = [path.stem for path in folder.glob("*.index") if belongs_to_one(path.name)]
-    found = [Checkpoint(int(prefix.rpartition("-")[2]), prefix, folder) for prefix in indices]
+    indices = indexed(path.name for path in folder.glob("*.index"))
+    found = [Checkpoint(step, prefix, folder) for step, prefix in indices]
     return sorted(each for each in found if len(each.files()) > 1)
 
 
@@ -43,21 +38,9 @@ def of_step(folder: Path, step: int) -> Optional[Checkpoint]:
     return next((each for each in checkpoints(folder) if each.step == step), None)
 
 
-def belongs_to_one(name: str) -> bool:
-    """Whether a file of this name is a part of a checkpoint."""
-    return _FILE.match(name) is not None
-
-
 def write_list(folder: Path) -> None:
-    """Makes the list that TensorFlow reads say what is there, the newest as the one to restore."""
-    prefixes = [each.prefix for each in checkpoints(folder)]
-    lines = [
-        f'model_checkpoint_path: "{prefixes[-1]}"',
-        *(f'all_model_checkpoint_paths: "{each}"' for each in prefixes),
-    ]
-    partial = folder / f".{LIST}.partial"
-    partial.write_text("\n".join(lines) + "\n")
-    os.replace(str(partial), str(folder / LIST))
+    """Tells other programs what is there, the newest as the one to restore. Raises OSError."""
+    checkpoint_files.write_list(folder, [each.prefix for each in checkpoints(folder)])
 
 
 def prune(folder: Path, keep: int) -> None:

@@ -35,6 +35,7 @@ def test_a_resumed_run_gets_the_checkpoints_of_the_newest_run_that_has_any(tmp_p
     folder = run(tmp_path)
     prepare(folder, "a", None, resume=True)
     assert steps(folder.checkpoint) == [5, 10]  # the older one, should the newest be unreadable
+    assert '"model-5"' in (folder.checkpoint / "checkpoint").read_text()
     assert (folder.checkpoint / "model-10.data-00000-of-00001").read_text() == "data 10"
 
 
