@@ -6,12 +6,12 @@ became of the one before.
 """
 
 import time
-from collections import deque
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from launch import contact
+from launch.agent.supervision.lives import Ends
 from launch.channel import Host
 from launch.errors import HostProblem
 from launch.fleet import Fleet
@@ -19,7 +19,6 @@ from launch.fleet import Fleet
 START_S = 90.0
 ENDING_S = 20.0  # for tries under way, when the run is over
 PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # the pause before the next try, as a part of how long it is silent
-MOST, WINDOW_S = 5, 600.0  # deaths of the lead's agent within so many seconds
 
 
 class Try:
@@ -49,7 +48,7 @@ class Revival:
     ):
         self._fleet, self._requests, self._clock = fleet, requests, clock
         self._tries: Dict[str, Try] = {}
-        self._deaths: Deque[float] = deque(maxlen=MOST + 1)  # of the lead's agent
+        self._ends = Ends()  # of the lead's agent
 
     def look(self, silent: Sequence[str]) -> List[str]:
         """Begins tries for the hosts that are silent now; returns what there is to tell, in lines."""
@@ -74,10 +73,10 @@ class Revival:
           HostProblem: it cannot be started now.
         """
         now = self._clock()
-        if len([death for death in self._deaths if now - death <= WINDOW_S]) > MOST:
+        if self._ends.too_many(now):
             return False
         if not self._start(self._fleet.hosts[self._fleet.lead]).get("lives"):
-            self._deaths.append(now)
+            self._ends.add(now)
         return True
 
     def _start(self, host: Host) -> Dict[str, Any]:

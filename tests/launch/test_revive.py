@@ -7,9 +7,10 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from launch import revive
+from launch.agent.supervision.lives import MOST
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.revive import MOST, Revival
+from launch.revive import Revival
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.leads import READY, line
 from tests.launch.machine import eventually

@@ -5,11 +5,27 @@ one before: they ended with it. That is not their failure, so it does not count 
 ``restart.max``; instead a host whose agents keep ending has a bound of its own.
 """
 
-from collections import deque
-from typing import Deque, Dict, Optional
+from collections import defaultdict, deque
+from typing import DefaultDict, Deque, Dict, Optional
 
 MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next one fails the run
 WINDOW_S = 600.0
+
+
+class Ends:
+    """When one host's agents have ended, in seconds on any clock that does not jump."""
+
+    def __init__(self) -> None:
+        self._at: Deque[float] = deque(maxlen=MOST + 1)
+
+    def add(self, now: float) -> None:
+        """One has ended."""
+        self._at.append(now)
+
+    def too_many(self, now: float) -> int:
+        """How many there were within ``WINDOW_S``, where that is more than ``MOST``; else 0."""
+        recent = sum(now - at <= WINDOW_S for at in self._at)
+        return recent if recent > MOST else 0
 
 
 class Lives:
@@ -17,7 +33,7 @@ class Lives:
 
     def __init__(self) -> None:
         self._current: Dict[str, str] = {}
-        self._ends: Dict[str, Deque[float]] = {}
+        self._ends: DefaultDict[str, Ends] = defaultdict(Ends)
 
     def joined(self, host: str, incarnation: str, now: float) -> bool:
         """Takes in that an agent joined; whether it is another one than the host had before."""
@@ -25,13 +41,11 @@ class Lives:
         self._current[host] = incarnation
         if before in (None, incarnation):
             return False
-        ends = self._ends.setdefault(host, deque(maxlen=MOST + 1))
-        ends.append(now)
+        self._ends[host].add(now)
         return True
 
     def too_many(self, host: str, now: float) -> Optional[str]:
         """What to say of a host whose agents end too often; None where they do not."""
-        recent = [end for end in self._ends.get(host, ()) if now - end <= WINDOW_S]
-        if len(recent) <= MOST:
-            return None
-        return f"{host}: its agent ended {len(recent)} times within {WINDOW_S:.0f} s; see agent.log of this run there"
+        times = self._ends[host].too_many(now)
+        see = "see agent.log of this run there"
+        return f"{host}: its agent ended {times} times within {WINDOW_S:.0f} s; {see}" if times else None

@@ -1,7 +1,7 @@
 """An agent that died and was started again: its tasks ended with it and begin anew, and that is nobody's failure."""
 
 from launch.agent.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
-from launch.agent.supervision.lives import MOST, WINDOW_S, Lives
+from launch.agent.supervision.lives import MOST, WINDOW_S, Ends, Lives
 from tests.launch.agent.supervision.histories import Replay, advanced, started
 
 
@@ -66,8 +66,15 @@ def test_a_host_whose_agents_keep_dying_fails_the_run_and_is_named() -> None:
 
 
 def test_deaths_that_lie_far_apart_do_not_add_up() -> None:
-    lives = Lives()
-    times = [life * WINDOW_S / 2 for life in range(20)]
-    for number, at in enumerate(times):
-        lives.joined("b", str(number), at)
-    assert lives.too_many("b", times[-1]) is None
+    ends, times = Ends(), [end * WINDOW_S / 2 for end in range(20)]
+    for at in times:
+        ends.add(at)
+    assert not ends.too_many(times[-1])
+
+
+def test_of_very_many_ends_only_as_many_are_kept_as_are_too_many() -> None:
+    ends = Ends()
+    for _ in range(10 * MOST):
+        ends.add(1.0)
+    assert ends.too_many(1.0 + WINDOW_S) == MOST + 1
+    assert ends.too_many(2.0 + WINDOW_S) == 0
