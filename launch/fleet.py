@@ -18,6 +18,7 @@ from launch.ship import Code
 
 T = TypeVar("T")
 LOOK_S = 0.2
+START_S = 90.0  # for an agent to get ready
 LEAD_S = 30.0  # for the lead to answer about a run
 FILES = 256  # open ones that need no host
 FILES_PER_HOST = 8
@@ -107,6 +108,14 @@ class Fleet:
           HostProblem: the host cannot take part in it.
         """
         return contact.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
+
+    def start_agent(self, host: Host, request: Mapping[str, Any]) -> Dict[str, Any]:
+        """Starts the agent of one host, which is ready then.
+
+        Raises:
+          HostProblem: it did not get ready; the text says why.
+        """
+        return contact.ask(host, self.code, self.spec.workdir, "start", request, START_S)
 
     def begin(self, host: str, function: Callable[[Host], T]) -> "Future[T]":
         """Calls ``function`` for a host, beside whatever else goes on."""

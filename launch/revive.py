@@ -10,13 +10,11 @@ from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from launch import contact
 from launch.agent.supervision.lives import Ends
 from launch.channel import Host
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 
-START_S = 90.0
 ENDING_S = 20.0  # for tries under way, when the run is over
 PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # the pause before the next try, as a part of how long it is silent
 
@@ -82,8 +80,7 @@ class Revival:
     def _start(self, host: Host) -> Dict[str, Any]:
         host.close()
         host.connect()
-        request = {**self._requests[host.name], "again": True}
-        return contact.ask(host, self._fleet.code, self._fleet.spec.workdir, "start", request, START_S)
+        return self._fleet.start_agent(host, {**self._requests[host.name], "again": True})
 
     def close(self) -> None:
         """Waits for the tries under way, so that no agent begins after the run's end."""

@@ -5,14 +5,12 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 from cluster.spec.model import Spec
-from launch import contact
 from launch.channel import Host
 from launch.down import take_down
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.follow import BEAT_S
 
-START_S = 90.0
 LAST_BEAT_S = 10.0
 
 
@@ -80,7 +78,7 @@ def start_agents(fleet: Fleet, requests: Mapping[str, Dict[str, Any]]) -> None:
 
     def start(host: Host) -> Dict[str, Any]:
         request = requests[host.name]
-        answer = contact.ask(host, fleet.code, fleet.spec.workdir, "start", request, START_S)
+        answer = fleet.start_agent(host, request)
         if host.name == fleet.lead and len(requests) > 1:
             keeping.begin(host, request)
         return answer
