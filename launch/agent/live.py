@@ -9,12 +9,13 @@ from typing import Counter as CounterOf
 
 from launch.agent import records
 from launch.agent.folder import RunFolder
-from launch.agent.processes import Process, command_line, environment, inspect, wait_channel
+from launch.agent.processes import Process, command_line, environment, inspect, status, wait_channel
 from launch.agent.redaction import Redaction
+from launch.agent.small_files import names_in, text_of
 from launch.agent.stacks import of_living
+from launch.agent.threads import threads, waits_in
 
 MOST = 512  # processes that are told of
-MOST_THREADS = 256  # of one process
 LEAST_STACK = 2000  # characters of a process
 LONGEST_ARGV = 1000  # characters
 
@@ -27,7 +28,7 @@ def described(folder: RunFolder, redaction: Redaction) -> List[Dict[str, Any]]:
 
 
 def _described(process: Process, of_a_task: bool, redaction: Redaction) -> Dict[str, Any]:
-    status = _fields(process.pid)
+    told = status(process.pid)
     now = inspect(process.pid)
     if now is None:
         return {}
@@ -36,9 +37,9 @@ def _described(process: Process, of_a_task: bool, redaction: Redaction) -> Dict[
     return {
         "pid": process.pid, "parent": now.parent, "group": now.group, "start": now.start, "state": now.state,
         "task": os.path.basename(folder).replace(".", ":", 1) if folder else None, "attempt": attempt,
-        "threads": _number(status.get("Threads")), "resident_bytes": 1024 * _number(status.get("VmRSS")),
-        "peak_bytes": 1024 * _number(status.get("VmHWM")), "swapped_bytes": 1024 * _number(status.get("VmSwap")),
-        "waits_in": wait_channel(process.pid), "open_files": _open_files(process.pid),
+        "threads": _number(told.get("Threads")), "resident_bytes": 1024 * _number(told.get("VmRSS")),
+        "peak_bytes": 1024 * _number(told.get("VmHWM")), "swapped_bytes": 1024 * _number(told.get("VmSwap")),
+        "waits_in": wait_channel(process.pid), "open_files": len(names_in(Path(f"/proc/{process.pid}/fd"))),
         "argv": redaction.text(command_line(process.pid))[:LONGEST_ARGV],
     }  # fmt: skip
 
@@ -54,17 +55,16 @@ def table(processes: Sequence[Dict[str, Any]]) -> str:
     return "\n".join([head, *lines]) + "\n"
 
 
-def threads(pid: int) -> str:
+def _in_kernel(pid: int) -> str:
     """Where the threads of a process are in the kernel, as far as this user may know."""
     states: CounterOf[Tuple[str, str]] = Counter()
     lines = []
-    for thread in _threads(pid)[:MOST_THREADS]:
-        place = Path(f"/proc/{pid}/task/{thread}")
-        name, state = _text(place / "comm").strip(), _state(place)
-        where = _text(place / "wchan").strip("0") or "-"
+    for place in threads(pid):
+        name, state = text_of(place / "comm").strip(), _state(place)
+        where = waits_in(place) or "-"
         states[state, where] += 1
-        stack = _text(place / "stack")
-        lines.append("\n".join([f"{thread} ({name}) {state} {where}", *(f"    {row}" for row in stack.splitlines())]))
+        stack = [f"    {row}" for row in text_of(place / "stack").splitlines()]
+        lines.append("\n".join([f"{place.name} ({name}) {state} {where}", *stack]))
     counted = [f"{number} threads: {state}, {where}" for (state, where), number in states.most_common()]
     return "\n".join([*counted, "", *lines]) + "\n"
 
@@ -82,7 +82,7 @@ def stacks(
         if _is(each):
             told = redaction.text(of_living(each["pid"], folder.task(each["task"])))
             head = f"{each['task']} {each['argv']}\n{time.strftime('%H:%M:%S')}"
-            yield f"stacks/{each['pid']}.txt", "\n".join(filter(None, [head, told, threads(each["pid"])]))[:most]
+            yield f"stacks/{each['pid']}.txt", "\n".join(filter(None, [head, told, _in_kernel(each["pid"])]))[:most]
 
 
 def _is(each: Dict[str, Any]) -> bool:
@@ -90,36 +90,10 @@ def _is(each: Dict[str, Any]) -> bool:
     return now is not None and now.start == each["start"]
 
 
-def _threads(pid: int) -> List[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-
-
 def _state(place: Path) -> str:
-    text = _text(place / "stat")
+    text = text_of(place / "stat")
     return text[text.rindex(")") + 2 :].split()[0] if ")" in text else "?"
-
-
-def _fields(pid: int) -> Dict[str, str]:
-    rows = (line.partition(":") for line in _text(Path(f"/proc/{pid}/status")).splitlines())
-    return {name: value.strip() for name, _, value in rows}
 
 
 def _number(text: Any) -> int:
     return int(str(text).split()[0]) if text else 0
-
-
-def _open_files(pid: int) -> int:
-    try:
-        return len(os.listdir(f"/proc/{pid}/fd"))
-    except OSError:
-        return 0
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

@@ -7,13 +7,14 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterable, List
 
+from launch.agent.small_files import text_of
+
 LIMITS = ("NOFILE", "NPROC", "AS", "CORE", "MEMLOCK", "STACK", "FSIZE", "CPU")
 _GROUP_FILES = (
     "memory.max", "memory.high", "memory.current", "memory.events", "cpu.max", "cpu.stat", "pids.max", "pids.current",
     "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control", "cpu.cfs_quota_us", "cpuset.cpus.effective",
 )  # fmt: skip
 _MEMORY = ("MemTotal", "MemFree", "MemAvailable", "SwapTotal", "SwapFree", "Dirty", "Writeback", "Shmem")
-_LONGEST = 2000  # characters of a small file
 
 
 def machine() -> Dict[str, Any]:
@@ -30,7 +31,7 @@ def machine() -> Dict[str, Any]:
         "cores_for_us": len(os.sched_getaffinity(0)),
         "load": list(os.getloadavg()),
         "memory": memory(),
-        "pressure": {path.name: _text(path) for path in sorted(Path("/proc/pressure").glob("*"))},
+        "pressure": {path.name: text_of(path) for path in sorted(Path("/proc/pressure").glob("*"))},
         "limits": {name: list(resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))) for name in LIMITS},
         "control_groups": control_groups(),
     }
@@ -38,14 +39,14 @@ def machine() -> Dict[str, Any]:
 
 def memory(root: Path = Path("/")) -> Dict[str, int]:
     """``/proc/meminfo``, in bytes."""
-    rows = (line.split() for line in _text(root / "proc/meminfo").splitlines())
+    rows = (line.split() for line in text_of(root / "proc/meminfo").splitlines())
     return {row[0].rstrip(":"): 1024 * int(row[1]) for row in rows if row[0].rstrip(":") in _MEMORY}
 
 
 def control_groups(root: Path = Path("/")) -> Dict[str, str]:
     """What the control groups of this process say of limits and use, {path: text}, up to the topmost group."""
     found: Dict[str, str] = {}
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         names = [name for name in controllers.split(",") if not name.startswith("name=")]
         for top in [root / "sys/fs/cgroup" / name for name in names] or [root / "sys/fs/cgroup"]:
@@ -56,7 +57,7 @@ def control_groups(root: Path = Path("/")) -> Dict[str, str]:
 def _of_group(top: Path, group: Path) -> Dict[str, str]:
     places = [place for place in (group, *group.parents) if place == top or top in place.parents]
     files = [place / name for place in places for name in _GROUP_FILES]
-    return {str(file): _text(file).strip() for file in files if file.is_file()}
+    return {str(file): text_of(file).strip() for file in files if file.is_file()}
 
 
 def disk(folder: Path) -> Dict[str, Any]:
@@ -79,7 +80,7 @@ def disk(folder: Path) -> Dict[str, Any]:
 
 def mounts(folders: Iterable[Path]) -> List[str]:
     """The lines of the mount table that these folders are on."""
-    lines = [line.split() for line in _text(Path("/proc/self/mounts"), 1 << 20).splitlines()]
+    lines = [line.split() for line in text_of(Path("/proc/self/mounts")).splitlines()]
     found = []
     for folder in folders:
         under = [row for row in lines if Path(row[1]) == folder or Path(row[1]) in folder.parents]
@@ -88,13 +89,5 @@ def mounts(folders: Iterable[Path]) -> List[str]:
 
 
 def _system() -> str:
-    lines = dict(line.split("=", 1) for line in _text(Path("/etc/os-release")).splitlines() if "=" in line)
+    lines = dict(line.split("=", 1) for line in text_of(Path("/etc/os-release")).splitlines() if "=" in line)
     return lines.get("PRETTY_NAME", platform.system()).strip('"')
-
-
-def _text(path: Path, longest: int = _LONGEST) -> str:
-    try:
-        with open(str(path), errors="replace") as file:
-            return file.read(longest)
-    except OSError:
-        return ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import List, Optional
 
 from launch.agent.kernel_messages import raw
+from launch.agent.small_files import text_of
 
 RECENT_S = 5.0
 _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
@@ -45,14 +46,14 @@ class MemoryKills:
 
 def counters(root: Path) -> List[Path]:
     """The files below ``root`` that count, as far as they are there."""
-    groups = [line.split(":", 2) for line in _text(root / "proc/self/cgroup").splitlines()]
+    groups = [line.split(":", 2) for line in text_of(root / "proc/self/cgroup").splitlines()]
     found = [root / "proc/vmstat"]
     for _, controllers, path in groups:
         if not controllers:
             found += [root / "sys/fs/cgroup" / path.lstrip("/") / "memory.events"]
         elif "memory" in controllers.split(","):
             found += [root / "sys/fs/cgroup/memory" / path.lstrip("/") / "memory.oom_control"]
-    return [path for path in found if _COUNT.search(_text(path))]
+    return [path for path in found if _COUNT.search(text_of(path))]
 
 
 def names(messages: Path, pid: int) -> bool:
@@ -65,12 +66,5 @@ def names(messages: Path, pid: int) -> bool:
 
 
 def _count(path: Path) -> int:
-    found = _COUNT.search(_text(path))
+    found = _COUNT.search(text_of(path))
     return int(found.group(1)) if found else 0
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

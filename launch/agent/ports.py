@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Set
 
 from launch.agent.processes import command_line
+from launch.agent.small_files import names_in
 from launch.agent.tcp_table import tcp_rows
 
 _LISTEN = "LISTEN"
@@ -74,10 +75,9 @@ def holder(port: int) -> Optional[int]:
 
 def _handles(pid: int) -> Iterator[str]:
     """What the open files of a process are; none where it is another user's or gone."""
-    with contextlib.suppress(OSError):
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):  # closed since
-                yield os.readlink(f"/proc/{pid}/fd/{fd}")
+    for fd in names_in(Path(f"/proc/{pid}/fd")):
+        with contextlib.suppress(OSError):  # closed since
+            yield os.readlink(f"/proc/{pid}/fd/{fd}")
 
 
 def describe_holder(port: int) -> str:

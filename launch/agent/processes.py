@@ -13,6 +13,9 @@ import subprocess
 from pathlib import Path
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from launch.agent.small_files import text_of
+from launch.agent.threads import waits_in
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -66,10 +69,13 @@ def environment(pid: int) -> Dict[str, str]:
 
 def wait_channel(pid: int) -> str:
     """The function of the kernel that a process waits in, as far as this user may know."""
-    try:
-        return Path(f"/proc/{pid}/wchan").read_text().strip("0") or "the kernel"
-    except OSError:
-        return "the kernel"
+    return waits_in(Path(f"/proc/{pid}")) or "the kernel"
+
+
+def status(pid: int) -> Dict[str, str]:
+    """The fields of ``/proc/PID/status``, as in ``{"VmRSS": "1024 kB"}``; none of a process that is gone."""
+    rows = (line.partition(":") for line in text_of(Path(f"/proc/{pid}/status")).splitlines())
+    return {name: value.strip() for name, _, value in rows}
 
 
 def is_same(pid: int, start: int) -> bool:

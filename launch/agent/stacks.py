@@ -5,15 +5,14 @@ import signal
 import time
 from collections import Counter
 from pathlib import Path
-from typing import List
 
 from cluster.pulse import STACKS, STACKS_BY
 from launch.agent import processes
+from launch.agent.threads import threads, waits_in
 
 WRITE_S = 1.5  # how long a process has to write them
 LOOK_S = 0.1
 LONGEST = 16_000  # characters
-MOST_THREADS = 256
 
 
 class Stacks:
@@ -85,31 +84,12 @@ def of_living(pid: int, folder: Path) -> str:
 
 def catches(pid: int, number: int) -> bool:
     """Whether a process has a handler of its own for a signal; otherwise that signal might end it."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-    caught = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")), "0")
-    return bool(int(caught, 16) >> (number - 1) & 1)
+    caught = int(processes.status(pid).get("SigCgt", "0"), 16)
+    return bool(caught >> (number - 1) & 1)
 
 
 def _of_kernel(process: processes.Process) -> str:
     """``pid 4242, state T: 12 threads in do_signal_stop``"""
-    waits = Counter(_wait_channel(process.pid, thread) for thread in _threads(process.pid))
+    waits = Counter(waits_in(thread) or "no wait that the kernel tells" for thread in threads(process.pid))
     lines = [f"  {number} threads in {where}" for where, number in waits.most_common(8)]
     return "\n".join([f"pid {process.pid}, state {process.state}:", *lines])
-
-
-def _threads(pid: int) -> List[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")[:MOST_THREADS]
-    except OSError:
-        return []
-
-
-def _wait_channel(pid: int, thread: str) -> str:
-    """The function of the kernel that a thread waits in, as far as this user may know."""
-    try:
-        return Path(f"/proc/{pid}/task/{thread}/wchan").read_text().strip("0") or "no wait that the kernel tells"
-    except OSError:
-        return "no wait that the kernel tells"
