@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test chaos check docs bench bench-hosts bench-scale bench-faults lock
+.PHONY: help up test chaos check docs bench bench-speed bench-hosts bench-scale bench-faults lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -46,6 +46,10 @@ docs: ## write the reference anew and build the documentation into build/site
 bench: ## measure start and end of a run against what TensorFlow alone takes
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.startup
+
+bench-speed: ## measure steps on fake hosts against their bound and TensorFlow's own optimizer (as root; ARGS=)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.speed run $(ARGS)
 
 bench-hosts: ## measure up and down of 64 fake hosts against Fabric's own group (as root)
 	@requirements/bootstrap.sh test

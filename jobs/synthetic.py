@@ -61,7 +61,8 @@ def model(rows: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
     if name not in MODELS:
         raise JobError(f"args.model: expected one of embedding, {', '.join(MODELS)}, found {name!r}")
     values = [tf.get_variable(f"v{index:03}", shape, initializer=zeros) for index, shape in enumerate(MODELS[name]())]
-    mean = tf.add_n([tf.reduce_mean(value) for value in values]) / len(values)
+    # Each counts differently: equal gradients would be one tensor to TensorFlow, and be sent once for all of them.
+    mean = tf.add_n([tf.reduce_mean(value) / (index + 1) for index, value in enumerate(values)]) / len(values)
     return tf.square(mean - 1) * tf.ones_like(rows[:, 0], tf.float32)
 
 

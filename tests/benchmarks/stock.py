@@ -1,8 +1,8 @@
 """The textbook's script, to compare with: TensorFlow's own SyncReplicasOptimizer.
 
-One task of it, under TF_CONFIG: ``python -m tests.benchmarks.stock JSON`` with steps, backup_workers
-and pause_s (for each worker the seconds that every one of its steps takes). A worker prints
-the seconds per global step that it saw, as its last line.
+One task of it, under TF_CONFIG: ``python -m tests.benchmarks.stock JSON`` with steps, backup_workers,
+pause_s (for each worker the seconds that every one of its steps takes) and shapes (of the variables). A worker tells
+the global step at most once a second, and the seconds per global step that it saw as its last line.
 """
 
 import json
@@ -14,15 +14,18 @@ from typing import Any, Dict
 import tensorflow.compat.v1 as tf
 
 from cluster.task import Task
+from tests.benchmarks.speed import job
 
 WARM = 10  # global steps before the clock starts
+TELL_S = 1.0
 
 
 def main() -> None:
     """Runs one task to its end; a ps is ended by whoever started it."""
     tf.disable_v2_behavior()
-    options: Dict[str, Any] = json.loads(sys.argv[1])
+    options: Dict[str, Any] = {"backup_workers": 0, "shapes": [[4]], **json.loads(sys.argv[1])}
     task = Task.from_environment(os.environ)
+    options.setdefault("pause_s", [0.0] * task.num_workers)
     server = tf.train.Server(dict(task.cluster), task.role, task.index)
     if task.role == "ps":
         server.join()
@@ -34,28 +37,32 @@ def train(task: Task, server: Any, options: Dict[str, Any]) -> None:
     own = f"/job:worker/task:{task.index}"
     with tf.device(tf.train.replica_device_setter(cluster=dict(task.cluster), worker_device=own)):
         step = tf.train.get_or_create_global_step()
-        weights = tf.get_variable("weights", [4], initializer=tf.zeros_initializer())
         optimizer = tf.train.GradientDescentOptimizer(0.01)
         needed = task.num_workers - options["backup_workers"]
         sync = tf.train.SyncReplicasOptimizer(optimizer, needed, task.num_workers)
-        train_op = sync.minimize(tf.square(tf.reduce_sum(weights) - 1), step)
+        train_op = sync.minimize(job.loss(options["shapes"]), step)
     hooks = [sync.make_session_run_hook(task.index == 0), tf.train.StopAtStepHook(last_step=options["steps"])]
     config = tf.ConfigProto(device_filters=["/job:ps", own])
     with tf.train.MonitoredTrainingSession(
         server.target, task.index == 0, hooks=hooks, config=config, stop_grace_period_secs=1
     ) as session:
-        loop(session, step, train_op, options["pause_s"][task.index])
+        loop(session, step, train_op, options["pause_s"][task.index], options["steps"])
 
 
-def loop(session: Any, step: Any, train_op: Any, pause_s: float) -> None:
+def loop(session: Any, step: Any, train_op: Any, pause_s: float, steps: int) -> None:
     """Takes steps until the session says that it is over."""
-    began, first, last = 0.0, 0, 0
+    began, first, last, told = 0.0, 0, 0, 0.0
     while not session.should_stop():
         time.sleep(pause_s)
-        _, last = session.run([train_op, step])
+        session.run(train_op)
+        if time.monotonic() - told < TELL_S or session.should_stop():
+            continue
+        last = int(session.run(step))  # by itself: beside the step it could be read before or after it
+        told = time.monotonic()
+        print(f"step {last}/{steps}", flush=True)
         if last >= WARM and not first:
-            began, first = time.monotonic(), last
-    print((time.monotonic() - began) / max(last - first, 1), flush=True)
+            began, first = told, last
+    print((told - began) / max(last - first, 1), flush=True)
     os._exit(0)  # closing waits for a queue runner that nothing will wake
 
 

@@ -3,6 +3,6 @@
 from tests.hosts.errors import HostError, MissingError
 from tests.hosts.fleet import FakeHosts
 from tests.hosts.host import Host
-from tests.hosts.proc import Process
+from tests.hosts.proc import Process, Traffic
 
-__all__ = ["FakeHosts", "Host", "HostError", "MissingError", "Process"]
+__all__ = ["FakeHosts", "Host", "HostError", "MissingError", "Process", "Traffic"]

@@ -47,6 +47,10 @@ class Console:
         """TCP ports that accept connections on the host, less sshd's, in order."""
         return [port for port in proc.listening_ports(self.init()) if port != SSH_PORT]
 
+    def traffic(self) -> proc.Traffic:
+        """What the host's network card has received and sent since it booted; loopback is not in it."""
+        return proc.traffic(self.init())
+
     def exists(self, path: str) -> bool:
         """Whether ``path`` is there."""
         return self.run(["test", "-e", _absolute(path)]).returncode == 0

@@ -13,6 +13,20 @@ class Process(NamedTuple):
     argv: Tuple[str, ...]
 
 
+class Traffic(NamedTuple):
+    """Bytes that a host's network card has received and sent since it booted, Ethernet's headers with them."""
+
+    received: int
+    sent: int
+
+
+def traffic(init: int, card: str = "eth0") -> Traffic:
+    """What the card of the host whose first process is ``init`` here has counted."""
+    rows = Path(f"/proc/{init}/net/dev").read_text().splitlines()
+    counts = next(row.partition(":")[2].split() for row in rows if row.partition(":")[0].strip() == card)
+    return Traffic(int(counts[0]), int(counts[8]))
+
+
 def processes(init: int) -> List[Process]:
     """Processes of the host whose first process is ``init`` here, less init and sshd."""
     inside = Path(f"/proc/{init}/root/proc")

@@ -188,6 +188,17 @@ def _answering(host: Host) -> Iterator[int]:
     yield 22
 
 
+def test_a_hosts_card_counts_what_it_sends_and_receives_and_no_loopback(two: FakeHosts, receiver: Host) -> None:
+    size_bytes = 4_000_000
+    before = [host.traffic() for host in two]
+    _send(two[0], receiver.name, size_bytes)
+    _send(receiver, "127.0.0.1", size_bytes)
+    sender_sent = two[0].traffic().sent - before[0].sent
+    receiver_received = two[1].traffic().received - before[1].received
+    assert size_bytes < sender_sent < 1.1 * size_bytes
+    assert size_bytes < receiver_received < 1.1 * size_bytes
+
+
 def test_shaping_limits_the_rate_both_ways_until_it_is_taken_away(two: FakeHosts, receiver: Host) -> None:
     size_bytes = 4_000_000  # 0.64 s at 50 Mbit/s
     open_s = _send(two[0], receiver.name, size_bytes)

@@ -1,0 +1,98 @@
+"""What is measured: cases of work, and the ways to do it that are compared on each."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional
+
+from tests.benchmarks.speed import bounds, variables
+
+WIRE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a value
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cluster and one model.
+
+    ``mbit``: of every network card, each way; None for no limit. ``colocated``: ps k is on worker k's host; else each
+    task has a host of its own. ``even``: the model's variables have one size, else one has 60 % of the bytes.
+    """
+
+    name: str
+    workers: int
+    ps: int
+    mbit: Optional[float]
+    megabytes: float
+    number: int  # of variables
+    even: bool = False
+    colocated: bool = False
+    towers: int = 1
+
+    @property
+    def hosts(self) -> int:
+        return self.workers if self.colocated else self.workers + self.ps
+
+    def host_of(self, role: str, index: int) -> int:
+        """The place of a task's host among the hosts."""
+        return index if self.colocated or role == "worker" else self.workers + index
+
+    def bound_ms(self, wire: str = "float32") -> Optional[float]:
+        """What no step can be faster than; None where the network has no limit."""
+        if self.mbit is None:
+            return None
+        rate, model_bytes = bounds.bytes_per_s(self.mbit), self.megabytes * 1e6 * WIRE_BYTES[wire] / 4
+        if self.colocated:
+            return 1000 * bounds.colocated_s(model_bytes, self.workers, rate)
+        return 1000 * bounds.overlapped_s(model_bytes, self.workers, self.ps, rate)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to train a case. ``train``: settings of this project; None is the textbook's script.
+
+    ``cut``: the textbook's variables are cut into equal ones beforehand, 16 for each ps.
+    """
+
+    name: str
+    train: Optional[Dict[str, Any]] = None
+    cut: bool = False
+    told: str = field(default="", compare=False)  # what it is, in the report
+
+    @property
+    def stock(self) -> bool:
+        return self.train is None
+
+    @property
+    def wire(self) -> str:
+        return "float32" if self.train is None else str(self.train.get("wire", "float32"))
+
+    def shapes(self, case: Case) -> List[List[int]]:
+        """Of the variables to train."""
+        if self.cut:
+            return variables.even(case.megabytes, 16 * case.ps)
+        return (variables.even if case.even else variables.uneven)(case.megabytes, case.number)
+
+
+WAYS = {
+    way.name: way
+    for way in (
+        Way("stock", told="SyncReplicasOptimizer, placed by replica_device_setter"),
+        Way("stock-cut", cut=True, told="the same, with the variables cut into equal ones beforehand"),
+        Way("ours", {}, told="this project"),
+    )
+}
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("quick", 2, 2, 100, 8, 8),
+        Case("dedicated", 4, 4, 250, 40, 16),
+        Case("colocated", 4, 4, 250, 40, 16, colocated=True),
+        Case("two", 2, 2, 250, 40, 16),
+        Case("one", 1, 1, 250, 40, 16),
+        Case("towers", 4, 4, 250, 40, 16, towers=4),
+        Case("small", 4, 4, 250, 10, 16),
+        Case("medium", 4, 4, 250, 20, 16),
+        Case("large", 4, 4, 250, 80, 16),
+        Case("unlimited-16", 2, 2, None, 40, 16, even=True),
+        Case("unlimited-300", 2, 2, None, 40, 300, even=True),
+    )
+}
