@@ -11,6 +11,7 @@ A *moment* is an event of the run, not a time:
 from typing import Dict, FrozenSet, NamedTuple, Tuple
 
 CHIEF, WORKER, PS = "worker:0", "worker:1", "ps:0"
+NOBODY = ""  # where nothing happens, at no moment
 HOST_OF: Dict[str, str] = {CHIEF: "h1", WORKER: "h2", PS: "h3"}
 SPARE = "h4"
 HOSTS = ("h1", "h2", "h3", SPARE)
@@ -40,7 +41,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Dict[str, Kind] = {
-    "none": Kind("nothing happens to {}", ("",), (STEP,), ()),
+    "none": Kind("nothing happens", (NOBODY,), (STEP,), ()),
     "kill": Kind("{} is killed", (WORKER, CHIEF, PS), _ALWAYS, ("signal",), pairs=True),
     "raise": Kind("the job of {} raises once", (WORKER, CHIEF), (START, STEP), ("exception",), pairs=True),
     "fail": Kind("the job of {} always raises", (WORKER, CHIEF), (START, STEP), ("exception",)),
@@ -88,8 +89,11 @@ class Fault(NamedTuple):
         return HOST_OF.get(self.target, self.target)
 
     def __str__(self) -> str:
+        what = KINDS[self.kind].words.format(self.target)
+        if self.target == NOBODY:
+            return what
         when = {START: "during the start", TEARDOWN: "after the last step"}.get(
             self.moment, f"from step {self.step} on"
         )
         during = " as a checkpoint is written" if self.moment == CHECKPOINT else ""
-        return f"{KINDS[self.kind].words.format(self.target)} {when}{during}"
+        return f"{what} {when}{during}"

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any, Dict
 
-from tests.chaos.faults import CHECKPOINT, CHIEF, EVERY, KINDS, PS, START, STEP, TEARDOWN, WORKER, Fault
+from tests.chaos.faults import CHECKPOINT, CHIEF, EVERY, KINDS, NOBODY, PS, START, STEP, TEARDOWN, WORKER, Fault
 from tests.chaos.figures import Figures, table
 from tests.chaos.seen import lost_steps
 from tests.chaos.trial import Trial, plan_trial
@@ -71,6 +71,12 @@ def test_a_trial_is_told_in_words() -> None:
         "seed 7: sync, to step 140: worker:1 is killed from step 20 on;"
         " and h3 is cut off for 3 s from step 9 on as a checkpoint is written"
     )
+
+
+def test_a_trial_without_a_fault_says_so_and_names_no_step() -> None:
+    undisturbed = trial(Fault("none", NOBODY, STEP, 36))
+    assert str(undisturbed) == "seed 7: sync, to step 140: nothing happens"
+    assert undisturbed.label == "none"
 
 
 def test_nothing_is_wrong_with_a_run_that_ended_as_it_should() -> None:

@@ -1,9 +1,8 @@
 """An elastic run on real hosts goes on without those that lose their cable or power, and takes one back."""
 
-import json
 import textwrap
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Callable
 
 from tests.hosts import FakeHosts
 from tests.launch.machine import eventually
@@ -48,12 +47,6 @@ class Elastic(HostsFile):
         train = {"steps": STEPS, "batch_size": 4, "checkpoint": {"every_s": 2}}
         cluster = {"ps": ["h[2-3]"], "worker": ["h1", "h4"]}
         self.put(job="patient.py", cluster=cluster, train=train, elastic={"min_workers": 1})
-
-    def told(self) -> Dict[str, Any]:
-        """The run's status, as the lead has published it."""
-        text = self.hosts[0].run(["sh", "-c", "cat /root/.launch/runs/*/hosts/h1/status.json"]).stdout
-        status: Dict[str, Any] = json.loads(text) if text.startswith("{") else {}
-        return status
 
     def trains(self, formation: int, beyond: int) -> bool:
         """Whether this formation has taken a newer step than ``beyond``."""

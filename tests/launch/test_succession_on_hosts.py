@@ -1,10 +1,9 @@
 """The chief's host loses its power under an attached elastic run: what a checkpoint had saved is not lost."""
 
-import json
 import re
 import textwrap
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Callable
 
 from tests.hosts import FakeHosts
 from tests.launch.machine import eventually
@@ -23,12 +22,6 @@ class Replicated(HostsFile):
         train = {"steps": STEPS, "batch_size": 4, "checkpoint": {"every_s": 2, "replicas": 1}}
         cluster = {"ps": ["h2"], "worker": ["h1", "h3"]}
         self.put(job="patient.py", cluster=cluster, train=train, elastic={"min_workers": 1})
-
-    def told(self) -> Dict[str, Any]:
-        """The first run's status, as its lead has published it."""
-        text = self.hosts[0].run(["sh", "-c", "cat /root/.launch/runs/*/hosts/h1/status.json"]).stdout
-        status: Dict[str, Any] = json.loads(text) if text.startswith("{") else {}
-        return status
 
     def copied(self) -> int:
         """The step of the copy on h2; 0 before there is one."""
