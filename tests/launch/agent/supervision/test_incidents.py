@@ -1,6 +1,6 @@
 """What went wrong first, what only followed, when training went on and what was lost: told by replayed histories."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 
@@ -343,25 +343,37 @@ def test_a_run_that_was_stopped_has_no_incident_for_its_cause() -> None:
 # -- thousands
 
 
-def test_of_ten_thousand_incidents_the_first_and_the_newest_are_kept_and_counted() -> None:
-    replay = Replay(restart_max=20_000, backoff_s=0.0)
+DEATHS = 10_000
+
+
+def mortal() -> Replay:
+    """A run that may meet more than ``DEATHS``."""
+    replay = Replay(restart_max=2 * DEATHS, backoff_s=0.0)
     replay.up()
-    for attempt in range(10_000):
-        replay.at(attempt, killed("worker:1", attempt))
-        replay.at(attempt, Tick(), started("worker:1", attempt + 1))
-        step(replay, attempt, attempt, "worker:1", attempt=attempt + 1)
+    return replay
+
+
+def deaths(replay: Replay) -> Iterator[int]:
+    """A worker is killed and started again ``DEATHS`` times, one a second: the seconds."""
+    for second in range(DEATHS):
+        replay.at(second, killed("worker:1", second))
+        replay.at(second, Tick(), started("worker:1", second + 1))
+        yield second
+
+
+def test_of_ten_thousand_incidents_the_first_and_the_newest_are_kept_and_counted() -> None:
+    replay = mortal()
+    for second in deaths(replay):
+        step(replay, second, second, "worker:1", attempt=second + 1)
     numbers = [each["number"] for each in incidents(replay)]
-    assert numbers == [1, *range(10_001 - NEWEST, 10_001)]
+    assert numbers == [1, *range(DEATHS + 1 - NEWEST, DEATHS + 1)]
 
 
 def test_a_task_that_never_comes_up_keeps_a_bounded_timeline_and_the_count() -> None:
-    replay = Replay(restart_max=20_000, backoff_s=0.0)
-    replay.up()
-    for attempt in range(10_000):
-        replay.at(attempt, killed("worker:1", attempt))
-        replay.at(attempt, Tick(), started("worker:1", attempt + 1))
+    replay = mortal()
+    list(deaths(replay))
     (told,) = incidents(replay)
-    assert (told["followed_count"], len(told["followed"]), len(told["did"])) == (9_999, 12, 12)
+    assert (told["followed_count"], len(told["followed"]), len(told["did"])) == (DEATHS - 1, 12, 12)
     assert told["followed"][0]["attempt"] == 1
 
 
