@@ -41,7 +41,7 @@ SPARE = "a spare: it starts when the host of a ps is lost"
 class TaskRecord:
     """What is known of one task. ``process`` says whether a process of it may exist.
 
-    Only ``Supervisor._turn`` changes ``state`` and ``process``. ``attempt`` counts from 0, whoever
+    Only ``Roster.turn`` changes ``state`` and ``process``. ``attempt`` counts from 0, whoever
     wanted a new one; ``failures`` are those that count against ``restart.max``. ``recalled``:
     its process was told to end, so that the next attempt can begin.
     ``frozen``: why it is killed for making no progress.

@@ -15,26 +15,11 @@ Phases of a run:
                 by themselves; before it is stopped the chief saves (``saving``)
     ended       every task is gone
 
-When a run has succeeded:
-
-    a job               its chief says so
-    a foreign program   its ``chief`` has left with exit code 0; where no task has that role, every
-                        worker has. Its ps, which may never leave by themselves, are then stopped
-                        as soon as the others have gone
-
-States of a task:
-
-    starting    its process runs, but it has not told of any progress yet
-    running     it trains, or serves
-    restarting  it failed and waits for its next attempt
-    succeeded   it said so itself (or, for foreign programs, left with exit code 0)
-    failed      it ended by itself otherwise, and is not started again
-    stopped     the run ended it, or it is a spare that waits
-    lost        its host's agent is out of reach, or was and has not been taken back yet
+Of what a run's tasks do, ``states`` has the names, ``success`` when they have succeeded.
 """
 
-from collections import Counter, deque
-from typing import Any, Callable, Dict, List, Optional, Set, Type
+from collections import deque
+from typing import Any, Callable, Dict, List, Optional, Type
 
 from launch.agent.messages import (
     Advanced,
@@ -54,25 +39,22 @@ from launch.agent.messages import (
     Stop,
     StopRequested,
 )
-from launch.agent.states import ALIVE
 from launch.agent.supervision import frozen, run_status
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.incidents import Incidents, restarted
 from launch.agent.supervision.leaving import Leaving
 from launch.agent.supervision.lives import Lives
-from launch.agent.supervision.record import TaskRecord, record_of
+from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.reforming import PHASE, Hands, Reforming
 from launch.agent.supervision.restarts import Restarts
+from launch.agent.supervision.roster import Roster
 from launch.agent.supervision.saving import Saving
+from launch.agent.supervision.success import succeeded
 from launch.agent.supervision.unsaved import Unsaved
 
 
 class Supervisor:
-    """The state of one run. Times are seconds on any clock that does not jump.
-
-    A run may have thousands of tasks, and each tells of its progress every second. So what
-    the rules ask about all tasks is counted as it changes, and no event looks at every task.
-    """
+    """The state of one run. Times are seconds on any clock that does not jump."""
 
     def __init__(self, plan: RunPlan):
         self.plan = plan
@@ -81,20 +63,15 @@ class Supervisor:
         self.cause: Optional[str] = None
         self.outcome: Dict[str, Any] = {}  # the chief's
         self.silent: List[str] = []  # hosts that are not heard from right now; the lead keeps this
-        self.tasks: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
+        self._roster = Roster(plan)
+        self.tasks = self._roster.by_name
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
         self._unsaved = Unsaved(self.incidents)
-        self.saving = Saving(next((task for task in self.tasks.values() if task.plan.chief), None))
+        self.saving = Saving(self._roster.chief)
         self.now = 0.0  # of the last event
         self._watch = frozen.Watch(plan.frozen_s)
-        self._on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
-        for task in self.tasks.values():
-            self._on[task.plan.host].append(task)
-        self.reforming = Reforming(self, Hands(self._on, self._turn, self._start, self._fail))
+        self.reforming = Reforming(self, Hands(self._roster.on, self._roster.turn, self._start, self._fail))
         self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
-        self._states = Counter(task.state for task in self.tasks.values())
-        self._processes: Dict[str, int] = Counter()  # by role
-        self._undecided = _deciding(plan)
         self._restarts = Restarts()
         self._lives = Lives()
         self._go_at: Optional[float] = None
@@ -133,12 +110,12 @@ class Supervisor:
 
     def _on_agent_ended(self, host: str, now: float, ended_at: float) -> None:
         """Another agent has joined for a host: the tasks of the one before ended with it."""
-        gone = [task for task in self._on[host] if task.process]
+        gone = [task for task in self._roster.on[host] if task.process]
         self.incidents.began("agent", ended_at, host=host, cause="its agent ended")
         for task in gone:
             self._restart(task, now)
             if self.phase not in ("training", PHASE):
-                self._turn(task, "stopped", process=False)
+                self._roster.turn(task, "stopped", process=False)
             task.cause, task.history = f"its agent on {host} ended", deque()
         self.incidents.did(
             f"another agent joined; started again: {', '.join(t.plan.name for t in gone) or 'none'}", now
@@ -170,13 +147,13 @@ class Supervisor:
             task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
             self.incidents.started(event.task, now)
             if self.plan.judge == "exit":  # foreign programs tell no progress
-                self._turn(task, "running", process=True)
+                self._roster.turn(task, "running", process=True)
         return []
 
     def _on_advanced(self, event: Advanced, now: float) -> List[Order]:
         task = self.tasks[event.task]
         if event.attempt == task.attempt and task.process:
-            self._turn(task, "running", process=True)
+            self._roster.turn(task, "running", process=True)
             task.remember(now, event.progress)
             if not task.frozen:  # it may go on for the moment that it is let go on to tell where it was
                 self.incidents.advanced(event.task, event.progress, now)
@@ -193,9 +170,8 @@ class Supervisor:
     def _on_signs(self, event: Signs, now: float) -> List[Order]:
         """Those that are frozen are killed, and fail."""
         judged = self.phase == "training"
-        processes = sum(self._processes.values())
-        silent = [host for host in self.silent if any(task.process for task in self._on[host])]
-        culprits = self._watch.culprits(event, self.tasks, processes, silent) if judged else []
+        silent = [host for host in self.silent if any(task.process for task in self._roster.on[host])]
+        culprits = self._watch.culprits(event, self.tasks, self.processes, silent) if judged else []
         return [frozen.accuse(culprit, self.tasks[culprit.task], self.incidents, now) for culprit in culprits]
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
@@ -204,30 +180,24 @@ class Supervisor:
             return []
         task.exit_code, task.history = event.exit_code, deque()
         event = self.reforming.in_run(event)
-        if self._succeeded(event):
-            self._turn(task, "succeeded", process=False)
+        if succeeded(event, self.plan.judge, self._told_to_end(task)):
+            self._roster.turn(task, "succeeded", process=False)
             if task.plan.chief:
                 self.outcome = event.outcome or {}
         elif self.phase == "closing":
-            self._turn(task, "stopped", process=False)
+            self._roster.turn(task, "stopped", process=False)
             if self.result == "failed" and event.task not in self._leaving.told:
                 self.incidents.failed_late(event, now)
         elif self.phase == PHASE:
-            self._turn(task, "restarting", process=False)
+            self._roster.turn(task, "restarting", process=False)
         elif task.recalled:
             self._restart(task, now)
         else:
             self._failed(task, frozen.ended(event, task.frozen) if task.frozen else event, now)
         return []
 
-    def _succeeded(self, event: Exited) -> bool:
-        if self.plan.judge == "exit":
-            told_to_end = (
-                event.task in self._leaving.told or self.tasks[event.task].recalled or self.tasks[event.task].frozen
-            )
-            return event.exit_code == 0 and not told_to_end
-        # The outcome is a task's last act: how its process went down after it does not matter.
-        return bool(event.outcome and event.outcome.get("succeeded"))
+    def _told_to_end(self, task: TaskRecord) -> bool:
+        return task.plan.name in self._leaving.told or task.recalled or task.frozen is not None
 
     def _failed(self, task: TaskRecord, event: Exited, now: float) -> None:
         outcome, incident = event.outcome or {}, self.incidents.failed(event, now)
@@ -238,14 +208,14 @@ class Supervisor:
             task.failures += 1
             self.incidents.did(restarted(task, pause_s, self.plan.restart_max + 1), now, incident)
         else:
-            self._turn(task, "failed", process=False)
+            self._roster.turn(task, "failed", process=False)
             if task.plan.role == "evaluator":
                 return  # it only watches: training goes on without it
             self._close("failed", self.incidents.why(incident, event, self.plan.restart_max + 1), now)
 
     def _restart(self, task: TaskRecord, at: float) -> None:
         """Its next attempt begins at this time."""
-        self._turn(task, "restarting", process=False)
+        self._roster.turn(task, "restarting", process=False)
         self._restarts.put(task, at)
 
     def _on_restart(self, event: RestartRequested, now: float) -> List[Order]:
@@ -272,15 +242,7 @@ class Supervisor:
     def _on_kill(self, event: KillRequested, now: float) -> List[Order]:
         self._close("stopped", event.reason, now)
         self.saving.skip()
-        return [Stop(task.plan.name, 0.0, task.attempt) for task in self.tasks.values() if task.process]
-
-    def _turn(self, task: TaskRecord, state: str, process: bool) -> None:
-        self._states[task.state] -= 1
-        self._states[state] += 1
-        self._processes[task.plan.role] += process - task.process
-        task.state, task.process = state, process
-        if state == "succeeded":
-            self._undecided.discard(task.plan.name)
+        return [Stop(task.plan.name, 0.0, task.attempt) for task in self._roster.running()]
 
     # -- what follows from the state
 
@@ -290,9 +252,8 @@ class Supervisor:
             return
         self.phase, self.result, self.cause = "closing", result, cause
         self._leaving.begin(result, now)
-        for task in self._alive():
-            if not task.process:
-                self._turn(task, "stopped", process=False)
+        for task in self._roster.waiting():
+            self._roster.turn(task, "stopped", process=False)
 
     def _advance(self, now: float) -> List[Order]:
         orders: List[Order] = []
@@ -314,14 +275,14 @@ class Supervisor:
         return [] if self._missing or self.phase != "gathering" else self.reforming.begin(now)
 
     def _start(self, task: TaskRecord) -> Order:
-        self._turn(task, "starting", process=True)
+        self._roster.turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
         task.pid = task.exit_code = task.cause = task.frozen = None
         return self.reforming.place(task)
 
     def _train(self, now: float) -> List[Order]:
         self.was_up = self.was_up or self.is_up
-        if not self._undecided:
+        if self._roster.have_succeeded:
             self._close("succeeded", None, now)
             return []
         orders = self.reforming.advance(now)
@@ -330,13 +291,12 @@ class Supervisor:
     @property
     def is_up(self) -> bool:
         """Whether every task of the formation runs, has done its part, or does without (an evaluator that failed)."""
-        states = self._states["running"] + self._states["succeeded"] + self._states["failed"]
-        return states >= len(self.reforming.formation.indices)
+        return self._roster.number("running", "succeeded", "failed") >= len(self.reforming.formation.indices)
 
     @property
     def processes(self) -> int:
         """How many processes of the run may exist."""
-        return sum(self._processes.values())
+        return sum(self._roster.processes.values())
 
     def _due(self, now: float) -> List[TaskRecord]:
         """The tasks whose next attempt begins now."""
@@ -354,10 +314,7 @@ class Supervisor:
             return [End(self.result or "stopped")]
         if self.saving.pending(now):
             return []
-        return [self._stop(task) for task in self._leaving.following(self._processes, now)]
-
-    def _alive(self) -> List[TaskRecord]:
-        return [task for task in self.tasks.values() if task.state in ALIVE]
+        return [self._stop(task) for task in self._leaving.following(self._roster.processes, now)]
 
     # -- what is shown
 
@@ -375,9 +332,3 @@ class Supervisor:
     def summary(self) -> Dict[str, Any]:
         """``status --json`` without its tasks, and without what follows from comparing them."""
         return run_status.summary(self)
-
-
-def _deciding(plan: RunPlan) -> Set[str]:
-    """The tasks that all have succeeded when the run has."""
-    chief_decides = plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
-    return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}
