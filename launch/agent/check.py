@@ -22,7 +22,7 @@ from launch.agent.folder import RunFolder, expand
 from launch.agent.gpu_state import driver_and_gpus
 from launch.agent.names import resolve
 from launch.agent.target import Target
-from launch.agent.tasks import PROXIES
+from launch.agent.task_environment import PROXIES
 from launch.agent.versions import Versions
 
 SAMPLE = b"\0" * 65536  # what is written to see whether a folder takes it

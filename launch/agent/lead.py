@@ -21,9 +21,6 @@ from launch.agent.messages import (
     Order,
     RestartRequested,
     RunPlan,
-    Save,
-    Start,
-    Stop,
     StopRequested,
     TaskPlan,
 )
@@ -126,12 +123,8 @@ class Lead(Agent):
         host = self._supervisor.tasks[order.task].plan.host
         if host != self._host:
             self._members.give(host, order)
-        elif isinstance(order, Start):
-            self._tasks.start(order.task, order.attempt, order.cluster, order.index)
-        elif isinstance(order, Save):
-            self._tasks.save(order.task, order.attempt, order.number)
-        elif isinstance(order, Stop):
-            self._tasks.stop(order.task, order.grace_s, now(), order.stack)
+        else:
+            self._tasks.obey(order, now())
 
     # -- copies of checkpoints
 

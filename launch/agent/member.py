@@ -193,12 +193,7 @@ class Member(Agent):
             if message in self._obeyed:
                 return
             self._obeyed.add(message)
-        if isinstance(message, Start):
-            self._tasks.start(message.task, message.attempt, message.cluster, message.index)
-        elif isinstance(message, Save):
-            self._tasks.save(message.task, message.attempt, message.number)
-        elif isinstance(message, Stop):
-            self._tasks.stop(message.task, message.grace_s, now(), message.stack)
+            self._tasks.obey(message, now())
         elif isinstance(message, Fetch):
             self._copier.heed()
         elif isinstance(message, End):

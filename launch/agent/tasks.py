@@ -6,21 +6,21 @@ import signal
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
 from cluster.pulse import PULSE, STACKS
 from cluster.save_request import SAVE, ask
 from cluster.task import tf_config
 from cluster.template import fill
-from launch.agent import exits, processes
+from launch.agent import exits, processes, task_environment
 from launch.agent.agent_log import say
 from launch.agent.exits import Ending
 from launch.agent.folder import RunFolder
 from launch.agent.log_times import LogTimes
 from launch.agent.masking import masked
 from launch.agent.memory_kills import MemoryKills
-from launch.agent.messages import Advanced, Event, Exited, Measured, Signs, Started
+from launch.agent.messages import Advanced, Event, Exited, Measured, Save, Signs, Start, Started, Stop
 from launch.agent.records import ProcessRecord
 from launch.agent.stacks import WRITE_S, Stacks
 from launch.agent.usage import Usage
@@ -29,18 +29,6 @@ from launch.agent.vitals import Seen, Vitals
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act
 UNREADABLE = (OSError, ValueError, TypeError)  # what a program of others may write under these names
-ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secrets` say
-    "TF_CONFIG": "the cluster and the task, as TensorFlow's own tools read it",
-    "CUDA_VISIBLE_DEVICES": "the indices of the task's GPUs; empty: none",
-    "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`: indices count as nvidia-smi does",
-    "PYTHONUNBUFFERED": "`1`: what is printed is in the log at once",
-    "LAUNCH_RUN": "the run",
-    "LAUNCH_ATTEMPT": "how often this task was started before, from 0",
-    "LAUNCH_TASK_DIR": "the task's own folder on its host, where its logs are",
-    "PYTHONPATH": "for a job that is a dotted module: where its code is",
-    "http_proxy, https_proxy, grpc_proxy, all_proxy": "not set, nor in capitals: servers would hang",
-}
-PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
 @dataclass
@@ -91,6 +79,15 @@ class HostTasks:
         self._vitals = Vitals()
         self._memory_kills = MemoryKills()
 
+    def obey(self, order: Union[Start, Save, Stop], now: float) -> None:
+        """Carries out an order that is about a task of this host."""
+        if isinstance(order, Start):
+            self.start(order.task, order.attempt, order.cluster, order.index)
+        elif isinstance(order, Save):
+            self.save(order.task, order.attempt, order.number)
+        else:
+            self.stop(order.task, order.grace_s, now, order.stack)
+
     def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
         """Starts a task, in the plan's cluster or, at ``index``, in this one; what comes of it is emitted."""
         task, folder = self._tasks[name], self._folder.task(name)
@@ -100,7 +97,9 @@ class HostTasks:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS):
                 (folder / stale).unlink() if (folder / stale).exists() else None
-            process = processes.start(argv, self._environment(task, attempt, cluster, index), Path(task["folder"]), log)
+            further = self._further(task, cluster, index)
+            env = task_environment.of_task(task["env"], further, attempt, folder, self._gpus[name])
+            process = processes.start(argv, env, Path(task["folder"]), log)
         except OSError as error:
             # Not its strerror, to which Python 3.7 adds the name once more.
             cause = f"cannot start {error.filename or task['argv'][0]}: {os.strerror(error.errno or 0)}"
@@ -110,19 +109,11 @@ class HostTasks:
         self._record.began(process.pid)
         self._emit(Started(name, attempt, process.pid, list(self._gpus[name]), str(log)))
 
-    def _environment(
-        self, task: Mapping[str, Any], attempt: int, cluster: Optional[str], index: Optional[int]
-    ) -> Dict[str, str]:
-        env = without_proxies(os.environ)
-        env.update(task["env"])
-        if cluster is not None and index is not None:
-            env["TF_CONFIG"] = tf_config(cluster, task["role"], index)
-        env.update(self._secrets)
-        env["LAUNCH_ATTEMPT"] = str(attempt)
-        env["LAUNCH_TASK_DIR"] = str(self._folder.task(task["name"]))
-        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order in which nvidia-smi counts
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in self._gpus[task["name"]])
-        return env
+    def _further(self, task: Mapping[str, Any], cluster: Optional[str], index: Optional[int]) -> Dict[str, str]:
+        """Of a task's environment what the plan does not say."""
+        if cluster is None or index is None:
+            return dict(self._secrets)
+        return {"TF_CONFIG": tf_config(cluster, task["role"], index), **self._secrets}
 
     def save(self, name: str, attempt: int, number: int) -> None:
         """Asks a task for a checkpoint; it tells in its progress when there is one."""
@@ -273,8 +264,3 @@ class HostTasks:
             if process.parent == os.getpid() and process.state == "Z" and process.pid not in leaders:
                 os.waitpid(process.pid, os.WNOHANG)
         return len(living)
-
-
-def without_proxies(env: Mapping[str, str]) -> Dict[str, str]:
-    """An environment for a task: a proxy in it makes gRPC hang, even to localhost."""
-    return {key: value for key, value in env.items() if key.lower() not in PROXIES}

@@ -10,7 +10,7 @@ import subprocess
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.processes import describe_exit, die_with
-from launch.agent.tasks import without_proxies
+from launch.agent.task_environment import without_proxies
 
 # Whatever an import itself prints goes to stderr; each answer is told at once, since the next import may crash.
 _QUESTION = """
