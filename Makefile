@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test chaos check docs bench bench-speed bench-hosts bench-scale bench-faults lock
+.PHONY: help up test chaos check docs bench bench-speed bench-docs bench-hosts bench-scale bench-faults lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -43,13 +43,18 @@ docs: ## write the reference anew and build the documentation into build/site
 	@mkdir -p build && $(VENV)/bin/python -m launch.reference > build/reference.md && mv build/reference.md docs/reference.md
 	@$(VENV)/bin/python -m mkdocs build --strict --quiet
 
-bench: ## measure start and end of a run against what TensorFlow alone takes
+bench: ## measure start and end of a run against what TensorFlow alone takes, and steps in a small case (as root)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.startup
+	@$(VENV)/bin/python -m tests.benchmarks.speed run
 
 bench-speed: ## measure steps on fake hosts against their bound and TensorFlow's own optimizer (as root; ARGS=)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.speed run $(ARGS)
+
+bench-docs: ## write the tables and plots of docs/benchmarks.md from the results beside them
+	@requirements/bootstrap.sh plots
+	@$(VENV)/bin/python -m tests.benchmarks.speed docs
 
 bench-hosts: ## measure up and down of 64 fake hosts against Fabric's own group (as root)
 	@requirements/bootstrap.sh test

@@ -3,6 +3,7 @@
 #
 #   requirements/bootstrap.sh run     what `make up` needs
 #   requirements/bootstrap.sh test    the same, and what `make test` and `make check` need
+#   requirements/bootstrap.sh plots   the same, and what `make bench-docs` draws with
 #
 #   VENV      the environment's folder; default .venv
 #   RUNTIME   tf1: Python 3.7 with TensorFlow 1.15; tf2: a newer Python with TensorFlow 2.x;
@@ -33,9 +34,17 @@ main() {
     esac
     case ${1:-} in
     run) is_current run || build run ;;
-    test) is_current test || if is_current run; then extend; else build test; fi ;;
-    *) fail "bootstrap.sh: expected 'run' or 'test', found '${1:-}'; see the head of $root/requirements/bootstrap.sh." ;;
+    test) with_test ;;
+    plots) is_current plots || {
+        with_test
+        extend plots
+    } ;;
+    *) fail "bootstrap.sh: expected 'run', 'test' or 'plots', found '${1:-}'; see the head of $root/requirements/bootstrap.sh." ;;
     esac
+}
+
+with_test() {
+    is_current test || if is_current run; then extend test; else build test; fi
 }
 
 fail() { # sentence
@@ -48,7 +57,7 @@ fail() { # sentence
 lock_of() { # runtime, set
     case $2 in
     run) echo "$root/requirements/$1.lock" ;;
-    test) echo "$root/requirements/test-$1.lock" ;;
+    test | plots) echo "$root/requirements/$2-$1.lock" ;;
     esac
 }
 
@@ -149,11 +158,14 @@ build() { # set
     [ "$1" = run ] || seal test
 }
 
-extend() {
+extend() { # set
     read -r runtime _ <"$venv/stamp-run"
-    echo "Adding what the tests need to $venv."
-    install "$(lock_of "$runtime" test)"
-    seal test
+    case $1 in
+    test) echo "Adding what the tests need to $venv." ;;
+    plots) echo "Adding what the plots need to $venv." ;;
+    esac
+    install "$(lock_of "$runtime" "$1")"
+    seal "$1"
 }
 
 # An old pip does not know today's wheels, and what comes as source is to be built by what the lock names.

@@ -28,4 +28,5 @@ compile() { # lock file, runtime, further arguments
 for runtime in tf1 tf2; do
     compile "$runtime.lock" "$runtime" "$runtime.in"
     compile "test-$runtime.lock" "$runtime" "$runtime.in" test.in --constraint "$runtime.lock"
+    compile "plots-$runtime.lock" "$runtime" plots.in --constraint "test-$runtime.lock"
 done

@@ -60,7 +60,7 @@ class Checkout:
         for made in (self.root / "requirements", self.bin, self.home):
             made.mkdir(parents=True)
         shutil.copy(str(ROOT / "requirements" / "bootstrap.sh"), str(self.root / "requirements"))
-        for lock in ("tf1", "test-tf1", "tf2", "test-tf2"):
+        for lock in ("tf1", "test-tf1", "plots-tf1", "tf2", "test-tf2", "plots-tf2"):
             (self.root / "requirements" / f"{lock}.lock").write_text(LOCK)
         self.script(self.bin / "df", DF.format(mib=5000))
         for tool in TOOLS:

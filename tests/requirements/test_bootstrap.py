@@ -42,6 +42,12 @@ def test_a_first_test_run_installs_everything_at_once(checkout: Checkout) -> Non
     assert checkout.built("run") == checkout.built("test") == []
 
 
+def test_plots_only_add_to_the_tests_and_tests_after_plots_do_nothing(checkout: Checkout) -> None:
+    checkout.python("3.7")
+    assert locks(checkout.built("plots")) == ["stdin", "test-tf1.lock", "plots-tf1.lock"]
+    assert checkout.built("plots") == checkout.built("test") == checkout.built("run") == []
+
+
 def test_a_changed_lock_file_makes_the_environment_stale(checkout: Checkout) -> None:
     checkout.python("3.7")
     checkout.built()

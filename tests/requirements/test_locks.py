@@ -9,7 +9,7 @@ from typing import Dict, Set
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LOCKS = ["tf1", "test-tf1", "tf2", "test-tf2"]
+LOCKS = ["tf1", "test-tf1", "plots-tf1", "tf2", "test-tf2", "plots-tf2"]
 PIN = re.compile(r"^([a-z0-9-]+)==([^ ;]+)", re.MULTILINE)
 
 
@@ -44,6 +44,13 @@ def test_the_test_lock_only_adds_to_its_runtime(runtime: str) -> None:
     # What runs on some Pythons only may be there on more of them for the tests' sake.
     assert {name: versions & test.get(name, set()) for name, versions in run.items()} == run
     assert named(text("test.in")) <= set(test)
+
+
+@pytest.mark.parametrize("runtime", ["tf1", "tf2"])
+def test_the_lock_of_the_plots_changes_nothing_of_the_tests(runtime: str) -> None:
+    test, plots = pins(f"test-{runtime}"), pins(f"plots-{runtime}")
+    assert [name for name in plots if not plots[name] <= test.get(name, plots[name])] == []
+    assert named(text("plots.in")) <= set(plots)
 
 
 @pytest.mark.parametrize("runtime", ["tf1", "tf2"])

@@ -1,55 +1,74 @@
 """The command line: python -m tests.benchmarks.speed run --case dedicated --way stock ours --repeats 3 (as root)."""
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Optional, Sequence
 
-from tests.benchmarks.speed import bounds, report, transfer
+from tests.benchmarks.speed import bounds, plots, report, transfer
 from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
-from tests.benchmarks.speed.running import Pace, measure
-from tests.hosts import FakeHosts
+from tests.benchmarks.speed.results import add, read
+from tests.benchmarks.speed.running import Failed, Pace, measure
+from tests.hosts import FakeHosts, MissingError
 
 RESULTS = Path("build/speed.json")
+DOCS = Path("docs")
 
 
-def main() -> None:
-    """Reads the command line."""
+def main() -> int:
+    """Reads the command line; returns 3 where this machine cannot have fake hosts, 1 where a task failed."""
+    asked = _parser().parse_args()
+    try:
+        if asked.verb == "run":
+            _run(asked)
+    except (MissingError, Failed) as error:
+        print(error, file=sys.stderr)
+        return 3 if isinstance(error, MissingError) else 1
+    if asked.verb == "docs":
+        write(read(asked.results), DOCS)
+    else:
+        print(report.tables(read(asked.results)))
+    return 0
+
+
+def _run(asked: argparse.Namespace) -> None:
+    pace = Pace(seconds=asked.seconds, steps=asked.steps)
+    for name in asked.case:
+        compare(CASES[name], [WAYS[way] for way in asked.way], asked.repeats, pace, asked.results, asked.logs)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m tests.benchmarks.speed", description=__doc__)
-    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs = parser.add_subparsers(dest="verb")
+    verbs.required = True
     run = verbs.add_parser("run", help="measure; results are added to those in the file")
-    run.add_argument("--case", nargs="+", default=["quick"], choices=sorted(CASES))
-    run.add_argument("--way", nargs="+", default=sorted(WAYS), choices=sorted(WAYS))
+    run.add_argument("--case", nargs="+", default=["quick"], choices=list(CASES))
+    run.add_argument("--way", nargs="+", default=list(WAYS), choices=list(WAYS))
     run.add_argument("--repeats", type=int, default=3)
     run.add_argument("--seconds", type=float, default=Pace().seconds, help="that a measurement takes at least")
     run.add_argument("--steps", type=int, default=Pace().steps, help="that it takes at least")
     run.add_argument("--logs", type=Path, help="folder for the tasks' logs; default: a temporary one")
     show = verbs.add_parser("report", help="print the tables of a file of results")
-    for verb in (run, show):
-        verb.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
-    if asked.verb == "run":
-        pace = Pace(seconds=asked.seconds, steps=asked.steps)
-        for name in asked.case:
-            compare(CASES[name], [WAYS[way] for way in asked.way], asked.repeats, pace, asked.results, asked.logs)
-    print(report.tables(read(asked.results)))
+    docs = verbs.add_parser("docs", help="write the tables and plots of docs/benchmarks.md; needs matplotlib")
+    for verb, path in ((run, RESULTS), (show, RESULTS), (docs, DOCS / "benchmarks/speed.json")):
+        verb.add_argument("--results", type=Path, default=path)
+    return parser
 
 
-def compare(case: Case, ways: Sequence[Way], repeats: int, pace: Pace, results: Path, logs: Any) -> None:
+def compare(
+    case: Case, ways: Sequence[Way], repeats: int, pace: Pace, results: Path, logs: Optional[Path] = None
+) -> None:
     """Measures a case in every way, one after the other, and that so often; adds each to ``results`` at once."""
     with FakeHosts(case.hosts) as hosts, tempfile.TemporaryDirectory() as folder:
-        if case.mbit is not None:
-            for host in hosts:
-                host.shape(case.mbit)
-            _tell_rate(hosts, case.mbit)
+        share = None if case.mbit is None else _shape(hosts, case.mbit)
         for repeat in range(repeats):
             for way in ways:
                 home = Path(logs or folder) / f"{case.name}.{way.name}.{repeat}"
                 home.mkdir(parents=True, exist_ok=True)
                 found = measure(hosts, case, way, pace, home)
-                add(results, {"case": case.name, "way": way.name, "runtime": _runtime(), **found})
+                python = "{}.{}".format(*sys.version_info)
+                add(results, {"case": case.name, "way": way.name, "python": python, "socket": share, **found})
                 print(
                     f"{case.name:14} {way.name:14} {found['step_ms']:8.1f} ms/step over {found['steps']} steps,"
                     f" processors {100 * found['busy']:.0f} % busy",
@@ -57,27 +76,21 @@ def compare(case: Case, ways: Sequence[Way], repeats: int, pace: Pace, results: 
                 )
 
 
-def _tell_rate(hosts: FakeHosts, mbit: float) -> None:
-    found, computed = transfer.bytes_per_s(hosts, mbit) / (mbit * 1e6 / 8), bounds.tcp_share()
-    print(f"a socket gets {100 * found:.1f} % of {mbit:g} Mbit/s both ways at once; computed {100 * computed:.1f} %")
+def _shape(hosts: FakeHosts, mbit: float) -> float:
+    """Slows every card down; returns the part of ``mbit`` that a socket then gets."""
+    for host in hosts:
+        host.shape(mbit)
+    share, computed = transfer.bytes_per_s(hosts, mbit) / (mbit * 1e6 / 8), bounds.tcp_share()
+    print(f"a socket gets {100 * share:.1f} % of {mbit:g} Mbit/s both ways at once; computed {100 * computed:.1f} %")
+    return share
 
 
-def _runtime() -> str:
-    return f"Python {sys.version_info[0]}.{sys.version_info[1]}"
-
-
-def read(results: Path) -> List[Dict[str, Any]]:
-    """The measurements of a file; none where there is no file."""
-    found: List[Dict[str, Any]] = json.loads(results.read_text()) if results.exists() else []
-    return found
-
-
-def add(results: Path, measured: Dict[str, Any]) -> None:
-    """Adds one measurement."""
-    lines = ",\n".join(json.dumps(each) for each in [*read(results), measured])
-    results.parent.mkdir(parents=True, exist_ok=True)
-    results.write_text(f"[\n{lines}\n]\n")
+def write(results: Sequence[report.Result], docs: Path) -> None:
+    """The page and its pictures."""
+    page = docs / "benchmarks.md"
+    page.write_text(report.page(page.read_text(), results))
+    plots.draw(results, docs / "benchmarks")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

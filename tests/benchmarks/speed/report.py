@@ -1,63 +1,88 @@
-"""Results as tables of ratios."""
+"""Results as tables of ratios, and a page with these tables in it."""
 
+import re
 import statistics
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from tests.benchmarks.speed.cases import CASES, WAYS, Case
+from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
 
-_HEAD = "| way | ms per step: least | median | times the bound | of stock's | MB received | MB sent | processors busy |"
+Result = Dict[str, Any]  # one measurement: case, way and what ``running.measure`` returns
+
+_HEAD = "| way | times | least ms | median ms | over the bound | over stock | MB received | MB sent | processors |"
+_TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def tables(results: Sequence[Dict[str, Any]]) -> str:
-    """A table for each case that has results, in the order of the cases."""
+class Found(NamedTuple):
+    """What the measurements of one case in one way say together; bytes are those of one worker and step."""
+
+    times: int
+    least_ms: float
+    median_ms: float
+    received_mb: float
+    sent_mb: float
+    busy: float
+
+    @classmethod
+    def of(cls, results: Sequence[Result], case: Case, way: Way) -> Optional["Found"]:
+        """None where there is no such measurement."""
+        chosen = [each for each in results if (each["case"], each["way"]) == (case.name, way.name)]
+        if not chosen:
+            return None
+        times_ms = [each["step_ms"] for each in chosen]
+        means = [float(statistics.mean(each[key] for each in chosen)) for key in ("received_mb", "sent_mb", "busy")]
+        return cls(len(chosen), min(times_ms), statistics.median(times_ms), *means)
+
+
+def tables(results: Sequence[Result]) -> str:
+    """Every case that has results, in the order of the cases, under a line that says what it is."""
     measured = {each["case"] for each in results}
-    return "\n\n".join(table(case, results) for name, case in CASES.items() if name in measured)
+    return "\n\n".join(f"{title(CASES[name])}\n\n{table(CASES[name], results)}" for name in CASES if name in measured)
 
 
-def table(case: Case, results: Sequence[Dict[str, Any]]) -> str:
-    """The table of one case; bytes are those of one worker and step."""
-    by_way = {name: [each for each in results if (each["case"], each["way"]) == (case.name, name)] for name in WAYS}
-    stock = median(by_way.get("stock", []))
-    rows = [_row(case, name, found, stock) for name, found in by_way.items() if found]
-    return "\n".join([title(case), "", _HEAD, "|---|" + 7 * "---:|", *rows])
+def page(text: str, results: Sequence[Result]) -> str:
+    """The same page with the tables of these results between ``<!-- table: CASE -->`` and ``<!-- end -->``."""
+
+    def written(found: Any) -> str:
+        case = CASES[found[2]]
+        return f"{found[1]}{title(case)}\n\n{table(case, results)}\n{found[3]}"
+
+    return _TABLE.sub(written, text)
 
 
 def title(case: Case) -> str:
-    """What the case is, in a sentence."""
-    net = "no limit" if case.mbit is None else f"{case.mbit:g} Mbit/s"
+    """What a case is, in a sentence."""
+    net = "a network without limit" if case.mbit is None else f"{case.mbit:g} Mbit/s"
     bound = case.bound_ms()
-    told = "" if bound is None else f", bound {bound:.0f} ms"
     return (
-        f"**{case.name}**: {case.workers} workers and {case.ps} ps{' on the same hosts' if case.colocated else ''},"
-        f" {net}, {case.megabytes:g} MB in {case.number} {'even' if case.even else 'uneven'} variables,"
-        f" towers {case.towers}{told}"
+        f"`{case.name}`: {case.workers} worker{'s' * (case.workers > 1)} and {case.ps} ps"
+        f"{' on the same hosts' if case.colocated else ', a host each'}, {net}; {case.megabytes:g} MB in {case.number}"
+        f" {'equal' if case.even else 'uneven'} variables; {case.towers} tower{'s' * (case.towers > 1)} a worker"
+        f"{'' if bound is None else f'; bound {bound:.0f} ms'}"
     )
 
 
-def median(found: Sequence[Dict[str, Any]]) -> Optional[float]:
-    """The median step time of some measurements, None of none."""
-    return statistics.median(each["step_ms"] for each in found) if found else None
+def table(case: Case, results: Sequence[Result]) -> str:
+    """The table of one case."""
+    found = {way.name: Found.of(results, case, way) for way in WAYS.values()}
+    stock = found["stock"].median_ms if found["stock"] else None
+    rows = [_row(case, WAYS[name], each, stock) for name, each in found.items() if each is not None]
+    return "\n".join([_HEAD, "|---|" + 8 * "---:|", *rows])
 
 
-def _row(case: Case, name: str, found: List[Dict[str, Any]], stock: Optional[float]) -> str:
-    middle, bound = median(found), case.bound_ms(WAYS[name].wire)
-    least = min(each["step_ms"] for each in found)
-
-    def mean(key: str) -> float:
-        return float(statistics.mean(each[key] for each in found))
-
-    cells = [
-        f"{WAYS[name].told or name} ({len(found)})",
-        f"{least:.0f}",
-        f"{middle:.0f}",
-        _ratio(middle, bound),
-        _ratio(middle, stock),
-        f"{mean('received_mb'):.2f}",
-        f"{mean('sent_mb'):.2f}",
-        f"{100 * mean('busy'):.0f} %",
+def _row(case: Case, way: Way, found: Found, stock_ms: Optional[float]) -> str:
+    cells: List[str] = [
+        way.told or way.name,
+        str(found.times),
+        f"{found.least_ms:.0f}",
+        f"{found.median_ms:.0f}",
+        _ratio(found.median_ms, case.bound_ms(way.wire)),
+        _ratio(found.median_ms, stock_ms),
+        f"{found.received_mb:.2f}",
+        f"{found.sent_mb:.2f}",
+        f"{100 * found.busy:.0f} %",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _ratio(value: Optional[float], of: Optional[float]) -> str:
-    return "" if value is None or not of else f"{value / of:.2f}"
+def _ratio(value: float, of: Optional[float]) -> str:
+    return f"{value / of:.2f}" if of else ""

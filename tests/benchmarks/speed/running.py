@@ -17,6 +17,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type
 from tests.benchmarks.speed.cases import Case, Way
 from tests.benchmarks.speed.stamps import Stamp, Window, step_of
 from tests.hosts import FakeHosts, Traffic
+from tests.hosts.boot import wait
 
 ROOT = Path(__file__).resolve().parents[3]
 PORT = 2222  # of workers; ps have the next one
@@ -90,9 +91,10 @@ class Cluster:
             for index in range(self._case.ps):
                 self._start("ps", index)
             self._start("worker", 0)
-            if self._way.stock:
-                self._stamps.put(self._stamps.get(timeout=PATIENCE_S))  # see _start_others
-            self._start_others()
+            if self._way.stock:  # its other workers look for values every 30 s only: they start once there are some
+                self._stamps.put((0, self.next_stamp()[1]))
+            for index in range(1, self._case.workers):
+                self._start("worker", index)
         except BaseException:
             self._end()
             raise
@@ -112,11 +114,6 @@ class Cluster:
         if stamp is None:
             raise Failed(f"worker:{worker} ended; see {self._logs}")
         return worker, stamp
-
-    def _start_others(self) -> None:
-        """The textbook's workers find variables without values at most every 30 s: they start once there are some."""
-        for index in range(1, self._case.workers):
-            self._start("worker", index)
 
     def _start(self, role: str, index: int) -> None:
         host = self._hosts[self._case.host_of(role, index)]
@@ -163,3 +160,7 @@ class Cluster:
             process.kill()
         for process in self._running:
             process.wait(PATIENCE_S)
+        # What ran inside a host is ended by the end of what entered it, a moment later.
+        for host in self._hosts:
+            left = f"{host.name}: expected its tasks to have ended, found some still there"
+            wait(lambda: not host.processes(), time.monotonic() + PATIENCE_S, lambda: left)  # noqa: B023 (called at once)
