@@ -28,6 +28,7 @@ from cluster.save_request import SaveRequests
 from cluster.step_times import StepTimes
 from cluster.summaries import Summaries
 from cluster.task import Task, Train
+from cluster.trace.recording import Tracing
 from cluster.waiting import TIMEOUT_S, listens, wait_for
 
 _LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a parameter server has started again
@@ -99,6 +100,7 @@ class Trainer:
                 self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
             self._step_times = StepTimes(self.task)
             self._summaries = self._make_summaries()
+        self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
         self.replica.graph.finalize()
 
     def _make_summaries(self) -> Summaries:
@@ -150,10 +152,12 @@ class Trainer:
         session.run(self.replica.start_input)
         self.step = self._enter(session)
         self._diary.begin(self.step)
+        self._tracing.begin(self.step)
         self._pulse.ask = lambda: self.replica.stepper.owes(session)
         self._pulse.turn("first step")
         while self.step < self.settings.steps:
-            self.step, loss, fetched = self._take_step(session)
+            with self._tracing.watch(session, self.step, self.replica) as watched:
+                self.step, loss, fetched = self._take_step(watched)
             self._summaries.note(self.step, loss, fetched)
             self._after_step(session, loss)
         return self._finish(session)

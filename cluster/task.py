@@ -40,7 +40,8 @@ class Train:
     ``steps`` is the absolute global step to stop at; ``batch_size`` counts examples per
     tower; ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number;
     ``stages`` is how many devices a tower has; ``replication`` says whether every worker
-    has a graph of its own (``between-graph``) or the chief one for all (``in-graph``).
+    has a graph of its own (``between-graph``) or the chief one for all (``in-graph``); ``trace`` is the global step
+    whose making every worker traces, None for no step.
     """
 
     mode: str = "sync"
@@ -53,6 +54,7 @@ class Train:
     wire: str = "float32"
     clip_norm: Optional[float] = None
     on_nan: str = "stop"
+    trace: Optional[int] = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
     @classmethod

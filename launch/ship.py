@@ -21,6 +21,7 @@ LIMIT_MIB = 64
 _SKIPPED = ("__pycache__", "node_modules")
 _ON_HOSTS = (
     "cluster/*.py",
+    "cluster/trace/*.py",
     "launch/__init__.py",
     "launch/agent/*.py",
     "launch/agent/supervision/*.py",

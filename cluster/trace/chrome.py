@@ -1,0 +1,94 @@
+"""A trace as Perfetto (ui.perfetto.dev) and chrome://tracing read it: the Trace Event Format, in JSON.
+
+A device is a process, and what it does are its threads: ``pulls``, ``compute``, ``pushes``, ``waiting``, ``other
+transfers``. What lasted at the same time in one of them lies in further threads of the same name. A transfer is
+shown at both of its ends. Times are microseconds since the worker began the step.
+"""
+
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+
+from cluster.trace.clocks import Clock
+from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, Place, Span
+
+STEP = "step"  # the lane of the whole step, as the worker's own Python saw it
+_LANES = (STEP, PULLS, COMPUTE, PUSHES, WAITING, OTHERS)
+_CROWD = 100  # threads of one name, at most: process and lane are told by the hundreds of a thread's number
+
+
+class Whole(NamedTuple):
+    """The step of one worker: which it was, and its ``session.run`` calls, (start, duration) in microseconds.
+
+    ``unrecorded``: transfers of which TensorFlow has told nothing.
+    """
+
+    task: str
+    step: int
+    runs: Sequence[Tuple[int, int]]
+    unrecorded: int = 0
+
+
+def trace(whole: Whole, found: Iterable[Span], clocks: Mapping[str, Clock]) -> Dict[str, Any]:
+    """The file's content; ``found`` are on one clock already."""
+    began_us = whole.runs[0][0]
+    own = Place(whole.task, "")
+    steps = [Span(own, STEP, f"step {whole.step}", *run) for run in whole.runs]
+    seen = [*steps, *(each for span in found for each in _at_both_ends(span))]
+    places = sorted({span.place for span in seen}, key=lambda place: (place.task != whole.task, place))
+    events: List[Dict[str, Any]] = []
+    for pid, place in enumerate(places, 1):
+        events += _process(pid, place)
+        for lane in _LANES:
+            events += _lane(pid, lane, [span for span in seen if (span.place, span.lane) == (place, lane)], began_us)
+    told = {task: dict(clock._asdict()) for task, clock in clocks.items()}
+    other = {
+        "task": whole.task,
+        "step": whole.step,
+        "began_us": began_us,
+        "unrecorded_transfers": whole.unrecorded,
+        "clocks": told,
+    }
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
+
+
+def _at_both_ends(span: Span) -> Iterator[Span]:
+    yield span
+    if span.transfer is not None and span.transfer.source != span.place:
+        yield span._replace(place=span.transfer.source)
+
+
+def _process(pid: int, place: Place) -> Iterator[Dict[str, Any]]:
+    name = place.task if place.is_ps else f"{place.task} {place.unit}".rstrip()
+    yield {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
+    yield {"ph": "M", "pid": pid, "name": "process_sort_index", "args": {"sort_index": pid}}
+
+
+def _lane(pid: int, lane: str, found: Sequence[Span], began_us: int) -> Iterator[Dict[str, Any]]:
+    first = _LANES.index(lane) * _CROWD + 1
+    for index, thread in enumerate(_without_overlap(found)):
+        tid = first + index
+        yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": lane}}
+        yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": tid}}
+        for span in thread:
+            times = {"ts": span.start_us - began_us, "dur": span.duration_us}
+            yield {"ph": "X", "pid": pid, "tid": tid, "cat": lane, "name": span.name, **times, "args": _told(span)}
+
+
+def _told(span: Span) -> Dict[str, Any]:
+    transfer = span.transfer
+    if transfer is None:
+        return {}
+    told = {"bytes": transfer.size, "tensor": transfer.tensor, "from": transfer.source.task, "to": transfer.target.task}
+    return {**told, "variables": list(span.variables)} if span.variables else told
+
+
+def _without_overlap(found: Sequence[Span]) -> List[List[Span]]:
+    """The spans dealt out so that those of one list follow each other: as few lists as that takes."""
+    threads: List[List[Span]] = []
+    for span in sorted(found, key=lambda span: span.start_us):
+        free = (thread for thread in threads if thread[-1].start_us + thread[-1].duration_us <= span.start_us)
+        thread = next(free, None)
+        if thread is None:
+            threads.append([span])
+        else:
+            thread.append(span)
+    return threads

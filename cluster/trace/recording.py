@@ -1,0 +1,98 @@
+"""When a step is traced, and into which file: ``train.trace`` in the hosts file.
+
+Every worker traces the making of that step for itself; other steps cost nothing. What a worker's session did is
+written beside its task's folder: ``trace/step_100.worker_1.json``.
+"""
+
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any, Iterator, List, Optional, Tuple
+
+from cluster.engine import tf
+from cluster.replacing import replace
+from cluster.task import Train
+from cluster.trace.cargo import Cargo
+from cluster.trace.chrome import Whole, trace
+from cluster.trace.clocks import clocks, on_one_clock
+from cluster.trace.spans import Span, spans, unrecorded
+
+TRIES = 5  # steps that are traced, at most, until TensorFlow has recorded all transfers of one
+
+
+class Tracing:
+    """Watches over one step of a worker, and over the next ones while TensorFlow has not recorded all of it.
+
+    Args:
+      task: the worker's name, ``worker:1``.
+      folder: where to write; None for nowhere.
+    """
+
+    def __init__(self, task: str, settings: Train, folder: Optional[Path]):
+        self._task, self._step, self._last, self._folder = task, settings.trace, settings.steps, folder
+        self._tries = 0  # that are left
+
+    def begin(self, joined: int) -> None:
+        """This worker has joined at the global step ``joined``. If the step to trace is not to come, it says so."""
+        if self._step is None or self._folder is None:
+            return
+        to_come = joined < self._step <= self._last
+        self._tries = TRIES if to_come else 0
+        if not to_come:
+            why = f"training ends at step {self._last}" if self._step > self._last else f"it joined at step {joined}"
+            print(f"train.trace: {self._task} does not trace step {self._step}: {why}", flush=True)
+
+    @contextlib.contextmanager
+    def watch(self, session: Any, step: int, replica: Any) -> Iterator[Any]:
+        """The session in which to take the step that follows ``step``; once it is taken its trace is written.
+
+        Where workers do not wait for each other, it may be another's step that is to be traced; then it is the next
+        of this one.
+        """
+        if not self._tries or step + 1 < (self._step or 0):
+            yield session
+            return
+        recorded = Recorded(session)
+        yield recorded
+        missing = unrecorded(recorded.devices)
+        self._tries = self._tries - 1 if missing else 0
+        whole = Whole(self._task, step + 1, recorded.runs, missing)
+        self._write(whole, spans(recorded.devices, Cargo(replica.graph, replica.shared.sizes)))
+
+    def _write(self, whole: Whole, found: List[Span]) -> None:
+        by_task = clocks(found, self._task)
+        text = json.dumps(trace(whole, on_one_clock(found, by_task), by_task))
+        folder = Path(str(self._folder))
+        path = folder / f"step_{whole.step}.{self._task.replace(':', '_')}.json"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            replace(path, text)
+        except OSError as error:
+            print(f"train.trace: {path} cannot be written: {error.strerror}", flush=True)
+        else:
+            lacks = f"; TensorFlow did not record {whole.unrecorded} of its transfers" if whole.unrecorded else ""
+            more = ", so the next step is traced, too" if self._tries else ""
+            print(f"train.trace: step {whole.step} is in {path}{lacks}{more}", flush=True)
+
+
+class Recorded:
+    """A session that remembers what every ``run`` did.
+
+    ``devices``: what TensorFlow measured on each device; ``runs``: (start, duration) of each in microseconds.
+    """
+
+    def __init__(self, session: Any):
+        self._session = session
+        self.devices: List[Any] = []
+        self.runs: List[Tuple[int, int]] = []
+
+    def run(self, fetches: Any, feed_dict: Any = None) -> Any:
+        """``session.run``, measured."""
+        measured = tf.RunMetadata()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        began_us = int(time.time() * 1e6)
+        result = self._session.run(fetches, feed_dict, options=options, run_metadata=measured)
+        self.runs.append((began_us, int(time.time() * 1e6) - began_us))
+        self.devices.extend(measured.step_stats.dev_stats)
+        return result

@@ -1,0 +1,91 @@
+"""Whose value or gradient travels is told by the graph."""
+
+from typing import Any, List
+
+import pytest
+
+from cluster.accumulators import Accumulator
+from cluster.engine import tf
+from cluster.placement import ps_device, worker_device
+from cluster.trace.cargo import Cargo
+from cluster.trace.spans import Place, Transfer
+
+WORKER = worker_device("worker", 0)
+VARIABLES = {"dense", "table", "cut/part_0", "cut/part_1"}
+
+
+@pytest.fixture
+def graph() -> Any:
+    """Two ps; ``dense`` on the first, a table on the second, a variable in two slices on both."""
+    with tf.Graph().as_default() as graph, tf.device(WORKER):
+        with tf.device(ps_device(0)):
+            tf.get_variable("dense", [4, 2], use_resource=False)
+            tf.get_variable("cut/part_0", [3], use_resource=False)
+            tf.get_variable("counter", [], use_resource=False)
+        with tf.device(ps_device(1)):
+            tf.get_variable("table", [9, 2], use_resource=False)
+            tf.get_variable("cut/part_1", [3], use_resource=False)
+        yield graph
+
+
+def variable(name: str) -> Any:
+    (found,) = [each for each in tf.global_variables() if each.op.name == name]
+    return found
+
+
+def pulled(tensor: Any, ps: int) -> List[str]:
+    transfer = Transfer(tensor.op.name, 1, Place(f"ps:{ps}", "CPU:0"), Place("worker:0", "CPU:0"))
+    return Cargo(tensor.graph, VARIABLES)(transfer)
+
+
+def pushed(tensor: Any, ps: int) -> List[str]:
+    transfer = Transfer(tensor.op.name, 1, Place("worker:0", "CPU:0"), Place(f"ps:{ps}", "CPU:0"))
+    return Cargo(tensor.graph, VARIABLES)(transfer)
+
+
+def test_a_pull_is_the_variable_its_reading_or_what_a_ps_made_of_it(graph: Any) -> None:
+    dense = variable("dense")
+    with tf.device(ps_device(0)):
+        narrow = tf.cast(tf.identity(dense), tf.bfloat16)
+    with tf.device(ps_device(1)):
+        rows = tf.gather(variable("table"), tf.constant([1, 2]))
+    assert pulled(dense.op.outputs[0], 0) == pulled(narrow, 0) == ["dense"]
+    assert pulled(rows, 1) == ["table"]
+
+
+def test_what_a_ps_made_of_no_variable_of_the_model_is_no_pull(graph: Any) -> None:
+    with tf.device(ps_device(0)):
+        assert pulled(variable("counter") + 1.0, 0) == []
+
+
+def test_a_push_is_the_gradient_that_an_accumulator_takes_and_its_step_is_none(graph: Any) -> None:
+    step = tf.constant(0, tf.int64)
+    gradient, rows = tf.ones([4, 2]), tf.IndexedSlices(tf.ones([1, 2]), tf.constant([3]), tf.constant([9, 2], tf.int64))
+    Accumulator(gradient, variable("dense"), 2).give(gradient, step)
+    taken = Accumulator(rows, variable("table"), 2).give(rows, step)
+    assert pushed(gradient, 0) == ["dense"]
+    assert pushed(taken.inputs[3], 1) == ["table"]
+    assert pushed(step, 0) == pushed(step, 1) == []
+
+
+def test_slices_of_one_gradient_are_told_apart_by_where_they_go(graph: Any) -> None:
+    parts = tf.split(tf.ones([6]), 2)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    optimizer.apply_gradients(zip(parts, [variable("cut/part_0"), variable("cut/part_1")]))
+    assert pushed(parts[0], 0) == ["cut/part_0"]
+    assert pushed(parts[0], 1) == ["cut/part_1"]
+
+
+def test_a_clipped_gradient_is_still_its_own_variable_s(graph: Any) -> None:
+    variables = [variable("dense"), variable("table")]
+    gradients = [tf.ones([4, 2]), tf.ones([9, 2])]
+    with tf.device(ps_device(0)):
+        clipped, _ = tf.clip_by_global_norm(gradients, 1.0)
+    tf.train.AdamOptimizer().apply_gradients(zip(clipped, variables))
+    assert pushed(clipped[0].op.inputs[0], 0) == ["dense"]
+    assert pushed(clipped[1].op.inputs[0], 1) == ["table"]
+
+
+def test_an_operation_that_only_tensorflow_knows_carries_nothing(graph: Any) -> None:
+    transfer = Transfer("ConstantFolding/x", 1, Place("ps:0", "CPU:0"), Place("worker:0", "CPU:0"))
+    assert Cargo(graph, VARIABLES)(transfer) == []

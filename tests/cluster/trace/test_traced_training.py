@@ -1,0 +1,57 @@
+"""A step of a real cluster is traced by every worker."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from cluster.variables import whole
+from tests.cluster.processes import Cluster
+
+STEP, HIDDEN = 5, 32
+
+
+def complete(folder: Path, worker: int) -> Dict[str, Any]:
+    """The first trace of a worker in which TensorFlow recorded every transfer."""
+    paths = sorted(folder.glob(f"step_*.worker_{worker}.json"), key=lambda path: int(path.name.split(".")[0][5:]))
+    assert paths and paths[0].name == f"step_{STEP}.worker_{worker}.json"
+    found = [json.loads(path.read_text()) for path in paths]
+    return next(file for file in found if file["otherData"]["unrecorded_transfers"] == 0)
+
+
+def sizes(file: Dict[str, Any], lane: str, device: str) -> Dict[str, int]:
+    """Bytes of each variable, its slices together, that travelled from or to a device."""
+    pids = {each["args"]["name"]: each["pid"] for each in file["traceEvents"] if each["name"] == "process_name"}
+    found: Dict[str, int] = {}
+    for event in file["traceEvents"]:
+        if event["ph"] == "X" and (event["cat"], event["pid"]) == (lane, pids[device]):
+            name = whole(event["name"])
+            found[name] = found.get(name, 0) + event["args"]["bytes"]
+    return found
+
+
+def devices(file: Dict[str, Any], lane: str) -> List[str]:
+    """Where something of a lane happened."""
+    names = {event["pid"]: event["args"]["name"] for event in file["traceEvents"] if event["name"] == "process_name"}
+    return sorted({names[each["pid"]] for each in file["traceEvents"] if each["ph"] == "X" and each["cat"] == lane})
+
+
+@pytest.mark.parametrize(("mode", "workers"), [("sync", 2), ("async", 1)])
+def test_every_worker_s_trace_has_its_pulls_compute_and_pushes_and_their_bytes_are_the_model_s(
+    tmp_path: Path, mode: str, workers: int
+) -> None:
+    shapes = {"conv1": (9, 16), "conv2": (9 * 16, 32), "hidden": (128, HIDDEN), "output": (HIDDEN, 10)}
+    expected = {f"{name}/weights": 4 * inner * outer for name, (inner, outer) in shapes.items()}
+    expected.update({f"{name}/bias": 4 * outer for name, (_, outer) in shapes.items()})
+    with Cluster(tmp_path, "digits", ps=2, workers=workers) as cluster:
+        train = {"mode": mode, "steps": 60, "batch_size": 8, "towers": 2, "trace": STEP}
+        cluster.start_all(train, {"hidden": HIDDEN})
+        cluster.finish()
+    for worker in range(workers):
+        file = complete(tmp_path / "trace", worker)
+        host, second = f"worker:{worker} CPU:0", f"worker:{worker} CPU:1"
+        assert sizes(file, "pulls", host) == expected
+        assert sizes(file, "pushes", host) == expected
+        assert devices(file, "pulls") == devices(file, "pushes") == ["ps:0", "ps:1", host]
+        assert devices(file, "compute") == ["ps:0", "ps:1", host, second]
