@@ -12,7 +12,8 @@ from cluster.job import Job
 from cluster.outcome import Outcome, Reporter
 from cluster.session import train
 from cluster.task import Task, Train
-from tests.cluster.processes import PATIENCE_S, free_ports
+from tests.cluster.processes import free_ports
+from tests.waiting import PATIENCE_S
 
 
 def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any], **settings: Any) -> Outcome:

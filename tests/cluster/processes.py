@@ -6,14 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from cluster.outcome import Outcome, Progress, read_outcome, read_progress
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 120.0
 Key = Tuple[str, int]
 
 
@@ -27,17 +26,6 @@ def free_ports(number: int) -> List[int]:
             if probe.connect_ex(("127.0.0.1", candidate)) != 0:
                 ports.append(candidate)
     return ports
-
-
-def eventually(what: str, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """The first true value of ``condition``; fails the test when there is none in time."""
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {patience_s:.0f} s: {what}")
 
 
 class Cluster:

@@ -16,7 +16,7 @@ from cluster.errors import TrainingError
 from cluster.task import Checkpoint
 from cluster.waiting import wait_for
 from tests.cluster.clocks import Clock
-from tests.cluster.processes import PATIENCE_S
+from tests.waiting import PATIENCE_S
 
 HERE = "/device:CPU:0"
 

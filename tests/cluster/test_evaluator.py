@@ -9,7 +9,8 @@ import pytest
 from cluster.engine import tf
 from cluster.task import Task
 from jobs import digits
-from tests.cluster.processes import Cluster, eventually
+from tests.cluster.processes import Cluster
+from tests.waiting import eventually
 
 
 def measured(checkpoint: str) -> Dict[str, float]:

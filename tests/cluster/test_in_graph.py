@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.cluster.processes import Cluster, eventually
+from tests.cluster.processes import Cluster
+from tests.waiting import eventually
 
 JOB = "tests.cluster.jobs.table"
 TRAIN = {"steps": 1000, "batch_size": 4, "towers": 2, "replication": "in-graph"}

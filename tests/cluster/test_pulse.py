@@ -11,7 +11,7 @@ from typing import Any, List, Optional
 import pytest
 
 from cluster.pulse import PULSE, SIZE, STACKS, STACKS_BY, WINDOW_S, Pulse, Slowest, read_sign
-from tests.cluster.processes import eventually
+from tests.waiting import eventually
 
 HANG = """
 import sys

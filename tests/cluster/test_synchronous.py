@@ -17,7 +17,8 @@ from cluster.engine import tf
 from cluster.placement import ps_device, worker_device
 from cluster.sync import TokenSyncOptimizer
 from cluster.synchronous import Synchronous
-from tests.cluster.processes import eventually, free_ports
+from tests.cluster.processes import free_ports
+from tests.waiting import eventually
 
 PATIENCE_S = 60
 

@@ -11,7 +11,8 @@ import pytest
 from cluster.engine import tf
 from cluster.outcome import Outcome
 from tests.cluster.jobs import table
-from tests.cluster.processes import Cluster, eventually
+from tests.cluster.processes import Cluster
+from tests.waiting import eventually
 
 JOB = "tests.cluster.jobs.table"
 STEPS, TOWER_BATCH, TOWERS, WORKERS = 20, 4, 2, 2

@@ -19,7 +19,8 @@ from cluster.session import train
 from cluster.spec import Spec
 from cluster.task import Task, Train
 from launch.plan import localised
-from tests.cluster.processes import PATIENCE_S, free_ports
+from tests.cluster.processes import free_ports
+from tests.waiting import PATIENCE_S
 
 
 def keep_servers() -> None:

@@ -11,7 +11,8 @@ from typing import Any, Dict, List
 import pytest
 
 from cluster.outcome import Outcome
-from tests.cluster.processes import PATIENCE_S, ROOT, Cluster, eventually
+from tests.cluster.processes import ROOT, Cluster
+from tests.waiting import PATIENCE_S, eventually
 
 MODEL = "def model(x):\n    return tf.get_variable('w', [1]) * x\n"
 OPTIMIZER = "def optimizer(args):\n    return tf.train.GradientDescentOptimizer(0.1)\n"

@@ -1,24 +1,10 @@
-"""This machine as tests see it: what lives under a folder, and waiting for what must come."""
+"""This machine as tests see it: what lives, and what was left, under a folder."""
 
 import os
-import time
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import List
 
 from launch.agent.processes import Process, environment, table
-
-PATIENCE_S = 60.0
-
-
-def eventually(what: str, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """The first true value of ``condition``; fails the test when there is none in time."""
-    until = time.monotonic() + patience_s
-    while time.monotonic() < until:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {patience_s:.0f} s: {what}")
 
 
 def living_under(folder: Path) -> List[Process]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 LAUNCH = [sys.executable, "-m", "launch"]
 PATIENCE_S = 60.0

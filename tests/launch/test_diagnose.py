@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Dict
 
 from tests.launch.launcher import Launcher
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 SECRET = "correct-horse-battery"
 TALKS = "echo up $MINE --token $SOME_TOKEN; exec sleep 1000"

@@ -11,8 +11,8 @@ import pytest
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
-from tests.launch.machine import eventually
 from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.waiting import eventually
 
 AGENT = "launch agent of ill-"
 TASK = ["sh", "-c", "echo up; exec sleep 100000"]

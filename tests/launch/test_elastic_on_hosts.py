@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Callable
 
 from tests.hosts import FakeHosts
-from tests.launch.machine import eventually
 from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.waiting import eventually
 
 STEPS = 1200
 # Steps last until the test has seen enough; the table has parts on every ps.

@@ -12,9 +12,9 @@ from launch.errors import CannotStart, HostProblem
 from launch.exporter import FRESH_S, Exporter, Lead, Newest, RunCollector, Told
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.launcher import Launcher
-from tests.launch.machine import eventually
 from tests.launch.statuses import status
 from tests.launch.web import fetch, served
+from tests.waiting import eventually
 
 NOTHING_MISSING = b'{"missing": []}\n'
 PATIENCE_S = 30.0

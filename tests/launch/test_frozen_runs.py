@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 import pytest
 
 from tests.launch.launcher import Launcher
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 PATIENCE_S = 240.0
 JOB = """

@@ -14,8 +14,8 @@ import pytest
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
-from tests.launch.machine import eventually
 from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.waiting import eventually
 
 SLEEP = ["sleep", "100000"]
 # A task with a child in its session and one that has left it; all of them look like the bystander.

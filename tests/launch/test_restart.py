@@ -8,8 +8,8 @@ import pytest
 
 from launch.restart import compare, follow, losses, refusals
 from tests.launch.launcher import Launcher
-from tests.launch.machine import eventually
 from tests.launch.statuses import status, task
+from tests.waiting import eventually
 
 # -- what a status says of it
 

@@ -13,7 +13,7 @@ from launch.fleet import Fleet
 from launch.revive import Revival
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.leads import READY, line
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 STARTED = line({"ready": True, "pid": 42})
 LIVES = line({"ready": True, "pid": 42, "lives": True})

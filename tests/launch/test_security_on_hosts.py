@@ -16,8 +16,8 @@ import pytest
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
-from tests.launch.machine import eventually
 from tests.launch.over_ssh import HostsFile
+from tests.waiting import eventually
 
 SECRET = secrets.token_hex(16)  # written in no file, this one included
 TOLD = "TOKEN_OF_THE_TEST"

@@ -16,9 +16,9 @@ from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
 from tests.launch.launcher import LAUNCH, ROOT
-from tests.launch.machine import eventually
 from tests.launch.over_ssh import HostsFile
 from tests.launch.web import fetch, served
+from tests.waiting import eventually
 
 PATIENCE_S = 120.0
 STEP = 'launch_step{name="seen"}'

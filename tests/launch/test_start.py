@@ -8,7 +8,7 @@ import pytest
 from launch.errors import CannotStart, HostProblem, Interrupted
 from launch.start import advising, read_secrets, start_agents
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 READY = b'{"ready": true, "pid": 1}\n'
 CLEAN = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Callable
 
 from tests.hosts import FakeHosts
-from tests.launch.machine import eventually
 from tests.launch.over_ssh import PATIENCE_S, HostsFile
 from tests.launch.test_elastic_on_hosts import JOB
+from tests.waiting import eventually
 
 STEPS = 600
 

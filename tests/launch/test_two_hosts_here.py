@@ -24,7 +24,8 @@ from launch.revive import Revival
 from launch.ship import JobCode, launcher_code, with_folder
 from launch.start import start_agents
 from launch.watch import Watch
-from tests.launch.machine import eventually, left_in, living_under
+from tests.launch.machine import left_in, living_under
+from tests.waiting import eventually
 
 RUN = "r-20261120-120000"
 HOSTS = ("localhost", "127.0.0.1")

@@ -12,7 +12,7 @@ import pytest
 
 from launch.agent import processes
 from tests.launch.launcher import Launcher, finish
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 SHORT_LEASE = "import launch.plan; launch.plan.LEASE_S = 1.5; import launch.cli; launch.cli.main()"
 IGNORE = "trap 'echo no' TERM; echo up; while :; do sleep 1000 & wait; done"

@@ -12,7 +12,7 @@ import pytest
 
 from launch import cli
 from tests.launch.launcher import LAUNCH, ROOT, Launcher, finish
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 CONTRACT = {
     "run", "name", "state", "global_step", "steps", "steps_per_second", "examples_per_second", "loss",

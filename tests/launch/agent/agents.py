@@ -15,7 +15,7 @@ from launch.agent.ports import free_ports
 from launch.agent.processes import Process, inspect, is_same, signal_process
 from launch.plan import make_plan, requests
 from launch.ship import Bundle, Code, JobCode
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = "r-20261120-120000"

@@ -12,7 +12,8 @@ from cluster.spec.model import Restart
 from launch.agent import caller, remains
 from launch.agent.processes import inspect
 from tests.launch.agent.agents import LEAD, MEMBER, Agents, wait_for
-from tests.launch.machine import eventually, left_in, living_under
+from tests.launch.machine import left_in, living_under
+from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"

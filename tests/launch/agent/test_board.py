@@ -11,7 +11,8 @@ import pytest
 
 from launch.agent.folder import RunFolder
 from launch.agent.processes import Process
-from tests.launch.machine import eventually, living_under
+from tests.launch.machine import living_under
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 LISTENS = """import time

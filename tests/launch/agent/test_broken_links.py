@@ -9,7 +9,8 @@ from cluster.spec.model import Restart
 from launch.agent import caller
 from tests.launch.agent.agents import LEAD, MEMBER, Agents
 from tests.launch.agent.cable import Cable
-from tests.launch.machine import eventually, living_under
+from tests.launch.machine import living_under
+from tests.waiting import eventually
 
 Linked = Callable[..., Tuple[Agents, Cable]]
 UNTIL = "while test ! -e {}; do sleep 0.05; done; {}"

@@ -14,7 +14,7 @@ import pytest
 from launch.agent import check
 from launch.agent.ports import can_listen, free_ports
 from tests.launch.launcher import ROOT
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 WORDS = ["who is there", "it is me"]
 

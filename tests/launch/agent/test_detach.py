@@ -9,7 +9,7 @@ import pytest
 
 from launch.agent.detach import fork_away
 from launch.agent.processes import command_line, inspect
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 Begin = Callable[[Callable[[], None]], int]
 

@@ -9,7 +9,7 @@ import pytest
 from launch.agent import diagnose
 from launch.agent.diagnose import Scene, gather
 from tests.launch.agent.agents import LEAD, RUN, Agents
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 Values = Dict[str, Any]

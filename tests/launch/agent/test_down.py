@@ -12,7 +12,8 @@ import pytest
 from launch.agent import down, inquire, records
 from launch.agent.processes import inspect
 from tests.launch.agent.agents import LEAD, RUN, Agents
-from tests.launch.machine import eventually, living_under
+from tests.launch.machine import living_under
+from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"

@@ -4,7 +4,7 @@ from typing import Any, Callable, Dict, List
 
 from launch.agent import down, inquire
 from tests.launch.agent.agents import LEAD, Agents
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"

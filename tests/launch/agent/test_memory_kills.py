@@ -9,7 +9,7 @@ from typing import Iterator
 import pytest
 
 from launch.agent.memory_kills import RECENT_S, MemoryKills, counters, names
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 V1 = Path("/sys/fs/cgroup/memory")
 

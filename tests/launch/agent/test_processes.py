@@ -12,7 +12,7 @@ from typing import Callable, Iterator, List
 import pytest
 
 from launch.agent import processes
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 Begin = Callable[..., "subprocess.Popen[bytes]"]
 

@@ -13,7 +13,8 @@ from launch.agent import pulse, records
 from launch.agent.processes import is_same
 from launch.agent.pulse import Pulse, patience_s
 from tests.launch.agent.agents import LEAD, MEMBER, Agents
-from tests.launch.machine import eventually, living_under
+from tests.launch.machine import living_under
+from tests.waiting import eventually
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,8 @@ from typing import Any, Dict, Iterator, List
 
 from launch.agent import processes
 from launch.ship import Bundle, Code, launcher_code
-from tests.launch.machine import eventually, living_under
+from tests.launch.machine import living_under
+from tests.waiting import eventually
 
 RECEIVER = Path(processes.__file__).with_name("receive.py")
 WAIT_S = 30.0

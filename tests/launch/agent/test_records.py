@@ -11,7 +11,7 @@ import pytest
 from launch.agent import records
 from launch.agent.folder import RunFolder
 from launch.agent.processes import Process, inspect
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 Start = Callable[..., int]
 

@@ -6,7 +6,7 @@ from typing import Callable
 from launch.agent import resume
 from tests.launch.agent.agents import MEMBER, RUN, Agents
 from tests.launch.agent.saved import steps
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 SAVE = """

@@ -12,7 +12,7 @@ import pytest
 from cluster.pulse import STACKS
 from launch.agent.processes import inspect
 from launch.agent.stacks import LONGEST, Stacks, Written, catches, of_living
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 WRITES = """
 import faulthandler, signal, sys, time

@@ -14,7 +14,8 @@ from launch.agent.folder import RunFolder
 from launch.agent.processes import inspect, is_same
 from launch.agent.sweep import UNFINISHED_S, sweep
 from tests.launch.agent.agents import LEAD, RUN, Agents
-from tests.launch.machine import eventually, living_under
+from tests.launch.machine import living_under
+from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 CHILD = "sleep 1000 & wait"

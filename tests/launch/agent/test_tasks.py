@@ -12,7 +12,7 @@ from launch.agent import processes
 from launch.agent.folder import RunFolder
 from launch.agent.messages import Advanced, Event, Exited, Measured, Started
 from launch.agent.tasks import HANG_S, LINGER_S, HostTasks
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 E = TypeVar("E")
 SUCCESS = '{"succeeded": true, "step": 9, "checkpoint": "%s/model-9", "checkpoint_step": 9}'

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 import pytest
 
 from launch.agent.traffic import WINDOW_S, Bytes, Traffic, read_connections
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 Pair = Tuple[socket.socket, socket.socket]
 

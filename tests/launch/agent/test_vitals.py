@@ -13,7 +13,7 @@ import pytest
 from cluster.pulse import PULSE, Sign
 from launch.agent.processes import inspect
 from launch.agent.vitals import Seen, Vitals
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 PATIENCE_S = 120.0
 DEADLINE_S = 20.0

@@ -12,7 +12,7 @@ from launch.check.interview import CLOCK_READINGS, interview
 from launch.check.questions import Question
 from launch.errors import HostProblem, Interrupted
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 WAIT_S = 20.0
 Said = Any

@@ -22,7 +22,7 @@ from launch.remote.host import SshHost
 from tests.hosts import FakeHosts, Host
 from tests.hosts.fixture import hosts_here
 from tests.launch.fakes import CODE, spec_of
-from tests.launch.machine import eventually
+from tests.waiting import eventually
 
 WAIT_S = 60.0
 SECRET = "correct horse"
