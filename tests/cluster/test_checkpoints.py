@@ -15,7 +15,7 @@ from cluster.engine import tf
 from cluster.errors import TrainingError
 from cluster.task import Checkpoint
 from cluster.waiting import wait_for
-from tests.cluster.clocks import Clock
+from tests.clocks import Clock
 from tests.waiting import PATIENCE_S
 
 HERE = "/device:CPU:0"

@@ -7,17 +7,11 @@ import pytest
 
 from cluster.errors import JobError, TaskError, TrainingError
 from cluster.outcome import OUTCOME, PROGRESS, Outcome, Progress, Reporter, read_outcome, read_progress
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clocks import Clock
 
 
 def test_progress_is_written_at_most_once_a_second_unless_forced(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     reporter = Reporter(tmp_path, clock)
     for step, moment, force in [(1, 0.0, False), (2, 0.5, False), (3, 0.6, True), (4, 1.5, False), (5, 1.6, False)]:
         clock.now = moment
@@ -28,7 +22,7 @@ def test_progress_is_written_at_most_once_a_second_unless_forced(tmp_path: Path)
 
 
 def test_progress_and_outcome_come_back_as_they_were_written(tmp_path: Path) -> None:
-    reporter = Reporter(tmp_path, Clock())
+    reporter = Reporter(tmp_path, Clock(100.0))
     reporter.progress(Progress(3, 0.5, 12.5, 96, 2))
     reporter.outcome(Outcome(True, 3, checkpoint="model-3", checkpoint_step=3, metrics={"accuracy": 0.5}))
     assert read_progress(tmp_path) == Progress(3, 0.5, 12.5, 96, 2, time=100.0)

@@ -13,6 +13,7 @@ from cluster.optimizers import from_args
 from cluster.step_times import worker_names
 from cluster.summaries import EventFile, Summaries
 from cluster.task import Task
+from tests.clocks import Clock
 from tests.cluster.alone import train_alone
 
 
@@ -31,15 +32,8 @@ def values(folder: Path) -> Dict[int, Dict[str, float]]:
     return found
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_summaries_are_fetched_when_due_and_with_the_last_step_and_tell_the_rate(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     with tf.Graph().as_default():
         kept = Summaries(tmp_path / "s", {"norm": tf.constant(2.0)}, steps=100, batch=8, clock=clock)
     fetched: List[Any] = [[2.0]]

@@ -4,16 +4,9 @@ import io
 from typing import List
 
 from launch.progress import MOST_STAGES, Progress
+from tests.clocks import Clock
 
 HOSTS = [f"gpu{n:02}" for n in range(1, 65)]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def lines(output: io.StringIO) -> List[str]:
@@ -48,7 +41,7 @@ def test_of_many_stages_the_most_common_are_named() -> None:
 
 
 def test_a_line_comes_when_it_is_new_and_at_most_every_two_seconds() -> None:
-    clock, output = Clock(), io.StringIO()
+    clock, output = Clock(0.0), io.StringIO()
     with Progress(["a", "b"], output, clock) as progress:
         progress.show("a", "connecting")
         assert lines(output) == []
@@ -64,7 +57,7 @@ def test_a_line_comes_when_it_is_new_and_at_most_every_two_seconds() -> None:
 
 
 def test_what_came_too_early_for_a_line_of_its_own_is_told_as_soon_as_there_is_time() -> None:
-    clock, output = Clock(), io.StringIO()
+    clock, output = Clock(0.0), io.StringIO()
     progress = Progress(["a"], output, clock)
     progress.show("a", "receiving numpy")
     progress.look()

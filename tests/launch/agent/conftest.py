@@ -1,5 +1,6 @@
-"""Agents for tests, ended with them."""
+"""Agents for tests, and strangers beside them, ended with the tests."""
 
+import subprocess
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
@@ -20,3 +21,11 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Agents]]:
     yield make
     for agents in made:
         agents.end()
+
+
+@pytest.fixture
+def bystander() -> Iterator["subprocess.Popen[bytes]"]:
+    """A stranger's process that looks just like a task's."""
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as process:
+        yield process
+        process.kill()

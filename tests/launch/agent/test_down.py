@@ -5,9 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator
-
-import pytest
+from typing import Any, Callable, Dict
 
 from launch.agent import down, inquire, records
 from launch.agent.processes import inspect
@@ -20,14 +18,6 @@ FOREVER = "exec sleep 1000"
 GONE: Dict[str, Any] = {"run": RUN, "processes": [], "ports": [], "gpu_memory": [], "locks": []}
 LISTENING = """exec {python} -c "import socket, time; s = socket.socket(); s.bind(('', {port})); s.listen(1)
 print('up', flush=True); time.sleep(1000)" """
-
-
-@pytest.fixture
-def bystander() -> Iterator["subprocess.Popen[bytes]"]:
-    """A stranger's process that looks just like a task's."""
-    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as process:
-        yield process
-        process.kill()
 
 
 def state(pid: int) -> str:
@@ -114,39 +104,41 @@ def test_down_removes_what_agent_and_keeper_left_when_both_were_killed_and_nothi
     assert state(bystander.pid) == "S"
 
 
-def test_a_process_that_got_the_number_of_an_old_task_is_not_taken_for_it(
-    run: Run, bystander: "subprocess.Popen[bytes]"
-) -> None:
+def dead(run: Run) -> Agents:
+    """A run of which agent and keeper were killed, and the task with them."""
     agents = run({"worker:0@localhost": FOREVER})
     agents.up()
     agents.kill(LEAD, keeper=True)
     agents.ended()
-    seen = inspect(bystander.pid)
+    return agents
+
+
+def record(agents: Agents, boot: str, pid: int, start: int) -> None:
+    """The agent has put down this process for one of its tasks."""
+    named = {"pid": pid, "start": start}
+    agents.folder().write(records.TASKS, {"boot": boot, "leaders": [named], "others": [named]})
+
+
+def test_a_process_that_got_the_number_of_an_old_task_is_not_taken_for_it(
+    run: Run, bystander: "subprocess.Popen[bytes]"
+) -> None:
+    agents, seen = dead(run), inspect(bystander.pid)
     assert seen is not None
-    old = {"pid": seen.pid, "start": seen.start - 1}
-    agents.folder().write(records.TASKS, {"boot": records.boot(), "leaders": [old], "others": [old]})
+    record(agents, records.boot(), seen.pid, seen.start - 1)
     assert agents.down()["processes"] == []
     assert state(bystander.pid) == "S"
 
 
 def test_a_record_from_before_the_machine_booted_names_nobody(run: Run, bystander: "subprocess.Popen[bytes]") -> None:
-    agents = run({"worker:0@localhost": FOREVER})
-    agents.up()
-    agents.kill(LEAD, keeper=True)
-    agents.ended()
-    seen = inspect(bystander.pid)
+    agents, seen = dead(run), inspect(bystander.pid)
     assert seen is not None
-    named = {"pid": seen.pid, "start": seen.start}
-    agents.folder().write(records.TASKS, {"boot": "another", "leaders": [named], "others": [named]})
+    record(agents, "another", seen.pid, seen.start)
     assert agents.down()["processes"] == []
     assert state(bystander.pid) == "S"
 
 
 def test_a_dead_run_is_cleared_without_touching_the_next_one_of_its_name(run: Run) -> None:
-    first = run({"worker:0@localhost": FOREVER})
-    first.up()
-    first.kill(LEAD, keeper=True)
-    first.ended()
+    first = dead(run)
     answer = first.start(run="r-20261120-130000", tasks=[])
     assert answer.get("ready"), answer
     assert down.down(first.request(run=RUN))["locks"] == []

@@ -4,9 +4,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
-
-import pytest
+from typing import Any, Callable, Dict, List
 
 from launch.agent import records
 from launch.agent.environment import Environment
@@ -19,14 +17,6 @@ from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 CHILD = "sleep 1000 & wait"
-
-
-@pytest.fixture
-def bystander() -> Iterator["subprocess.Popen[bytes]"]:
-    """A stranger's process that looks just like a task's child."""
-    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as process:
-        yield process
-        process.kill()
 
 
 def leave(agents: Agents) -> None:
