@@ -15,10 +15,10 @@ from launch import cli
 from launch.agent import down, inquire
 from launch.agent.ports import free_ports
 from tests.launch.machine import left_in, living_under
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = [sys.executable, "-m", "launch"]
-PATIENCE_S = 60.0
 if TYPE_CHECKING:
     Running = subprocess.Popen[str]
     Ended = subprocess.CompletedProcess[str]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Dict, Mapping
 
 from tests.hosts import FakeHosts
 from tests.launch.launcher import LAUNCH, ROOT
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 120.0
 if TYPE_CHECKING:
     Running = subprocess.Popen[str]
     Ended = subprocess.CompletedProcess[str]

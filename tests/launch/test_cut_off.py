@@ -1,8 +1,6 @@
 """An attached run whose launcher is cut off from the hosts: followed on within the lease, ended and gone after it."""
 
-import json
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator, List
@@ -11,10 +9,10 @@ import pytest
 
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
-from tests.waiting import eventually
+from tests.launch.launcher import LAUNCH
+from tests.launch.over_ssh import HostsFile
+from tests.waiting import PATIENCE_S, eventually
 
-LAUNCH = [sys.executable, "-m", "launch"]
-PATIENCE_S = 60.0
 # Each task says that it runs, and ends well when it is let.
 TASK = "echo up; while [ ! -e /root/enough ]; do sleep 0.1; done"
 CUT = """
@@ -32,15 +30,13 @@ def hosts() -> Iterator[FakeHosts]:
         yield two
 
 
-class Attached:
+class Attached(HostsFile):
     """An attached ``launch up`` whose tasks run, and what it has printed."""
 
     def __init__(self, hosts: FakeHosts, folder: Path):
-        self.hosts, self.file, self.printed = hosts, folder / "two.yaml", folder / "printed"
-        ssh = {"config": str(hosts.ssh_config), "known_hosts": str(hosts.known_hosts), "connect_timeout_s": 3}
-        cluster = {"worker": ["h1", "h2"]}
-        values = {"name": folder.name, "command": ["sh", "-c", TASK], "cluster": cluster, "ssh": ssh}
-        self.file.write_text(json.dumps({**values, "python": sys.executable}))
+        super().__init__(hosts, folder, "two")
+        self.printed = folder / "printed"
+        self.put(name=folder.name, command=["sh", "-c", TASK], cluster={"worker": ["h1", "h2"]})
         self.process = self._begin()
 
     def _begin(self) -> "subprocess.Popen[bytes]":
@@ -104,6 +100,5 @@ def test_after_the_lease_the_hosts_are_clean_and_the_launcher_says_why_it_failed
     assert attached.process.wait(PATIENCE_S) == 1, attached.printed.read_text()
     assert attached.says("(the chief's host was lost)")
     attached.heal()
-    asked = subprocess.run([*LAUNCH, "status", "--json", str(attached.file)], stdout=subprocess.PIPE, check=True)
-    status = json.loads(asked.stdout.decode())
+    status = attached.status()
     assert (status["state"], "its lease on the run ended" in status["cause"]) == ("stopped", True)

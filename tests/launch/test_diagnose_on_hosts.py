@@ -11,7 +11,7 @@ import pytest
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
-from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.launch.over_ssh import HostsFile
 from tests.waiting import eventually
 
 AGENT = "launch agent of ill-"
@@ -34,7 +34,7 @@ def test_a_dead_agent_and_a_host_without_power_are_named_and_the_rest_is_told(ho
     run.put(command=TASK, cluster={"worker": ["h[1-3]:2300"]}, restart={"max": 0}, name="ill")
     assert run.launch("up", "-d").returncode == 0
     _, second, third = hosts
-    eventually("the tasks", lambda: all(pids_of(host, "sleep 100000") for host in hosts), PATIENCE_S)
+    eventually("the tasks", lambda: all(pids_of(host, "sleep 100000") for host in hosts))
     (agent,) = pids_of(second, AGENT)
     second.run(["kill", f"-{signal.SIGKILL.value}", str(agent)])
     third.power_cut()

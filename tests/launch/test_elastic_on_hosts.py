@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Callable
 
 from tests.hosts import FakeHosts
-from tests.launch.over_ssh import PATIENCE_S, HostsFile
-from tests.waiting import eventually
+from tests.launch.over_ssh import HostsFile
+from tests.waiting import PATIENCE_S, eventually
 
 STEPS = 1200
 # Steps last until the test has seen enough; the table has parts on every ps.
@@ -61,15 +61,15 @@ def test_a_run_goes_on_without_lost_hosts_takes_one_back_and_reaches_its_step(
     h1, h2, _, h4 = elastic.hosts
     up = elastic.start("up")
     try:
-        eventually("a checkpoint", lambda: elastic.told().get("checkpoint_step"), PATIENCE_S)
+        eventually("a checkpoint", lambda: elastic.told().get("checkpoint_step"))
         h4.unplug()
         h2.power_cut()
-        eventually("training without h2 and h4", lambda: elastic.trains(1, beyond=1), PATIENCE_S)
+        eventually("training without h2 and h4", lambda: elastic.trains(1, beyond=1))
         told = elastic.told()
         assert (told["formation"]["workers"], told["formation"]["ps"]) == (1, 1)
         assert {task["host"] for task in told["tasks"] if task["state"] == "lost"} == {"h2", "h4"}
         h4.plug()
-        eventually("training with h4", lambda: elastic.trains(2, beyond=told["global_step"]), PATIENCE_S)
+        eventually("training with h4", lambda: elastic.trains(2, beyond=told["global_step"]))
         for host in (h1, h4):
             host.write("/root/enough", "")
         output, _ = up.communicate(timeout=PATIENCE_S)

@@ -14,8 +14,8 @@ import pytest
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
 from tests.hosts.host import Host
-from tests.launch.over_ssh import PATIENCE_S, HostsFile
-from tests.waiting import eventually
+from tests.launch.over_ssh import HostsFile
+from tests.waiting import PATIENCE_S, eventually
 
 SLEEP = ["sleep", "100000"]
 # A task with a child in its session and one that has left it; all of them look like the bystander.
@@ -58,7 +58,7 @@ class Run(HostsFile):
     def attached(self) -> "subprocess.Popen[str]":
         """``launch up``, once its tasks run."""
         up = self.start("up")
-        eventually("tasks", lambda: all(len(self.pids(host)) == 3 for host in self.hosts), PATIENCE_S)
+        eventually("tasks", lambda: all(len(self.pids(host)) == 3 for host in self.hosts))
         return up
 
     def pids(self, host: Host) -> List[int]:
@@ -159,7 +159,7 @@ def test_runs_that_lose_their_launcher_or_an_agent_leave_nothing_and_a_detached_
     maimed.kill_agent(hosts[1])
     for host in hosts:  # the hosts still reach each other, but no launcher reaches them
         assert host.run(["nft", "-f", "-"], stdin=NO_LAUNCHER).returncode == 0
-    eventually("the end of all", lambda: not (killed.left() or cut.left() or maimed.left()), PATIENCE_S)
+    eventually("the end of all", lambda: not (killed.left() or cut.left() or maimed.left()))
     for host in hosts:
         assert host.run(["nft", "delete", "table", "inet", "wall"]).returncode == 0
     output, _ = launchers[1].communicate(timeout=PATIENCE_S)

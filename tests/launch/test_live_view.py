@@ -15,8 +15,9 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 
-from tests.launch.launcher import LAUNCH, PATIENCE_S, ROOT, Launcher
+from tests.launch.launcher import LAUNCH, ROOT, Launcher
 from tests.launch.statuses import status, task
+from tests.waiting import PATIENCE_S
 
 SHOW = """
 import json, sys

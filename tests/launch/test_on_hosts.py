@@ -13,7 +13,8 @@ import pytest
 from ClusterShell.NodeSet import NodeSet
 
 from tests.hosts import FakeHosts
-from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.launch.over_ssh import HostsFile
+from tests.waiting import PATIENCE_S
 
 
 class Cluster(HostsFile):

@@ -20,7 +20,6 @@ from tests.launch.over_ssh import HostsFile
 from tests.launch.web import fetch, served
 from tests.waiting import eventually
 
-PATIENCE_S = 120.0
 STEP = 'launch_step{name="seen"}'
 LOST = {'launch_up{host="h1",name="seen"}': 0.0}
 # Takes ten steps a second: what looks at it needs the processor, too.
@@ -116,15 +115,15 @@ def past(url: str, step: float) -> Dict[str, float]:
 
 def test_prometheus_reads_the_step_as_it_grows_and_what_a_lost_cable_leaves_of_it(seen: Seen) -> None:
     with seen.serving("metrics") as url:
-        first = eventually("a step", lambda: past(url, 0), PATIENCE_S)
+        first = eventually("a step", lambda: past(url, 0))
         assert first['launch_task_up{host="h1",name="seen",role="worker",task="worker:0"}'] == 1
         assert first['launch_tasks{name="seen",role="ps",state="running"}'] == 1
-        eventually("a further step", lambda: past(url, first[STEP]), PATIENCE_S)
+        eventually("a further step", lambda: past(url, first[STEP]))
         received = 'launch_task_received_bytes_per_second{host="h1",name="seen",role="worker",task="worker:0"}'
-        eventually("bytes from the ps", lambda: samples(fetch(url)).get(received, 0) > 0, PATIENCE_S)
+        eventually("bytes from the ps", lambda: samples(fetch(url)).get(received, 0) > 0)
         with unplugged(seen.host):
-            eventually("the loss", lambda: samples(fetch(url)) == LOST, PATIENCE_S)
-        eventually("the host again", lambda: past(url, first[STEP]), PATIENCE_S)
+            eventually("the loss", lambda: samples(fetch(url)) == LOST)
+        eventually("the host again", lambda: past(url, first[STEP]))
 
 
 def test_metrics_ends_at_once_also_while_it_waits_for_a_lost_host(seen: Seen) -> None:
@@ -132,9 +131,9 @@ def test_metrics_ends_at_once_also_while_it_waits_for_a_lost_host(seen: Seen) ->
         assert samples(fetch(never)) == LOST
     try:
         with seen.serving("metrics") as url:
-            eventually("an answer", lambda: samples(fetch(url)) != LOST, PATIENCE_S)
+            eventually("an answer", lambda: samples(fetch(url)) != LOST)
             seen.host.unplug()
-            eventually("the loss", lambda: samples(fetch(url)) == LOST, PATIENCE_S)
+            eventually("the loss", lambda: samples(fetch(url)) == LOST)
             began = time.monotonic()
         assert time.monotonic() - began < 15.0
     finally:
@@ -144,12 +143,12 @@ def test_metrics_ends_at_once_also_while_it_waits_for_a_lost_host(seen: Seen) ->
 def test_tensorboard_shows_the_loss_through_ssh_outlives_the_run_and_leaves_nothing_on_the_host(seen: Seen) -> None:
     with seen.serving("board") as url:
         assert seen.boards() == 1
-        eventually("the loss", lambda: shows_loss(url), PATIENCE_S)
+        eventually("the loss", lambda: shows_loss(url))
         assert "summaries" in json.loads(fetch(url + "data/runs"))
         assert reachable(seen.host) == {22, 2222, 2223}  # sshd, and the two tasks
         seen.says("down")
         assert shows_loss(url)
-    eventually("the end of TensorBoard", lambda: not seen.host.processes(), PATIENCE_S)
+    eventually("the end of TensorBoard", lambda: not seen.host.processes())
 
 
 def reachable(host: Host) -> Set[int]:
@@ -162,4 +161,4 @@ def test_prometheus_reads_how_a_run_has_ended(seen: Seen) -> None:
     seen.says("down")
     with seen.serving("metrics") as url:
         stopped = 'launch_run_state{name="seen",state="stopped"}'
-        eventually("its state", lambda: samples(fetch(url)).get(stopped) == 1, PATIENCE_S)
+        eventually("its state", lambda: samples(fetch(url)).get(stopped) == 1)

@@ -10,9 +10,9 @@ import pytest
 
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
-from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.launch.over_ssh import HostsFile
 from tests.launch.tiny_wheels import tiny_wheel
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 BUILT = "find /root/.launch/envs -mindepth 1 -maxdepth 1 -type d"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Callable
 
 from tests.hosts import FakeHosts
-from tests.launch.over_ssh import PATIENCE_S, HostsFile
+from tests.launch.over_ssh import HostsFile
 from tests.launch.test_elastic_on_hosts import JOB
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 STEPS = 600
 
@@ -34,7 +34,7 @@ def test_the_run_is_begun_again_on_the_other_hosts_from_the_newest_copy(
     run = Replicated(fake_hosts(3), tmp_path)
     up = run.start("up")
     try:
-        saved = eventually("a copy on h2", run.copied, PATIENCE_S)
+        saved = eventually("a copy on h2", run.copied)
         run.hosts[0].power_cut()
         for host in list(run.hosts)[1:]:
             host.write("/root/enough", "")  # what is left may end quickly

@@ -6,7 +6,8 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Iterator
 
-PATIENCE_S = 120.0
+from tests.waiting import PATIENCE_S
+
 if TYPE_CHECKING:
     from tests.launch.launcher import Running
 

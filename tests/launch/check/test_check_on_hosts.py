@@ -13,9 +13,8 @@ import pytest
 
 from tests.hosts import FakeHosts
 from tests.hosts.fixture import hosts_here
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
-PATIENCE_S = 120.0
 DEADLINE_S = 20.0
 SAY_UP = "import os; print(os.getpid(), flush=True)"
 TAKE_PORT = f"import socket; s = socket.socket(); s.bind(('', 2222)); s.listen(1); {SAY_UP}; s.accept()"

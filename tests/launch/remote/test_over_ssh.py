@@ -22,11 +22,11 @@ from launch.remote.host import SshHost
 from tests.hosts import FakeHosts, Host
 from tests.hosts.fixture import hosts_here
 from tests.launch.fakes import CODE, spec_of
+from tests.launch.launcher import LAUNCH
 from tests.waiting import eventually
 
 WAIT_S = 60.0
 SECRET = "correct horse"
-LAUNCH = [sys.executable, "-m", "launch"]
 
 
 @pytest.fixture(scope="module")
