@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 
 PULLS, COMPUTE, PUSHES, WAITING, OTHERS = "pulls", "compute", "pushes", "waiting", "other transfers"
 _DEVICE = re.compile(r"^/job:(\w+)/(?:replica:\d+/)?task:(\d+)/(?:device:)?(\w+:\d+)$")
-_SENT = re.compile(r"^\[(\d+)B\] .*?(?:edge_\d+_)?(\S+) from (\S+) to (\S+)$")
+_SENT = re.compile(r"^\[[^]]*B\] .*?(?:edge_\d+_)?(\S+) from (\S+) to (\S+)$")
 _WAITS = re.compile(r"Dequeue|TakeGradient")  # operations that last until somebody else has done his part
 _OP = re.compile(r"^\S+ = (\w+)\((.*)\)$")
 _RECEIVED = re.compile(r"(?<![^\s])[^\s^]\S*_S\d+(?=,|$)")  # an input that came from another task
@@ -66,7 +66,7 @@ def _of_device(device: Any, cargo: Cargo) -> Iterator[Span]:
     if place is None:  # what threads did, which 1.15 tells besides, for other sessions too
         return
     for node in device.node_stats:
-        transfer = transfer_of(node.timeline_label) if node.node_name == "RecvTensor" else None
+        transfer = transfer_of(node) if node.node_name == "RecvTensor" else None
         if transfer is not None:
             yield _travelled(transfer, cargo(transfer), node)
         elif node.node_name != "RecvTensor":
@@ -98,13 +98,14 @@ def place_of(device: str) -> Optional[Place]:
     return Place(f"{found[1]}:{found[2]}", found[3].upper()) if found else None
 
 
-def transfer_of(label: str) -> Optional[Transfer]:
-    """What a ``RecvTensor`` was, from its label; None if it cannot be read."""
-    found = _SENT.match(label)
-    source, target = (place_of(found[3]), place_of(found[4])) if found else (None, None)
+def transfer_of(node: Any) -> Optional[Transfer]:
+    """What a ``RecvTensor`` was; None if its label cannot be read, in which large sizes are rounded."""
+    found = _SENT.match(node.timeline_label)
+    source, target = (place_of(found[2]), place_of(found[3])) if found else (None, None)
     if found is None or source is None or target is None:
         return None
-    return Transfer(found[2], int(found[1]), source, target)
+    size = sum(each.tensor_description.allocation_description.requested_bytes for each in node.output)
+    return Transfer(found[1], size, source, target)
 
 
 def _travelled(transfer: Transfer, variables: Sequence[str], node: Any) -> Span:

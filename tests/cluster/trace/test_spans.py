@@ -1,6 +1,6 @@
 """What TensorFlow measured becomes spans: of both runtimes, as recorded."""
 
-from typing import Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 import pytest
 
@@ -72,6 +72,15 @@ def test_a_gpu_of_a_chief_is_a_place_and_threads_of_the_host_are_none() -> None:
     assert place_of("/device:GPU:0/stream:all") is None
 
 
+def sent(label: str, size: int = 8) -> Any:
+    return transfer_of(recorded.node("RecvTensor", label, size=size))
+
+
+def test_the_bytes_of_a_large_tensor_are_exact_though_its_label_rounds_them() -> None:
+    label = "[4.6MB] [95.1Mb/s] edge_6_v000 from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/task:1/cpu:0"
+    assert sent(label, 4800000) == Transfer("v000", 4800000, FIRST, WORKER)
+
+
 def test_a_label_that_cannot_be_read_is_no_transfer() -> None:
-    assert transfer_of("[8B] nowhere") is None
-    assert transfer_of("[8B] [1.0Mb/s] edge_1_v from /job:ps/replica:0/task:0/device:CPU:0 to /host:CPU") is None
+    assert sent("[8B] nowhere") is None
+    assert sent("[8B] [1.0Mb/s] edge_1_v from /job:ps/replica:0/task:0/device:CPU:0 to /host:CPU") is None
