@@ -35,7 +35,8 @@ def main() -> int:
 def _run(asked: argparse.Namespace) -> None:
     pace = Pace(seconds=asked.seconds, steps=asked.steps)
     for name in asked.case:
-        compare(CASES[name], [WAYS[way] for way in asked.way], asked.repeats, pace, asked.results, asked.logs)
+        ways = [WAYS[way] for way in asked.way if CASES[name].allows(WAYS[way])]
+        compare(CASES[name], ways, asked.repeats, pace, asked.results, asked.logs)
 
 
 def _parser() -> argparse.ArgumentParser:

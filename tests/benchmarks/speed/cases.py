@@ -14,6 +14,7 @@ class Case:
 
     ``mbit``: of every network card, each way; None for no limit. ``colocated``: ps k is on worker k's host; else each
     task has a host of its own. ``even``: the model's variables have one size, else one has 60 % of the bytes.
+    ``job``: a real model, with its ``args``, in place of variables of known sizes; only this project trains it.
     """
 
     name: str
@@ -25,6 +26,9 @@ class Case:
     even: bool = False
     colocated: bool = False
     towers: int = 1
+    batch: int = 1  # examples of one tower
+    job: Optional[str] = None
+    args: Dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def hosts(self) -> int:
@@ -33,6 +37,10 @@ class Case:
     def host_of(self, role: str, index: int) -> int:
         """The place of a task's host among the hosts."""
         return index if self.colocated or role == "worker" else self.workers + index
+
+    def allows(self, way: "Way") -> bool:
+        """Whether the case can be trained in this way."""
+        return self.job is None or not way.stock
 
     def bound_ms(self, wire: str = "float32") -> Optional[float]:
         """What no step can be faster than; None where the network has no limit."""
@@ -92,6 +100,7 @@ CASES = {
         Case("small", 4, 4, 250, 10, 16),
         Case("medium", 4, 4, 250, 20, 16),
         Case("large", 4, 4, 250, 80, 16),
+        Case("digits", 2, 2, 100, 8.866856, 8, batch=8, job="digits", args={"filters": 64, "hidden": 4096}),
         Case("unlimited-16", 2, 2, None, 40, 16, even=True),
         Case("unlimited-300", 2, 2, None, 40, 300, even=True),
     )

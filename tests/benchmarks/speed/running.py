@@ -139,11 +139,12 @@ class Cluster:
         return ["env", *environment, sys.executable, "-W", "ignore", *self._program()]
 
     def _program(self) -> List[str]:
-        shapes = self._way.shapes(self._case)
-        if self._way.train is None:
-            return ["-m", "tests.benchmarks.stock", json.dumps({"steps": ENDLESS, "shapes": shapes})]
-        train = {"steps": ENDLESS, "batch_size": 1, "towers": self._case.towers, **self._way.train}
-        return ["-m", "jobs.main", JOB, "--train", json.dumps(train), "--args", json.dumps({"shapes": shapes})]
+        case, way = self._case, self._way
+        args = case.args if case.job else {"shapes": way.shapes(case)}
+        if way.train is None:
+            return ["-m", "tests.benchmarks.stock", json.dumps({"steps": ENDLESS, **args})]
+        train = {"steps": ENDLESS, "batch_size": case.batch, "towers": case.towers, **way.train}
+        return ["-m", "jobs.main", case.job or JOB, "--train", json.dumps(train), "--args", json.dumps(args)]
 
     def _addresses(self) -> Dict[str, List[str]]:
         def address(role: str, index: int, port: int) -> str:
