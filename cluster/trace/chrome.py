@@ -12,7 +12,7 @@ from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, Place, 
 
 STEP = "step"  # the lane of the whole step, as the worker's own Python saw it
 _LANES = (STEP, PULLS, COMPUTE, PUSHES, WAITING, OTHERS)
-_CROWD = 100  # threads of one name, at most: process and lane are told by the hundreds of a thread's number
+_CROWD = 100_000  # more than the threads of one name will be: their numbers are from here on, or twice that, …
 
 
 class Whole(NamedTuple):

@@ -55,25 +55,28 @@ class Tracing:
             return
         recorded = Recorded(session)
         yield recorded
-        missing = unrecorded(recorded.devices)
-        self._tries = self._tries - 1 if missing else 0
-        whole = Whole(self._task, step + 1, recorded.runs, missing)
-        self._write(whole, spans(recorded.devices, Cargo(replica.graph, replica.shared.sizes)))
+        self._keep(step + 1, recorded, replica)
 
-    def _write(self, whole: Whole, found: List[Span]) -> None:
-        by_task = clocks(found, self._task)
-        text = json.dumps(trace(whole, on_one_clock(found, by_task), by_task))
-        folder = Path(str(self._folder))
-        path = folder / f"step_{whole.step}.{self._task.replace(':', '_')}.json"
+    def _keep(self, step: int, recorded: "Recorded", replica: Any) -> None:
+        missing = unrecorded(recorded.devices)
+        self._tries = self._tries - 1 if missing and step < self._last else 0
+        whole = Whole(self._task, step, recorded.runs, missing)
+        path = Path(str(self._folder)) / f"step_{whole.step}.{self._task.replace(':', '_')}.json"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            replace(path, text)
-        except OSError as error:
-            print(f"train.trace: {path} cannot be written: {error.strerror}", flush=True)
+            self._write(path, whole, spans(recorded.devices, Cargo(replica.graph, replica.shared.sizes)))
+        except Exception as error:  # whatever a job's graph is like, or the disk: training goes on
+            why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+            print(f"train.trace: {path} cannot be written: {why}", flush=True)
         else:
             lacks = f"; TensorFlow did not record {whole.unrecorded} of its transfers" if whole.unrecorded else ""
             more = ", so the next step is traced, too" if self._tries else ""
             print(f"train.trace: step {whole.step} is in {path}{lacks}{more}", flush=True)
+
+    def _write(self, path: Path, whole: Whole, found: List[Span]) -> None:
+        by_task = clocks(found, self._task)
+        text = json.dumps(trace(whole, on_one_clock(found, by_task), by_task))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, text)
 
 
 class Recorded:

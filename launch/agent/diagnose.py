@@ -37,7 +37,7 @@ from launch.agent.run_files import Piece
 from launch.agent.versions import Versions
 
 Values = Dict[str, Any]
-LOGS_SHARE, STACKS_SHARE = 0.7, 0.15  # of the bytes that a host may tell
+LOGS_SHARE, STACKS_SHARE, TRACES_SHARE = 0.7, 0.15, 0.1  # of the bytes that a host may tell
 SMI_DETAILS = ["nvidia-smi", "-q", "-d", "MEMORY,UTILIZATION,ECC,TEMPERATURE,PERFORMANCE,PAGE_RETIREMENT"]
 
 
@@ -175,6 +175,10 @@ def _logs(scene: Scene) -> Iterator[Piece]:
     yield from run_files.logs(_run_of(scene), scene.redaction, int(LOGS_SHARE * scene.request["bytes"]))
 
 
+def _traces(scene: Scene) -> Iterator[Piece]:
+    yield from run_files.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request["bytes"]))
+
+
 def _processes(scene: Scene) -> Iterator[Piece]:
     folder = _run_of(scene)
     found = live.described(folder, scene.redaction)
@@ -227,12 +231,13 @@ SECTIONS: Dict[str, Callable[[Scene], Iterator[Piece]]] = {
     "files": _files,
     "status": _status,
     "logs": _logs,
+    "traces": _traces,
     "processes": _processes,
     "kernel messages": _kernel,
     "versions": _versions,
     "gpus": _gpus,
 }
-OF_A_RUN = ("files", "status", "logs", "processes")
+OF_A_RUN = ("files", "status", "logs", "traces", "processes")
 
 
 def _folders(scene: Scene) -> List[Path]:

@@ -68,6 +68,20 @@ def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece
     yield "logs.txt", redaction.text("\n".join(lines) + "\n")
 
 
+def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
+    """The timelines of steps that workers wrote on this host, ``budget`` bytes in all; where the others are."""
+    lines = []
+    for path in sorted((folder.path / "trace").glob("*.json")):
+        size = size_of(path)
+        here = size <= budget
+        lines.append(f"{path}, {size} bytes{'' if here else ', too large to be here'}")
+        if here:
+            budget -= size
+            yield f"trace/{path.name}", redaction.value(_read(path))
+    if lines:
+        yield "traces.txt", redaction.text("\n".join(lines) + "\n")
+
+
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
     """So many bytes of each, no less than ``LEAST``: what small files do not need goes to the large ones."""
     shares, left = {}, budget

@@ -32,6 +32,7 @@ hosts/HOST/
   stacks/PID.txt                where the threads of each are
   connections.txt               their TCP connections; those that hang first, with what waits in the queues
   tasks/ROLE.INDEX/             how far the task was, how it ended, the end of the log of every attempt
+  trace/, traces.txt            timelines of a step (train.trace), for ui.perfetto.dev, and where they are on the host
   logs.txt                      how long each log is, and how much of it is here
   missing.json                  what could not be looked at, and why
 """

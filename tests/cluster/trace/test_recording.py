@@ -92,3 +92,14 @@ def test_a_disk_that_does_not_take_the_file_ends_no_training(replica: Any, tmp_p
     (tmp_path / "trace").write_text("in the way")
     train(replica, tmp_path / "trace", 2)
     assert f"train.trace: {tmp_path}/trace/step_2.worker_1.json cannot be written: " in capsys.readouterr().out
+
+
+def test_a_trace_that_cannot_be_made_ends_no_training(
+    replica: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("no such attribute")
+
+    monkeypatch.setattr(recording, "spans", fail)
+    train(replica, tmp_path / "trace", 2)
+    assert "step_2.worker_1.json cannot be written: ValueError: no such attribute\n" in capsys.readouterr().out
