@@ -32,7 +32,7 @@ def wait_until_done(task: Task, server: Any) -> None:
 
 def _let_go_of_chief(task: Task) -> None:
     """Waits until the chief has ended: it may not have the answer yet, and would wait for it."""
-    chief = (task.cluster.get("chief") or task.cluster["worker"])[0]
+    chief = task.cluster[task.chief_role][0]
     with contextlib.suppress(TimeoutError):  # it is told all the same, and has nothing left to do here
         wait_for(f"the chief at {chief} to end", lambda: not listens(chief), timeout_s=_TELL_S, poll_s=0.02)
 

@@ -35,7 +35,7 @@ class ChiefFiles:
     """
 
     def __init__(self, task: Task):
-        role = "chief" if task.cluster.get("chief") else "worker"
+        role = task.chief_role
         self.address = task.cluster[role][0]
         device = worker_device(role, 0)
         with tf.Graph().as_default() as graph, tf.device(device):

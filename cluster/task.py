@@ -133,9 +133,14 @@ class Task:
         return f"{self.role}:{self.index}"
 
     @property
+    def chief_role(self) -> str:
+        """The role of the chief, which is the first task of it."""
+        return "chief" if self.cluster.get("chief") else "worker"
+
+    @property
     def is_chief(self) -> bool:
         """Whether this task initialises, saves and ends the run."""
-        return self.role == "chief" or (self.role == "worker" and self.index == 0 and not self.cluster.get("chief"))
+        return (self.role, self.index) == (self.chief_role, 0)
 
     @property
     def num_workers(self) -> int:
