@@ -3,7 +3,8 @@
 import shlex
 import socket
 import time
-from typing import Any, Optional, Sequence
+from contextlib import contextmanager
+from typing import Any, Iterator, Optional, Sequence
 
 import paramiko
 
@@ -68,28 +69,27 @@ class SshHost(Host):
         self._connection = self._access.open(self.name)
 
     def open(self, argv: Sequence[str]) -> Channel:
-        if self._connection is None:
-            self.connect()
-        try:
-            session = self._connection.create_session()  # type: ignore[union-attr]
+        with self._connected("sshd opens no further session ({}); see MaxSessions in its sshd_config") as connection:
+            session = connection.create_session()
             session.settimeout(OPEN_S)
             session.exec_command(command_line(argv))
-        except paramiko.ChannelException as error:
-            refused = f"sshd opens no further session ({error.text}); see MaxSessions in its sshd_config"
-            raise HostProblem(self.name, refused) from error
-        except Exception as error:
-            raise self._access.problem(self.name, self._connection, error) from error
         return SshChannel(session)
 
     def dial(self, port: int) -> Any:
+        near, far = ("127.0.0.1", 0), ("127.0.0.1", port)
+        refused = f"sshd does not forward to port {port} there ({{}}); it needs AllowTcpForwarding yes"
+        with self._connected(refused) as connection:
+            return connection.transport.open_channel("direct-tcpip", far, near, timeout=OPEN_S)
+
+    @contextmanager
+    def _connected(self, refused: str) -> Iterator[Any]:
+        """A connection to open a channel of; ``refused`` is what to say, with sshd's own word, where sshd does not."""
         if self._connection is None:
             self.connect()
-        near, far = ("127.0.0.1", 0), ("127.0.0.1", port)
         try:
-            return self._connection.transport.open_channel("direct-tcpip", far, near, timeout=OPEN_S)  # type: ignore[union-attr]
+            yield self._connection
         except paramiko.ChannelException as error:
-            refused = f"sshd does not forward to port {port} there ({error.text}); it needs AllowTcpForwarding yes"
-            raise HostProblem(self.name, refused) from error
+            raise HostProblem(self.name, refused.format(error.text)) from error
         except Exception as error:
             raise self._access.problem(self.name, self._connection, error) from error
 

@@ -1,12 +1,14 @@
-"""A program on a host, as it is named to the login shell there."""
+"""A program on a host, as it is named to the login shell there, and an sshd that opens no channel for it."""
 
 import subprocess
 from pathlib import Path
-from typing import List
+from typing import Any, List
 
+import paramiko
 import pytest
 
-from launch.remote.host import command_line
+from launch.errors import HostProblem
+from launch.remote.host import SshHost, command_line
 
 
 @pytest.mark.parametrize(
@@ -28,3 +30,43 @@ def test_a_tilde_at_the_front_means_home_over_there(tmp_path: Path) -> None:
     line = command_line(["~/my env/python", "~"])
     ran = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, check=True, env={"HOME": str(tmp_path)})
     assert ran.stdout == b"~\n"
+
+
+class Refusing:
+    """Access to a host, a connection to it and its transport, all in one; its sshd opens no channel."""
+
+    def __init__(self, error: Exception):
+        self.error, self.transport = error, self
+
+    def open(self, name: str) -> "Refusing":
+        return self
+
+    def create_session(self) -> Any:
+        raise self.error
+
+    def open_channel(self, *_: Any, **__: Any) -> Any:
+        raise self.error
+
+    def problem(self, name: str, connection: Any, error: BaseException) -> HostProblem:
+        return HostProblem(name, f"the connection broke: {error}")
+
+
+def told(error: Exception) -> List[str]:
+    """What the problem is of a program that is to run there, and of a port there that is to be dialled."""
+    host = SshHost("h1", "python3", Refusing(error))  # type: ignore[arg-type]
+    with pytest.raises(HostProblem) as run:
+        host.open(["true"])
+    with pytest.raises(HostProblem) as dialled:
+        host.dial(6006)
+    return [str(run.value), str(dialled.value)]
+
+
+def test_an_sshd_that_refuses_is_named_with_its_own_word_and_the_setting_to_see() -> None:
+    assert told(paramiko.ChannelException(1, "{prohibited}")) == [
+        "h1: sshd opens no further session ({prohibited}); see MaxSessions in its sshd_config",
+        "h1: sshd does not forward to port 6006 there ({prohibited}); it needs AllowTcpForwarding yes",
+    ]
+
+
+def test_whatever_else_goes_wrong_is_a_problem_of_that_connection() -> None:
+    assert told(EOFError("gone")) == ["h1: the connection broke: gone"] * 2
