@@ -1,12 +1,13 @@
 """What every verb is asked with: a hosts file, and the options that change how it is read."""
 
 import functools
+import json
 import shlex
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Tuple
+from typing import Any, Callable, Iterator, Mapping, Sequence, Tuple
 
 import click
 
@@ -118,6 +119,11 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
     for option in reversed(_OPTIONS):
         called = option(called)
     return called
+
+
+def tell(as_json: bool, values: Mapping[str, Any], lines: Sequence[str]) -> None:
+    """What a verb has found, on stdout: one JSON object, or lines for a person."""
+    say(*([json.dumps(values)] if as_json else lines))
 
 
 def say(*lines: str) -> None:

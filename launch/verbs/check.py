@@ -1,6 +1,5 @@
 """``launch check``"""
 
-import json
 import secrets
 import sys
 from dataclasses import replace
@@ -17,7 +16,7 @@ from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.plan import make_plan, run_name
 from launch.ship import launcher_code, with_folder
-from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
 
 SECONDS = click.FloatRange(min=1)
 
@@ -43,8 +42,5 @@ def check(asked: Asked, as_json: bool, deadline_s: float) -> int:
     with Interrupts() as interrupts, Fleet(hurried, plan.python, code, interrupts) as fleet:
         facts, problems = interview(fleet, questions(plan, words, deadline_s), deadline_s)
     verdict = judge(Evidence(plan, facts, problems, with_folder(code, job).hashes))
-    if as_json:
-        click.echo(json.dumps(as_values(verdict)))
-    else:
-        say(*told(verdict))
+    tell(as_json, as_values(verdict), told(verdict))
     return SUCCEEDED if verdict.ok else FOUND_WRONG

@@ -1,6 +1,5 @@
 """``launch diagnose``"""
 
-import json
 import os
 import platform
 import sys
@@ -15,7 +14,7 @@ from launch.diagnosis.archive import pack
 from launch.diagnosis.gather import gather
 from launch.diagnosis.signs import newest_run
 from launch.errors import SUCCEEDED
-from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
 
 DEADLINE_S = 60.0
 
@@ -43,10 +42,7 @@ def diagnose(asked: Asked, as_json: bool, output: Optional[str], deadline_s: flo
     path = Path(output or f"diagnose-{newest_run(found) or name}.tar.gz")
     launcher = {"python": sys.version, "platform": platform.platform(), "time": time.time(), "file": asked.file}
     size = pack(path, name, found, launcher)
-    if as_json:
-        click.echo(json.dumps(summary.as_values(found, str(path), size)))
-    else:
-        say(*summary.spoken(found, str(path), size))
-        if unknown:
-            say(f"not set here, and so perhaps in the logs: the values of {', '.join(unknown)}; read before you share")
+    missing = f"not set here, and so perhaps in the logs: the values of {', '.join(unknown)}; read before you share"
+    lines = [*summary.spoken(found, str(path), size), *([missing] if unknown else [])]
+    tell(as_json, summary.as_values(found, str(path), size), lines)
     return SUCCEEDED

@@ -1,12 +1,10 @@
 """``launch down``"""
 
-import json
-
 import click
 
 from launch.down import as_values, look_and_take_down, told
 from launch.errors import FOUND_WRONG, SUCCEEDED
-from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
 from launch.whole_run import refuse_part
 
 
@@ -23,8 +21,5 @@ def down(asked: Asked, as_json: bool) -> int:
         if asked.selects:
             refuse_part(fleet)
         left = look_and_take_down(fleet, reason="launch down")
-    if as_json:
-        click.echo(json.dumps(as_values(left)))
-    else:
-        say(*told(left))
+    tell(as_json, as_values(left), told(left))
     return SUCCEEDED if left.clean else FOUND_WRONG

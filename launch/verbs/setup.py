@@ -1,6 +1,5 @@
 """``launch setup``"""
 
-import json
 import sys
 from pathlib import Path
 from typing import Optional
@@ -11,7 +10,7 @@ from launch.environment import Order
 from launch.errors import SUCCEEDED, CannotStart, UsageError
 from launch.progress import Progress
 from launch.setup import as_values, set_up, told
-from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
 
 FOLDER = click.Path(exists=True, file_okay=False)
 
@@ -35,10 +34,7 @@ def setup(asked: Asked, as_json: bool, wheels: Optional[str]) -> int:
         order = Order(fleet.spec, pythons, Path(wheels) if wheels else None)
         with Progress(list(pythons), sys.stderr if as_json else sys.stdout) as progress:
             outcome = set_up(fleet, order, progress)
-    if as_json:
-        click.echo(json.dumps(as_values(order, outcome)))
-    else:
-        say(*told(outcome))
+    tell(as_json, as_values(order, outcome), told(outcome))
     if outcome.problems:
         raise CannotStart(outcome.problems)
     return SUCCEEDED

@@ -1,12 +1,10 @@
 """``launch sweep``"""
 
-import json
-
 import click
 
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.sweep import as_values, look_for_leftovers, told
-from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
 
 
 @click.command()
@@ -23,10 +21,7 @@ def sweep(asked: Asked, as_json: bool, kill: bool) -> int:
     """
     with asked.reach_hosts() as fleet:
         swept = look_for_leftovers(fleet, kill)
-    if as_json:
-        click.echo(json.dumps(as_values(swept)))
-    else:
-        say(*told(swept))
-        if not kill and any(report["left"] for report in swept.reports.values()):
-            say(f"end it with `launch sweep {asked} --kill`")
+    found = not kill and any(report["left"] for report in swept.reports.values())
+    advice = [f"end it with `launch sweep {asked} --kill`"] if found else []
+    tell(as_json, as_values(swept), [*told(swept), *advice])
     return SUCCEEDED if swept.clean else FOUND_WRONG

@@ -113,17 +113,21 @@ def test_equal_lines_of_many_tasks_are_one_unless_each_is_asked_for(
         assert sorted(said) == expected
 
 
-def test_a_line_that_is_followed_is_told_though_no_other_comes() -> None:
+def followed_until_a_signal(*told: Any) -> List[str]:
+    """What is said of a task's lines by somebody whom a signal reaches as soon as the first is said."""
     said: List[str] = []
-    silences = iter([Silence()] * 10000)
-    with fleet_of({"a": host("a", line("worker:0", "one"), *silences)}) as fleet:
+    with fleet_of({"a": host("a", *told)}) as fleet:
 
         def say(text: str) -> None:
             said.append(text)
             fleet.interrupts.received.append(2)
 
         print_logs(fleet, fleet.spec.tasks, say, follow=True)
-    assert said == ["worker:0@a one"]
+    return said
+
+
+def test_a_line_that_is_followed_is_told_though_no_other_comes() -> None:
+    assert followed_until_a_signal(line("worker:0", "one"), *[Silence()] * 10000) == ["worker:0@a one"]
 
 
 def failed(cause: str, state: str = "failed") -> Dict[str, Any]:
@@ -170,15 +174,7 @@ def test_a_silence_is_waited_out() -> None:
 
 
 def test_a_signal_ends_it() -> None:
-    said: List[str] = []
-    with fleet_of({"a": host("a", *[line("worker:0", "again")] * 1000)}) as fleet:
-
-        def say(text: str) -> None:
-            said.append(text)
-            fleet.interrupts.received.append(2)
-
-        print_logs(fleet, fleet.spec.tasks, say, follow=True)
-    assert said == ["worker:0@a again"]
+    assert followed_until_a_signal(*[line("worker:0", "again")] * 1000) == ["worker:0@a again"]
 
 
 def test_a_reader_that_goes_ends_it_without_a_fuss(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 import pytest
 
@@ -73,6 +73,15 @@ class Cluster:
         assert take_down(self.fleet, self.requests, reason="the run is over", heed=False).clean
         return status
 
+    def up_beside(self, other: Callable[[], None]) -> Dict[str, Any]:
+        """As ``up``, while ``other`` is done in a thread of its own."""
+        beside = threading.Thread(target=other)
+        beside.start()
+        with self.fleet:
+            status = self.up()
+        beside.join()
+        return status
+
     def logs(self) -> List[str]:
         said: List[str] = []
         assert print_logs(self.fleet, self.spec.tasks, said.append) == []
@@ -112,11 +121,7 @@ def test_a_signal_stops_both_hosts(tmp_path: Path) -> None:
         eventually("every task", lambda: len([1 for log in logs.glob("*/*.log") if log.read_text() == "up\n"]) == 4)
         cluster.interrupts.received.append(2)
 
-    watching = threading.Thread(target=interrupt)
-    watching.start()
-    with cluster.fleet:
-        status = cluster.up()
-    watching.join()
+    status = cluster.up_beside(interrupt)
     assert (status["state"], status["cause"]) == ("stopped", "SIGINT to launch up")
     assert {task["exit_code"] for task in status["tasks"]} == {-15}
     assert left_in(tmp_path) == [] and not living_under(tmp_path)
@@ -144,11 +149,7 @@ def test_an_agent_that_is_killed_under_an_attached_run_is_started_again_and_the_
         )
         (tmp_path / "go").touch()
 
-    watching = threading.Thread(target=kill)
-    watching.start()
-    with cluster.fleet:
-        status = cluster.up()
-    watching.join()
+    status = cluster.up_beside(kill)
     assert (status["state"], status["cause"]) == ("succeeded", None), cluster.shown.getvalue()
     assert sum(task["restarts"] for task in status["tasks"]) == again
     assert [(each["kind"], each["host"], each["open"]) for each in status["incidents"]] == [("agent", host, False)]
