@@ -2,7 +2,7 @@
 
 A device is a process, and what it does are its threads: ``pulls``, ``compute``, ``pushes``, ``waiting``, ``other
 transfers``. What lasted at the same time in one of them lies in further threads of the same name. A transfer is
-shown at both of its ends. Times are microseconds since the worker began the step.
+shown at both of its ends. Times are microseconds since the step began.
 """
 
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
@@ -29,10 +29,10 @@ class Whole(NamedTuple):
 
 def trace(whole: Whole, found: Iterable[Span], clocks: Mapping[str, Clock]) -> Dict[str, Any]:
     """The file's content; ``found`` are on one clock already."""
-    began_us = whole.runs[0][0]
     own = Place(whole.task, "")
     steps = [Span(own, STEP, f"step {whole.step}", *run) for run in whole.runs]
     seen = [*steps, *(each for span in found for each in _at_both_ends(span))]
+    began_us = min(span.start_us for span in seen)  # a ps's clock may be a little behind
     places = sorted({span.place for span in seen}, key=lambda place: (place.task != whole.task, place))
     events: List[Dict[str, Any]] = []
     for pid, place in enumerate(places, 1):

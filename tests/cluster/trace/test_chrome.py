@@ -46,6 +46,11 @@ def test_what_lasts_at_the_same_time_lies_in_threads_of_one_name() -> None:
     assert names[2, threads["a"]] == names[2, threads["b"]] == "pulls"
 
 
+def test_no_time_is_below_zero_where_another_clock_is_behind() -> None:
+    file = trace(WHOLE, [Span(PS, COMPUTE, "a", 990, 5)], {})
+    assert [(event["name"], event["ts"]) for event in lasting(file)] == [("step 7", 10), ("a", 0)]
+
+
 def test_what_is_not_known_is_told_beside_the_events() -> None:
     file = trace(WHOLE, [], {"ps:0": Clock(-950, 40)})
     assert file["otherData"] == {

@@ -37,6 +37,19 @@ def devices(file: Dict[str, Any], lane: str) -> List[str]:
     return sorted({names[each["pid"]] for each in file["traceEvents"] if each["ph"] == "X" and each["cat"] == lane})
 
 
+def assert_can_be_shown(file: Dict[str, Any]) -> None:
+    """Every process and thread has a name, and what is in one thread follows each other."""
+    events = file["traceEvents"]
+    named = {(each["pid"], each.get("tid")) for each in events if each["name"] in ("process_name", "thread_name")}
+    until: Dict[Any, int] = {}
+    for event in events:
+        if event["ph"] == "X":
+            thread = event["pid"], event["tid"]
+            assert thread in named and (event["pid"], None) in named
+            assert event["ts"] >= until.get(thread, 0) and event["dur"] > 0
+            until[thread] = event["ts"] + event["dur"]
+
+
 @pytest.mark.parametrize(("mode", "workers"), [("sync", 2), ("async", 1)])
 def test_every_worker_s_trace_has_its_pulls_compute_and_pushes_and_their_bytes_are_the_model_s(
     tmp_path: Path, mode: str, workers: int
@@ -50,6 +63,7 @@ def test_every_worker_s_trace_has_its_pulls_compute_and_pushes_and_their_bytes_a
         cluster.finish()
     for worker in range(workers):
         file = complete(tmp_path / "trace", worker)
+        assert_can_be_shown(file)
         host, second = f"worker:{worker} CPU:0", f"worker:{worker} CPU:1"
         assert sizes(file, "pulls", host) == expected
         assert sizes(file, "pushes", host) == expected
