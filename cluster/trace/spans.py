@@ -112,7 +112,7 @@ def _travelled(transfer: Transfer, variables: Sequence[str], node: Any) -> Span:
     lane = OTHERS
     if variables and transfer.source.is_ps != transfer.target.is_ps:
         lane = PULLS if transfer.source.is_ps else PUSHES
-    name = ", ".join(variables) if variables else transfer.tensor
+    name = variables[0] + (f" and {len(variables) - 1} more" if variables[1:] else "") if variables else transfer.tensor
     start_us, duration_us = _times(node)
     return Span(transfer.target, lane, name, start_us, duration_us, transfer, tuple(variables))
 

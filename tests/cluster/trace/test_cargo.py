@@ -68,6 +68,18 @@ def test_a_push_is_the_gradient_that_an_accumulator_takes_and_its_step_is_none(g
     assert pushed(step, 0) == pushed(step, 1) == []
 
 
+def test_variables_that_are_read_or_given_together_are_all_named_or_as_what_collects_them(graph: Any) -> None:
+    both = [variable("dense"), variable("cut/part_0")]
+    with tf.device(ps_device(0)):
+        together = tf.concat([tf.reshape(tf.identity(both[0]), [-1]), both[1]], 0)
+        collected = tf.ConditionalAccumulator(tf.float32, [11], shared_name="parcel_0/gradients")
+    assert pulled(together, 0) == ["cut/part_0", "dense"]
+    gradient = tf.ones([11], tf.bfloat16)
+    with tf.device(ps_device(0)):
+        collected.apply_grad(tf.cast(gradient, tf.float32), local_step=tf.constant(0, tf.int64))
+    assert pushed(gradient, 0) == ["parcel_0"]
+
+
 def test_slices_of_one_gradient_are_told_apart_by_where_they_go(graph: Any) -> None:
     parts = tf.split(tf.ones([6]), 2)
     optimizer = tf.train.GradientDescentOptimizer(0.1)
@@ -84,6 +96,13 @@ def test_a_clipped_gradient_is_still_its_own_variable_s(graph: Any) -> None:
     tf.train.AdamOptimizer().apply_gradients(zip(clipped, variables))
     assert pushed(clipped[0].op.inputs[0], 0) == ["dense"]
     assert pushed(clipped[1].op.inputs[0], 1) == ["table"]
+
+
+def test_rates_that_travel_with_a_gradient_are_none(graph: Any) -> None:
+    rate, gradient = tf.constant(0.1), tf.ones([4, 2])
+    tf.train.GradientDescentOptimizer(rate).apply_gradients([(gradient, variable("dense"))])
+    assert pushed(gradient, 0) == ["dense"]
+    assert pushed(rate, 0) == []
 
 
 def test_an_operation_that_only_tensorflow_knows_carries_nothing(graph: Any) -> None:

@@ -1,5 +1,6 @@
 """What TensorFlow measured becomes spans: of both runtimes, as recorded."""
 
+from types import SimpleNamespace
 from typing import Any, Dict, List, Sequence
 
 import pytest
@@ -79,6 +80,13 @@ def sent(label: str, size: int = 8) -> Any:
 def test_the_bytes_of_a_large_tensor_are_exact_though_its_label_rounds_them() -> None:
     label = "[4.6MB] [95.1Mb/s] edge_6_v000 from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/task:1/cpu:0"
     assert sent(label, 4800000) == Transfer("v000", 4800000, FIRST, WORKER)
+
+
+def test_a_transfer_of_several_variables_is_named_for_the_first_and_tells_all() -> None:
+    label = "[64B] [1.0Mb/s] edge_6_concat from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/task:1/cpu:0"
+    stats = SimpleNamespace(device="/job:worker/task:1/cpu:0", node_stats=[recorded.node("RecvTensor", label, size=64)])
+    (span,) = spans([stats], lambda _: ["a", "b", "c"])
+    assert (span.name, list(span.variables), span.lane) == ("a and 2 more", ["a", "b", "c"], PULLS)
 
 
 def test_a_label_that_cannot_be_read_is_no_transfer() -> None:

@@ -20,15 +20,15 @@ def complete(folder: Path, worker: int) -> Dict[str, Any]:
     return next(file for file in found if file["otherData"]["unrecorded_transfers"] == 0)
 
 
-def sizes(file: Dict[str, Any], lane: str, device: str) -> Dict[str, int]:
-    """Bytes of each variable, its slices together, that travelled from or to a device."""
+def travelled(file: Dict[str, Any], lane: str, device: str) -> List[Dict[str, Any]]:
+    """What is told of each transfer of a lane, from or to a device."""
     pids = {each["args"]["name"]: each["pid"] for each in file["traceEvents"] if each["name"] == "process_name"}
-    found: Dict[str, int] = {}
-    for event in file["traceEvents"]:
-        if event["ph"] == "X" and (event["cat"], event["pid"]) == (lane, pids[device]):
-            name = whole(event["name"])
-            found[name] = found.get(name, 0) + event["args"]["bytes"]
-    return found
+    events = [event for event in file["traceEvents"] if event["ph"] == "X"]
+    return [event["args"] for event in events if (event["cat"], event["pid"]) == (lane, pids[device])]
+
+
+def total(transfers: List[Dict[str, Any]]) -> int:
+    return sum(each["bytes"] for each in transfers)
 
 
 def devices(file: Dict[str, Any], lane: str) -> List[str]:
@@ -55,8 +55,8 @@ def test_every_worker_s_trace_has_its_pulls_compute_and_pushes_and_their_bytes_a
     tmp_path: Path, mode: str, workers: int
 ) -> None:
     shapes = {"conv1": (9, 16), "conv2": (9 * 16, 32), "hidden": (128, HIDDEN), "output": (HIDDEN, 10)}
-    expected = {f"{name}/weights": 4 * inner * outer for name, (inner, outer) in shapes.items()}
-    expected.update({f"{name}/bias": 4 * outer for name, (_, outer) in shapes.items()})
+    model = 4 * sum((inner + 1) * outer for inner, outer in shapes.values())  # bytes, with the biases
+    names = {f"{layer}/{part}" for layer in shapes for part in ("weights", "bias")}
     with Cluster(tmp_path, "digits", ps=2, workers=workers) as cluster:
         train = {"mode": mode, "steps": 60, "batch_size": 8, "towers": 2, "trace": STEP}
         cluster.start_all(train, {"hidden": HIDDEN})
@@ -65,7 +65,8 @@ def test_every_worker_s_trace_has_its_pulls_compute_and_pushes_and_their_bytes_a
         file = complete(tmp_path / "trace", worker)
         assert_can_be_shown(file)
         host, second = f"worker:{worker} CPU:0", f"worker:{worker} CPU:1"
-        assert sizes(file, "pulls", host) == expected
-        assert sizes(file, "pushes", host) == expected
+        pulls, pushes = travelled(file, "pulls", host), travelled(file, "pushes", host)
+        assert total(pulls) == total(pushes) == model
+        assert {whole(name) for pull in pulls for name in pull["variables"]} == names
         assert devices(file, "pulls") == devices(file, "pushes") == ["ps:0", "ps:1", host]
         assert devices(file, "compute") == ["ps:0", "ps:1", host, second]
