@@ -19,7 +19,7 @@ from tests.launch.over_ssh import HostsFile
 
 LOOK_S = 0.02
 LAST_LINES = 15  # of launch up, which tells the report last
-PATIENCE_S = 300.0  # for a whole run, on a machine that is busy
+PATIENCE_S = 600.0  # for a whole run, on a machine that is busy
 GONE_S = (
     90.0  # for hosts to be clean after it: a lease has to run out, or a host that is back to hear that nobody leads
 )

@@ -8,7 +8,8 @@ from tests.hosts.errors import HostError
 
 SSH_PORT = 22
 _ENVIRONMENT = ["HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/sh", "LANG=C.UTF-8", f"PATH={tool.SYSTEM_PATH}"]
-_WRITE = 'umask 022; mkdir -p "$(dirname "$1")" && umask 077 && cat >"$1" && chmod "$2" "$1"'
+# Whoever waits for the file finds it whole, and may remove it at once.
+_WRITE = 'umask 022; mkdir -p "$(dirname "$1")"; umask 077; cat >"$1.new" && chmod "$2" "$1.new" && mv "$1.new" "$1"'
 
 
 class Console:
