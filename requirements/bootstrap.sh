@@ -154,6 +154,7 @@ build() { # set
     build_tools "$(lock_of "$runtime" "$1")" | install /dev/stdin
     install "$(lock_of "$runtime" "$1")"
     logged "$venv/bin/python" -m pip install --no-deps --no-build-isolation --editable "$root"
+    compile_imports
     seal run
     [ "$1" = run ] || seal test
 }
@@ -173,7 +174,13 @@ build_tools() { # lock file
     sed -n -E '/^(packaging|pip|setuptools|wheel)==/,/[^\]$/p' "$1"
 }
 
-# Bytecode is left to the first import: compiling all of TensorFlow takes longer than installing it.
+# Compiling all of TensorFlow takes longer than installing it, so only what an import needs is compiled. Left to the
+# first run, each of its processes would do that at the same time; and every process of every run, where
+# PYTHONDONTWRITEBYTECODE is set. Should the import fail, the run will tell it better.
+compile_imports() {
+    env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -W ignore -c 'import tensorflow.compat.v1' >>"$log" 2>&1 || true
+}
+
 install() { # lock file
     logged "$venv/bin/python" -m pip install --no-deps --require-hashes --no-build-isolation --no-compile --requirement "$1"
 }

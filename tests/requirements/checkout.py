@@ -22,6 +22,7 @@ case "$*" in
     echo "$*" >>"{calls}"
     case "$*" in */dev/stdin) cat >>"{calls}" ;; esac
     {pip} ;;
+*"import tensorflow"*) echo "compiled, bytecode ${{PYTHONDONTWRITEBYTECODE-written}}" >>"{calls}" ;;
 esac
 """
 

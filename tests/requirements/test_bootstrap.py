@@ -23,6 +23,14 @@ def test_the_build_tools_of_the_lock_are_installed_before_everything_else(checko
     assert names == ["pip", "setuptools"]
 
 
+def test_what_an_import_of_tensorflow_needs_is_compiled_once_whatever_the_environment_says(checkout: Checkout) -> None:
+    checkout.python("3.7")
+    for compiled in (["compiled, bytecode written"], []):
+        checkout.built(PYTHONDONTWRITEBYTECODE="1")
+        lines = checkout.calls_file.read_text().splitlines()
+        assert [line for line in lines if line.startswith("compiled")] == compiled
+
+
 def test_a_second_run_calls_neither_pip_nor_uv(checkout: Checkout) -> None:
     checkout.python("3.7")
     checkout.built()
