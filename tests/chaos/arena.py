@@ -233,9 +233,10 @@ class Run(HostsFile):
         log = seen.chief_logs(self.hosts[0], self.name)
         account = next((line for line in log.splitlines() if line.startswith("gradients given by")), "")
         happened = tuple(self._happened.get(fault, (False, 0.0))[0] for fault in self.trial.faults)
+        rejoined = frozenset().union(*(seen.rejoined(host, self.name) for host in self.hosts))
         return verdict.Seen(
             None if code == -signal.SIGKILL else code, self._printed.read_text(errors="replace"), status, happened,
-            variables, step, account, seen.lost_steps(log), tuple(left),
+            variables, step, account, seen.lost_steps(log), rejoined, tuple(left),
         )  # fmt: skip
 
     def _left(self, down: bool) -> List[str]:

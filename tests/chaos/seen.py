@@ -95,6 +95,14 @@ def chief_logs(lead: Host, name: str) -> str:
     return "".join(log.read_text(errors="replace") for log in logs)
 
 
+def rejoined(host: Host, name: str) -> FrozenSet[str]:
+    """The tasks on a host whose logs say that they joined again."""
+    logs = [log for run in runs(host, name) for log in run.glob("worker.*/attempt_*.log")]
+    return frozenset(
+        log.parent.name.replace(".", ":") for log in logs if ": joining again: " in log.read_text(errors="replace")
+    )
+
+
 def lost_steps(log: str) -> int:
     """How far the global step went back in all, as far as the chief told of it."""
     newest = lost = 0

@@ -94,6 +94,18 @@ def test_each_thing_that_is_wrong_is_told() -> None:
     ]  # fmt: skip
 
 
+def test_a_job_that_raises_once_must_be_named_unless_another_fault_ended_that_step() -> None:
+    raised, cut = Fault("raise", WORKER, STEP, 20), Fault("cable-short", "h3", STEP, 18)
+    unnamed: Dict[str, Any] = {"status": {"incidents": []}}
+    eclipsed = seen_well(happened=(True, True), rejoined=frozenset([WORKER]), **unnamed)
+    assert complaints(trial(cut, raised), eclipsed, RIGHT) == []
+    for seen in (
+        seen_well(happened=(True, True), **unnamed),
+        seen_well(happened=(False, True), rejoined=frozenset([WORKER]), **unnamed),
+    ):
+        assert [line.partition(":")[0] for line in complaints(trial(cut, raised), seen, RIGHT)] == ["the report"]
+
+
 def test_a_run_that_should_have_failed_must_say_why() -> None:
     poisoned = trial(Fault("nan", CHIEF, STEP, 20))
     status = {"incidents": [incident("non-finite", CHIEF, "h1")]}

@@ -28,7 +28,8 @@ class Seen(NamedTuple):
 
     ``code``: of ``launch up``, None where it was killed; ``happened``: of each fault, whether there was something left
     to hit; ``variables``: by name, out of the newest checkpoint, with its global step, or None; ``lost_steps``: how
-    far the global step went back, by the chief's logs; ``left``: what a run must not leave on the hosts.
+    far the global step went back, by the chief's logs; ``rejoined``: tasks whose log says that their step was lost and
+    they joined again; ``left``: what a run must not leave on the hosts.
     """
 
     code: Optional[int]
@@ -39,6 +40,7 @@ class Seen(NamedTuple):
     step: Optional[int] = None
     account: str = ""
     lost_steps: int = 0
+    rejoined: FrozenSet[str] = frozenset()
     left: Tuple[str, ...] = ()
 
 
@@ -95,7 +97,7 @@ def _of_the_cause(trial: Trial, seen: Seen) -> Iterator[str]:
 def _of_the_report(trial: Trial, seen: Seen) -> Iterator[str]:
     told = [_brief(entry) for entry in _told(seen.status)]
     for fault, did in zip(trial.faults, seen.happened):
-        if did and _to_be_named(trial, fault) and not is_named(seen.status, fault):
+        if did and _to_be_named(trial, fault) and not is_named(seen.status, fault) and not _in_a_lost_step(fault, seen):
             yield f"the report: expected {' or '.join(KINDS[fault.kind].incident)} of {fault.target}, found {told}"
 
 
@@ -112,6 +114,11 @@ def _told(status: Mapping[str, Any]) -> List[Mapping[str, Any]]:
 def _to_be_named(trial: Trial, fault: Fault) -> bool:
     """After the last step, a task may end as it likes; and who has lost its lead can only be told by others."""
     return bool(KINDS[fault.kind].incident) and fault.moment != TEARDOWN and fault.target != "h1"
+
+
+def _in_a_lost_step(fault: Fault, seen: Seen) -> bool:
+    """Whether a job may have raised once in a step that another fault ended: its worker has joined again instead."""
+    return fault.kind == "raise" and sum(seen.happened) > 1 and fault.target in seen.rejoined
 
 
 def _names(entry: Mapping[str, Any], fault: Fault) -> bool:
