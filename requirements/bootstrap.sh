@@ -24,7 +24,7 @@ wanted=${RUNTIME:-}
 log=$venv/bootstrap.log
 needed_mib=3000 # the larger runtime, and the packages that pip holds while it installs them
 
-unset PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIREMENT PIP_CONSTRAINT
+unset PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIREMENT PIP_CONSTRAINT
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 
 main() {
@@ -178,7 +178,7 @@ build_tools() { # lock file
 # first run, each of its processes would do that at the same time; and every process of every run, where
 # PYTHONDONTWRITEBYTECODE is set. Should the import fail, the run will tell it better.
 compile_imports() {
-    env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -W ignore -c 'import tensorflow.compat.v1' >>"$log" 2>&1 || true
+    "$venv/bin/python" -W ignore -c 'import tensorflow.compat.v1' >>"$log" 2>&1 || true
 }
 
 install() { # lock file
