@@ -7,57 +7,37 @@ it, too, and ``--train JSON`` trains in another way.
 
 import argparse
 import json
-import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from cluster.trace.picture import picture
-from tests.benchmarks.speed.cases import CASES, WAYS
+from cluster.trace.recording import TRIES
+from tests.benchmarks.speed.cases import CASES, Way
+from tests.benchmarks.speed.running import Cluster
 from tests.hosts import FakeHosts, Host
 
-ROOT = Path(__file__).resolve().parents[2]
-CASE, WAY = CASES["quick"], WAYS["ours"]
-STEP, MORE = 6, 5  # the step, and how many may be traced until TensorFlow has recorded all of one
-PORT = 2222
+CASE = CASES["quick"]
+STEP = 6
 HOME = "/root/run"  # on the hosts
-PATIENCE_S = 300.0
 
 
 def traced(train: Dict[str, Any]) -> Dict[str, Any]:
     """The trace of the last worker, of the first step of which all was recorded."""
-    with FakeHosts(CASE.hosts) as hosts:
+    way = Way("traced", {"steps": STEP + TRIES, "trace": STEP, **train})
+    with FakeHosts(CASE.hosts) as hosts, tempfile.TemporaryDirectory() as logs:
         for host in hosts:
             host.shape(float(CASE.mbit or 0))
-        roles = [*(("worker", n) for n in range(CASE.workers)), *(("ps", n) for n in range(CASE.ps))]
-        cluster: Dict[str, List[str]] = {"worker": [], "ps": []}
-        for (role, _), host in zip(roles, hosts):
-            cluster[role].append(f"{host.address}:{PORT}")
-        running = [_start(host, cluster, role, n, train) for (role, n), host in zip(roles, hosts)]
-        try:
-            codes = [process.wait(PATIENCE_S) for process in running]
-        finally:
-            for process in running:
-                process.kill()
+        with Cluster(hosts, CASE, way, Path(logs), HOME) as cluster:
+            codes = cluster.exit_codes()
         if any(codes):
             sys.exit(f"expected every task to end by itself, found the exit codes {codes}")
         return _complete(hosts[CASE.workers - 1])
 
 
-def _start(host: Host, cluster: Dict[str, List[str]], role: str, index: int, train: Dict[str, Any]) -> Any:
-    config = json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})
-    home = f"{HOME}/{role}.{index}"
-    host.run(["mkdir", "-p", home])
-    env = [f"TF_CONFIG={config}", f"PYTHONPATH={ROOT}", f"LAUNCH_TASK_DIR={home}", "CUDA_VISIBLE_DEVICES="]
-    settings = json.dumps({"steps": STEP + MORE, "batch_size": 1, "towers": 1, "trace": STEP, **train})
-    args = json.dumps({"shapes": WAY.shapes(CASE)})
-    job = ["-m", "jobs.main", "tests.benchmarks.speed.job", "--train", settings, "--args", args]
-    argv = ["env", *env, sys.executable, "-W", "ignore", *job]
-    return host.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 def _complete(host: Host) -> Dict[str, Any]:
-    for step in range(STEP, STEP + MORE):
+    for step in range(STEP, STEP + TRIES):
         path = f"{HOME}/trace/step_{step}.worker_{CASE.workers - 1}.json"
         trace: Dict[str, Any] = json.loads(host.read(path))
         if trace["otherData"]["unrecorded_transfers"] == 0:

@@ -79,10 +79,14 @@ def _read(hosts: FakeHosts, case: Case) -> Reading:
 
 
 class Cluster:
-    """The processes of one measurement, from ``with`` to its end."""
+    """The processes of one case, from ``with`` to its end.
 
-    def __init__(self, hosts: FakeHosts, case: Case, way: Way, logs: Path):
-        self._hosts, self._case, self._way, self._logs = hosts, case, way, logs
+    Args:
+      home: a folder on the hosts in which each task has its own, as a launched task has; None: they have none.
+    """
+
+    def __init__(self, hosts: FakeHosts, case: Case, way: Way, logs: Path, home: Optional[str] = None):
+        self._hosts, self._case, self._way, self._logs, self._home = hosts, case, way, logs, home
         self._stamps: queue.Queue[Tuple[int, Optional[Stamp]]] = queue.Queue()
         self._running: List[subprocess.Popen[str]] = []
 
@@ -115,8 +119,14 @@ class Cluster:
             raise Failed(f"worker:{worker} ended; see {self._logs}")
         return worker, stamp
 
+    def exit_codes(self) -> List[int]:
+        """Waits until every task has ended by itself."""
+        return [process.wait(PATIENCE_S) for process in self._running]
+
     def _start(self, role: str, index: int) -> None:
         host = self._hosts[self._case.host_of(role, index)]
+        if self._home is not None:
+            host.run(["mkdir", "-p", f"{self._home}/{role}.{index}"])
         log = (self._logs / f"{role}.{index}.log").open("wb")
         process = host.popen(self._argv(role, index), stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1)
         log.close()
@@ -136,6 +146,8 @@ class Cluster:
     def _argv(self, role: str, index: int) -> List[str]:
         config = json.dumps({"cluster": self._addresses(), "task": {"type": role, "index": index}})
         environment = [f"TF_CONFIG={config}", f"PYTHONPATH={ROOT}", "PYTHONUNBUFFERED=1", "CUDA_VISIBLE_DEVICES="]
+        if self._home is not None:
+            environment.append(f"LAUNCH_TASK_DIR={self._home}/{role}.{index}")
         return ["env", *environment, sys.executable, "-W", "ignore", *self._program()]
 
     def _program(self) -> List[str]:
