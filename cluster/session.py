@@ -22,7 +22,7 @@ from cluster.farewell import Farewell
 from cluster.job import Job
 from cluster.outcome import Outcome, Reporter
 from cluster.placement import imbalance, worker_device
-from cluster.reasons import line_of, reason_of
+from cluster.reasons import causes_told_apart, line_of, reason_of
 from cluster.replica import Builder
 from cluster.save_request import SaveRequests
 from cluster.step_times import StepTimes
@@ -184,7 +184,8 @@ class Trainer:
 
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         try:
-            return self.replica.stepper.step(session, self._summaries.wanted(int(self.step or 0)))
+            with causes_told_apart():
+                return self.replica.stepper.step(session, self._summaries.wanted(int(self.step or 0)))
         except tf.errors.OutOfRangeError as error:
             raise JobError(
                 f"{self.job.place('inputs')}: the dataset of inputs ended after step {self.step}, expected one that"
