@@ -106,6 +106,15 @@ def test_a_job_that_raises_once_must_be_named_unless_another_fault_ended_that_st
         assert [line.partition(":")[0] for line in complaints(trial(cut, raised), seen, RIGHT)] == ["the report"]
 
 
+def test_a_task_that_fails_in_the_second_in_which_its_agent_is_killed_need_not_be_named() -> None:
+    agent = Fault("agent", "h2", STEP, 28)
+    seen = seen_well(happened=(True, True), status={"incidents": [incident("agent", WORKER, "h2")]})
+    assert complaints(trial(Fault("raise", WORKER, STEP, 27), agent), seen, RIGHT) == []
+    for raised in (Fault("raise", WORKER, STEP, 60), Fault("raise", CHIEF, STEP, 27)):
+        found = complaints(trial(raised, agent), seen, RIGHT)
+        assert [line.partition(":")[0] for line in found] == ["the report"]
+
+
 def test_a_run_that_should_have_failed_must_say_why() -> None:
     poisoned = trial(Fault("nan", CHIEF, STEP, 20))
     status = {"incidents": [incident("non-finite", CHIEF, "h1")]}

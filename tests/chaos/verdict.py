@@ -8,6 +8,7 @@ from tests.chaos.trial import CHECKPOINT_S, PAUSE_MS, Trial
 
 SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
 EXACT, CLOSE = 2e-4, 0.1  # of a variable, where values reach 3
+SECOND = 1000 // PAUSE_MS  # in steps
 TOLD_S = 1.5  # how old the step may be that was told last
 RESTORING = ("agent", "power", "cable")  # kinds after which the last checkpoint is restored
 
@@ -97,7 +98,8 @@ def _of_the_cause(trial: Trial, seen: Seen) -> Iterator[str]:
 def _of_the_report(trial: Trial, seen: Seen) -> Iterator[str]:
     told = [_brief(entry) for entry in _told(seen.status)]
     for fault, did in zip(trial.faults, seen.happened):
-        if did and _to_be_named(trial, fault) and not is_named(seen.status, fault) and not _in_a_lost_step(fault, seen):
+        unheard = _in_a_lost_step(fault, seen) or _with_its_agent(trial, fault, seen)
+        if did and _to_be_named(trial, fault) and not is_named(seen.status, fault) and not unheard:
             yield f"the report: expected {' or '.join(KINDS[fault.kind].incident)} of {fault.target}, found {told}"
 
 
@@ -119,6 +121,15 @@ def _to_be_named(trial: Trial, fault: Fault) -> bool:
 def _in_a_lost_step(fault: Fault, seen: Seen) -> bool:
     """Whether a job may have raised once in a step that another fault ended: its worker has joined again instead."""
     return fault.kind == "raise" and sum(seen.happened) > 1 and fault.target in seen.rejoined
+
+
+def _with_its_agent(trial: Trial, fault: Fault, seen: Seen) -> bool:
+    """Whether a task may have failed in the very second in which the agent was killed that would have told of it."""
+    return any(
+        did and other.kind.startswith("agent") and other.host == fault.host and abs(other.step - fault.step) <= SECOND
+        for other, did in zip(trial.faults, seen.happened)
+        if other is not fault
+    )
 
 
 def _names(entry: Mapping[str, Any], fault: Fault) -> bool:
