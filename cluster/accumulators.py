@@ -1,16 +1,17 @@
-"""Where gradients of several workers meet: one accumulator per variable, on its server.
+"""Where gradients of several workers meet: one accumulator for every load, on its server.
 
 TensorFlow's accumulators drop a gradient whose local step is older than theirs, and count
 one step further each time that gradients are taken.
 """
 
-from typing import Any
+from typing import Any, Callable, List, Tuple
 
 from cluster.engine import tf
+from cluster.exchange import Load
 
 
 class Accumulator:
-    """The gradients of one variable; ``number`` workers make a step.
+    """The gradients of one load; ``number`` workers make a step.
 
     Dense gradients are averaged by TensorFlow. Its accumulator for sparse ones divides each
     row by the number of workers that sent *that row*, which is not the gradient of the mean
@@ -19,38 +20,43 @@ class Accumulator:
     the sum also has the number of gradients to divide by: with backup workers it varies.
     """
 
-    def __init__(self, grad: Any, variable: Any, number: int):
-        self.variable = variable
-        self._number = number
-        self._sparse = isinstance(grad, tf.IndexedSlices)
+    def __init__(self, load: Load, number: int, widen: Callable[[Any], Any] = tf.identity):
+        self.load = load
+        self._number, self._widen = number, widen
+        self._sparse = isinstance(load.grad, tf.IndexedSlices)
         make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
-        shape = _with_a_row_more(variable.shape) if self._sparse else variable.shape
+        shape = _with_a_row_more(load.shape) if self._sparse else load.shape
         reduction = "SUM" if self._sparse else "MEAN"
-        shared_name = f"{variable.op.name}/gradients"
-        with tf.device(variable.device):
-            self._inner = make(grad.dtype, shape=shape, shared_name=shared_name, reduction_type=reduction)
+        dtype = load.variables[0].dtype.base_dtype
+        with tf.device(load.device):
+            self._inner = make(dtype, shape=shape, shared_name=f"{load.name}/gradients", reduction_type=reduction)
 
     def give(self, grad: Any, local_step: Any) -> Any:
         """The operation that adds this worker's gradient of step ``local_step``."""
         if not self._sparse:
-            with tf.device(self.variable.device):
-                return self._inner.apply_grad(grad, local_step=local_step)
-        counted = _counted(merge_rows(grad), self.variable.shape)  # on the worker, so that each row travels once
-        with tf.device(self.variable.device):
+            with tf.device(self.load.device):
+                return self._inner.apply_grad(self._widen(grad), local_step=local_step)
+        counted = _counted(merge_rows(grad), self.load.shape)  # on the worker, so that each row travels once
+        with tf.device(self.load.device):
             return self._inner.apply_indexed_slices_grad(counted, local_step=local_step)
 
     def take(self) -> Any:
         """The mean gradient, once all that make a step are there; leaves the accumulator empty."""
-        with tf.device(self.variable.device):
+        with tf.device(self.load.device):
             if not self._sparse:
                 return self._inner.take_grad(self._number)
             total = self._inner.take_indexed_slices_grad(self._number)
-            shape = tf.constant(self.variable.shape.as_list(), tf.int64)
+            shape = tf.constant(self.load.shape.as_list(), tf.int64)
             return tf.IndexedSlices(total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
+
+    def unpacked(self, taken: Any) -> List[Tuple[Any, Any]]:
+        """What was taken, as (gradient, variable) for each variable of the load, on its server."""
+        with tf.device(self.load.device):
+            return self.load.unpack(taken)
 
     def discard(self) -> Any:
         """The operation that takes what is there; waits for one gradient if there is none."""
-        with tf.device(self.variable.device):
+        with tf.device(self.load.device):
             return self._inner.take_indexed_slices_grad(1).values if self._sparse else self._inner.take_grad(1)
 
     def waiting(self) -> Any:

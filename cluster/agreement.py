@@ -1,8 +1,8 @@
 """Whether all workers have built the same variables, found out before the first step.
 
-A worker that looks for a variable where the others did not put it would wait for ever, or
-train another model than they do. So the chief leaves a listing of its variables on
-``ps:0``, and every other worker compares its own with that.
+A worker that looks for a variable where the others did not put it, or packs it with others than they
+do, would wait for ever, or train another model than they do. So the chief leaves a listing of its variables
+on ``ps:0``, and every other worker compares its own with that.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from cluster.engine import tf
 from cluster.errors import TrainingError
+from cluster.parcels import Parcel
 from cluster.placement import ps_device
 from cluster.task import Task
 from cluster.waiting import wait_for
@@ -17,10 +18,11 @@ from cluster.waiting import wait_for
 NOTHING = "(nothing more)"
 
 
-def listing(variables: Sequence[Any]) -> List[str]:
-    """The runtime and every variable, a line each: name, type, shape, device; in the order of the names."""
+def listing(variables: Sequence[Any], parcels: Sequence[Parcel] = ()) -> List[str]:
+    """A line each: the runtime; every variable, by name, with type, shape, device; what each parcel has."""
     described = [_line(variable) for variable in sorted(variables, key=lambda variable: str(variable.op.name))]
-    return [f"TensorFlow {tf.__version__}", *described]
+    packed = [f"{parcel.name} of {' '.join(parcel.names)}" for parcel in parcels]
+    return [f"TensorFlow {tf.__version__}", *described, *packed]
 
 
 def _line(variable: Any) -> str:
@@ -49,9 +51,9 @@ class Agreement:
     a task or a parameter server that starts again does so anew.
     """
 
-    def __init__(self, task: Task, variables: Sequence[Any]):
+    def __init__(self, task: Task, variables: Sequence[Any], parcels: Sequence[Parcel] = ()):
         self._task = task
-        self._lines = listing(variables)
+        self._lines = listing(variables, parcels)
         with tf.device(ps_device(0)), tf.variable_scope("agreement"):
             # A resource: what one session reads does not change while another writes it.
             left = tf.get_variable(
@@ -80,5 +82,6 @@ class Agreement:
         chief, own = first_difference(chiefs, self._lines) or (NOTHING, NOTHING)
         raise TrainingError(
             f"{self._task.name} does not agree with the chief: expected {chief!r} as there, found {own!r};"
-            " give every task the same job, args and train settings, and the same TensorFlow"
+            " give every task the same job, args and train settings, and the same TensorFlow;"
+            " a job makes its variables in the same order everywhere"
         )

@@ -3,8 +3,12 @@
 from typing import Any, Dict, List, Sequence, Tuple
 
 from cluster.engine import tf
+from cluster.exchange import Exchange, Load, arrived
+from cluster.piecewise import Piecewise
 from cluster.summaries import scalars_of
 from cluster.sync import clipped
+
+_ANY = 0  # in place of a stamp: values may be of any step
 
 
 class Asynchronous:
@@ -15,16 +19,36 @@ class Asynchronous:
     ``steps + workers - 1``. A task that starts again simply goes on.
     """
 
-    def __init__(self, optimizer: Any, grads_and_vars: Any, global_step: Any, loss: Any, clip_norm: Any = None):
-        with tf.device(global_step.device):
-            applied = optimizer.apply_gradients(clipped(grads_and_vars, clip_norm), global_step)
-            with tf.control_dependencies([applied]):
-                self._next_step = global_step.read_value()
+    overlaps = True  # each value comes back as soon as it has changed
+
+    def __init__(
+        self, optimizer: Any, grads_and_vars: Any, global_step: Any, loss: Any, clip_norm: Any, exchange: Exchange
+    ):
         self.dropped = 0  # none ever is
         self.waited_s = None  # for nobody
         self._global_step = global_step
         self._loss = loss
         self._optimizer, self._gradients = optimizer, [grad for grad, _ in grads_and_vars]
+        self._copies = exchange.copies
+        present = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
+        self._make_step(exchange, exchange.loads(clipped(present, clip_norm)))
+        self._refill = exchange.refill(_ANY)
+
+    def _make_step(self, exchange: Exchange, loads: Sequence[Load]) -> None:
+        if Piecewise.can(self._optimizer):
+            pieces = Piecewise(self._optimizer)
+            updates = [pieces.update(arrived(load, exchange.wire)) for load in loads]
+            finished = pieces.finish()
+        else:
+            finished = self._optimizer.apply_gradients(
+                [pair for load in loads for pair in arrived(load, exchange.wire)]
+            )
+            updates = [finished] * len(loads)
+        brought = [exchange.bring(load.parcel, _ANY, [update]) for load, update in zip(loads, updates) if load.parcel]
+        with tf.device(self._global_step.device), tf.control_dependencies([finished]):
+            counted = tf.assign_add(self._global_step, 1, use_locking=True)
+        with tf.control_dependencies(brought):
+            self._next_step = tf.identity(counted)
 
     @property
     def needed(self) -> List[Any]:
@@ -40,10 +64,12 @@ class Asynchronous:
 
     def open(self, session: Any, steps: int = 0) -> int:
         """Chief: joins; nothing is needed beyond the variables."""
-        return int(session.run(self._global_step))
+        return self.join(session, steps)
 
     def join(self, session: Any, steps: int) -> int:
-        """Returns the global step."""
+        """Fetches all variables; returns the global step."""
+        session.run(self._copies.drain)
+        session.run(self._refill)
         return int(session.run(self._global_step))
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:

@@ -1,7 +1,7 @@
 """What a model's variables are like, before they are made where they will stay."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from cluster.engine import tf
 
@@ -17,11 +17,13 @@ class Measured:
     ``lookups`` is None for a variable that is read whole. For a table, of which a model
     only takes rows by ``tf.gather`` or ``tf.nn.embedding_lookup``, it is the number of rows
     taken for one batch, repeated ones counted; all rows where that is not known.
+    ``is_dense``: whether ``tf.get_variable`` made it, of float32, and its gradient is a tensor of its own shape.
     """
 
     shape: Tuple[int, ...]  # () for a scalar and for a shape that is not known
     item_bytes: int
     lookups: Optional[int] = None
+    is_dense: bool = False
 
     @property
     def bytes(self) -> int:
@@ -33,22 +35,44 @@ class Measured:
 
 
 def measure(build: Callable[[], Any]) -> Dict[str, Measured]:
-    """Every variable that ``build`` makes, by name, measured in a graph of its own.
+    """Every variable that ``build`` makes, by name and in the order of making, measured in a graph of its own.
 
-    ``build`` must make the variables as the real graph will: by ``tf.get_variable``.
+    ``build`` returns the loss. It must make the variables as the real graph will: by ``tf.get_variable``.
     """
-    with tf.Graph().as_default():
-        build()
-        return {variable.op.name: _measured(variable) for variable in tf.global_variables()}
+    asked: Set[str] = set()
+
+    def note(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+        asked.add(name)
+        return getter(name, *args, **kwargs)
+
+    with tf.Graph().as_default(), tf.variable_scope(tf.get_variable_scope(), custom_getter=note):
+        loss = build()
+        made = tf.global_variables()
+        lookups = {variable.op.name: _lookups(variable) for variable in made}  # gradients would be uses, too
+        dense = _with_dense_gradients(loss) & asked
+        return {variable.op.name: _measured(variable, lookups[variable.op.name], dense) for variable in made}
 
 
-def _measured(variable: Any) -> Measured:
+def _with_dense_gradients(loss: Any) -> Set[str]:
+    variables = tf.trainable_variables()
+    if not variables:
+        return set()
+    gradients = zip(variables, tf.gradients(loss, [variable.value() for variable in variables]))
+    return {
+        variable.op.name for variable, grad in gradients if isinstance(grad, tf.Tensor) and grad.dtype == tf.float32
+    }
+
+
+def _measured(variable: Any, lookups: Optional[int], dense: Set[str]) -> Measured:
+    known = variable.shape.is_fully_defined()
+    size = tf.as_dtype(variable.dtype).base_dtype.size if known else 0
+    return Measured(
+        tuple(variable.shape.as_list()) if known else (), size, lookups, known and variable.op.name in dense
+    )
+
+
+def _lookups(variable: Any) -> Optional[int]:
     shape = variable.shape.as_list() if variable.shape.is_fully_defined() else []
-    size = tf.as_dtype(variable.dtype).base_dtype.size
-    return Measured(tuple(shape), size if variable.shape.is_fully_defined() else 0, _lookups(variable, shape))
-
-
-def _lookups(variable: Any, shape: Any) -> Optional[int]:
     uses = list(_uses(variable.op.outputs[0], variable.initializer))
     if not shape or not uses or not all(_takes_rows(op, tensor) for op, tensor in uses):
         return None

@@ -13,8 +13,13 @@ from cluster.asynchronous import Asynchronous
 from cluster.crew import Member
 from cluster.engine import tf
 from cluster.evaluation import Evaluation
+from cluster.exchange import Exchange
 from cluster.job import Job
 from cluster.measuring import Measured, measure
+from cluster.overlap import OverlappedSyncOptimizer
+from cluster.overlapping import Overlapping
+from cluster.parcels import Parcel
+from cluster.piecewise import Piecewise
 from cluster.placement import Placement, device_setter, ps_device, worker_device
 from cluster.sync import TokenSyncOptimizer
 from cluster.synchronous import Synchronous
@@ -23,6 +28,7 @@ from cluster.towers import average_gradients, outputs_of, split_batch, tower_gra
 from cluster.units import stage_units
 from cluster.updates import with_updates
 from cluster.variables import SharedVariables
+from cluster.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class Replica:
 
     ``variables`` are the global ones: on the chief those of a checkpoint, optimizer slots
     and global step included. ``agreed`` are those that every worker makes: in synchronous
-    training only the chief has an optimizer's slots. ``shared`` are the model's own.
+    training only the chief has an optimizer's slots. ``parcels`` are what travels together.
+    ``shared`` are the model's own variables.
     ``start_input`` makes the dataset begin.
     """
 
@@ -42,6 +49,7 @@ class Replica:
     shared: SharedVariables
     variables: List[Any]
     agreed: List[Any]
+    parcels: List[Parcel]
     start_input: Any
 
 
@@ -67,13 +75,15 @@ class Builder:
             shared = SharedVariables(self._measured(batches[0]), len(self.task.cluster["ps"]), self.host)
             placement = Placement(len(self.task.cluster["ps"]), shared.sizes)
             devices = [self._devices(placement, member.task, unit) for member in self.crew for unit in member.units]
-            with shared.scope():
+            copies = shared.copies(placement.servers)
+            with shared.scope(copies):
                 losses = self._losses(batches, devices)
             agreed = tf.global_variables()
-            stepper = self._stepper(global_step, losses, devices)
-            with shared.scope():
+            stepper = self._stepper(global_step, losses, devices, Exchange(copies, Wire(self.train.wire)))
+            with shared.scope(), copies.unused():
                 evaluation = self._evaluation(devices[0])
-            return Replica(graph, stepper, evaluation, placement, shared, tf.global_variables(), agreed, start_input)
+            made = tf.global_variables()
+            return Replica(graph, stepper, evaluation, placement, shared, made, agreed, copies.parcels, start_input)
 
     def _devices(self, placement: Placement, task: Task, unit: str) -> List[Any]:
         """What places the stages of one tower of ``task``."""
@@ -109,7 +119,10 @@ class Builder:
         """What the model's variables are like. Measuring builds the model once more."""
         specs = {name: (value.dtype, self._shape(value)) for name, value in batch.items()}
         with self.job.blamed():
-            return measure(lambda: self.job.model(**{name: tf.placeholder(*spec) for name, spec in specs.items()}))
+            return measure(lambda: self._loss_of(**{name: tf.placeholder(*spec) for name, spec in specs.items()}))
+
+    def _loss_of(self, **batch: Any) -> Any:
+        return self.job.losses(self.job.model(**batch))[0]
 
     def _shape(self, value: Any) -> Any:
         return tf.TensorShape([self.task.batch_size]).concatenate(value.shape[1:]) if value.shape.ndims else value.shape
@@ -125,26 +138,35 @@ class Builder:
         return Evaluation.build(self.job, self.task, self.args, device) if self.task.is_chief else None
 
     def _stepper(
-        self, global_step: Any, losses: Sequence[Any], devices: Sequence[Any]
+        self, global_step: Any, losses: Sequence[Any], devices: Sequence[Any], exchange: Exchange
     ) -> Union[Synchronous, Asynchronous]:
+        task = self.task
         loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in losses]))
         optimizer = self._optimizer()
         trained = bool(tf.trainable_variables())
         self.job.check("model", "one that depends on a trainable variable", "a loss without variables", trained)
-        gradients = tower_gradients(optimizer, losses, tf.trainable_variables(), devices)
+        gradients = tower_gradients(optimizer, losses, tf.trainable_variables(), devices, exchange.copies.values)
         guarded = finite.stopping if self.train.on_nan == "stop" else finite.ignoring
         loss, averaged = guarded(loss, average_gradients(gradients))
         loss = with_updates(loss, self.task.is_chief)
         if self.train.mode == "async":
-            return Asynchronous(optimizer, averaged, global_step, loss, self.train.clip_norm)
-        return Synchronous(self._token_sync(optimizer), averaged, global_step, loss)
+            return Asynchronous(optimizer, averaged, global_step, loss, self.train.clip_norm, exchange)
+        if self._overlaps(optimizer, exchange):
+            overlapped = OverlappedSyncOptimizer(optimizer, task.num_workers, task.worker_index, exchange)
+            return Overlapping(overlapped, averaged, global_step, loss)
+        whole = TokenSyncOptimizer(
+            optimizer, task.num_workers, task.worker_index, self.train.backup_workers, self.train.clip_norm, exchange
+        )
+        return Synchronous(whole, averaged, global_step, loss)
+
+    def _overlaps(self, optimizer: Any, exchange: Exchange) -> bool:
+        """Whether each variable may be updated before all gradients are there."""
+        train = self.train
+        needs_all = train.backup_workers or train.clip_norm is not None or not Piecewise.can(optimizer)
+        return not needs_all and bool(exchange.copies.parcels)
 
     def _optimizer(self) -> Any:
         with self.job.blamed():
             optimizer = self.job.optimizer(self.args)
         self.job.check("optimizer", "a tf.train.Optimizer", optimizer, isinstance(optimizer, tf.train.Optimizer))
         return optimizer
-
-    def _token_sync(self, optimizer: Any) -> TokenSyncOptimizer:
-        task, train = self.task, self.train
-        return TokenSyncOptimizer(optimizer, task.num_workers, task.worker_index, train.backup_workers, train.clip_norm)

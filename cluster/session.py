@@ -93,7 +93,7 @@ class Trainer:
         with self.replica.graph.as_default(), tf.device(host):
             needed = [*self.replica.variables, *self.replica.stepper.needed]
             self._without_value = tf.report_uninitialized_variables(needed)
-            self._agreement = Agreement(self.task, self.replica.agreed)
+            self._agreement = Agreement(self.task, self.replica.agreed, self.replica.parcels)
             self._farewell = Farewell(self.task, crew.lent(self._crew))
             if self.task.is_chief:
                 self._initialise = tf.variables_initializer(self.replica.variables)

@@ -2,12 +2,15 @@
 
 One step, seen from the parameter servers (N workers, worker 0 is the chief):
 
-    worker i   reads the variables, computes a gradient          (local step = t)
-    worker i   pushes it: one accumulator per variable, on that variable's server
+    worker i   computes a gradient with its copies of the variables  (local step = t)
+    worker i   pushes it: one accumulator for every load, on its variables' server
     worker i   counts its contribution, then waits in its own token queue
     chief      takes the mean of N gradients from every accumulator     (blocks until N came)
     chief      [clips] applies, global step = t + 1, one token "t + 1" into every queue
-    worker i   gets its token: local step = t + 1
+    worker i   gets its token: local step = t + 1; fetches the new values into its copies
+
+This way everything is pushed before anything comes back. ``cluster.overlap`` has the same step with
+both at a time; this one is for what needs all gradients at once, and to compare with.
 
 What the chief adds happens in the same ``session.run`` that pushes its own gradient, so
 there is no thread that would be left blocked when training ends.
@@ -16,10 +19,11 @@ there is no thread that would be left blocked when training ends.
 the rules for a worker, a chief or a parameter server that starts again.
 """
 
-from typing import Any, List, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from cluster.accumulators import Accumulator, same
 from cluster.engine import tf
+from cluster.exchange import Exchange, Load, plain_load
 
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
 _SCOPE = "token_sync"  # of the variables that are not the job's
@@ -44,26 +48,43 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     it that a slow worker's late gradient costs the others nothing: it is dropped, and the
     worker goes on from its own newest token.
 
+    What accumulators compare is the *stamp* of a gradient: its step and the era of the variables, a
+    number that grows whenever the chief gives them their values. So a gradient of a worker that has not noticed
+    yet that the variables were restored is dropped, though its step may be the higher one.
+
     ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
-      waited: float64 seconds from when this worker had given its gradient to when it had its token.
+      waited: float64 seconds that this worker waited for others when it had given its gradient.
       late: whether this worker's gradient came after its step was over, and was dropped; with
         backup workers only, else it is never late and this is None.
+      behind: int64, by how many steps the oldest copies are behind: 0 unless what a queue held was left over from an
+        older step. None without copies.
       local_step: the step that this worker's next gradient belongs to; kept on the worker.
+      local_era: the era in which this worker trains; kept on the worker.
+      era: of the variables, on the global step's server.
       contributions: int64 [workers] on the global step's server; gradients that each worker
         has given, or -1 in every entry while the chief prepares. Not saved.
       next_token: waits for this worker's token, adopts it as local step, and returns it.
       drain: empties this worker's token queue.
-      accumulated: int32 [variables], gradients waiting in each accumulator (chief only).
+      empty_copies, refill: drops this worker's copies, and fetches the values of all variables anew.
+      accumulated: int32 [loads], gradients waiting in each accumulator (chief only).
       taken: the mean gradients that a step applies, before clipping (chief only).
       finish: takes, applies, counts and sends tokens (chief only).
       announce: sends the global step as a token to every worker (chief only).
       empty: one operation for each accumulator, to take what waits in it (chief only).
-      set_step: sets the step of every accumulator to the global step (chief only).
+      set_stamps: makes what is older than the global step and the local era unwelcome (chief only).
       drain_all: empties the token queues (chief only).
       recall: sends a token that says "join again" to all others (chief only).
     """
 
-    def __init__(self, opt: Any, num_workers: int, worker_index: int, backup_workers: int = 0, clip_norm: Any = None):
+    def __init__(
+        self,
+        opt: Any,
+        num_workers: int,
+        worker_index: int,
+        backup_workers: int = 0,
+        clip_norm: Any = None,
+        exchange: Optional[Exchange] = None,
+    ):
         super().__init__(opt, num_workers - backup_workers, num_workers, name=_SCOPE)
         self.inner = opt
         self.num_workers = num_workers
@@ -72,8 +93,10 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.is_strict = backup_workers == 0
         self.is_chief = worker_index == 0
         self.late: Any = None
+        self.behind: Any = None
         self.waited: Any = None
         self._clip_norm = clip_norm
+        self._exchange = exchange
         self._accumulators: List[Accumulator] = []
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
@@ -88,54 +111,80 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         """
         self._global_step = global_step
         self._make_state(global_step)
-        pushed = self._push(grads_and_vars)
-        with tf.control_dependencies(pushed), tf.device(global_step.device):
-            counted = tf.scatter_add(self.contributions, self.worker_index, 1, use_locking=True)
-        self.next_token = self._wait_for_token()
-        with tf.device(global_step.device):
-            self.drain = _drain(self._tokens[self.worker_index])
+        self._loads = self._loads_of(grads_and_vars)
+        pushed = self._push()
+        counted = self._count(pushed)
+        self._make_own()
         # With backup workers steps are applied in a thread beside this one: see ``Finisher``.
         finish = [self._make_chief()] if self.is_chief else []
         given_at = self._time_after(counted)
         with tf.control_dependencies([counted, *finish] if self.is_strict else [counted]):
             token = self._wait_for_token()
         self.waited = self._time_after(token) - given_at
-        return token
+        return self._with_copies(token)
+
+    def _loads_of(self, grads_and_vars: Any) -> List[Load]:
+        if self._exchange is not None:
+            return self._exchange.loads(grads_and_vars)
+        return [plain_load(grad, variable) for grad, variable in grads_and_vars if grad is not None]
+
+    def _count(self, pushed: Sequence[Any]) -> Any:
+        with tf.control_dependencies([tf.group(*pushed)]), tf.device(self._global_step.device):
+            return tf.scatter_add(self.contributions, self.worker_index, 1, use_locking=True)
+
+    def _make_own(self) -> None:
+        self.next_token = self._wait_for_token()
+        self.refill = self._exchange.refill(self._stamp) if self._exchange else tf.no_op()
+        self.empty_copies = self._exchange.copies.drain if self._exchange else tf.no_op()
+        self.drain = self._drained([self._tokens[self.worker_index]])
+
+    def _with_copies(self, token: Any) -> Any:
+        if self._exchange is None:
+            return token
+        self.behind = self._stamp - self._exchange.copies.oldest
+        stamp = token + self.local_era.read_value()
+        brought = [self._exchange.bring(parcel, stamp, [token]) for parcel in self._exchange.copies.parcels]
+        with tf.control_dependencies(brought):
+            return tf.identity(token)
 
     def _time_after(self, done: Any) -> Any:
         with tf.device(self.local_step.device), tf.device("/cpu:0"), tf.control_dependencies([done]):
             return tf.timestamp()
 
     def _make_state(self, global_step: Any) -> None:
-        self.local_step = _counter("local_step", [], 0)
+        self.local_step, self.local_era = counter("local_step", [], 0), counter("local_era", [], 0)
+        self._stamp = self.local_step.read_value() + self.local_era.read_value()
         with tf.device(global_step.device):
-            self.contributions = _counter("contributions", [self.num_workers], CLOSED)
-            self._tokens = [
-                tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{_SCOPE}/tokens_{index}")
-                for index in range(self.num_workers)
-            ]
+            self.era = counter("era", [], 0)
+            self.contributions = counter("contributions", [self.num_workers], CLOSED)
+            self._tokens = [self._queue("tokens", index) for index in range(self.num_workers)]
 
-    def _push(self, grads_and_vars: Any) -> List[Any]:
-        pushed = []
-        for grad, variable in grads_and_vars if self.is_strict else self._told_late(grads_and_vars):
-            if grad is not None:
-                accumulator = Accumulator(grad, variable, self.required)
-                pushed.append(accumulator.give(grad, self.local_step))
-                self._accumulators.append(accumulator)
-        return pushed
+    def _queue(self, name: str, worker: int) -> Any:
+        return tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{_SCOPE}/{name}_{worker}")
 
-    def _told_late(self, grads_and_vars: Any) -> Any:
+    def _push(self) -> List[Any]:
+        grads = [load.grad for load in self._loads]
+        if not self.is_strict:
+            grads = self._told_late(grads)
+        return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
+
+    def _accumulator(self, load: Load) -> Accumulator:
+        accumulator = Accumulator(load, self.required, self._exchange.wire.widen if self._exchange else tf.identity)
+        self._accumulators.append(accumulator)
+        return accumulator
+
+    def _told_late(self, grads: Sequence[Any]) -> List[Any]:
         """The same gradients, sent after the servers' step was looked at."""
-        with tf.control_dependencies([grad for grad, _ in grads_and_vars if grad is not None]):
+        with tf.control_dependencies(grads):
             self.late = tf.greater(self._global_step.read_value(), self.local_step.read_value())
         with tf.control_dependencies([self.late]):
-            return [(same(grad), variable) for grad, variable in grads_and_vars]
+            return [same(grad) for grad in grads]
 
     def _wait_for_token(self) -> Any:
         """The newest token of this worker; older ones in the queue are told by its number."""
         queue = self._tokens[self.worker_index]
         with tf.device(self._global_step.device):
-            token = queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
+            token = newest(queue)
         adopted = tf.assign(self.local_step, tf.maximum(token, self.local_step.read_value()))
         with tf.control_dependencies([adopted]):
             return tf.identity(token)
@@ -143,22 +192,29 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     def _make_chief(self) -> Any:
         self.finish = self._finish_step()
         self.empty = [accumulator.discard() for accumulator in self._accumulators]
-        step = self._global_step.read_value()
-        self.set_step = tf.group(*[accumulator.set_step(step) for accumulator in self._accumulators])
+        stamp = self._global_step.read_value() + self.local_era.read_value()
+        self.set_stamps = tf.group(*[accumulator.set_step(stamp) for accumulator in self._accumulators])
         with tf.device(self._global_step.device):
             self.accumulated = tf.stack([accumulator.waiting() for accumulator in self._accumulators])
             self.announce = self._send_tokens()
-            self.drain_all = tf.group(*[_drain(queue) for queue in self._tokens])
+            self.drain_all = self._drained(self._tokens)
             self.recall = tf.group(*[queue.enqueue(CLOSED) for queue in self._tokens[1:]])
         return self.finish
 
     def _finish_step(self) -> Any:
-        taken = [(accumulator.take(), accumulator.variable) for accumulator in self._accumulators]
+        taken = [(accumulator.take(), accumulator) for accumulator in self._accumulators]
         self.taken = [grad for grad, _ in taken]
         with tf.device(self._global_step.device):
-            applied = self._opt.apply_gradients(clipped(taken, self._clip_norm), self._global_step)
+            pairs = [
+                pair for grad, accumulator in clipped(taken, self._clip_norm) for pair in accumulator.unpacked(grad)
+            ]
+            applied = self._opt.apply_gradients(pairs, self._global_step)
             with tf.control_dependencies([applied]):
                 return self._send_tokens()
+
+    def _drained(self, queues: Sequence[Any]) -> Any:
+        with tf.device(self._global_step.device):
+            return tf.group(*[_drain(queue) for queue in queues])
 
     def _send_tokens(self) -> Any:
         # tf.fill makes a new tensor: a queued alias of the variable would change with it.
@@ -166,12 +222,17 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return tf.group(*[queue.enqueue_many(token) for queue in self._tokens])
 
 
-def _counter(name: str, shape: List[int], value: int) -> Any:
+def counter(name: str, shape: List[int], value: int) -> Any:
     """An int64 variable that belongs to no collection: neither saved nor initialised with the model."""
     with tf.variable_scope(_SCOPE):
         return tf.get_variable(
             name, shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[], use_resource=False
         )
+
+
+def newest(queue: Any) -> Any:
+    """Waits for a token, and takes all that are there; the last of them."""
+    return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
 def _drain(queue: Any) -> Any:

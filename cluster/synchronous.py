@@ -1,5 +1,6 @@
 """How one worker takes strictly synchronous steps, and how it comes back after a restart."""
 
+import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from cluster.engine import tf
@@ -8,7 +9,16 @@ from cluster.summaries import scalars_of
 from cluster.sync import CLOSED, TokenSyncOptimizer
 from cluster.waiting import wait_for
 
-_ASK_MS = 3000  # how long a question beside a step may take
+_LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
+ASK_MS = 3000  # how long a question beside a step may take
+
+
+def era_after(last: int, seconds: float) -> int:
+    """A number for the time at which variables get their values, in seconds since 1970, higher than the ``last``.
+
+    No run has 2 ** 33 steps; so a stamp, which is era and step together, is larger in a later era, whatever its step.
+    """
+    return max(int(seconds) - _LONG_AGO, (last >> 33) + 1, 0) << 33
 
 
 class Synchronous:
@@ -32,15 +42,18 @@ class Synchronous:
       sends it a token that says so, and it joins again.
     """
 
+    overlaps = False  # a step pushes everything, then pulls everything
+
     def __init__(self, optimizer: TokenSyncOptimizer, grads_and_vars: Any, global_step: Any, loss: Any):
         self._token = optimizer.apply_gradients(grads_and_vars, global_step)
         self._optimizer = optimizer
         self._global_step = global_step
         self._loss = loss
         self._gradients = [grad for grad, _ in grads_and_vars]
-        self._local = 0
+        self._local = self._era = 0
         self._given = 0  # with backup workers: what the servers had counted of this worker before this step
         self._exact = optimizer.is_strict
+        self._behind = [] if optimizer.behind is None else [optimizer.behind]
         self._finisher: Optional[Finisher] = None
         self.dropped = 0  # gradients of this worker that came too late to be used
         self.waited_s = 0.0  # for the other workers' gradients, in all its steps so far
@@ -50,6 +63,10 @@ class Synchronous:
         optimizer = self._optimizer
         self._number = tf.placeholder(tf.int64, [])
         self._take_step = tf.assign(optimizer.local_step, self._number)
+        self._take_era = tf.assign(optimizer.local_era, self._number)
+        self._set_era = tf.assign(optimizer.era, self._number)
+        has_era, none = tf.is_variable_initialized(optimizer.era), tf.constant(0, tf.int64)
+        self._last_era = tf.cond(has_era, optimizer.era.read_value, lambda: none)
         with tf.device(optimizer.contributions.device):
             everyone = tf.fill([optimizer.num_workers], self._number)
             self._count_all = tf.assign(optimizer.contributions, everyone)
@@ -60,11 +77,11 @@ class Synchronous:
     @property
     def needed(self) -> List[Any]:
         """Variables beyond the global ones that must have a value before this worker can join."""
-        return [self._optimizer.contributions]
+        return [self._optimizer.contributions, self._optimizer.era]
 
-    def is_open(self, session: Any) -> bool:
+    def is_open(self, session: Any, options: Any = None) -> bool:
         """Whether the chief lets workers join. Ask only when every variable has a value."""
-        return bool(session.run(self._optimizer.contributions).min() > CLOSED)
+        return bool(session.run(self._optimizer.contributions, options=options).min() > CLOSED)
 
     def close(self, session: Any) -> None:
         """Chief: keeps workers out, and calls them back, while variables are initialised or restored."""
@@ -81,8 +98,11 @@ class Synchronous:
           steps: where training stops; only backup workers need to know it here.
         """
         step = int(session.run(self._global_step))
-        self._empty_accumulators(session)
+        session.run(self._set_era, {self._number: era_after(session.run(self._last_era), time.time())})
         self._set_local(session, step)
+        self._empty_accumulators(session)
+        session.run(self._optimizer.drain)
+        self._fill_copies(session)
         session.run(self._count_all, {self._number: step})
         self._given = step
         self._start_finisher(session, steps - step)
@@ -98,12 +118,18 @@ class Synchronous:
           TimeoutError: a chief that joins waited too long for the other workers.
         """
         step = int(session.run(self._global_step))
+        self._set_local(session, step)
         if step < steps and not self._optimizer.is_chief:
             step = self._rejoin(session, step)
         elif step < steps:
             step = self._rejoin_as_chief(session, step, steps)
         self._set_local(session, step)
+        self._fill_copies(session)
         return step
+
+    def _fill_copies(self, session: Any) -> None:
+        session.run(self._optimizer.empty_copies)
+        session.run(self._optimizer.refill)
 
     def _start_finisher(self, session: Any, steps: int) -> None:
         if self._optimizer.is_chief and not self._exact:
@@ -118,12 +144,16 @@ class Synchronous:
         """
         late = [] if self._exact else [self._optimizer.late]
         try:
-            fetches = [self._token, self._loss, list(more), late, self._optimizer.waited]
-            token, loss, fetched, late, waited_s = session.run(fetches)
+            fetches = [self._token, self._loss, list(more), late, self._optimizer.waited, self._behind]
+            token, loss, fetched, late, waited_s, behind = session.run(fetches)
             self.dropped += int(any(late))
             self._given += 1
             self.waited_s += max(0.0, float(waited_s))
-            return self._wait_for_newer(session, int(token)), float(loss), fetched
+            step = self._wait_for_newer(session, int(token))
+            if any(behind):
+                session.run(self._optimizer.drain)
+                self._fill_copies(session)
+            return step, float(loss), fetched
         except (tf.errors.OpError, RuntimeError):
             if self._finisher is not None and self._finisher.error is not None:
                 raise self._finisher.error from None  # the first cause: it has closed this session
@@ -137,7 +167,7 @@ class Synchronous:
         Raises:
           tf.errors.OpError: the servers do not answer in time.
         """
-        given = session.run(self._optimizer.contributions, options=tf.RunOptions(timeout_in_ms=_ASK_MS))
+        given = session.run(self._optimizer.contributions, options=tf.RunOptions(timeout_in_ms=ASK_MS))
         if given.min() == CLOSED:
             return self._optimizer.is_chief  # which prepares the servers
         applies = self._exact and self._optimizer.is_chief and bool((given > self._local).all())
@@ -152,20 +182,25 @@ class Synchronous:
         return "gradients given by each worker: " + " ".join(map(str, session.run(self._optimizer.contributions)))
 
     def _wait_for_newer(self, session: Any, token: int) -> int:
+        if token > self._local:
+            self._local = token
+            return token
         while token <= self._local:  # left behind by a predecessor, or by a chief that joined
             if token == CLOSED:
                 raise tf.errors.AbortedError(None, None, "the chief has closed the cluster to restore the variables")
             token = int(session.run(self._optimizer.next_token))
         self._local = token
+        self._fill_copies(session)  # those that came with the old token may be of before the step
         return token
 
     def _set_local(self, session: Any, step: int) -> None:
+        self._era = int(session.run(self._optimizer.era))
+        session.run(self._take_era, {self._number: self._era})
         session.run(self._take_step, {self._number: step})
         self._local = step
 
     def _rejoin(self, session: Any, step: int) -> int:
         given = int(session.run(self._optimizer.contributions)[self._optimizer.worker_index])
-        self._set_local(session, step)
         if not self._exact:
             self._given = given
             return step
@@ -205,6 +240,7 @@ class Synchronous:
         return step
 
     def _empty_accumulators(self, session: Any) -> None:
+        session.run(self._optimizer.set_stamps)  # first: nothing older comes in then
         waiting = session.run(self._optimizer.accumulated)
         session.run([take for take, number in zip(self._optimizer.empty, waiting) if number])
-        session.run(self._optimizer.set_step)
+        session.run(self._optimizer.set_stamps)  # taking counts one step further

@@ -1,21 +1,24 @@
 """How a job's ``tf.get_variable`` makes variables that are shared by a cluster.
 
     a table (only rows of it are taken)   stays on its servers; rows are looked up there
+    one that has a dense gradient         the worker has a copy, which is renewed after every step
     any other                             read once per step into the worker's host memory
-    either, where it is too large         in slices on several servers; the job sees it whole
+    each, where it is too large           in slices on several servers; the job sees it whole
 
 The job's code is the same for all of them.
 """
 
 import copy
 import re
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import numpy as np
 
+from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.measuring import Measured
-from cluster.partition import Cut, cuts, slice_sizes
+from cluster.parcels import packed
+from cluster.partition import Cut, cuts, piece_bytes, slice_shapes, slice_sizes
 from cluster.tables import as_table
 
 
@@ -33,32 +36,58 @@ class SharedVariables:
     def __init__(self, measured: Mapping[str, Measured], num_ps: int, host: str):
         self.measured = measured
         self._cuts = cuts(measured, num_ps)
-        self._host = host
+        self._num_ps, self._host = num_ps, host
         self.sizes: Dict[str, int] = slice_sizes(measured, self._cuts)
 
-    def scope(self) -> Any:
-        """The variable scope in which the model must be built."""
-        return tf.variable_scope(tf.get_variable_scope(), custom_getter=self._get, caching_device=self._host)
+    def copies(self, servers: Mapping[str, int]) -> Copies:
+        """The worker's copies of what has a dense gradient, in the current graph.
 
-    def read_bytes(self, name: str) -> int:
-        """Bytes of the model's variable or slice called ``name`` that a worker reads in a step, at most."""
+        Backpropagation comes to the variables that were made last first, so their parcels go first.
+
+        Args:
+          servers: the index of the server of each variable or slice.
+        """
+        shapes = slice_shapes({name: each for name, each in self.measured.items() if each.is_dense}, self._cuts)
+        parcels = packed(list(shapes)[::-1], self.sizes, servers, piece_bytes(self.measured, self._num_ps))
+        return Copies(parcels, shapes, self._host)
+
+    def scope(self, copies: Optional[Copies] = None) -> Any:
+        """The variable scope in which the model must be built; what has a copy is read from there."""
+
+        def get(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+            return self._get(copies, getter, name, *args, **kwargs)
+
+        return tf.variable_scope(tf.get_variable_scope(), custom_getter=get, caching_device=self._host)
+
+    def read_bytes(self, name: str, wire: str = "float32") -> int:
+        """Bytes of the model's variable or slice called ``name`` that a worker reads in a step, at most.
+
+        Args:
+          wire: the numbers in which values travel of which workers have copies.
+        """
         of = name if name in self.measured else whole(name)
         measured, size = self.measured[of], self.sizes[name]
+        if measured.is_dense:
+            return size // measured.item_bytes * int(tf.as_dtype(wire).size)
         if measured.lookups is None:
             return size
         parts = self._cuts[of].parts if of in self._cuts else 1
         return min(size, measured.lookups * measured.bytes // measured.shape[0] // parts)
 
-    def _get(self, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    def _get(self, copies: Optional[Copies], getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
         cut, measured = self._cuts.get(name), self.measured.get(name)
-        if measured is None or (cut is None and measured.lookups is None):
+        if measured is None:
             return getter(name, *args, **kwargs)
+        if measured.lookups is not None or measured.is_dense:
+            kwargs.update(use_resource=False)
         if measured.lookups is not None:
-            kwargs.update(caching_device=None, use_resource=False)
+            kwargs.update(caching_device=None)
         slices = [getter(name, *args, **kwargs)] if cut is None else _slices(getter, cut, name, *args, **kwargs)
+        if copies is not None:
+            copies.adopt(slices)
         if measured.lookups is not None:
             return as_table(slices, self._host)
-        return tf.concat([tf.convert_to_tensor(part) for part in slices], cut.axis if cut else 0)
+        return slices[0] if cut is None else tf.concat([tf.convert_to_tensor(part) for part in slices], cut.axis)
 
 
 def whole(name: str) -> str:

@@ -6,7 +6,8 @@
     {"ps": [{"bytes": of all values it holds, "pulled": bytes of those that a worker reads in a step,
              "variables": [names]}, …],
      "tables": [{"name": …, "rows": …, "rows_per_step": that a worker looks up, "bytes": …, "bytes_per_step": …}, …],
-     "fewest": {"ps": how few would do, "pulled": bytes that a worker reads in a step from the fullest of them}}
+     "fewest": {"ps": how few would do, "pulled": bytes that a worker reads in a step from the fullest of them},
+     "overlapped": whether a step pushes and pulls at the same time}
 
 So few do with which the fullest one has no more than ``--share`` of all bytes that a worker reads.
 """
@@ -44,22 +45,23 @@ def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], s
     measured, wholes = replica.shared.measured, {whole(name) for name in trained}
 
     def fullest(num_ps: int) -> int:
-        return max(pulled(measured, wholes, num_ps))
+        return max(pulled(measured, wholes, num_ps, settings.wire))
 
     few = fewest(fullest, share)
     return {
-        "ps": _held(replica, trained, len(task.cluster["ps"])),
+        "ps": _held(replica, trained, len(task.cluster["ps"]), settings.wire),
         "tables": [_table(name, each) for name, each in measured.items() if each.lookups is not None],
         "fewest": {"ps": few, "pulled": fullest(few)},
+        "overlapped": replica.stepper.overlaps,
     }
 
 
-def _held(replica: Replica, trained: Set[str], num_ps: int) -> List[Dict[str, Any]]:
+def _held(replica: Replica, trained: Set[str], num_ps: int, wire: str) -> List[Dict[str, Any]]:
     servers: List[Dict[str, Any]] = [{"bytes": 0, "pulled": 0, "variables": []} for _ in range(num_ps)]
     for variable in replica.variables:
         server, name = servers[_server(variable)], variable.op.name
         server["bytes"] += variable_bytes(variable.op)
-        server["pulled"] += replica.shared.read_bytes(name) if name in trained else 0
+        server["pulled"] += replica.shared.read_bytes(name, wire) if name in trained else 0
         server["variables"].append(name)
     return servers
 
@@ -75,12 +77,12 @@ def _table(name: str, measured: Measured) -> Dict[str, Any]:
     return {"name": name, "rows": rows, "rows_per_step": taken, "bytes": measured.bytes, "bytes_per_step": read}
 
 
-def pulled(measured: Mapping[str, Measured], trained: Set[str], num_ps: int) -> List[int]:
+def pulled(measured: Mapping[str, Measured], trained: Set[str], num_ps: int, wire: str = "float32") -> List[int]:
     """Bytes that a worker reads in a step from each of ``num_ps`` servers, placed as training places them."""
     shared = SharedVariables(measured, num_ps, host="")
     read = [0] * num_ps
     for name, server in assign(shared.sizes, num_ps).items():
-        read[server] += shared.read_bytes(name) if whole(name) in trained else 0
+        read[server] += shared.read_bytes(name, wire) if whole(name) in trained else 0
     return read
 
 

@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
     task = Task.from_environment(os.environ)
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
-    _refuse_unavailable(task, settings)
+    _refuse_impossible(task, settings)
     if task.role == "ps":
         return _serve(task, reporter)
     if task.role == "worker" and settings.replication == "in-graph" and not task.is_chief:
@@ -116,9 +116,7 @@ def read_mapping(flag: str, text: str) -> Dict[str, Any]:
     return value
 
 
-def _refuse_unavailable(task: Task, settings: Train) -> None:
-    if settings.wire != "float32":
-        raise TaskError(f"train.wire: {settings.wire} is not available yet; expected float32")
+def _refuse_impossible(task: Task, settings: Train) -> None:
     if settings.replication == "in-graph" and (settings.mode != "sync" or settings.backup_workers):
         raise TaskError(
             "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"

@@ -1,10 +1,10 @@
 """What a step moves over the network, how long that takes at least, and what it waits for.
 
 A worker pulls every trained variable once a step, of a table the rows that it looks up,
-and pushes a gradient of the same size once, whatever the number of its towers. Pull and
-push come one after the other, each as slow as the fullest network card in its fuller
-direction; cards carry both directions at once, and every host has one. What stays on a
-host does not count.
+and pushes a gradient of the same size once, whatever the number of its towers. Cards carry
+both directions at once, and every host has one. Where pulls and pushes overlap, a step is as
+slow as the fullest card, each way; else they come one after the other, each as slow as the
+fullest card in its fuller direction. What stays on a host does not count.
 """
 
 from collections import Counter, defaultdict
@@ -19,9 +19,10 @@ class End(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The card that a step waits for: the tasks of ``host`` send so many ``bytes`` in one phase.
+    """The card that a step waits for: what the tasks of ``host`` move.
 
-    ``direction`` is that of the pull, ``out`` for a ps and ``in`` for a worker; in the push it is the other one.
+    ``direction`` is ``both`` where ``bytes`` go each way at the same time. Else so many go one way in the pull, ``out``
+    for a ps and ``in`` for a worker, and then as many the other way in the push.
     """
 
     host: str
@@ -47,21 +48,23 @@ def traffic(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int
     return moved
 
 
-def bound(workers: Sequence[End], servers: Sequence[End], moved: Mapping[str, int]) -> Optional[Bound]:
+def bound(
+    workers: Sequence[End], servers: Sequence[End], moved: Mapping[str, int], overlapped: bool
+) -> Optional[Bound]:
     """What a step waits for, given the ``traffic``; None where nothing leaves a host."""
     cards: Dict[Tuple[str, str], List[str]] = defaultdict(list)
     for end in servers:  # in a pull bytes go out of the servers' hosts and into the workers'
-        cards[end.host, "out"].append(end.task)
+        cards[end.host, "both" if overlapped else "out"].append(end.task)
     for end in workers:
-        cards[end.host, "in"].append(end.task)
+        cards[end.host, "both" if overlapped else "in"].append(end.task)
     found = [Bound(host, tasks, way, sum(map(moved.__getitem__, tasks))) for (host, way), tasks in cards.items()]
     fullest = max(found, key=lambda each: each.bytes)
     return fullest if fullest.bytes else None
 
 
-def seconds(phase_bytes: int, nic_gbps: float) -> float:
-    """A pull and a push of so many bytes each, one after the other."""
-    return 2 * phase_bytes / (nic_gbps * 1e9 / 8)
+def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
+    """So many bytes one way, and as many the other way: at the same time, or one after the other."""
+    return (1 if overlapped else 2) * way_bytes / (nic_gbps * 1e9 / 8)
 
 
 def share_of_a_ps(workers: Sequence[End]) -> float:
@@ -70,22 +73,28 @@ def share_of_a_ps(workers: Sequence[End]) -> float:
 
 
 def describe(
-    workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int], fewest: Mapping[str, int], nic_gbps: float
+    workers: Sequence[End],
+    servers: Sequence[End],
+    pulled: Sequence[int],
+    fewest: Mapping[str, int],
+    nic_gbps: float,
+    overlapped: bool,
 ) -> Dict[str, Any]:
     """``network`` of ``plan --json``.
 
     Args:
       fewest: how few ``ps`` make no step shorter than more of them would, each on a host of
         its own, and the bytes that a worker has ``pulled`` from the fullest of them.
+      overlapped: whether pulls and pushes go on at the same time.
     """
     moved = traffic(workers, servers, pulled)
-    waited = bound(workers, servers, moved)
+    waited = bound(workers, servers, moved, overlapped)
     at_workers = round(share_of_a_ps(workers) * len(workers)) * sum(pulled)
     balanced = max(at_workers, len(workers) * fewest["pulled"])
     return {
         "nic_gbps": nic_gbps,
-        "seconds_per_step": seconds(waited.bytes if waited else 0, nic_gbps),
+        "seconds_per_step": seconds(waited.bytes if waited else 0, nic_gbps, overlapped),
         "bound": waited._asdict() if waited else None,
-        "balanced": {"ps": fewest["ps"], "seconds_per_step": seconds(balanced, nic_gbps)},
+        "balanced": {"ps": fewest["ps"], "seconds_per_step": seconds(balanced, nic_gbps, overlapped)},
         "tasks": [{"task": name, "bytes_in": size, "bytes_out": size} for name, size in moved.items()],
     }

@@ -82,7 +82,7 @@ def placed(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Dict[str, 
     return {
         "placement": each,
         "variables": {**_totals([ps["bytes"] for ps in held]), "tables": told["tables"]},
-        "network": network.describe(ends.workers, ends.servers, pulled, told["fewest"], nic_gbps)
+        "network": network.describe(ends.workers, ends.servers, pulled, told["fewest"], nic_gbps, told["overlapped"])
         if is_modelled(plan) else None,
     }  # fmt: skip
 

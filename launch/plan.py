@@ -107,9 +107,8 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     """The plan of a run. ``own_python`` runs what is on this machine, where the file names none.
 
     Raises:
-      UsageError: a host is given two Pythons, or a key asks for what is not there yet.
+      UsageError: a host is given two Pythons.
     """
-    refuse_unavailable(spec)
     python = pythons(spec, own_python)
     environments = environment.identities(spec, python)
     runs = {host: environment.PYTHON if host in environments else python[host] for host in python}
@@ -119,14 +118,6 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     chief = spec.chief
     tasks = tuple(_task(spec, task, command, job, run, runs[task.host], task is chief) for task in spec.tasks)
     return Plan(run, spec, tasks, chief.host, _control(spec, chief), python, json.dumps(present), environments)
-
-
-def refuse_unavailable(spec: Spec) -> None:
-    """Keys that jobs cannot serve yet are refused before anything starts."""
-    if spec.job is None:
-        return
-    if spec.train.wire != "float32":
-        raise UsageError(f"{spec.path}: train.wire: {spec.train.wire} is not available yet; expected float32")
 
 
 def pythons(spec: Spec, own: str) -> Dict[str, str]:

@@ -163,10 +163,11 @@ def _step(network: Mapping[str, Any], mode: str) -> str:
 
 
 def _there_and_back(bound: Mapping[str, Any]) -> str:
-    """``send 80 MB for ps:0 and to receive as much``"""
-    first, then = ("send", "receive") if bound["direction"] == "out" else ("receive", "send")
+    """``send 80 MB for ps:0 and then receive as much``, or both at once"""
+    first, then = ("receive", "send") if bound["direction"] == "in" else ("send", "receive")
     tasks = bound["tasks"] if len(bound["tasks"]) < 4 else [*bound["tasks"][:2], f"{len(bound['tasks']) - 2} more"]
-    return f"{first} {of_bytes(bound['bytes'])} for {', '.join(tasks)} and then {then} as much"
+    in_time = "at the same time" if bound["direction"] == "both" else "then"
+    return f"{first} {of_bytes(bound['bytes'])} for {', '.join(tasks)} and {in_time} {then} as much"
 
 
 def _balance(network: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ import pytest
 from cluster.agreement import Agreement, digest, first_difference, listing
 from cluster.engine import tf
 from cluster.errors import TrainingError
+from cluster.parcels import Parcel
 from cluster.task import Task
 from tests.cluster.processes import Cluster
 
@@ -37,6 +38,10 @@ def test_a_listing_does_not_depend_on_the_order_in_which_variables_were_made(gra
     made = variables()
     assert digest(listing(made)) == digest(listing(made[::-1]))
     assert digest(listing(made)) != digest(listing(made[:1]))
+
+
+def test_a_listing_tells_what_travels_together_as_that_depends_on_the_order(graph: Any) -> None:
+    assert listing([], [Parcel(1, 0, ("b", "a"))])[1:] == ["parcel_0_of_ps_1 of b a"]
 
 
 @pytest.mark.parametrize(

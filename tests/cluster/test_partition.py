@@ -5,8 +5,9 @@ from typing import Dict, Tuple
 import pytest
 
 from cluster.measuring import Measured
-from cluster.partition import LARGEST_SLICE, SMALLEST_SLICE, Cut, cuts, slice_sizes
+from cluster.partition import LARGEST_SLICE, SMALLEST_SLICE, Cut, cuts, piece_bytes, slice_sizes
 from cluster.placement import assign, imbalance, loads
+from jobs.synthetic import MODELS
 from tests.cluster.test_placement import resnet50, vgg16
 
 MIB = 1 << 20
@@ -36,6 +37,15 @@ def test_the_fullest_server_holds_at_most_a_fiftieth_over_the_mean_for_vgg_16(nu
     balance, pieces = placed(flat(vgg16()), num_ps)
     assert balance <= 1.02
     assert pieces <= len(vgg16()) + 4 * num_ps
+
+
+@pytest.mark.parametrize("num_ps", range(2, 17))
+@pytest.mark.parametrize("model", MODELS)
+def test_what_travels_whole_in_every_step_is_balanced_in_small_pieces(model: str, num_ps: int) -> None:
+    variables = {f"v{index}": Measured(tuple(shape), 4, is_dense=True) for index, shape in enumerate(MODELS[model]())}
+    assert placed(variables, num_ps)[0] <= 1.02
+    sizes = slice_sizes(variables, cuts(variables, num_ps))
+    assert max(sizes.values()) <= 1.5 * piece_bytes(variables, num_ps)  # a slice is of whole rows
 
 
 def test_what_is_balanced_whole_is_not_cut() -> None:

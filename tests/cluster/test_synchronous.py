@@ -23,18 +23,26 @@ from tests.waiting import eventually
 PATIENCE_S = 60
 
 
-ROLES: List[Tuple[str, int]] = [("ps", 1), ("worker", 3)]
+def servers_of(roles: List[Tuple[str, int]]) -> List[str]:
+    """Starts servers in this process; the targets of the workers among them.
+
+    Servers have no stop, so they last as long as the process.
+    """
+    ports = iter(free_ports(sum(number for _, number in roles)))
+    spec = tf.train.ClusterSpec({role: [f"127.0.0.1:{next(ports)}" for _ in range(n)] for role, n in roles})
+    servers = [
+        (role, tf.train.Server(spec, job_name=role, task_index=index)) for role, n in roles for index in range(n)
+    ]
+    for _, server in servers:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))  # its destructor fails when the interpreter ends
+    targets = [server.target for role, server in servers if role == "worker"]
+    return [target.decode() if isinstance(target, bytes) else target for target in targets]
 
 
 @pytest.fixture(scope="module")
 def targets() -> List[str]:
-    """The targets of the workers; servers have no stop, so they last as long as the process."""
-    ports = iter(free_ports(4))
-    spec = tf.train.ClusterSpec({role: [f"127.0.0.1:{next(ports)}" for _ in range(n)] for role, n in ROLES})
-    servers = [tf.train.Server(spec, job_name=role, task_index=index) for role, n in ROLES for index in range(n)]
-    for server in servers:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))  # its destructor fails when the interpreter ends
-    return [server.target.decode() if isinstance(server.target, bytes) else server.target for server in servers[1:]]
+    """The targets of three workers beside one ps."""
+    return servers_of([("ps", 1), ("worker", 3)])
 
 
 class Worker:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from cluster.engine import tf
+from cluster.wire import NAMES
 from jobs import digits
 from tests.cluster.processes import Cluster
 
@@ -18,9 +20,12 @@ def test_polynomial_finds_the_weights_5_0_3(tmp_path: Path) -> None:
     assert outcome.metrics["loss"] < 0.1
 
 
-def test_digits_reads_at_least_95_percent_of_held_out_digits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wire", NAMES)
+def test_digits_reads_at_least_95_percent_of_held_out_digits_in_whatever_numbers_it_sends(
+    tmp_path: Path, wire: str
+) -> None:
     with Cluster(tmp_path, "digits") as cluster:
-        cluster.start_all({"steps": 300, "batch_size": 32, "towers": 2})
+        cluster.start_all({"steps": 300, "batch_size": 32, "towers": 2, "wire": wire})
         assert cluster.finish().metrics["accuracy"] >= 0.95
 
 

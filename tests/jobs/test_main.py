@@ -66,11 +66,6 @@ def test_a_mistake_in_the_job_is_told_with_its_file_and_is_not_retried(
     assert str(outcome.cause).startswith(job) and told in str(outcome.cause)
 
 
-def test_what_is_not_available_yet_is_refused_by_name(tmp_path: Path) -> None:
-    wire = failed(tmp_path / "wire", "digits", {"wire": "float16"})
-    assert "train.wire: float16 is not available yet" in str(wire.cause)
-
-
 def test_a_cluster_without_parameter_servers_is_refused(tmp_path: Path) -> None:
     assert "expected at least one ps" in str(failed(tmp_path, "digits", {}, ps=0).cause)
 

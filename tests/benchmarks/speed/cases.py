@@ -85,6 +85,13 @@ WAYS = {
         Way("stock", told="SyncReplicasOptimizer, placed by replica_device_setter"),
         Way("stock-cut", cut=True, told="the same, with the variables cut into equal ones beforehand"),
         Way("ours", {}, told="this project"),
+        Way(
+            "whole",
+            {"clip_norm": 1e9},
+            told="this project, pulling only when everything is pushed, as clipping needs it",
+        ),
+        Way("bfloat16", {"wire": "bfloat16"}, told="this project, 16 bits on the wire"),
+        Way("float16", {"wire": "float16"}, told="this project, 16 bits on the wire"),
     )
 }
 

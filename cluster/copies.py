@@ -1,0 +1,92 @@
+"""A worker's own copies of the variables: what the model reads instead of the servers.
+
+A copy is not read from its server when a step needs it. It was sent back as soon as the step before had
+changed it, and has waited in a queue of the worker's memory since. The model takes it from there
+once a step, for all towers; nothing can change it while they use it.
+
+Each comes with a stamp that says which step it is for. A step of a session that was given up may lay
+something down late; the stamp tells, where else a worker would be a step behind from then on.
+"""
+
+import contextlib
+from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
+
+from cluster.engine import tf
+from cluster.parcels import Parcel
+
+
+class Copies:
+    """The copies of the variables in ``parcels``, on one worker.
+
+    Args:
+      shapes: of each variable or slice, by name.
+      host: the device of the worker's memory.
+
+    ``values`` are the tensors that a step computes with, by name; ``oldest`` is the lowest of the stamps with which
+    they were put there, an int64 scalar.
+    """
+
+    def __init__(self, parcels: Sequence[Parcel], shapes: Mapping[str, Tuple[int, ...]], host: str):
+        self.parcels = list(parcels)
+        self.variables: Dict[str, Any] = {}  # by name, once the model has made them
+        self.values: Dict[str, Any] = {}
+        self._shapes, self.host = shapes, host
+        self._queues: Dict[Parcel, Any] = {}
+        self._on_servers: Dict[str, Any] = {}
+        with tf.device(host):
+            stamps = [self._take(parcel) for parcel in self.parcels]
+            self.oldest = tf.reduce_min(tf.stack(stamps)) if stamps else tf.constant(0, tf.int64)
+            self.drain = tf.group(*[queue.dequeue_many(queue.size()) for queue in self._queues.values()])
+
+    def _take(self, parcel: Parcel) -> Any:
+        shapes = [self._shapes[name] for name in parcel.names]
+        kinds = [tf.int64, *(tf.float32 for _ in shapes)]
+        queue = tf.FIFOQueue(-1, kinds, [(), *shapes], shared_name=f"copies/{parcel.name}")
+        stamp, *values = queue.dequeue()
+        self.values.update(zip(parcel.names, values))
+        self._queues[parcel] = queue
+        return stamp
+
+    def adopt(self, variables: Sequence[Any]) -> None:
+        """Makes variables that the model has made read their copies, those that have one.
+
+        A variable of ``tf.get_variable`` is read through a tensor that stands for its value on
+        the caching device; TensorFlow has no public way to say which tensor that is.
+        """
+        for variable in variables:
+            name = variable.op.name
+            if name in self.values and name not in self.variables:
+                self.variables[name] = variable
+                self._on_servers[name] = variable._snapshot
+                variable._snapshot = self.values[name]
+
+    @contextlib.contextmanager
+    def unused(self) -> Iterator[None]:
+        """Inside, what is built reads the variables from their servers: it is no part of a training step."""
+        for name, variable in self.variables.items():
+            variable._snapshot = self._on_servers[name]
+        try:
+            yield
+        finally:
+            for name, variable in self.variables.items():
+                variable._snapshot = self.values[name]
+
+    def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
+        """One tensor of what travels together, on the current device: of its own shape, or flat if it is several."""
+        if len(parcel.names) == 1:
+            return tensors[parcel.names[0]]
+        return tf.concat([tf.reshape(tensors[name], [-1]) for name in parcel.names], 0)
+
+    def unpack(self, parcel: Parcel, tensor: Any) -> Dict[str, Any]:
+        """The opposite of ``pack``."""
+        if len(parcel.names) == 1:
+            return {parcel.names[0]: tensor}
+        sizes = [tf.TensorShape(self._shapes[name]).num_elements() for name in parcel.names]
+        parts = zip(parcel.names, tf.split(tensor, sizes))
+        return {name: tf.reshape(part, self._shapes[name]) for name, part in parts}
+
+    def put(self, parcel: Parcel, tensor: Any, stamp: Any) -> Any:
+        """The operation that lays down for the next step what has come."""
+        with tf.device(self.host):
+            values = self.unpack(parcel, tensor)
+            return self._queues[parcel].enqueue([stamp, *(values[name] for name in parcel.names)])

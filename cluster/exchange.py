@@ -1,0 +1,96 @@
+"""How gradients get to the servers and new values back: what a step sends, piece by piece.
+
+    worker   the gradient of a load            -> its server
+    server   [the update, when it is due]
+    worker   the new value of a parcel         <- its server, into the worker's copies
+
+A *load* is what is given as one: the gradients of a parcel in one tensor, or the gradient of a
+variable that has no copy, such as a table, of which only rows travel.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from cluster.copies import Copies
+from cluster.engine import tf
+from cluster.parcels import Parcel
+from cluster.placement import ps_device
+from cluster.wire import Wire
+
+GradsAndVars = Sequence[Tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Load:
+    """One gradient, dense or sparse, for one server.
+
+    ``unpack`` makes (gradient, variable) pairs of a gradient of this kind, such as a mean of several.
+    """
+
+    name: str
+    device: str  # of the server
+    grad: Any  # on the worker, as it travels
+    shape: Any
+    variables: List[Any]
+    unpack: Callable[[Any], List[Tuple[Any, Any]]]
+    parcel: Optional[Parcel] = None
+
+
+def plain_load(grad: Any, variable: Any) -> Load:
+    """The gradient of one variable by itself."""
+    return Load(variable.op.name, variable.device, grad, variable.shape, [variable], lambda taken: [(taken, variable)])
+
+
+def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
+    """The (gradient, variable) pairs of a load, on its server."""
+    with tf.device(load.device):
+        is_dense = isinstance(load.grad, tf.Tensor)
+        return load.unpack(wire.widen(load.grad) if is_dense else load.grad)
+
+
+class Exchange:
+    """Sends in the pieces that ``copies`` are made of, in the numbers that ``wire`` says."""
+
+    def __init__(self, copies: Copies, wire: Wire):
+        self.copies, self.wire = copies, wire
+
+    def loads(self, grads_and_vars: GradsAndVars) -> List[Load]:
+        """Everything that a worker gives to a step, parcels first; variables without a gradient are left out."""
+        grads = {variable.op.name: grad for grad, variable in grads_and_vars}
+        found = [self._load(parcel, grads) for parcel in self.copies.parcels]
+        return found + [
+            plain_load(grad, variable)
+            for grad, variable in grads_and_vars
+            if grad is not None and variable.op.name not in self.copies.variables
+        ]
+
+    def _load(self, parcel: Parcel, grads: Dict[str, Any]) -> Load:
+        of_parcel = {name: tf.convert_to_tensor(grads[name]) for name in parcel.names}
+        packed = self.wire.narrow_gradient(parcel.name, self.copies.pack(parcel, of_parcel))
+
+        def unpack(taken: Any) -> List[Tuple[Any, Any]]:
+            values = self.copies.unpack(parcel, taken)
+            return [(values[name], self.copies.variables[name]) for name in parcel.names]
+
+        variables = [self.copies.variables[name] for name in parcel.names]
+        return Load(parcel.name, ps_device(parcel.server), packed, packed.shape, variables, unpack, parcel)
+
+    def refill(self, stamp: Any) -> Any:
+        """The operation that fetches all values, and forgets what the wire kept. Make it after ``loads``."""
+        return tf.group(*[self.bring(parcel, stamp) for parcel in self.copies.parcels], *self.wire.reset)
+
+    def bring(self, parcel: Parcel, stamp: Any, after: Sequence[Any] = ()) -> Any:
+        """The operation that fetches the values of a parcel's variables once ``after`` has happened on their server.
+
+        Args:
+          stamp: of the step that they are for, on the worker.
+        """
+        with tf.device(ps_device(parcel.server)):
+            with tf.control_dependencies(after):
+                values = {name: self.copies.variables[name].read_value() for name in parcel.names}
+            # TensorFlow moves a cast to before the reading of its variable: it must wait itself, or is a step behind.
+            with tf.control_dependencies(after):
+                sent = self.wire.narrow(self.copies.pack(parcel, values))
+        with tf.device(self.copies.host):
+            received = self.wire.widen(sent)
+        return self.copies.put(parcel, received, stamp)

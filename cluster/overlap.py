@@ -1,0 +1,149 @@
+"""A strictly synchronous step in which pushes and pulls run at the same time.
+
+A network card sends while it receives. In a step that pushes every gradient and then pulls every variable it
+does one at a time, and takes twice as long as it must. Here each load goes its own way, on its server:
+
+    worker i   pushes load j
+    chief      takes the mean of N gradients from its accumulator           (blocks until N came)
+    chief      updates its variables, then one token into each worker's queue of load j
+    worker i   takes that token, fetches the new values into its copies
+
+and the order makes it quick. All workers push the loads of a server in the same order, and load j only
+when the values of load j - WINDOW have come back. Without that all would be on their way at once, share the
+network, and arrive together at the end, when nothing is left to be sent meanwhile. The first loads are
+those whose gradients backpropagation knows first, so pushing begins while it is still at work.
+
+The order is also why this is strict: the values of load j that a worker computes step t + 1 with are those of
+step t, as it waits for their token, and nothing changes them until it has given its gradient of step t + 1.
+
+The idea of slices in order with a bound on what is under way is that of Y. Peng et al., "A Generic Communication
+Scheduler for Distributed DNN Training Acceleration", SOSP 2019 (ByteScheduler), and A. Jayarajan et al.,
+"Priority-based Parameter Propagation for Distributed DNN Training", SysML 2019.
+
+Each server notes for every load of its own the stamp of the last step that was applied, and for every worker
+the stamp of the last gradient that it gave. ``cluster.overlapping`` has the rules made of them, for
+a worker or a chief that dies somewhere between.
+"""
+
+from typing import Any, Dict, List
+
+from cluster.accumulators import Accumulator
+from cluster.engine import tf
+from cluster.exchange import Exchange, Load
+from cluster.lanes import Lane
+from cluster.parcels import Parcel
+from cluster.piecewise import Piecewise
+from cluster.sync import TokenSyncOptimizer
+
+WINDOW = 3  # loads of one server that are under way: one there, one back, and one as a reserve
+
+
+class OverlappedSyncOptimizer(TokenSyncOptimizer):
+    """``TokenSyncOptimizer`` whose loads go their way one by one.
+
+    Available after ``apply_gradients``, beside what that has:
+      lanes: what each server has of a step.
+      give_now: one operation for each load, in the order of ``lanes``: gives its gradient, waits for nothing.
+      finish_now: one for each load: takes, updates, sends tokens, notes it as applied (chief only).
+      settle: one for each load: sends tokens and notes it, for what was taken before (chief only).
+      conclude: after all loads were applied: counts the step and sends tokens for it (chief only).
+    """
+
+    def __init__(self, opt: Any, num_workers: int, worker_index: int, exchange: Exchange):
+        super().__init__(opt, num_workers, worker_index, exchange=exchange)
+        self._overlapped = exchange
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+        """One whole step of this worker; see ``TokenSyncOptimizer``."""
+        self._global_step = global_step
+        self._make_state(global_step)
+        self._loads = self._loads_of(grads_and_vars)
+        self._next_stamp = self._stamp + 1
+        self.lanes = self._lanes()
+        self._pieces = Piecewise(self._opt)
+        self.taken = []
+        self.give_now: List[Any] = []
+        self.finish_now: List[Any] = []
+        self.settle: List[Any] = []
+        given = [self._exchange_load(lane, place) for lane in self.lanes for place in range(len(lane.loads))]
+        counted = self._count(given)
+        self._make_own()
+        finish = [self._make_chief()] if self.is_chief else []
+        with tf.control_dependencies([counted, *finish]):
+            token = self._wait_for_token()
+        lanes = [lane for lane in self.lanes if lane.brought]
+        self.waited = tf.reduce_mean(tf.stack([lane.waited() for lane in lanes]))
+        came = tf.reduce_min(tf.stack([lane.oldest_token() for lane in lanes]))
+        self.behind = tf.maximum(self._next_stamp - came, self._stamp - self._overlapped.copies.oldest)
+        with tf.control_dependencies([op for lane in self.lanes for op in lane.brought]):
+            return tf.identity(token)
+
+    def _lanes(self) -> List[Lane]:
+        of: Dict[str, List[Load]] = {}
+        for load in self._loads:
+            of.setdefault(load.device, []).append(load)
+        return [Lane(device, loads, self.num_workers, self._stamp) for device, loads in of.items()]
+
+    def _exchange_load(self, lane: Lane, place: int) -> Any:
+        """One load's way there and back; what has happened once its gradient was given."""
+        load = lane.loads[place]
+        accumulator = self._accumulator(load)
+        self.give_now.append(self._given(lane, place, accumulator, load.grad))
+        if self.is_chief:
+            self._make_update(lane, place, accumulator)
+        if load.parcel is None:
+            return self.give_now[-1]
+        given = self._given(lane, place, accumulator, self._in_turn(lane, place, load.parcel))
+        self._bring(lane, place, load.parcel, given)
+        return given
+
+    def _in_turn(self, lane: Lane, place: int, parcel: Parcel) -> Any:
+        turn = [lane.brought[place - WINDOW]] if place >= WINDOW else []
+        # A gradient need not depend on the copies, and must not be given before they have come.
+        copies = [self._overlapped.copies.values[name] for name in parcel.names]
+        with tf.control_dependencies([*turn, *copies]):
+            return tf.identity(lane.loads[place].grad)
+
+    def _given(self, lane: Lane, place: int, accumulator: Accumulator, grad: Any) -> Any:
+        given = accumulator.give(grad, self._stamp)
+        with tf.device(lane.device), tf.control_dependencies([given]):
+            return lane.note_given(place, self.worker_index)
+
+    def _bring(self, lane: Lane, place: int, parcel: Parcel, given: Any) -> None:
+        # The waits of loads that are not under way together add up to what the step has waited.
+        token = lane.token(place, self.worker_index, given, is_timed=place % WINDOW == 0)
+        lane.brought.append(self._overlapped.bring(parcel, self._next_stamp, [token]))
+
+    def _make_update(self, lane: Lane, place: int, accumulator: Accumulator) -> None:
+        taken = accumulator.take()
+        self.taken.append(taken)
+        with tf.device(lane.device):
+            updated = self._pieces.update(accumulator.unpacked(taken))
+        self.finish_now.append(lane.tell_applied(place, [updated]))
+        self.settle.append(lane.tell_applied(place, []))
+
+    def _finish_step(self) -> Any:
+        self.conclude = self._concluded(self._pieces.finish_alone())
+        with tf.control_dependencies([tf.group(*self.finish_now)]):
+            finished = self._pieces.finish()
+        return self._concluded(finished)
+
+    def _concluded(self, finished: Any) -> Any:
+        with tf.device(self._global_step.device):
+            with tf.control_dependencies([finished]):
+                counted = tf.assign_add(self._global_step, 1)
+            with tf.control_dependencies([counted]):
+                return self._send_tokens()
+
+    def _make_own(self) -> None:
+        super()._make_own()
+        self.drain = tf.group(self.drain, *[lane.drained([self.worker_index]) for lane in self.lanes])
+
+    def _make_chief(self) -> Any:
+        finish = super()._make_chief()
+        everyone = list(range(self.num_workers))
+        self.drain_all = tf.group(self.drain_all, *[lane.drained(everyone) for lane in self.lanes])
+        self.recall = tf.group(self.recall, *[lane.recalled(everyone[1:]) for lane in self.lanes])
+        stamp = self._global_step.read_value() + self.local_era.read_value()
+        self.set_stamps = tf.group(self.set_stamps, *[lane.all_noted(stamp) for lane in self.lanes])
+        return finish

@@ -1,0 +1,45 @@
+"""Which variables travel together, and in which order: the pieces in which a step goes over the network.
+
+A large variable has been cut into slices (``cluster.partition``), each a parcel of its own; small ones
+that are on the same server share a parcel, as every request costs time whatever its size. Every
+worker must find the same parcels in the same order, so they follow from the variables alone.
+"""
+
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Variables, or slices of some, on one server; ``place`` is its turn among that server's, from 0."""
+
+    server: int
+    place: int
+    names: Tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """``parcel_2_of_ps_0``"""
+        return f"parcel_{self.place}_of_ps_{self.server}"
+
+
+def packed(names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str, int], piece: int) -> List[Parcel]:
+    """Parcels of about ``piece`` bytes, those of each server in the order of ``names``.
+
+    Args:
+      names: of variables or slices, in the order in which their gradients become known.
+      sizes: bytes of each.
+      servers: the index of each one's server.
+    """
+    packing: Dict[int, List[List[str]]] = {}
+    for name in names:
+        of_server = packing.setdefault(servers[name], [[]])
+        held = sum(sizes[each] for each in of_server[-1])
+        if of_server[-1] and held + sizes[name] > piece:
+            of_server.append([])
+        of_server[-1].append(name)
+    return [
+        Parcel(server, place, tuple(together))
+        for server, of_server in sorted(packing.items())
+        for place, together in enumerate(of_server)
+    ]
