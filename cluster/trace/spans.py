@@ -14,7 +14,7 @@ _DEVICE = re.compile(r"^/job:(\w+)/(?:replica:\d+/)?task:(\d+)/(?:device:)?(\w+:
 _SENT = re.compile(r"^\[[^]]*B\] .*?(?:edge_\d+_)?(\S+) from (\S+) to (\S+)$")
 _WAITS = re.compile(r"Dequeue|TakeGradient")  # operations that last until somebody else has done his part
 _OP = re.compile(r"^\S+ = (\w+)\((.*)\)$")
-_RECEIVED = re.compile(r"(?<![^\s])[^\s^]\S*_S\d+(?=,|$)")  # an input that came from another task
+_RECEIVED = re.compile(r"(?<![^\s])([^\s^]\S*)_S\d+(?=,|$)")  # an input that came from another task
 
 
 class Place(NamedTuple):
@@ -75,21 +75,22 @@ def _of_device(device: Any, cargo: Cargo) -> Iterator[Span]:
 
 
 def unrecorded(devices: Iterable[Any]) -> int:
-    """How many transfers there were that TensorFlow did not record.
+    """How many tensors were transferred of which TensorFlow did not record it.
 
     It has every task switch recording on as the step begins, and waits for none of them: a tensor that a ps asked
-    for before is missing.
+    for before is missing. One that a device gets twice is recorded once by some versions.
     """
     expected: Dict[str, Set[str]] = {}
-    recorded: Dict[str, int] = {}
+    recorded: Dict[str, Set[str]] = {}
     for device in devices:
         for node in device.node_stats:
             found = _OP.match(node.timeline_label)
             if found:
                 expected.setdefault(device.device, set()).update(_RECEIVED.findall(found[2]))
             elif node.node_name == "RecvTensor":
-                recorded[device.device] = recorded.get(device.device, 0) + 1
-    return sum(max(0, len(names) - recorded.get(device, 0)) for device, names in expected.items())
+                sent = _SENT.match(node.timeline_label)
+                recorded.setdefault(device.device, set()).update([sent[1]] if sent else [])
+    return sum(len(names - recorded.get(device, set())) for device, names in expected.items())
 
 
 def place_of(device: str) -> Optional[Place]:
