@@ -20,7 +20,7 @@ from tests.cluster.threads import ThreadedRun
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "arrangements.md").read_text(encoding="utf-8")
-STEPS, BATCH, EXAMPLES = 500, 40, 12 * 16
+STEPS, BATCH, EXAMPLES = 800, 40, 12 * 16
 
 
 def slug(heading: str) -> str:
