@@ -17,9 +17,12 @@ class Asynchronous:
     Gradients of variables that others have changed meanwhile are applied all the same, so
     no worker ever waits for another, and training ends between ``steps`` and
     ``steps + workers - 1``. A task that starts again simply goes on.
+
+    A step fetches the values when it begins. Fetched as soon as the step before has changed them they would be older by
+    whatever comes between two steps, and the older they are, the worse is a gradient.
     """
 
-    overlaps = True  # each value comes back as soon as it has changed
+    overlaps = False  # a step fetches everything, then gives everything
 
     def __init__(
         self, optimizer: Any, grads_and_vars: Any, global_step: Any, loss: Any, clip_norm: Any, exchange: Exchange
@@ -32,23 +35,21 @@ class Asynchronous:
         self._copies = exchange.copies
         present = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
         self._make_step(exchange, exchange.loads(clipped(present, clip_norm)))
-        self._refill = exchange.refill(_ANY)
+        self._forget = tf.group(*exchange.wire.reset)
 
     def _make_step(self, exchange: Exchange, loads: Sequence[Load]) -> None:
         if Piecewise.can(self._optimizer):
             pieces = Piecewise(self._optimizer)
-            updates = [pieces.update(arrived(load, exchange.wire)) for load in loads]
+            for load in loads:
+                pieces.update(arrived(load, exchange.wire))
             finished = pieces.finish()
         else:
             finished = self._optimizer.apply_gradients(
                 [pair for load in loads for pair in arrived(load, exchange.wire)]
             )
-            updates = [finished] * len(loads)
-        brought = [exchange.bring(load.parcel, _ANY, [update]) for load, update in zip(loads, updates) if load.parcel]
+        self._fetch = tf.group(*[exchange.bring(parcel, _ANY) for parcel in self._copies.parcels])
         with tf.device(self._global_step.device), tf.control_dependencies([finished]):
-            counted = tf.assign_add(self._global_step, 1, use_locking=True)
-        with tf.control_dependencies(brought):
-            self._next_step = tf.identity(counted)
+            self._next_step = tf.assign_add(self._global_step, 1, use_locking=True)
 
     @property
     def needed(self) -> List[Any]:
@@ -67,14 +68,13 @@ class Asynchronous:
         return self.join(session, steps)
 
     def join(self, session: Any, steps: int) -> int:
-        """Fetches all variables; returns the global step."""
-        session.run(self._copies.drain)
-        session.run(self._refill)
+        """Drops what a step that was given up has left; returns the global step."""
+        session.run([self._copies.drain, self._forget])
         return int(session.run(self._global_step))
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
         """Applies one gradient; returns the global step after it, the loss, and ``more``."""
-        step, loss, fetched = session.run([self._next_step, self._loss, list(more)])
+        step, loss, fetched, _ = session.run([self._next_step, self._loss, list(more), self._fetch])
         return int(step), float(loss), fetched
 
     def owes(self, session: Any) -> bool:
