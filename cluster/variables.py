@@ -1,7 +1,7 @@
 """How a job's ``tf.get_variable`` makes variables that are shared by a cluster.
 
     a table (only rows of it are taken)   stays on its servers; rows are looked up there
-    one that has a dense gradient         the worker has a copy, which is renewed after every step
+    one that has a dense gradient         the worker has a copy, which is renewed once a step
     any other                             read once per step into the worker's host memory
     each, where it is too large           in slices on several servers; the job sees it whole
 
