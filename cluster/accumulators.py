@@ -4,14 +4,15 @@ TensorFlow's accumulators drop a gradient whose local step is older than theirs,
 one step further each time that gradients are taken.
 """
 
-from typing import Any, Callable, List, Tuple
+from typing import Any, List, Tuple
 
 from cluster.engine import tf
 from cluster.exchange import Load
+from cluster.wire import Wire
 
 
 class Accumulator:
-    """The gradients of one load; ``number`` workers make a step.
+    """The gradients of one load, in which ``wire`` says how they come; ``number`` workers make a step.
 
     Dense gradients are averaged by TensorFlow. Its accumulator for sparse ones divides each
     row by the number of workers that sent *that row*, which is not the gradient of the mean
@@ -20,9 +21,9 @@ class Accumulator:
     the sum also has the number of gradients to divide by: with backup workers it varies.
     """
 
-    def __init__(self, load: Load, number: int, widen: Callable[[Any], Any] = tf.identity):
+    def __init__(self, load: Load, number: int, wire: Wire):
         self.load = load
-        self._number, self._widen = number, widen
+        self._number, self._wire = number, wire
         self._sparse = isinstance(load.grad, tf.IndexedSlices)
         make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
         shape = _with_a_row_more(load.shape) if self._sparse else load.shape
@@ -35,7 +36,7 @@ class Accumulator:
         """The operation that adds this worker's gradient of step ``local_step``."""
         if not self._sparse:
             with tf.device(self.load.device):
-                return self._inner.apply_grad(self._widen(grad), local_step=local_step)
+                return self._inner.apply_grad(self._wire.widen(grad), local_step=local_step)
         counted = _counted(merge_rows(grad), self.load.shape)  # on the worker, so that each row travels once
         with tf.device(self.load.device):
             return self._inner.apply_indexed_slices_grad(counted, local_step=local_step)

@@ -4,7 +4,6 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load, arrived
-from cluster.piecewise import Piecewise
 from cluster.summaries import scalars_of
 from cluster.sync import clipped
 
@@ -38,15 +37,9 @@ class Asynchronous:
         self._forget = tf.group(*exchange.wire.reset)
 
     def _make_step(self, exchange: Exchange, loads: Sequence[Load]) -> None:
-        if Piecewise.can(self._optimizer):
-            pieces = Piecewise(self._optimizer)
-            for load in loads:
-                pieces.update(arrived(load, exchange.wire))
-            finished = pieces.finish()
-        else:
-            finished = self._optimizer.apply_gradients(
-                [pair for load in loads for pair in arrived(load, exchange.wire)]
-            )
+        pairs = [pair for load in loads for pair in arrived(load, exchange.wire)]
+        with tf.device(self._global_step.device):
+            finished = self._optimizer.apply_gradients(pairs)
         self._fetch = tf.group(*[exchange.bring(parcel, _ANY) for parcel in self._copies.parcels])
         with tf.device(self._global_step.device), tf.control_dependencies([finished]):
             self._next_step = tf.assign_add(self._global_step, 1, use_locking=True)

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
 from cluster.engine import tf
 from cluster.parcels import Parcel
+from cluster.queues import emptied
 
 
 class Copies:
@@ -23,7 +24,7 @@ class Copies:
       host: the device of the worker's memory.
 
     ``values`` are the tensors that a step computes with, by name; ``oldest`` is the lowest of the stamps with which
-    they were put there, an int64 scalar.
+    they were put there, an int64 scalar; None without parcels.
     """
 
     def __init__(self, parcels: Sequence[Parcel], shapes: Mapping[str, Tuple[int, ...]], host: str):
@@ -35,8 +36,8 @@ class Copies:
         self._on_servers: Dict[str, Any] = {}
         with tf.device(host):
             stamps = [self._take(parcel) for parcel in self.parcels]
-            self.oldest = tf.reduce_min(tf.stack(stamps)) if stamps else tf.constant(0, tf.int64)
-            self.drain = tf.group(*[queue.dequeue_many(queue.size()) for queue in self._queues.values()])
+            self.oldest = tf.reduce_min(tf.stack(stamps)) if stamps else None
+            self.drain = tf.group(*[emptied(queue) for queue in self._queues.values()])
 
     def _take(self, parcel: Parcel) -> Any:
         shapes = [self._shapes[name] for name in parcel.names]

@@ -4,7 +4,8 @@ from typing import Any, List, Sequence
 
 from cluster.engine import tf
 from cluster.exchange import Load
-from cluster.sync import CLOSED, counter, newest
+from cluster.queues import emptied, newest
+from cluster.sync import CLOSED, counter
 
 
 class Lane:
@@ -70,7 +71,7 @@ class Lane:
 
     def drained(self, workers: Sequence[int]) -> Any:
         """The operation that empties the queues of these workers."""
-        return self._for(workers, lambda queue: queue.dequeue_many(queue.size()))
+        return self._for(workers, emptied)
 
     def recalled(self, workers: Sequence[int]) -> Any:
         """The operation that lets go on whoever waits for a token here; ``CLOSED`` tells that it is none."""

@@ -51,13 +51,12 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
 
     def __init__(self, opt: Any, num_workers: int, worker_index: int, exchange: Exchange):
         super().__init__(opt, num_workers, worker_index, exchange=exchange)
-        self._overlapped = exchange
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
         """One whole step of this worker; see ``TokenSyncOptimizer``."""
         self._global_step = global_step
         self._make_state(global_step)
-        self._loads = self._loads_of(grads_and_vars)
+        self._loads = self._exchange.loads(grads_and_vars)
         self._next_stamp = self._stamp + 1
         self.lanes = self._lanes()
         self._pieces = Piecewise(self._opt)
@@ -74,7 +73,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         lanes = [lane for lane in self.lanes if lane.brought]
         self.waited = tf.reduce_mean(tf.stack([lane.waited() for lane in lanes]))
         came = tf.reduce_min(tf.stack([lane.oldest_token() for lane in lanes]))
-        self.behind = tf.maximum(self._next_stamp - came, self._stamp - self._overlapped.copies.oldest)
+        self.behind = tf.maximum(self._next_stamp - came, self._stamp - self._exchange.copies.oldest)
         with tf.control_dependencies([op for lane in self.lanes for op in lane.brought]):
             return tf.identity(token)
 
@@ -100,7 +99,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
     def _in_turn(self, lane: Lane, place: int, parcel: Parcel) -> Any:
         turn = [lane.brought[place - WINDOW]] if place >= WINDOW else []
         # A gradient need not depend on the copies, and must not be given before they have come.
-        copies = [self._overlapped.copies.values[name] for name in parcel.names]
+        copies = [self._exchange.copies.values[name] for name in parcel.names]
         with tf.control_dependencies([*turn, *copies]):
             return tf.identity(lane.loads[place].grad)
 
@@ -112,7 +111,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
     def _bring(self, lane: Lane, place: int, parcel: Parcel, given: Any) -> None:
         # The waits of loads that are not under way together add up to what the step has waited.
         token = lane.token(place, self.worker_index, given, is_timed=place % WINDOW == 0)
-        lane.brought.append(self._overlapped.bring(parcel, self._next_stamp, [token]))
+        lane.brought.append(self._exchange.bring(parcel, self._next_stamp, [token]))
 
     def _make_update(self, lane: Lane, place: int, accumulator: Accumulator) -> None:
         taken = accumulator.take()
@@ -144,6 +143,5 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         everyone = list(range(self.num_workers))
         self.drain_all = tf.group(self.drain_all, *[lane.drained(everyone) for lane in self.lanes])
         self.recall = tf.group(self.recall, *[lane.recalled(everyone[1:]) for lane in self.lanes])
-        stamp = self._global_step.read_value() + self.local_era.read_value()
-        self.set_stamps = tf.group(self.set_stamps, *[lane.all_noted(stamp) for lane in self.lanes])
+        self.set_stamps = tf.group(self.set_stamps, *[lane.all_noted(self._opening_stamp) for lane in self.lanes])
         return finish

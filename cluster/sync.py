@@ -22,8 +22,11 @@ the rules for a worker, a chief or a parameter server that starts again.
 from typing import Any, List, Optional, Sequence, Tuple
 
 from cluster.accumulators import Accumulator, same
+from cluster.copies import Copies
 from cluster.engine import tf
-from cluster.exchange import Exchange, Load, plain_load
+from cluster.exchange import Exchange, Load
+from cluster.queues import emptied, newest
+from cluster.wire import Wire
 
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
 _SCOPE = "token_sync"  # of the variables that are not the job's
@@ -96,7 +99,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.behind: Any = None
         self.waited: Any = None
         self._clip_norm = clip_norm
-        self._exchange = exchange
+        self._exchange = exchange or Exchange(Copies([], {}, ""), Wire())
         self._accumulators: List[Accumulator] = []
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
@@ -111,7 +114,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         """
         self._global_step = global_step
         self._make_state(global_step)
-        self._loads = self._loads_of(grads_and_vars)
+        self._loads = self._exchange.loads(grads_and_vars)
         pushed = self._push()
         counted = self._count(pushed)
         self._make_own()
@@ -123,27 +126,22 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.waited = self._time_after(token) - given_at
         return self._with_copies(token)
 
-    def _loads_of(self, grads_and_vars: Any) -> List[Load]:
-        if self._exchange is not None:
-            return self._exchange.loads(grads_and_vars)
-        return [plain_load(grad, variable) for grad, variable in grads_and_vars if grad is not None]
-
     def _count(self, pushed: Sequence[Any]) -> Any:
         with tf.control_dependencies([tf.group(*pushed)]), tf.device(self._global_step.device):
             return tf.scatter_add(self.contributions, self.worker_index, 1, use_locking=True)
 
     def _make_own(self) -> None:
         self.next_token = self._wait_for_token()
-        self.refill = self._exchange.refill(self._stamp) if self._exchange else tf.no_op()
-        self.empty_copies = self._exchange.copies.drain if self._exchange else tf.no_op()
+        self.refill = self._exchange.refill(self._stamp)
+        self.empty_copies = self._exchange.copies.drain
         self.drain = self._drained([self._tokens[self.worker_index]])
 
     def _with_copies(self, token: Any) -> Any:
-        if self._exchange is None:
-            return token
-        self.behind = self._stamp - self._exchange.copies.oldest
+        copies = self._exchange.copies
+        if copies.parcels:
+            self.behind = self._stamp - copies.oldest
         stamp = token + self.local_era.read_value()
-        brought = [self._exchange.bring(parcel, stamp, [token]) for parcel in self._exchange.copies.parcels]
+        brought = [self._exchange.bring(parcel, stamp, [token]) for parcel in copies.parcels]
         with tf.control_dependencies(brought):
             return tf.identity(token)
 
@@ -169,7 +167,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
 
     def _accumulator(self, load: Load) -> Accumulator:
-        accumulator = Accumulator(load, self.required, self._exchange.wire.widen if self._exchange else tf.identity)
+        accumulator = Accumulator(load, self.required, self._exchange.wire)
         self._accumulators.append(accumulator)
         return accumulator
 
@@ -192,8 +190,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     def _make_chief(self) -> Any:
         self.finish = self._finish_step()
         self.empty = [accumulator.discard() for accumulator in self._accumulators]
-        stamp = self._global_step.read_value() + self.local_era.read_value()
-        self.set_stamps = tf.group(*[accumulator.set_step(stamp) for accumulator in self._accumulators])
+        self._opening_stamp = self._global_step.read_value() + self.local_era.read_value()
+        self.set_stamps = tf.group(*[accumulator.set_step(self._opening_stamp) for accumulator in self._accumulators])
         with tf.device(self._global_step.device):
             self.accumulated = tf.stack([accumulator.waiting() for accumulator in self._accumulators])
             self.announce = self._send_tokens()
@@ -214,7 +212,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     def _drained(self, queues: Sequence[Any]) -> Any:
         with tf.device(self._global_step.device):
-            return tf.group(*[_drain(queue) for queue in queues])
+            return tf.group(*[emptied(queue) for queue in queues])
 
     def _send_tokens(self) -> Any:
         # tf.fill makes a new tensor: a queued alias of the variable would change with it.
@@ -228,15 +226,6 @@ def counter(name: str, shape: List[int], value: int) -> Any:
         return tf.get_variable(
             name, shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[], use_resource=False
         )
-
-
-def newest(queue: Any) -> Any:
-    """Waits for a token, and takes all that are there; the last of them."""
-    return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
-
-
-def _drain(queue: Any) -> Any:
-    return queue.dequeue_many(queue.size())
 
 
 def clipped(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:

@@ -9,13 +9,15 @@ import argparse
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List
 
 import numpy as np
 
+from cluster.job import load
+from cluster.task import Train
 from cluster.wire import NAMES
+from tests.cluster.alone import joined
 
 JOBS = {"digits": 300, "recommend": 400}  # and their steps
 PIECES = 6
@@ -46,27 +48,9 @@ def _run(job: str, wire: str, seed: int) -> List[float]:
 
 def losses(name: str, wire: str, seed: int) -> List[float]:
     """The mean loss of each piece of a training, then that on held-out data."""
-    from cluster import server
-    from cluster.crew import Member
-    from cluster.engine import tf
-    from cluster.job import load
-    from cluster.replica import Builder
-    from cluster.task import Task, Train
-    from launch.agent.ports import free_ports
-
-    ports = free_ports(3)
-    cluster = {"ps": [f"localhost:{port}" for port in ports[:2]], "worker": [f"localhost:{ports[2]}"]}
-    tasks = [Task("ps", 0, cluster), Task("ps", 1, cluster), Task("worker", 0, cluster)]
-    servers = [server.start(task) for task in tasks]
     args = {"seed": seed}
     job = load(name, Path(__file__).resolve().parents[2] / "jobs").with_args(args)
-    task = replace(tasks[-1], batch_size=BATCH)
-    settings = Train(steps=JOBS[name], batch_size=BATCH, wire=wire)
-    replica = Builder(job, task, settings, args, [Member(task, ["CPU:0"])]).build()
-    with replica.graph.as_default():
-        session = server.connect(task, servers[-1], replica.graph)
-        session.run([tf.global_variables_initializer(), replica.start_input])
-    replica.stepper.open(session)
+    replica, session = joined(job, Train(steps=JOBS[name], batch_size=BATCH, towers=1, wire=wire), args)
     found = [replica.stepper.step(session)[1] for _ in range(JOBS[name])]
     held_out = replica.evaluation.run(session)["loss"] if replica.evaluation else float("nan")
     return [float(np.mean(piece)) for piece in np.array_split(found, PIECES)] + [float(held_out)]

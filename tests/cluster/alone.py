@@ -1,18 +1,21 @@
-"""Trains a job inside the test's own process: one parameter server and one worker, as real as any."""
+"""Trains a job inside the test's own process: one worker and its parameter servers, as real as any."""
 
-import ctypes
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, List, Tuple, Union
 
 from cluster import farewell, server
+from cluster.crew import Member
 from cluster.engine import tf
 from cluster.job import Job
 from cluster.outcome import Outcome, Reporter
+from cluster.replica import Builder, Replica
 from cluster.session import train
 from cluster.task import Task, Train
 from tests.cluster.processes import free_ports
+from tests.cluster.threads import keep_servers
 from tests.waiting import PATIENCE_S
 
 
@@ -36,15 +39,30 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     worker.join(PATIENCE_S)
-    _never_destroyed()
+    keep_servers()
     if not ended:
         raise AssertionError(f"training did not end within {PATIENCE_S:.0f} s")
     return ended[0]
 
 
-def _never_destroyed() -> None:
-    for kept in server._kept:  # a server's destructor fails when the interpreter ends
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, Any]:
+    """A worker, in a cluster of this process alone with two ps, that is about to take its first step; and its session.
+
+    Its towers, a number, are CPU devices.
+    """
+    ports, towers = free_ports(3), int(settings.towers)
+    cluster = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
+    tasks = [Task(role, index, cluster) for role in cluster for index in range(len(cluster[role]))]
+    servers = [server.start(each, towers) for each in tasks]
+    task = replace(tasks[-1], batch_size=towers * settings.batch_size)
+    crew = [Member(task, [f"CPU:{index}" for index in range(towers)])]
+    replica = Builder(job, task, settings, args, crew).build()
+    with replica.graph.as_default():
+        session = server.connect(task, servers[-1], replica.graph)
+        session.run([tf.global_variables_initializer(), replica.start_input])
+    keep_servers()
+    replica.stepper.open(session)
+    return replica, session
 
 
 def saved(outcome: Outcome) -> Dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 from cluster.accumulators import Accumulator
 from cluster.engine import tf
 from cluster.exchange import plain_load
+from cluster.wire import Wire
 
 ROWS = 5
 GRADIENTS: List[Tuple[List[int], List[float]]] = [
@@ -40,7 +41,7 @@ def test_the_mean_is_over_all_gradients_given_also_where_fewer_would_do(
     session: Any, required: int, given: int
 ) -> None:
     table = tf.get_variable("table", [ROWS, 2])
-    accumulators = Accumulator(plain_load(sparse([0], [0.0]), table), required)
+    accumulators = Accumulator(plain_load(sparse([0], [0.0]), table), required, Wire())
     give = [accumulators.give(sparse(*gradient), 0) for gradient in GRADIENTS[:given]]
     taken = accumulators.take()
     for _ in range(2):  # empty again after a step

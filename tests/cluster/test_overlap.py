@@ -20,7 +20,7 @@ from cluster.placement import ps_device, worker_device
 from cluster.sync import TokenSyncOptimizer
 from cluster.synchronous import Synchronous
 from cluster.wire import Wire
-from tests.cluster.test_synchronous import filters, servers_of, together
+from tests.cluster.test_synchronous import Stepping, filters, servers_of, together
 from tests.waiting import eventually
 
 NAMES = "abcdefgh"
@@ -34,11 +34,13 @@ def targets() -> List[str]:
     return servers_of([("ps", 2), ("worker", 3)])
 
 
-class Worker:
+class Worker(Stepping):
     """Its loss draws each variable to a point of its own; ``index`` says how strongly.
 
     Before a step it may be told to stop at some point of it: see ``give`` and ``apply``.
     """
+
+    stepper: Any
 
     def __init__(
         self,
@@ -71,25 +73,10 @@ class Worker:
             else:
                 self.optimizer = TokenSyncOptimizer(optimizer, workers, index, exchange=exchange)
             stepper = Overlapping if overlaps else Synchronous
-            self.stepper: Any = stepper(self.optimizer, pairs, self.global_step, tf.constant(0.0))
+            self.stepper = stepper(self.optimizer, pairs, self.global_step, tf.constant(0.0))
             self._on_servers = [variable.read_value() for variable in self.variables]
             self._initialise = tf.global_variables_initializer()
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
-
-    def open(self) -> None:
-        self.stepper.close(self.session)
-        self.session.run(self._initialise)
-        self.stepper.open(self.session)
-
-    def join(self) -> int:
-        return int(self.stepper.join(self.session, steps=100))
-
-    def step(self) -> int:
-        return int(self.stepper.step(self.session)[0])
-
-    def join_and_step(self) -> int:
-        self.join()
-        return self.step()
 
     def give(self, number: int) -> None:
         """Gives the first loads of its step, and is gone."""
@@ -271,7 +258,7 @@ def test_values_left_in_the_copies_are_noticed(workers: List[Worker]) -> None:
     stepped(workers, 1)
     other.session.run(other.optimizer.refill)  # a second set, as of a session that was given up
     stepped(workers, 2)  # the second of these used what was left
-    left = [queue.size() for queue in other.optimizer._overlapped.copies._queues.values()]
+    left = [queue.size() for queue in other.optimizer._exchange.copies._queues.values()]
     assert other.session.run(left) == [1] * len(PARCELS)
 
 

@@ -1,6 +1,5 @@
 """What an error is told to a person with: one line of TensorFlow's pages, or a part of it."""
 
-import ctypes
 import errno
 import itertools
 import threading
@@ -13,7 +12,7 @@ import pytest
 from cluster.engine import tf
 from cluster.placement import ps_device, worker_device
 from cluster.reasons import causes_told_apart, line_of, reason_of
-from tests.cluster.processes import free_ports
+from tests.cluster.test_synchronous import servers_of
 
 
 @pytest.mark.parametrize(
@@ -84,15 +83,11 @@ def test_what_a_job_raises_is_the_cause_though_a_ps_was_refused_a_tensor_of_that
         begun.wait(60)
         raise RuntimeError("went wrong")
 
-    ports = free_ports(2)
-    spec = tf.train.ClusterSpec({"ps": [f"127.0.0.1:{ports[0]}"], "worker": [f"127.0.0.1:{ports[1]}"]})
-    servers = [tf.train.Server(spec, job_name=role) for role in ("ps", "worker")]
-    for server in servers:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))  # its destructor fails when the interpreter ends
+    (target,) = servers_of([("ps", 1), ("worker", 1)])
     with tf.Graph().as_default(), tf.device(worker_device("worker", 0)):
         lingering, failing = tf.py_func(linger, [], tf.float32), tf.py_func(fail, [], tf.float32)
         with tf.device(ps_device(0)):
             waiting = tf.reshape(failing, []) + 1
-        session = tf.Session(servers[1].target)
+        session = tf.Session(target)
         with session, pytest.raises(tf.errors.UnknownError, match="went wrong"), causes_told_apart():
             session.run([waiting, lingering])

@@ -1,22 +1,20 @@
 """Training with a table: the result of one process, and bytes for the rows that are touched."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
 import numpy as np
 import pytest
 
-from cluster import server
 from cluster.crew import Member
 from cluster.engine import tf
 from cluster.job import Job
 from cluster.replica import Builder, Replica
 from cluster.task import Task, Train
+from tests.cluster.alone import joined
 from tests.cluster.jobs import large, words
-from tests.cluster.processes import Cluster, free_ports
-from tests.cluster.threads import keep_servers
+from tests.cluster.processes import Cluster
 
 JOB = "tests.cluster.jobs.words"
 STEPS, TOWER_BATCH, TOWERS, WORKERS = 6, 4, 2, 2
@@ -72,23 +70,9 @@ def moved_bytes(metadata: Any) -> int:
     return sum(int(size) for size in re.findall(r"\[(\d+)B\]", " ".join(labels)))
 
 
-def joined(train: Dict[str, Any], optimizer: str, job: Any = words) -> Tuple[Replica, Any]:
-    """A worker, in a cluster of this process alone, that is about to take its first step; and its session."""
-    ports = free_ports(3)
-    addresses = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
-    settings = Train.from_dict(train)
-    tasks = [Task(role, index, addresses) for role in addresses for index in range(len(addresses[role]))]
-    servers = [server.start(each, int(settings.towers)) for each in tasks]
-    task = replace(tasks[-1], batch_size=int(settings.towers) * settings.batch_size)
-    crew = [Member(task, [f"CPU:{index}" for index in range(int(settings.towers))])]
-    args = {"steps": STEPS, "optimizer": optimizer}
-    replica = Builder(Job.from_module(job), task, settings, args, crew).build()
-    with replica.graph.as_default():
-        session = server.connect(task, servers[-1], replica.graph)
-        session.run([tf.global_variables_initializer(), replica.start_input])
-    keep_servers()
-    replica.stepper.open(session)
-    return replica, session
+def about_to_step(train: Dict[str, Any], optimizer: str, job: Any = words) -> Tuple[Replica, Any]:
+    """A worker on two ps that has joined, and its session."""
+    return joined(Job.from_module(job), Train.from_dict(train), {"steps": STEPS, "optimizer": optimizer})
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
@@ -112,7 +96,7 @@ def test_a_dense_variable_in_slices_is_trained_as_by_one_process_with_the_same_o
 
 def after_all_batches(optimizer: str, job: Any) -> Dict[str, Any]:
     """The variables, by name, after one worker with four towers has gone through all batches."""
-    replica, session = joined({"batch_size": TOWER_BATCH, "towers": BATCH // TOWER_BATCH}, optimizer, job)
+    replica, session = about_to_step({"batch_size": TOWER_BATCH, "towers": BATCH // TOWER_BATCH}, optimizer, job)
     for _ in range(STEPS):
         replica.stepper.step(session)
     return {variable.op.name: session.run(variable) for variable in replica.variables}
@@ -120,7 +104,7 @@ def after_all_batches(optimizer: str, job: Any) -> Dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_step_moves_the_rows_that_it_touches_and_not_the_table(mode: str) -> None:
-    replica, session = joined({"mode": mode, "batch_size": TOWER_BATCH, "towers": TOWERS}, "sgd")
+    replica, session = about_to_step({"mode": mode, "batch_size": TOWER_BATCH, "towers": TOWERS}, "sgd")
     steps = [Traced(session) for _ in range(5)]  # a server may answer before it has recorded all
     for traced in steps:
         replica.stepper.step(traced)

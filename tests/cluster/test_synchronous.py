@@ -45,20 +45,12 @@ def targets() -> List[str]:
     return servers_of([("ps", 1), ("worker", 3)])
 
 
-class Worker:
-    """Gives the gradients index + 1 of ``a`` and -(index + 1) of ``b``, with learning rate 1."""
+class Stepping:
+    """A worker's stepper, and the session in which it takes steps."""
 
-    def __init__(self, target: str, container: str, index: int, workers: int = 2):
-        with tf.Graph().as_default() as graph, tf.container(container), tf.device(worker_device("worker", index)):
-            with tf.device(ps_device(0)):
-                self.global_step = tf.train.get_or_create_global_step()
-                self.variables = [tf.get_variable(name, [2], initializer=tf.zeros_initializer()) for name in "ab"]
-            gradients = [tf.fill([2], sign * (index + 1.0)) for sign in (1, -1)]
-            self.optimizer = TokenSyncOptimizer(tf.train.GradientDescentOptimizer(1.0), workers, index)
-            pairs = list(zip(gradients, self.variables))
-            self.stepper = Synchronous(self.optimizer, pairs, self.global_step, tf.constant(0.0))
-            self._initialise = tf.global_variables_initializer()
-            self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
+    stepper: Synchronous
+    session: Any
+    _initialise: Any
 
     def open(self) -> None:
         self.stepper.close(self.session)
@@ -74,6 +66,22 @@ class Worker:
     def step_after_join(self) -> int:
         self.join()
         return self.step()
+
+
+class Worker(Stepping):
+    """Gives the gradients index + 1 of ``a`` and -(index + 1) of ``b``, with learning rate 1."""
+
+    def __init__(self, target: str, container: str, index: int, workers: int = 2):
+        with tf.Graph().as_default() as graph, tf.container(container), tf.device(worker_device("worker", index)):
+            with tf.device(ps_device(0)):
+                self.global_step = tf.train.get_or_create_global_step()
+                self.variables = [tf.get_variable(name, [2], initializer=tf.zeros_initializer()) for name in "ab"]
+            gradients = [tf.fill([2], sign * (index + 1.0)) for sign in (1, -1)]
+            self.optimizer = TokenSyncOptimizer(tf.train.GradientDescentOptimizer(1.0), workers, index)
+            pairs = list(zip(gradients, self.variables))
+            self.stepper = Synchronous(self.optimizer, pairs, self.global_step, tf.constant(0.0))
+            self._initialise = tf.global_variables_initializer()
+            self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
 
     def step_after(self, other: "Worker") -> int:
         """Takes its step half a second after the other has given its gradient."""
@@ -131,6 +139,10 @@ def together(*calls: Any) -> List[Any]:
         thread.join(PATIENCE_S)
     assert not any(thread.is_alive() for thread in threads), "a call still waits"
     return results
+
+
+def test_without_copies_nothing_can_be_behind_so_no_step_looks_for_leftovers(targets: List[str]) -> None:
+    assert Worker(targets[0], uuid.uuid4().hex, 0).optimizer.behind is None
 
 
 def test_a_step_applies_the_mean_of_the_workers_gradients(workers: List[Worker]) -> None:

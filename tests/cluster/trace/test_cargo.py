@@ -10,6 +10,7 @@ from cluster.exchange import plain_load
 from cluster.placement import ps_device, worker_device
 from cluster.trace.cargo import Cargo
 from cluster.trace.spans import Place, Transfer
+from cluster.wire import Wire
 
 WORKER = worker_device("worker", 0)
 VARIABLES = {"dense", "table", "cut/part_0", "cut/part_1"}
@@ -62,8 +63,8 @@ def test_what_a_ps_made_of_no_variable_of_the_model_is_no_pull(graph: Any) -> No
 def test_a_push_is_the_gradient_that_an_accumulator_takes_and_its_step_is_none(graph: Any) -> None:
     step = tf.constant(0, tf.int64)
     gradient, rows = tf.ones([4, 2]), tf.IndexedSlices(tf.ones([1, 2]), tf.constant([3]), tf.constant([9, 2], tf.int64))
-    Accumulator(plain_load(gradient, variable("dense")), 2).give(gradient, step)
-    taken = Accumulator(plain_load(rows, variable("table")), 2).give(rows, step)
+    Accumulator(plain_load(gradient, variable("dense")), 2, Wire()).give(gradient, step)
+    taken = Accumulator(plain_load(rows, variable("table")), 2, Wire()).give(rows, step)
     assert pushed(gradient, 0) == ["dense"]
     assert pushed(taken.inputs[3], 1) == ["table"]
     assert pushed(step, 0) == pushed(step, 1) == []
