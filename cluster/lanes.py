@@ -4,7 +4,7 @@ from typing import Any, List, Sequence
 
 from cluster.engine import tf
 from cluster.exchange import Load
-from cluster.queues import emptied, newest
+from cluster.queues import emptied
 from cluster.sync import CLOSED, counter
 
 
@@ -49,10 +49,10 @@ class Lane:
                 return tf.scatter_update(self.applied, place, self._after)
 
     def token(self, place: int, worker: int, given: Any, is_timed: bool) -> Any:
-        """Waits, once a gradient is ``given``, until the load has this step's values; the newest token."""
+        """Waits, once a gradient is ``given``, for a token of the load: this step's, or one that was left behind."""
         with tf.device(self.device), tf.control_dependencies([given]):
             given_at = tf.timestamp() if is_timed else None
-            token = newest(self._tokens[place][worker])
+            token = self._tokens[place][worker].dequeue()
             self._taken.append(token)
             if is_timed:
                 with tf.control_dependencies([token]):

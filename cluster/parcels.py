@@ -8,6 +8,8 @@ worker must find the same parcels in the same order, so they follow from the var
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Sequence, Tuple
 
+ALONE = 256 << 10  # bytes; from here on to put variables together, and take them apart, takes longer than a request
+
 
 @dataclass(frozen=True)
 class Parcel:
@@ -24,22 +26,27 @@ class Parcel:
 
 
 def packed(names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str, int], piece: int) -> List[Parcel]:
-    """Parcels of about ``piece`` bytes, those of each server in the order of ``names``.
+    """Parcels of about ``piece`` bytes, those of each server in the order in which they are complete.
 
     Args:
       names: of variables or slices, in the order in which their gradients become known.
       sizes: bytes of each.
       servers: the index of each one's server.
     """
-    packing: Dict[int, List[List[str]]] = {}
+    full: Dict[int, List[List[str]]] = {server: [] for server in sorted(set(servers.values()))}
+    filling: Dict[int, List[str]] = {server: [] for server in full}
     for name in names:
-        of_server = packing.setdefault(servers[name], [[]])
-        held = sum(sizes[each] for each in of_server[-1])
-        if of_server[-1] and held + sizes[name] > piece:
-            of_server.append([])
-        of_server[-1].append(name)
+        server = servers[name]
+        if sizes[name] >= ALONE:
+            full[server].append([name])
+            continue
+        if filling[server] and sum(sizes[each] for each in filling[server]) + sizes[name] > piece:
+            full[server].append(filling[server])
+            filling[server] = []
+        filling[server].append(name)
+    last = {server: [rest] for server, rest in filling.items() if rest}
     return [
         Parcel(server, place, tuple(together))
-        for server, of_server in sorted(packing.items())
-        for place, together in enumerate(of_server)
+        for server in full
+        for place, together in enumerate(full[server] + last.get(server, []))
     ]

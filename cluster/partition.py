@@ -4,10 +4,10 @@ A slice is a contiguous part along one axis. So a checkpoint, which holds all sl
 variable under one name, can be read with any other number of slices.
 
 Slices are small because they travel one after the other: while the second is on its way to its
-server, the first is on its way back (``cluster.exchange``). With n slices on a server, a step
-takes the time of sending everything once, and 1/n of it more for the last slice's way back.
+server, the first is on its way back (``cluster.overlap``). ``best_slices`` says how small is best.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Dict, Mapping, Tuple
 
@@ -15,7 +15,10 @@ from cluster.measuring import Measured
 from cluster.placement import assign, imbalance, loads
 
 SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this the request costs more than the bytes
-SLICES_PER_SERVER = 64  # of the bytes that a server holds
+CHOICES = (4, 16, 64)  # so far apart that the same cluster has the same number again; more make a large graph
+FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
+SLICES = 64  # where nobody has chosen
+LOAD_S = 0.00015  # what a load takes of a worker's processor, whatever its size
 LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
 _BALANCED = 1.02  # bytes of the fullest server over the mean
 
@@ -33,15 +36,39 @@ class Cut:
         return tuple(each + (index < longer) for index in range(self.parts))
 
 
-def cuts(variables: Mapping[str, Measured], num_ps: int) -> Dict[str, Cut]:
-    """The variables that are cut, for ``num_ps`` servers.
+def best_slices(whole_s: float, busy: float, num_ps: int) -> int:
+    """In how many slices what a server holds makes the shortest step, of ``CHOICES``.
+
+    With s of them a step takes ``whole_s (1 + 2 / s)``, as nothing comes back while the first is on its way there, and
+    nothing is sent while the last is on its way back; and ``num_ps s LOAD_S`` of a worker's processor, which counts
+    for the more, the less of it is idle while the network is busy.
+
+    Args:
+      whole_s: seconds that all variables take to a worker, or all gradients from it.
+      busy: the part of them in which that takes a processor.
+    """
+    cost = num_ps * LOAD_S / max(1 - busy, 0.001)
+    best = math.sqrt(2 * whole_s / cost)
+    return min(CHOICES, key=lambda number: abs(math.log(number / best)))
+
+
+def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
+    """The variables that are cut, for ``num_ps`` servers, where what travels whole fills ``slices`` on each.
 
     Tables are cut over all servers, since their rows are asked for by all workers at once;
     so is what TensorFlow cannot send in one piece. What travels whole in every step is cut into
     pieces of ``piece_bytes``. Then the largest variable that is whole is cut, and the next, until
-    the fullest server holds little more than the mean.
+    the fullest server holds little more than the mean. If it still holds more, all is done with smaller pieces.
     """
-    piece = piece_bytes(variables, num_ps)
+    found = _cuts(variables, num_ps, slices)
+    while slices < MOST_SLICES and _fullest(variables, found, num_ps) > _BALANCED:
+        slices *= 2
+        found = _cuts(variables, num_ps, slices)
+    return found
+
+
+def _cuts(variables: Mapping[str, Measured], num_ps: int, slices: int) -> Dict[str, Cut]:
+    piece = piece_bytes(variables, num_ps, slices)
     found = {name: _in_pieces(each, piece) for name, each in variables.items() if each.is_dense}
     found.update({name: cut(each, num_ps) for name, each in variables.items() if _must_be_cut(each)})
     found = {name: each for name, each in found.items() if each.parts > 1}
@@ -54,10 +81,14 @@ def cuts(variables: Mapping[str, Measured], num_ps: int) -> Dict[str, Cut]:
     return found
 
 
-def piece_bytes(variables: Mapping[str, Measured], num_ps: int) -> int:
+def piece_bytes(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> int:
     """How large a slice should be of those variables that travel whole in every step."""
-    total = sum(each.bytes for each in variables.values() if each.is_dense)
-    return max(SMALLEST_SLICE, -(-total // (num_ps * SLICES_PER_SERVER)))
+    return max(SMALLEST_SLICE, -(-dense_bytes(variables) // (num_ps * slices)))
+
+
+def dense_bytes(variables: Mapping[str, Measured]) -> int:
+    """Bytes of those variables that travel whole in every step."""
+    return sum(each.bytes for each in variables.values() if each.is_dense)
 
 
 def cut(variable: Measured, num_ps: int) -> Cut:

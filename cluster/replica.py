@@ -6,7 +6,7 @@ one graph with towers on the devices of every worker.
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from cluster import finite
 from cluster.asynchronous import Asynchronous
@@ -19,6 +19,7 @@ from cluster.measuring import Measured, measure
 from cluster.overlap import OverlappedSyncOptimizer
 from cluster.overlapping import Overlapping
 from cluster.parcels import Parcel
+from cluster.partition import SLICES
 from cluster.piecewise import Piecewise
 from cluster.placement import Placement, device_setter, ps_device, worker_device
 from cluster.sync import TokenSyncOptimizer
@@ -54,10 +55,23 @@ class Replica:
 
 
 class Builder:
-    """Builds the graph with which ``task`` trains, on the devices of its crew."""
+    """Builds the graph with which ``task`` trains, on the devices of its crew.
 
-    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], crew: Sequence[Member]):
+    Args:
+      slices: chooses for the model's variables in how many slices a server holds them.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        task: Task,
+        train: Train,
+        args: Mapping[str, Any],
+        crew: Sequence[Member],
+        slices: Callable[[Mapping[str, Measured]], int] = lambda measured: SLICES,
+    ):
         self.job, self.task, self.train, self.args, self.crew = job, task, train, args, crew
+        self._slices = slices
         self.host = worker_device(task.role, task.index)
 
     def build(self) -> Replica:
@@ -72,8 +86,9 @@ class Builder:
             with tf.device(ps_device(0)):
                 global_step = tf.train.get_or_create_global_step()
             batches, start_input = self._inputs()
-            shared = SharedVariables(self._measured(batches[0]), len(self.task.cluster["ps"]), self.host)
-            placement = Placement(len(self.task.cluster["ps"]), shared.sizes)
+            measured, num_ps = self._measured(batches[0]), len(self.task.cluster["ps"])
+            shared = SharedVariables(measured, num_ps, self.host, self._slices(measured))
+            placement = Placement(num_ps, shared.sizes)
             devices = [self._devices(placement, member.task, unit) for member in self.crew for unit in member.units]
             copies = shared.copies(placement.servers)
             with shared.scope(copies):
@@ -160,10 +175,8 @@ class Builder:
         return Synchronous(whole, averaged, global_step, loss)
 
     def _overlaps(self, optimizer: Any, exchange: Exchange) -> bool:
-        """Whether each variable may be updated before all gradients are there."""
-        train = self.train
-        needs_all = train.backup_workers or train.clip_norm is not None or not Piecewise.can(optimizer)
-        return not needs_all and bool(exchange.copies.parcels)
+        """Whether each variable is updated as soon as its own gradients are there."""
+        return self.train.may_overlap and Piecewise.can(optimizer) and bool(exchange.copies.parcels)
 
     def _optimizer(self) -> Any:
         with self.job.blamed():

@@ -8,6 +8,9 @@ from typing import Any, List, Sequence
 from cluster.engine import tf
 from cluster.errors import TaskError
 from cluster.task import Task
+from cluster.waiting import listens, wait_for
+
+LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # what a session raises once a server has started again
 
 # A server's destructor, and a session's where its peers have gone, can block for ever: both are
 # kept until the process exits.
@@ -39,6 +42,16 @@ def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> A
     session = tf.Session(server.target, graph=graph, config=session_config(task, lent))
     _kept.append(session)
     return session
+
+
+def wait_for_ps(task: Task) -> None:
+    """Waits until every parameter server listens: a session would wait for it without a limit, and not tell.
+
+    Raises:
+      TimeoutError: one of them does not.
+    """
+    for index, address in enumerate(task.cluster["ps"]):
+        wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
 
 
 def _server_config(devices: int) -> Any:

@@ -25,13 +25,13 @@ from cluster.placement import imbalance, worker_device
 from cluster.reasons import causes_told_apart, line_of, reason_of
 from cluster.replica import Builder
 from cluster.save_request import SaveRequests
+from cluster.slicing import Resliced, Slicing
 from cluster.step_times import StepTimes
 from cluster.summaries import Summaries
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
-from cluster.waiting import TIMEOUT_S, listens, wait_for
+from cluster.waiting import TIMEOUT_S, wait_for
 
-_LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # a parameter server has started again
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 
@@ -79,20 +79,26 @@ class Trainer:
         self._reporter = reporter
         self._requests = SaveRequests(reporter.folder)
         self._pulse = reporter.pulse
-        self._waited_before_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
 
     def setup(self) -> None:
-        """Starts this task's server, then builds the whole graph: it does not change afterwards."""
+        """Starts this task's server, then builds the whole graph."""
         self._server = server.start(self.task, crew.devices_of(self.settings))
         self._crew = crew.gathered(self.task, self.settings, self._server)
         self.task = crew.as_client(self.task, self._crew)
+        self._slicing = Slicing(self.task, self.settings, self._server)
         self._diary = Diary(self._reporter, self.settings.steps, self.task.batch_size)
-        self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew).build()
+        self._build()
+
+    def _build(self) -> None:
+        """Builds the graph, which does not change afterwards."""
+        self._waited_before_s = 0.0
+        self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew, self._slicing.chosen).build()
         host = worker_device(self.task.role, self.task.index)
         with self.replica.graph.as_default(), tf.device(host):
             needed = [*self.replica.variables, *self.replica.stepper.needed]
             self._without_value = tf.report_uninitialized_variables(needed)
+            self._slicing.keep()
             self._agreement = Agreement(self.task, self.replica.agreed, self.replica.parcels)
             self._farewell = Farewell(self.task, crew.lent(self._crew))
             if self.task.is_chief:
@@ -114,11 +120,12 @@ class Trainer:
         """Says in one line what this worker is about to do."""
         held = self.replica.placement.held()
         towers = sum(len(member.units) for member in self._crew)
+        slices = f", in {self._slicing.number} slices each" if self._slicing.number else ""
         print(
             f"{self.task.name}: {self.settings.mode}, {self.settings.replication}, to step {self.settings.steps},"
             f" {self._crew[0].task.num_workers} workers,"
             f" {towers} towers of batch {self.settings.batch_size} here; {sum(held):,} bytes of variables"
-            f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean)",
+            f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean){slices}",
             flush=True,
         )
 
@@ -128,13 +135,16 @@ class Trainer:
             session = self._connect()
             try:
                 return self._train_in(session)
-            except _LOST as error:
+            except Resliced:
+                print(f"{self.task.name}: building anew, as the chief has chosen other slices", flush=True)
+                session.close()
+                self._build()
+            except server.LOST as error:
                 self._recover(session, error)
 
     def _connect(self) -> Any:
         self._pulse.restart()
-        for index, address in enumerate(self.task.cluster["ps"]):
-            wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
+        server.wait_for_ps(self.task)
         crew.wait_for_lent(self._crew)
         return server.connect(self.task, self._server, self.replica.graph, crew.lent(self._crew))
 
@@ -163,6 +173,7 @@ class Trainer:
         return self._finish(session)
 
     def _enter(self, session: Any) -> int:
+        self._slicing.settle(session)
         self._agreement.settle(session)
         stepper = self.replica.stepper
         if self.task.is_chief:

@@ -57,6 +57,11 @@ class Train:
     trace: Optional[int] = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
+    @property
+    def may_overlap(self) -> bool:
+        """Whether a step may apply some gradients while others are still missing."""
+        return self.mode == "sync" and not self.backup_workers and self.clip_norm is None
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Train":
         """The settings of a parsed JSON or YAML mapping; keys left out take their default.

@@ -18,7 +18,7 @@ from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.measuring import Measured
 from cluster.parcels import packed
-from cluster.partition import Cut, cuts, piece_bytes, slice_shapes, slice_sizes
+from cluster.partition import SLICES, Cut, cuts, piece_bytes, slice_shapes, slice_sizes
 from cluster.tables import as_table
 
 
@@ -29,14 +29,15 @@ class SharedVariables:
       measured: what ``cluster.measuring.measure`` found in this very model.
       num_ps: number of parameter servers.
       host: the device of the worker's memory.
+      slices: how many of what travels whole fill a server.
 
     ``sizes`` has the bytes of every variable, or slice of one, by the name of its operation.
     """
 
-    def __init__(self, measured: Mapping[str, Measured], num_ps: int, host: str):
+    def __init__(self, measured: Mapping[str, Measured], num_ps: int, host: str, slices: int = SLICES):
         self.measured = measured
-        self._cuts = cuts(measured, num_ps)
-        self._num_ps, self._host = num_ps, host
+        self._cuts = cuts(measured, num_ps, slices)
+        self._piece, self._host = piece_bytes(measured, num_ps, slices), host
         self.sizes: Dict[str, int] = slice_sizes(measured, self._cuts)
 
     def copies(self, servers: Mapping[str, int]) -> Copies:
@@ -48,7 +49,7 @@ class SharedVariables:
           servers: the index of the server of each variable or slice.
         """
         shapes = slice_shapes({name: each for name, each in self.measured.items() if each.is_dense}, self._cuts)
-        parcels = packed(list(shapes)[::-1], self.sizes, servers, piece_bytes(self.measured, self._num_ps))
+        parcels = packed(list(shapes)[::-1], self.sizes, servers, self._piece)
         return Copies(parcels, shapes, self._host)
 
     def scope(self, copies: Optional[Copies] = None) -> Any:

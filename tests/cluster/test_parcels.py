@@ -1,6 +1,6 @@
 """What travels together, and in which order."""
 
-from cluster.parcels import Parcel, packed
+from cluster.parcels import ALONE, Parcel, packed
 
 SIZES = {"a": 10, "b": 10, "c": 100, "d": 30, "e": 30, "f": 50}
 
@@ -22,6 +22,12 @@ def test_parcels_of_each_server_are_in_the_order_of_the_names() -> None:
         Parcel(1, 2, ("a",)),
     ]
     assert len({parcel.name for parcel in found}) == 5
+
+
+def test_what_is_so_large_that_joining_it_costs_more_than_a_request_travels_alone() -> None:
+    sizes = {"a": 1000, "b": ALONE, "c": 1000, "d": ALONE - 1000}
+    found = packed(list("abcd"), sizes, dict.fromkeys(sizes, 0), piece=2 * ALONE)
+    assert [parcel.names for parcel in found] == [("b",), ("a", "c", "d")]
 
 
 def test_nothing_to_send_makes_no_parcels() -> None:

@@ -5,7 +5,18 @@ from typing import Dict, Tuple
 import pytest
 
 from cluster.measuring import Measured
-from cluster.partition import LARGEST_SLICE, SMALLEST_SLICE, Cut, cuts, piece_bytes, slice_sizes
+from cluster.partition import (
+    CHOICES,
+    FEWEST_SLICES,
+    LARGEST_SLICE,
+    MOST_SLICES,
+    SMALLEST_SLICE,
+    Cut,
+    best_slices,
+    cuts,
+    piece_bytes,
+    slice_sizes,
+)
 from cluster.placement import assign, imbalance, loads
 from jobs.synthetic import MODELS
 from tests.cluster.test_placement import resnet50, vgg16
@@ -25,9 +36,9 @@ def flat(sizes: Dict[str, int]) -> Dict[str, Measured]:
     return {name: dense(size // 4) for name, size in sizes.items()}
 
 
-def placed(variables: Dict[str, Measured], num_ps: int) -> Tuple[float, int]:
+def placed(variables: Dict[str, Measured], num_ps: int, slices: int = 64) -> Tuple[float, int]:
     """The fullest server over the mean, and how many variables and slices there are."""
-    sizes = slice_sizes(variables, cuts(variables, num_ps))
+    sizes = slice_sizes(variables, cuts(variables, num_ps, slices))
     assert sum(sizes.values()) == sum(variable.bytes for variable in variables.values())
     return imbalance(loads(sizes, assign(sizes, num_ps), num_ps)), len(sizes)
 
@@ -39,13 +50,30 @@ def test_the_fullest_server_holds_at_most_a_fiftieth_over_the_mean_for_vgg_16(nu
     assert pieces <= len(vgg16()) + 4 * num_ps
 
 
+@pytest.mark.parametrize("slices", CHOICES)
 @pytest.mark.parametrize("num_ps", range(2, 17))
 @pytest.mark.parametrize("model", MODELS)
-def test_what_travels_whole_in_every_step_is_balanced_in_small_pieces(model: str, num_ps: int) -> None:
+def test_what_travels_whole_in_every_step_is_balanced_in_small_pieces(model: str, num_ps: int, slices: int) -> None:
     variables = {f"v{index}": Measured(tuple(shape), 4, is_dense=True) for index, shape in enumerate(MODELS[model]())}
-    assert placed(variables, num_ps)[0] <= 1.02
-    sizes = slice_sizes(variables, cuts(variables, num_ps))
-    assert max(sizes.values()) <= 1.5 * piece_bytes(variables, num_ps)  # a slice is of whole rows
+    assert placed(variables, num_ps, slices)[0] <= 1.02
+    sizes = slice_sizes(variables, cuts(variables, num_ps, slices))
+    assert max(sizes.values()) <= 1.5 * piece_bytes(variables, num_ps, slices)  # a slice is of whole rows
+
+
+def test_a_slower_network_is_given_more_slices_and_more_servers_fewer_each() -> None:
+    assert best_slices(1.34, 0.05, 4) == 64
+    assert best_slices(0.1, 0.05, 4) == 16
+    assert best_slices(1.34, 0.05, 32) == 16
+    assert best_slices(0.001, 0.05, 4) == FEWEST_SLICES
+
+
+def test_where_processors_are_the_limit_slices_are_few() -> None:
+    assert best_slices(0.03, 0.9, 2) == FEWEST_SLICES
+    assert best_slices(1.34, 1.0, 4) == FEWEST_SLICES
+
+
+def test_there_are_never_more_slices_than_a_graph_can_take() -> None:
+    assert best_slices(100.0, 0.0, 2) == MOST_SLICES
 
 
 def test_what_is_balanced_whole_is_not_cut() -> None:
