@@ -36,7 +36,8 @@ class Accumulator:
         """The operation that adds this worker's gradient of step ``local_step``."""
         if not self._sparse:
             with tf.device(self.load.device):
-                return self._inner.apply_grad(self._wire.widen(grad), local_step=local_step)
+                grad = self._wire.widen(grad) if self.load.parcel else grad
+                return self._inner.apply_grad(grad, local_step=local_step)
         counted = _counted(merge_rows(grad), self.load.shape)  # on the worker, so that each row travels once
         with tf.device(self.load.device):
             return self._inner.apply_indexed_slices_grad(counted, local_step=local_step)

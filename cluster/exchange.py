@@ -44,8 +44,7 @@ def plain_load(grad: Any, variable: Any) -> Load:
 def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
     """The (gradient, variable) pairs of a load, on its server."""
     with tf.device(load.device):
-        is_dense = isinstance(load.grad, tf.Tensor)
-        return load.unpack(wire.widen(load.grad) if is_dense else load.grad)
+        return load.unpack(wire.widen(load.grad) if load.parcel else load.grad)
 
 
 class Exchange:

@@ -39,6 +39,14 @@ def test_16_bits_travel_and_arrive_as_float32(session: Any, name: str) -> None:
     assert session.run(wire.widen(narrow)).tolist() == [1.0, -2.5]
 
 
+def test_what_bfloat16_cannot_hold_arrives_as_tensorflow_rounds_it(session: Any) -> None:
+    wire = Wire("bfloat16")
+    numbers = [float("inf"), -float("inf"), float("nan"), -0.0, 1e-45, 1.00390625, 1.01171875, -3.3895314e38, 1e-39]
+    narrow = wire.narrow(tf.constant(numbers))
+    cast, came = session.run([tf.cast(narrow, tf.float32), wire.widen(narrow)])
+    assert came.tobytes() == cast.tobytes()
+
+
 @pytest.mark.parametrize("name", HALVES)
 def test_the_gradients_that_arrive_add_up_to_those_that_were_given(session: Any, name: str) -> None:
     gradients = np.random.RandomState(0).normal(size=[200, 50]).astype(np.float32)
