@@ -1,9 +1,10 @@
 """In which numbers gradients and variables travel (``train.wire``); servers and workers compute in float32.
 
-float16 and bfloat16 halve the bytes of both ways. bfloat16 has float32's range; rounding takes or gives a gradient at most
-a 512th of it, now this and now that way, which learning does not notice. float16 has no number at all for a gradient that is
-very small or large. So there, what was lost is kept by the worker and added to its next gradient ("error feedback":
-F. Seide et al., "1-Bit Stochastic Gradient Descent", Interspeech 2014), and no scale of the loss has to be found.
+float16 and bfloat16 halve the bytes of both ways. bfloat16 has float32's range; rounding changes a gradient by a
+256th of it at most, up as often as down, which learning does not notice. float16 has no number at all for a gradient
+that is very small or large. So there, what was lost is kept by the worker and added to its next gradient ("error
+feedback": F. Seide et al., "1-Bit Stochastic Gradient Descent", Interspeech 2014), and no scale of the loss has to be
+found.
 """
 
 from typing import Any, List

@@ -61,8 +61,8 @@ def test_a_bfloat16_gradient_arrives_rounded_whatever_came_before(session: Any) 
     came = sent(session, wire, [gradients.tolist()] * 2)
     assert wire.reset == []
     assert (came[0] == came[1]).all()
-    assert (np.abs(came[0] - gradients) <= 2.0**-9 * np.abs(gradients)).all()
-    assert abs((came[0] - gradients).mean()) < 2.0**-11  # up as often as down
+    assert (np.abs(came[0] - gradients) <= 2.0**-8 * np.abs(gradients)).all()
+    assert abs((came[0] - gradients).mean()) < 2.0**-10  # up as often as down
 
 
 def test_gradients_too_small_or_too_large_for_float16_arrive_in_the_end(session: Any) -> None:
