@@ -90,8 +90,8 @@ WAYS = {
             {"clip_norm": 1e9},
             told="this project, pulling only when everything is pushed, as clipping needs it",
         ),
-        Way("bfloat16", {"wire": "bfloat16"}, told="this project, 16 bits on the wire"),
-        Way("float16", {"wire": "float16"}, told="this project, 16 bits on the wire"),
+        Way("bfloat16", {"wire": "bfloat16"}, told="this project, bfloat16 on the wire"),
+        Way("float16", {"wire": "float16"}, told="this project, float16 on the wire"),
     )
 }
 

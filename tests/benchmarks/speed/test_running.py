@@ -28,6 +28,19 @@ def test_a_measurement_has_the_step_time_and_the_bytes_of_one_step(
     assert [host.processes() for host in hosts] == [[], []]
 
 
+@pytest.mark.parametrize(
+    ("towers", "wire", "megabytes"), [(1, "float32", 8), (4, "float32", 8), (1, "bfloat16", 4), (1, "float16", 4)]
+)
+def test_the_model_travels_once_each_way_in_a_step_whatever_the_number_of_towers(
+    fake_hosts: Callable[..., FakeHosts], tmp_path: Path, towers: int, wire: str, megabytes: float
+) -> None:
+    case = Case("bytes", 1, 1, None, 8, 4, towers=towers)
+    many = Pace(warm=3, seconds=0, steps=60)  # a reading of the counters is off by a part of a step
+    found = measure(fake_hosts(case.hosts), case, Way("bytes", {"wire": wire}), many, tmp_path)
+    assert found["received_mb"] == pytest.approx(megabytes, rel=0.02)
+    assert found["sent_mb"] == pytest.approx(megabytes, rel=0.02)
+
+
 def test_a_task_that_fails_is_told_with_the_folder_of_its_log(
     fake_hosts: Callable[..., FakeHosts], tmp_path: Path
 ) -> None:
