@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster import finite
 from cluster.asynchronous import Asynchronous
+from cluster.copies import Copies
 from cluster.crew import Member
 from cluster.engine import tf
 from cluster.evaluation import Evaluation
@@ -18,7 +19,6 @@ from cluster.job import Job
 from cluster.measuring import Measured, measure
 from cluster.overlap import OverlappedSyncOptimizer
 from cluster.overlapping import Overlapping
-from cluster.parcels import Parcel
 from cluster.partition import SLICES
 from cluster.piecewise import Piecewise
 from cluster.placement import Placement, device_setter, ps_device, worker_device
@@ -38,7 +38,8 @@ class Replica:
 
     ``variables`` are the global ones: on the chief those of a checkpoint, optimizer slots
     and global step included. ``agreed`` are those that every worker makes: in synchronous
-    training only the chief has an optimizer's slots. ``parcels`` are what travels together.
+    training only the chief has an optimizer's slots. ``copies`` are this worker's: what reads
+    variables and is no part of a step must be made inside ``copies.unused()``.
     ``shared`` are the model's own variables.
     ``start_input`` makes the dataset begin.
     """
@@ -50,7 +51,7 @@ class Replica:
     shared: SharedVariables
     variables: List[Any]
     agreed: List[Any]
-    parcels: List[Parcel]
+    copies: Copies
     start_input: Any
 
 
@@ -87,7 +88,10 @@ class Builder:
                 global_step = tf.train.get_or_create_global_step()
             batches, start_input = self._inputs()
             measured, num_ps = self._measured(batches[0]), len(self.task.cluster["ps"])
-            shared = SharedVariables(measured, num_ps, self.host, self._slices(measured))
+            slices = self._slices(measured)
+        # Servers that live may hold values and queues for slices of another size, under the same names.
+        with graph.as_default(), tf.device(self.host), tf.container(f"slices-{slices}"):
+            shared = SharedVariables(measured, num_ps, self.host, slices)
             placement = Placement(num_ps, shared.sizes)
             devices = [self._devices(placement, member.task, unit) for member in self.crew for unit in member.units]
             copies = shared.copies(placement.servers)
@@ -98,7 +102,7 @@ class Builder:
             with shared.scope(), copies.unused():
                 evaluation = self._evaluation(devices[0])
             made = tf.global_variables()
-            return Replica(graph, stepper, evaluation, placement, shared, made, agreed, copies.parcels, start_input)
+            return Replica(graph, stepper, evaluation, placement, shared, made, agreed, copies, start_input)
 
     def _devices(self, placement: Placement, task: Task, unit: str) -> List[Any]:
         """What places the stages of one tower of ``task``."""

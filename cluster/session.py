@@ -95,11 +95,12 @@ class Trainer:
         self._waited_before_s = 0.0
         self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew, self._slicing.chosen).build()
         host = worker_device(self.task.role, self.task.index)
-        with self.replica.graph.as_default(), tf.device(host):
+        # TensorFlow's Saver reads slices as a model does: here it must not get the copies, which are for a step.
+        with self.replica.graph.as_default(), tf.device(host), self.replica.copies.unused():
             needed = [*self.replica.variables, *self.replica.stepper.needed]
             self._without_value = tf.report_uninitialized_variables(needed)
             self._slicing.keep()
-            self._agreement = Agreement(self.task, self.replica.agreed, self.replica.parcels)
+            self._agreement = Agreement(self.task, self.replica.agreed, self.replica.copies.parcels)
             self._farewell = Farewell(self.task, crew.lent(self._crew))
             if self.task.is_chief:
                 self._initialise = tf.variables_initializer(self.replica.variables)
@@ -136,7 +137,7 @@ class Trainer:
             try:
                 return self._train_in(session)
             except Resliced:
-                print(f"{self.task.name}: building anew, as the chief has chosen other slices", flush=True)
+                print(f"{self.task.name}: building anew, as other slices were chosen meanwhile", flush=True)
                 session.close()
                 self._build()
             except server.LOST as error:
@@ -173,8 +174,7 @@ class Trainer:
         return self._finish(session)
 
     def _enter(self, session: Any) -> int:
-        self._slicing.settle(session)
-        self._agreement.settle(session)
+        self._settle(session)
         stepper = self.replica.stepper
         if self.task.is_chief:
             self._step_times.begin(session)
@@ -189,6 +189,14 @@ class Trainer:
                 session.run(self._initialise)
             return stepper.open(session, self.settings.steps)
         return stepper.join(session, self.settings.steps)
+
+    def _settle(self, session: Any) -> None:
+        self._slicing.settle(session)
+        try:
+            self._agreement.settle(session)
+        except TrainingError:
+            self._slicing.settle(session)  # the number may have changed between the two
+            raise
 
     def _ready(self, session: Any) -> bool:
         return session.run(self._without_value).size == 0 and self.replica.stepper.is_open(session)

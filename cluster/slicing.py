@@ -1,8 +1,8 @@
 """In how many slices the servers hold what travels whole: chosen when training begins, for the network that is there.
 
 Everybody's graph depends on it. So the chief chooses, and leaves the number on ``ps:0``, where all other workers, and
-whoever starts again, find it. Should that ps lose it, the chief leaves its own there once more. Should the chief be
-lost together with it, the next one chooses anew, perhaps another number: the workers that are left build anew, too.
+whoever starts again, find it. Should that ps lose it, the first who joins again leaves it there once more. Should a new
+chief be quicker, and choose another number, then the workers that are left build anew.
 """
 
 from typing import Any, List, Mapping, Optional
@@ -18,7 +18,7 @@ from cluster.waiting import wait_for
 
 
 class Resliced(Exception):
-    """The chief has chosen another number than that of this worker's graph."""
+    """Another number was chosen than that of this worker's graph."""
 
 
 class Slicing:
@@ -64,19 +64,16 @@ class Slicing:
         self._note = None if self.number is None else Note()
 
     def settle(self, session: Any) -> None:
-        """In every session. Chief: leaves its number for the others. Others: wait for it, and compare.
+        """In every session: leaves the number where there is none, and else compares.
 
         Raises:
-          Resliced: it is another than this worker's.
-          TimeoutError: the chief left none in time.
+          Resliced: it is another than that of this worker's graph.
         """
-        note = self._note
-        if note is None:
+        if self._note is None:
             return
-        if self._task.is_chief:
-            note.leave(session, self.number)
-            return
-        if _awaited(note, session) != self.number:
+        if not self._note.is_left(session):
+            self._note.leave(session, self.number)
+        if self._note.read(session) != self.number:
             raise Resliced
 
     def _ask(self, size: int) -> int:
@@ -88,8 +85,10 @@ class Slicing:
         if self._task.is_chief and not note.is_left(session):
             speed = link.speed(session)
             number = best_slices(self._whole_s(size, speed.bytes_per_s), speed.busy, self._num_ps)
-            note.leave(session, number)
-        return _awaited(note, session)
+            if not note.is_left(session):  # nor has anybody left one meanwhile
+                note.leave(session, number)
+        wait_for("the chief to say in how many slices variables are cut", lambda: note.is_left(session))
+        return note.read(session)
 
     def _whole_s(self, size: int, bytes_per_s: float) -> float:
         """Seconds that all variables take to all workers; with few servers it is their cards that are waited for."""
@@ -117,8 +116,3 @@ class Note:
 
     def read(self, session: Any) -> int:
         return int(session.run(self._number))
-
-
-def _awaited(note: Note, session: Any) -> int:
-    wait_for("the chief to say in how many slices variables are cut", lambda: note.is_left(session))
-    return note.read(session)

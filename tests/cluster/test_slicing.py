@@ -17,6 +17,7 @@ from cluster.session import Trainer, train
 from cluster.slicing import Note, Resliced, Slicing
 from cluster.task import Task, Train
 from tests.benchmarks.speed import job
+from tests.cluster.alone import saved, train_alone
 from tests.cluster.processes import free_ports
 from tests.cluster.threads import keep_servers
 from tests.waiting import PATIENCE_S
@@ -40,11 +41,11 @@ def note_at(ps: Task, serving: Any) -> Tuple[Note, Any]:
     return note, server.connect(ps, serving, graph)
 
 
-def about_to_settle(task: Task) -> Tuple[Slicing, Any]:
-    """A worker that has chosen, and a session of its graph."""
+def about_to_settle(task: Task, number: int) -> Tuple[Slicing, Any]:
+    """A worker that has this number, and a session of its graph."""
     serving = server.start(task)
     slicing = Slicing(task, Train(), serving)
-    slicing.chosen(LARGE)
+    slicing.number = number
     with tf.Graph().as_default() as graph:
         slicing.keep()
     return slicing, server.connect(task, serving, graph)
@@ -62,18 +63,16 @@ def test_the_chief_chooses_and_whoever_comes_later_finds_its_number() -> None:
     keep_servers()
 
 
-def test_a_chief_leaves_its_number_anew_in_every_session_and_others_compare() -> None:
+def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_compare() -> None:
     ps, chief, other = tasks()
     note, session = note_at(ps, server.start(ps))
-    note.leave(session, 5)
-    chiefs, chiefs_session = about_to_settle(chief)
-    others, others_session = about_to_settle(other)
-    assert (chiefs.number, others.number) == (5, 5)
-    note.leave(session, 6)
-    with pytest.raises(Resliced):
-        others.settle(others_session)
-    chiefs.settle(chiefs_session)
+    assert not note.is_left(session)
+    others, others_session = about_to_settle(other, 5)
+    others.settle(others_session)
     assert note.read(session) == 5
+    chiefs, chiefs_session = about_to_settle(chief, 6)
+    with pytest.raises(Resliced):
+        chiefs.settle(chiefs_session)
     others.settle(others_session)
     keep_servers()
 
@@ -99,7 +98,7 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     note.leave(session, 4)
     worker = Trainer(trained, other, settings, ARGS, Reporter(None), None)
     worker.setup()
-    assert len(worker.replica.parcels) == 4
+    assert len(worker.replica.copies.parcels) == 4
     note.leave(session, 8)
     ended: List[Outcome] = []
 
@@ -111,10 +110,19 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     outcome = worker.loop()
     leading.join(PATIENCE_S)
     keep_servers()
-    assert len(worker.replica.parcels) == 8
-    assert "worker:1: building anew, as the chief has chosen other slices" in capsys.readouterr().out
+    assert len(worker.replica.copies.parcels) == 8
+    assert "worker:1: building anew, as other slices were chosen meanwhile" in capsys.readouterr().out
     assert [each.cause for each in (outcome, *ended)] == [None, None]
     assert ended[0].step == 5
+
+
+def test_checkpoints_between_steps_leave_the_copies_of_slices_to_the_steps(tmp_path: Path) -> None:
+    """TensorFlow's Saver reads a slice as a model does: it once took the copies, and the next step waited for ever."""
+    outcome = train_alone(job, tmp_path, ARGS, steps=6, batch_size=1, checkpoint={"every_s": 0})
+    assert outcome.cause is None
+    assert outcome.step == outcome.checkpoint_step == 6
+    assert saved(outcome)["v000"].shape == (800, 250)
+    assert (saved(outcome)["v000"] == saved(outcome)["v000"][0, 0]).all()
 
 
 def test_a_link_is_as_quick_as_what_it_sends_says() -> None:

@@ -1,5 +1,6 @@
 """Whole runs of real task processes."""
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -8,8 +9,12 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 import pytest
 
+from cluster import server
 from cluster.engine import tf
 from cluster.outcome import Outcome
+from cluster.slicing import Note
+from cluster.task import Task
+from cluster.waiting import listens
 from tests.cluster.jobs import table
 from tests.cluster.processes import Cluster
 from tests.waiting import eventually
@@ -168,6 +173,36 @@ def test_after_a_killed_parameter_server_training_goes_on_from_the_newest_checkp
         assert cluster.finish().step == 150
         joined = [int(line.split()[-1]) for line in cluster.log("worker", 0).splitlines() if "joined" in line]
         assert len(joined) == 2 and joined[1] > 0
+
+
+def test_a_worker_builds_anew_when_the_chief_and_the_first_server_are_killed_and_slices_chosen_again(
+    tmp_path: Path,
+) -> None:
+    train: Dict[str, Any] = {"steps": 1500, "batch_size": 1, "checkpoint": {"every_s": 0.1}}
+    args = {"shapes": [[800, 250]]}  # 800 kB
+    with Cluster(tmp_path, "tests.benchmarks.speed.job") as cluster:
+        cluster.start_all(train, args)
+        eventually("a checkpoint", lambda: (cluster.progress("worker", 0) or Outcome(True)).checkpoint_step)
+        before = re.findall(r"in (\d+) slices each", cluster.log("worker", 1))
+        for role in ("worker", "ps"):
+            cluster.kill(role, 0)
+        cluster.start("ps", 0, train)
+        leave_note(Task("ps", 0, cluster.addresses), 16)
+        cluster.start("worker", 0, train, args)
+        assert cluster.finish().step == 1500
+        assert before and before[0] != "16"
+        assert "in 16 slices each" in cluster.log("worker", 0)
+        assert "worker:1: building anew, as other slices were chosen meanwhile" in cluster.log("worker", 1)
+
+
+def leave_note(ps: Task, number: int) -> None:
+    """Leaves on a ps what a chief would have chosen on another network."""
+    eventually("the ps", lambda: listens(ps.cluster["ps"][0]))
+    with tf.Graph().as_default():
+        note = Note()
+        target = f"grpc://{ps.cluster['ps'][0]}"
+        with tf.Session(target, config=server.session_config(ps)) as session:
+            note.leave(session, number)
 
 
 def test_a_loss_that_is_not_a_number_ends_the_worker_before_it_spoils_the_variables(tmp_path: Path) -> None:
