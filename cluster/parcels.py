@@ -44,9 +44,10 @@ def packed(names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str,
             full[server].append(filling[server])
             filling[server] = []
         filling[server].append(name)
-    last = {server: [rest] for server, rest in filling.items() if rest}
+    for server, rest in filling.items():
+        full[server] += [rest] if rest else []
     return [
         Parcel(server, place, tuple(together))
-        for server in full
-        for place, together in enumerate(full[server] + last.get(server, []))
+        for server, of_server in full.items()
+        for place, together in enumerate(of_server)
     ]

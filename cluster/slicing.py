@@ -109,10 +109,13 @@ class Note:
             self._number = number.read_value()
 
     def is_left(self, session: Any) -> bool:
+        """Whether there is a number."""
         return bool(session.run(self._missing) == 0)
 
     def leave(self, session: Any, number: Optional[int]) -> None:
+        """Writes it, over one that may be there."""
         session.run(self._leave, {self._new: number})
 
     def read(self, session: Any) -> int:
+        """The number, once there is one."""
         return int(session.run(self._number))
