@@ -8,8 +8,7 @@ Each comes with a stamp that says which step it is for. A step of a session that
 something down late; the stamp tells, where else a worker would be a step behind from then on.
 """
 
-import contextlib
-from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 from cluster.engine import tf
 from cluster.parcels import Parcel
@@ -61,16 +60,14 @@ class Copies:
                 self._on_servers[name] = variable._snapshot
                 variable._snapshot = self.values[name]
 
-    @contextlib.contextmanager
-    def unused(self) -> Iterator[None]:
-        """Inside, what is built reads the variables from their servers: it is no part of a training step."""
+    def hand_back(self) -> None:
+        """Makes the variables read their servers again: what is built from here on is no part of a training step.
+
+        An evaluation is not, nor TensorFlow's Saver, which reads a slice as a model does: they would take a copy
+        that the next step waits for.
+        """
         for name, variable in self.variables.items():
             variable._snapshot = self._on_servers[name]
-        try:
-            yield
-        finally:
-            for name, variable in self.variables.items():
-                variable._snapshot = self.values[name]
 
     def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
         """One tensor of what travels together, on the current device: of its own shape, or flat if it is several."""

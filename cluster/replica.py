@@ -10,7 +10,6 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster import finite
 from cluster.asynchronous import Asynchronous
-from cluster.copies import Copies
 from cluster.crew import Member
 from cluster.engine import tf
 from cluster.evaluation import Evaluation
@@ -19,6 +18,7 @@ from cluster.job import Job
 from cluster.measuring import Measured, measure
 from cluster.overlap import OverlappedSyncOptimizer
 from cluster.overlapping import Overlapping
+from cluster.parcels import Parcel
 from cluster.partition import SLICES
 from cluster.piecewise import Piecewise
 from cluster.placement import Placement, device_setter, ps_device, worker_device
@@ -38,8 +38,7 @@ class Replica:
 
     ``variables`` are the global ones: on the chief those of a checkpoint, optimizer slots
     and global step included. ``agreed`` are those that every worker makes: in synchronous
-    training only the chief has an optimizer's slots. ``copies`` are this worker's: what reads
-    variables and is no part of a step must be made inside ``copies.unused()``.
+    training only the chief has an optimizer's slots. ``parcels`` are what travels together.
     ``shared`` are the model's own variables.
     ``start_input`` makes the dataset begin.
     """
@@ -51,7 +50,7 @@ class Replica:
     shared: SharedVariables
     variables: List[Any]
     agreed: List[Any]
-    copies: Copies
+    parcels: List[Parcel]
     start_input: Any
 
 
@@ -99,10 +98,11 @@ class Builder:
                 losses = self._losses(batches, devices)
             agreed = tf.global_variables()
             stepper = self._stepper(global_step, losses, devices, Exchange(copies, Wire(self.train.wire)))
-            with shared.scope(), copies.unused():
+            copies.hand_back()
+            with shared.scope():
                 evaluation = self._evaluation(devices[0])
             made = tf.global_variables()
-            return Replica(graph, stepper, evaluation, placement, shared, made, agreed, copies, start_input)
+            return Replica(graph, stepper, evaluation, placement, shared, made, agreed, copies.parcels, start_input)
 
     def _devices(self, placement: Placement, task: Task, unit: str) -> List[Any]:
         """What places the stages of one tower of ``task``."""

@@ -95,12 +95,11 @@ class Trainer:
         self._waited_before_s = 0.0
         self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew, self._slicing.chosen).build()
         host = worker_device(self.task.role, self.task.index)
-        # TensorFlow's Saver reads slices as a model does: here it must not get the copies, which are for a step.
-        with self.replica.graph.as_default(), tf.device(host), self.replica.copies.unused():
+        with self.replica.graph.as_default(), tf.device(host):
             needed = [*self.replica.variables, *self.replica.stepper.needed]
             self._without_value = tf.report_uninitialized_variables(needed)
             self._slicing.keep()
-            self._agreement = Agreement(self.task, self.replica.agreed, self.replica.copies.parcels)
+            self._agreement = Agreement(self.task, self.replica.agreed, self.replica.parcels)
             self._farewell = Farewell(self.task, crew.lent(self._crew))
             if self.task.is_chief:
                 self._initialise = tf.variables_initializer(self.replica.variables)

@@ -98,7 +98,7 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     note.leave(session, 4)
     worker = Trainer(trained, other, settings, ARGS, Reporter(None), None)
     worker.setup()
-    assert len(worker.replica.copies.parcels) == 4
+    assert len(worker.replica.parcels) == 4
     note.leave(session, 8)
     ended: List[Outcome] = []
 
@@ -110,7 +110,7 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     outcome = worker.loop()
     leading.join(PATIENCE_S)
     keep_servers()
-    assert len(worker.replica.copies.parcels) == 8
+    assert len(worker.replica.parcels) == 8
     assert "worker:1: building anew, as other slices were chosen meanwhile" in capsys.readouterr().out
     assert [each.cause for each in (outcome, *ended)] == [None, None]
     assert ended[0].step == 5
