@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from tests.chaos import faults, injectors, seen, verdict
 from tests.chaos.faults import CHECKPOINT, START, STEP, Fault
 from tests.chaos.figures import Figures
-from tests.chaos.trial import CHECKPOINT_S, PAUSE_MS, RESTART_MAX, Trial
+from tests.chaos.trial import CHECKPOINT_S, PAUSE_MS, RESTART_MAX, ROWS, Trial
 from tests.chaos.undisturbed import RATE, undisturbed
 from tests.hosts import FakeHosts
 from tests.launch.launcher import LAUNCH, ROOT
@@ -115,15 +115,16 @@ class Run(HostsFile):
         trial = self.trial
         if self._own_disk:
             self.hosts[0].run(["mkdir", "-p", injectors.DISK])
-            self.hosts[0].run(["mount", "-t", "tmpfs", "-o", "size=256k", "disk", injectors.DISK])
+            self.hosts[0].run(["mount", "-t", "tmpfs", "-o", "size=16m", "disk", injectors.DISK])
         checkpoint = {"every_s": CHECKPOINT_S, **({"dir": injectors.DISK} if self._own_disk else {})}
         train = {
             "mode": "async" if trial.mode == "async" else "sync", "steps": trial.steps, "towers": 1, "batch_size": 32,
             "backup_workers": int(trial.mode == "backup"), "checkpoint": checkpoint,
         }  # fmt: skip
         elastic = {"elastic": {"min_workers": 1}, "spares": [faults.SPARE]} if trial.elastic else {}
-        args = {"pause_ms": PAUSE_MS, "rate": RATE, "trouble": injectors.TROUBLE}
-        cluster = {"ps": [faults.HOST_OF[faults.PS]], "worker": ["h1", "h2"]}
+        args = {"pause_ms": PAUSE_MS, "rate": RATE, "rows": ROWS[trial.size], "trouble": injectors.TROUBLE}
+        ps = {"host": faults.HOST_OF[faults.PS], "count": 1 if trial.size == "small" else 2}
+        cluster = {"ps": [ps], "worker": ["h1", "h2"]}
         restart = {"max": RESTART_MAX}
         self.put(name=self.name, job=str(JOB), args=args, cluster=cluster, train=train, restart=restart, **elastic)
 

@@ -10,7 +10,7 @@ from tests.hosts.host import Host
 TROUBLE = "/root/trouble"  # the folder in which the job looks for what it is to meet
 DISK = "/root/disk"  # where checkpoints are in a trial whose disk fills up
 SHORT_S, LONG_S, FULL_S = 3.0, 25.0, 5.0
-_FILL = f"dd if=/dev/zero of={DISK}/fill bs=4k; ls {DISK}"
+_FILL = f"dd if=/dev/zero of={DISK}/fill bs=64k; ls {DISK}"
 _TRUNCATE = 'cd "$1" && newest=$(ls -t model-*.data-* | head -1) && truncate -s 10 "$newest"'
 Later = Tuple[float, Callable[[], object]]  # seconds after the fault, and what is then to be done
 

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from tests.hosts import FakeHosts
 from tests.hosts.errors import HostError
@@ -113,8 +113,8 @@ def lost_steps(log: str) -> int:
     return lost
 
 
-def saved(lead: Host, folder: Optional[str]) -> Tuple[Optional[int], Optional[Dict[str, Sequence[float]]]]:
-    """Step and variables of the newest checkpoint in a folder of the host."""
+def saved(lead: Host, folder: Optional[str]) -> Tuple[Optional[int], Optional[Dict[str, Any]]]:
+    """Step and variables, [rows, values], of the newest checkpoint in a folder of the host."""
     top = root(lead)
     if top is None or folder is None:
         return None, None
@@ -126,7 +126,7 @@ def saved(lead: Host, folder: Optional[str]) -> Tuple[Optional[int], Optional[Di
     import tensorflow.compat.v1 as tf  # only here: it takes seconds to load
 
     reader = tf.train.load_checkpoint(str(place / f"model-{max(steps)}"))
-    return max(steps), {name: reader.get_tensor(name).tolist() for name in ("weights", "bias")}
+    return max(steps), {name: reader.get_tensor(name) for name in ("weights", "bias")}
 
 
 def left(hosts: FakeHosts) -> List[str]:

@@ -1,16 +1,18 @@
 """A trial is a function of its seed, and what is right for it is one of the trial."""
 
 from collections import Counter
+from itertools import product
 from typing import Any, Dict
 
 from tests.chaos.faults import CHECKPOINT, CHIEF, EVERY, KINDS, NOBODY, PS, START, STEP, TEARDOWN, WORKER, Fault
 from tests.chaos.figures import Figures, table
 from tests.chaos.seen import lost_steps
-from tests.chaos.trial import Trial, plan_trial
+from tests.chaos.trial import ROWS, Trial, plan_trial
 from tests.chaos.verdict import FAILED, SUCCEEDED, Seen, Undisturbed, complaints, most_lost, ways_to_end
 
 TRIALS = [plan_trial(seed) for seed in range(2000)]
 RIGHT = Undisturbed({"weights": [1.0, 2.0], "bias": [0.5]}, 0.25)
+SAVED = {"weights": [[1.0, 2.0], [1.0, 2.0]], "bias": [[0.5], [0.5]]}
 
 
 def trial(*faults: Fault, mode: str = "sync") -> Trial:
@@ -34,7 +36,7 @@ def seen_well(**values: Any) -> Seen:
     }  # fmt: skip
     whole = {
         "code": 0, "output": "", "status": {**status, **values.pop("status", {})}, "happened": (True,),
-        "variables": RIGHT.variables, "step": 140, "account": "gradients given by each worker: 140 140", **values,
+        "variables": SAVED, "step": 140, "account": "gradients given by each worker: 140 140", **values,
     }  # fmt: skip
     return Seen(**whole)
 
@@ -49,7 +51,7 @@ def test_every_kind_target_moment_and_mode_comes_up_and_some_trials_have_two_fau
         (kind, target, moment) for kind in EVERY for target in KINDS[kind].targets for moment in KINDS[kind].moments
     }
     assert {(fault.kind, fault.target, fault.moment) for each in TRIALS for fault in each.faults} == wanted
-    assert {each.mode for each in TRIALS} == {"sync", "async", "backup"}
+    assert {(each.mode, each.size) for each in TRIALS} == set(product(["sync", "async", "backup"], ROWS))
     assert set(Counter(len(each.faults) for each in TRIALS)) == {1, 2}
 
 
@@ -68,14 +70,14 @@ def test_a_run_lasts_until_what_follows_from_its_faults_can_be_seen() -> None:
 def test_a_trial_is_told_in_words() -> None:
     killed = trial(KILLED, Fault("cable-short", "h3", CHECKPOINT, 9))
     assert str(killed) == (
-        "seed 7: sync, to step 140: worker:1 is killed from step 20 on;"
+        "seed 7: sync, small, to step 140: worker:1 is killed from step 20 on;"
         " and h3 is cut off for 3 s from step 9 on as a checkpoint is written"
     )
 
 
 def test_a_trial_without_a_fault_says_so_and_names_no_step() -> None:
     undisturbed = trial(Fault("none", NOBODY, STEP, 36))
-    assert str(undisturbed) == "seed 7: sync, to step 140: nothing happens"
+    assert str(undisturbed) == "seed 7: sync, small, to step 140: nothing happens"
     assert undisturbed.label == "none"
 
 
@@ -86,7 +88,7 @@ def test_nothing_is_wrong_with_a_run_that_ended_as_it_should() -> None:
 def test_each_thing_that_is_wrong_is_told() -> None:
     wrong = seen_well(
         step=130, lost_steps=3, left=("h1: port 2222",), account="gradients given by each worker: 140 141",
-        variables={"weights": [1.0, 2.1], "bias": [0.5]}, status={"metrics": {"loss": 0.3}, "incidents": []},
+        variables={**SAVED, "weights": [[1.0, 2.0], [1.0, 2.1]]}, status={"metrics": {"loss": 0.3}, "incidents": []},
     )  # fmt: skip
     assert [line.partition(":")[0] for line in complaints(trial(KILLED), wrong, RIGHT)] == [
         "the report", "left behind", "the newest checkpoint", "steps lost", "gradients",

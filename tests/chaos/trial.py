@@ -10,6 +10,7 @@ STEPS = {"sync": 140, "backup": 200, "async": 300}  # asynchronous workers count
 LONGER = 4  # times as many, where what follows from a fault takes its time
 TWO_FAULTS = 0.2  # of the trials
 CHECKPOINT_S = 2
+ROWS = {"small": 1, "sliced": 2**16}  # of the job's variables; 1.25 MiB are cut into slices, on two ps
 RESTART_MAX = 3
 
 
@@ -21,6 +22,7 @@ class Trial(NamedTuple):
     elastic: bool
     detached: bool
     faults: Tuple[Fault, ...]
+    size: str = "small"
 
     @property
     def steps(self) -> int:
@@ -38,7 +40,7 @@ class Trial(NamedTuple):
         return " + ".join(f"{fault.kind} {fault.target}".strip() for fault in self.faults)
 
     def __str__(self) -> str:
-        how = [self.mode, *(["elastic"] if self.elastic else []), *(["detached"] if self.detached else [])]
+        how = [self.mode, *(["elastic"] if self.elastic else []), *(["detached"] if self.detached else []), self.size]
         return f"seed {self.seed}: {', '.join(how)}, to step {self.steps}: {'; and '.join(map(str, self.faults))}"
 
 
@@ -57,7 +59,7 @@ def plan_trial(seed: int, kinds: Collection[str] = EVERY) -> Trial:
     beside = sorted(other for other in kinds if KINDS[other].pairs)
     if kind.pairs and dice.random() < TWO_FAULTS:
         faults.append(_fault(dice.choice(beside), mode, dice))
-    return Trial(seed, mode, elastic, detached, tuple(_in_order(faults)))
+    return Trial(seed, mode, elastic, detached, tuple(_in_order(faults)), dice.choice(sorted(ROWS)))
 
 
 def _fault(name: str, mode: str, dice: random.Random) -> Fault:

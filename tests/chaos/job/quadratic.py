@@ -1,10 +1,12 @@
 """A job that any fault may meet: four weights and a bias, fitted to all examples in every step of every worker.
 
 So each worker's gradient is that of the whole data, and the variables after a step are a function of the step
-alone, however many workers there are and in whatever order they come.
+alone, however many workers there are and in whatever order they come. They stand in ``rows`` rows, of which the model
+takes the mean: as all begin alike, each row has what a single one would have, and a part of them that missed an update
+or had one twice is seen.
 
-args: pause_ms (how long a batch takes), rate, and ``trouble``: a folder on the host, in whose subfolder of the task's
-name (``worker.1``) a file makes the next batch go wrong:
+args: pause_ms (how long a batch takes), rate, rows, and ``trouble``: a folder on the host, in whose subfolder of the
+task's name (``worker.1``) a file makes the next batch go wrong:
 
     raise_once, raise   a RuntimeError; the first only once
     nan                 examples that are not numbers
@@ -42,19 +44,24 @@ def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
     return tf.data.Dataset.range(1).repeat().map(batch)
 
 
-def model(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    weights = tf.get_variable("weights", [WEIGHTS], initializer=tf.zeros_initializer())
-    bias = tf.get_variable("bias", [1], initializer=tf.zeros_initializer())
-    return tf.square(tf.reduce_sum(x * weights, 1) + bias - y)
+def model(x: tf.Tensor, y: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
+    weights = tf.get_variable("weights", [args["rows"], WEIGHTS], initializer=tf.zeros_initializer())
+    bias = tf.get_variable("bias", [args["rows"], 1], initializer=tf.zeros_initializer())
+    return tf.square(tf.reduce_sum(x * _mean(weights), 1) + _mean(bias) - y)
 
 
 def optimizer(args: Dict[str, Any]) -> tf.train.Optimizer:
-    return tf.train.GradientDescentOptimizer(args["rate"])
+    return tf.train.GradientDescentOptimizer(args["rate"] * args["rows"])  # each row has its part of the gradient
 
 
 def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
     x, y = examples(1)
     return tf.data.Dataset.from_tensors({"x": x, "y": y})
+
+
+def _mean(rows: tf.Tensor) -> tf.Tensor:
+    """[values] of [rows, values]. Added up in 32 bits, so many rows would be a thousandth off."""
+    return tf.cast(tf.reduce_mean(tf.cast(rows, tf.float64), 0), tf.float32)
 
 
 def _meet(folder: str, pause_s: float) -> float:
