@@ -1,13 +1,27 @@
-"""Asynchronous training: a worker applies its gradient as soon as it has one."""
+"""Asynchronous training: a worker applies its gradient as soon as it has one.
 
+A step of it is in loads, as an overlapped synchronous one is (``cluster.overlap``), but nobody waits for anybody:
+
+    worker   pushes load j, which updates the variables at once
+    worker   fetches the new values into its copies, while it pushes those behind it
+
+A step computes with what came back while the one before was sent. Of a large model that is about as fresh as what
+would be fetched afterwards, since that takes as long as pushing; where more time passes between two steps than a step
+takes, as while a checkpoint is written, all is fetched anew. Those of a small model are fetched when a step begins: it
+would gain nothing, and lose by what lies between two steps. The older values are, the worse is a gradient.
+"""
+
+import math
+import time
 from typing import Any, Dict, List, Sequence, Tuple
 
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load, arrived
+from cluster.partition import overlap_pays
+from cluster.piecewise import Piecewise
 from cluster.summaries import scalars_of
-from cluster.sync import clipped
-
-_ANY = 0  # in place of a stamp: values may be of any step
+from cluster.sync import clipped, counter
+from cluster.turns import Turns
 
 
 class Asynchronous:
@@ -16,12 +30,7 @@ class Asynchronous:
     Gradients of variables that others have changed meanwhile are applied all the same, so
     no worker ever waits for another, and training ends between ``steps`` and
     ``steps + workers - 1``. A task that starts again simply goes on.
-
-    A step fetches the values when it begins. Fetched as soon as the step before has changed them they would be older by
-    whatever comes between two steps, and the older they are, the worse is a gradient.
     """
-
-    overlaps = False  # a step fetches everything, then gives everything
 
     def __init__(
         self, optimizer: Any, grads_and_vars: Any, global_step: Any, loss: Any, clip_norm: Any, exchange: Exchange
@@ -31,18 +40,45 @@ class Asynchronous:
         self._global_step = global_step
         self._loss = loss
         self._optimizer, self._gradients = optimizer, [grad for grad, _ in grads_and_vars]
-        self._copies = exchange.copies
+        self._exchange, self._copies = exchange, exchange.copies
+        self._ended_s, self._took_s = 0.0, math.inf
+        # What a session that was given up lays down late has another number, and is not taken for this one's.
+        self._life = 0
+        self._number = tf.placeholder(tf.int64, [])
+        with tf.device(self._copies.host):
+            life = counter("life", [], 0)
+            self._begin = tf.assign(life, self._number)
+            # tf.maximum makes a new tensor: a queued alias of the variable would change with it.
+            self._stamp = tf.maximum(life.read_value(), 1)
         present = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
-        self._make_step(exchange, exchange.loads(clipped(present, clip_norm)))
-        self._forget = tf.group(*exchange.wire.reset)
+        loads = exchange.loads(clipped(present, clip_norm))
+        servers = {parcel.server for parcel in self._copies.parcels}
+        self.overlaps = Piecewise.can(optimizer) and overlap_pays(self._copies.bytes, len(servers))
+        finished, brought = self._in_turn(loads) if self.overlaps else self._at_once(loads)
+        self._brought = tf.group(*brought)
+        with tf.device(global_step.device), tf.control_dependencies([finished]):
+            self._next_step = tf.assign_add(global_step, 1, use_locking=True)
+        self._renew = exchange.refill(self._stamp) if self.overlaps else tf.group(*exchange.wire.reset)
+        self._of_life = [] if self._copies.oldest is None else [self._copies.oldest]
 
-    def _make_step(self, exchange: Exchange, loads: Sequence[Load]) -> None:
-        pairs = [pair for load in loads for pair in arrived(load, exchange.wire)]
+    def _in_turn(self, loads: Sequence[Load]) -> Tuple[Any, List[Any]]:
+        """What ends the updates of a step, and what brings each load's values for the next one."""
+        turns, pieces = Turns(self._copies), Piecewise(self._optimizer)
+        for load in loads:
+            sent = turns.wait(load, load.parcel) if load.parcel else load
+            with tf.device(load.device):
+                updated = pieces.update(arrived(sent, self._exchange.wire))
+            if load.parcel:
+                turns.came_back(load, self._exchange.bring(load.parcel, self._stamp, [updated]))
+        with tf.device(self._global_step.device):
+            return pieces.finish(), turns.all_brought()
+
+    def _at_once(self, loads: Sequence[Load]) -> Tuple[Any, List[Any]]:
+        """What ends the updates, and what brings the values for this step, for which nothing has to have happened."""
+        pairs = [pair for load in loads for pair in arrived(load, self._exchange.wire)]
         with tf.device(self._global_step.device):
             finished = self._optimizer.apply_gradients(pairs)
-        self._fetch = tf.group(*[exchange.bring(parcel, _ANY) for parcel in self._copies.parcels])
-        with tf.device(self._global_step.device), tf.control_dependencies([finished]):
-            self._next_step = tf.assign_add(self._global_step, 1, use_locking=True)
+        return finished, [self._exchange.bring(parcel, self._stamp) for parcel in self._copies.parcels]
 
     @property
     def needed(self) -> List[Any]:
@@ -61,14 +97,29 @@ class Asynchronous:
         return self.join(session, steps)
 
     def join(self, session: Any, steps: int) -> int:
-        """Drops what a step that was given up has left; returns the global step."""
-        session.run([self._copies.drain, self._forget])
+        """Drops what a step that was given up has left, fetches what one begins with; returns the global step."""
+        self._life, self._took_s = max(self._life + 1, time.time_ns()), math.inf
+        session.run(self._begin, {self._number: self._life})
+        self._begin_anew(session)
         return int(session.run(self._global_step))
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
         """Applies one gradient; returns the global step after it, the loss, and ``more``."""
-        step, loss, fetched, _ = session.run([self._next_step, self._loss, list(more), self._fetch])
+        began_s = time.monotonic()
+        if self.overlaps and began_s - self._ended_s > self._took_s:
+            self._begin_anew(session)
+        fetches = [self._next_step, self._loss, list(more), self._of_life, self._brought]
+        step, loss, fetched, of_life, _ = session.run(fetches)
+        if any(number != self._life for number in of_life):
+            self._begin_anew(session)
+        self._ended_s = time.monotonic()
+        self._took_s = self._ended_s - began_s
         return int(step), float(loss), fetched
+
+    def _begin_anew(self, session: Any) -> None:
+        session.run(self._copies.drain)
+        session.run(self._renew)
+        self._ended_s = time.monotonic()
 
     def owes(self, session: Any) -> bool:
         """Whether a step that lasts is this worker's own: it always is, nobody waits for anybody."""

@@ -10,9 +10,13 @@ something down late; the stamp tells, where else a worker would be a step behind
 
 from typing import Any, Dict, Mapping, Sequence, Tuple
 
+import numpy as np
+
 from cluster.engine import tf
 from cluster.parcels import Parcel
 from cluster.queues import emptied
+
+_ROW = 16  # values: TensorFlow takes rows of 64 bytes apart without copying them
 
 
 class Copies:
@@ -37,6 +41,11 @@ class Copies:
             stamps = [self._take(parcel) for parcel in self.parcels]
             self.oldest = tf.reduce_min(tf.stack(stamps)) if stamps else None
             self.drain = tf.group(*[emptied(queue) for queue in self._queues.values()])
+
+    @property
+    def bytes(self) -> int:
+        """Of all values."""
+        return sum(int(self.values[name].dtype.size) * self._values(name) for name in self.values)
 
     def _take(self, parcel: Parcel) -> Any:
         shapes = [self._shapes[name] for name in parcel.names]
@@ -70,18 +79,33 @@ class Copies:
             variable._snapshot = self._on_servers[name]
 
     def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
-        """One tensor of what travels together, on the current device: of its own shape, or flat if it is several."""
+        """One tensor of what travels together, on the current device: of its own shape, or [rows, 16] if it is several.
+
+        Each of several begins a row, and what its last one has left is zeros.
+        """
         if len(parcel.names) == 1:
             return tensors[parcel.names[0]]
-        return tf.concat([tf.reshape(tensors[name], [-1]) for name in parcel.names], 0)
+        pieces = []
+        for name in parcel.names:
+            pieces.append(tf.reshape(tensors[name], [-1]))
+            if self._values(name) % _ROW:
+                pieces.append(tf.zeros([-self._values(name) % _ROW]))
+        return tf.reshape(tf.concat(pieces, 0), [-1, _ROW])
 
     def unpack(self, parcel: Parcel, tensor: Any) -> Dict[str, Any]:
         """The opposite of ``pack``."""
         if len(parcel.names) == 1:
             return {parcel.names[0]: tensor}
-        sizes = [tf.TensorShape(self._shapes[name]).num_elements() for name in parcel.names]
-        parts = zip(parcel.names, tf.split(tensor, sizes))
-        return {name: tf.reshape(part, self._shapes[name]) for name, part in parts}
+        parts = tf.split(tensor, [-(-self._values(name) // _ROW) for name in parcel.names])
+        return {name: self._unpadded(name, part) for name, part in zip(parcel.names, parts)}
+
+    def _unpadded(self, name: str, rows: Any) -> Any:
+        if self._values(name) % _ROW:
+            rows = tf.reshape(rows, [-1])[: self._values(name)]
+        return tf.reshape(rows, self._shapes[name])
+
+    def _values(self, name: str) -> int:
+        return int(np.prod(self._shapes[name]))
 
     def put(self, parcel: Parcel, tensor: Any, stamp: Any) -> Any:
         """The operation that lays down for the next step what has come."""

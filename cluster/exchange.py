@@ -84,12 +84,19 @@ class Exchange:
         Args:
           stamp: of the step that they are for, on the worker.
         """
+        return self.lay_down(parcel, self.outgoing(parcel, after), stamp)
+
+    def outgoing(self, parcel: Parcel, after: Sequence[Any] = ()) -> Any:
+        """What travels to a worker of a parcel's variables once ``after`` has happened, on their server."""
         with tf.device(ps_device(parcel.server)):
             with tf.control_dependencies(after):
                 values = {name: self.copies.variables[name].read_value() for name in parcel.names}
             # TensorFlow moves a cast to before the reading of its variable: it must wait itself, or is a step behind.
             with tf.control_dependencies(after):
-                sent = self.wire.narrow(self.copies.pack(parcel, values))
+                return self.wire.narrow(self.copies.pack(parcel, values))
+
+    def lay_down(self, parcel: Parcel, sent: Any, stamp: Any) -> Any:
+        """The operation that puts what a server has sent into the worker's copies."""
         with tf.device(self.copies.host):
             received = self.wire.widen(sent)
         return self.copies.put(parcel, received, stamp)

@@ -5,12 +5,11 @@ does one at a time, and takes twice as long as it must. Here each load goes its 
 
     worker i   pushes load j
     chief      takes the mean of N gradients from its accumulator           (blocks until N came)
-    chief      updates its variables, then one token into each worker's queue of load j
-    worker i   takes that token, fetches the new values into its copies
+    chief      updates its variables, then puts their new values, with a token, into each worker's queue of load j
+    worker i   takes the values from there into its copies
 
 and the order makes it quick. All workers push the loads of a server in the same order, and load j only
-when the values of load j - WINDOW have come back. Without that all would be on their way at once, share the
-network, and arrive together at the end, when nothing is left to be sent meanwhile. The first loads are
+when the values of load j - WINDOW have come back (``cluster.turns``). The first loads are
 those whose gradients backpropagation knows first, so pushing begins while it is still at work.
 
 The order is also why this is strict: the values of load j that a worker computes step t + 1 with are those of
@@ -31,11 +30,9 @@ from cluster.accumulators import Accumulator
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load
 from cluster.lanes import Lane
-from cluster.parcels import Parcel
 from cluster.piecewise import Piecewise
 from cluster.sync import TokenSyncOptimizer
-
-WINDOW = 3  # loads of one server that are under way: one there, one back, and one as a reserve
+from cluster.turns import WINDOW, Turns
 
 
 class OverlappedSyncOptimizer(TokenSyncOptimizer):
@@ -44,8 +41,8 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
     Available after ``apply_gradients``, beside what that has:
       lanes: what each server has of a step.
       give_now: one operation for each load, in the order of ``lanes``: gives its gradient, waits for nothing.
-      finish_now: one for each load: takes, updates, sends tokens, notes it as applied (chief only).
-      settle: one for each load: sends tokens and notes it, for what was taken before (chief only).
+      finish_now: one for each load: takes, updates, sends the values, notes it as applied (chief only).
+      settle: one for each load: sends the values and notes it, for what was taken before (chief only).
       conclude: after all loads were applied: counts the step and sends tokens for it (chief only).
     """
 
@@ -59,6 +56,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         self._loads = self._exchange.loads(grads_and_vars)
         self._next_stamp = self._stamp + 1
         self.lanes = self._lanes()
+        self._turns = Turns(self._exchange.copies)
         self._pieces = Piecewise(self._opt)
         self.taken = []
         self.give_now: List[Any] = []
@@ -70,11 +68,11 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         finish = [self._make_chief()] if self.is_chief else []
         with tf.control_dependencies([counted, *finish]):
             token = self._wait_for_token()
-        lanes = [lane for lane in self.lanes if lane.brought]
+        lanes = [lane for lane in self.lanes if lane.is_timed]
         self.waited = tf.reduce_mean(tf.stack([lane.waited() for lane in lanes]))
         came = tf.reduce_min(tf.stack([lane.oldest_token() for lane in lanes]))
         self.behind = tf.maximum(self._next_stamp - came, self._stamp - self._exchange.copies.oldest)
-        with tf.control_dependencies([op for lane in self.lanes for op in lane.brought]):
+        with tf.control_dependencies(self._turns.all_brought()):
             return tf.identity(token)
 
     def _lanes(self) -> List[Lane]:
@@ -92,34 +90,28 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
             self._make_update(lane, place, accumulator)
         if load.parcel is None:
             return self.give_now[-1]
-        given = self._given(lane, place, accumulator, self._in_turn(lane, place, load.parcel))
-        self._bring(lane, place, load.parcel, given)
+        given = self._given(lane, place, accumulator, self._turns.wait(load, load.parcel).grad)
+        # The waits of loads that are not under way together add up to what the step has waited.
+        values = lane.values(place, self.worker_index, given, is_timed=place % WINDOW == 0)
+        self._turns.came_back(load, self._exchange.lay_down(load.parcel, values, self._next_stamp))
         return given
-
-    def _in_turn(self, lane: Lane, place: int, parcel: Parcel) -> Any:
-        turn = [lane.brought[place - WINDOW]] if place >= WINDOW else []
-        # A gradient need not depend on the copies, and must not be given before they have come.
-        copies = [self._exchange.copies.values[name] for name in parcel.names]
-        with tf.control_dependencies([*turn, *copies]):
-            return tf.identity(lane.loads[place].grad)
 
     def _given(self, lane: Lane, place: int, accumulator: Accumulator, grad: Any) -> Any:
         given = accumulator.give(grad, self._stamp)
         with tf.device(lane.device), tf.control_dependencies([given]):
             return lane.note_given(place, self.worker_index)
 
-    def _bring(self, lane: Lane, place: int, parcel: Parcel, given: Any) -> None:
-        # The waits of loads that are not under way together add up to what the step has waited.
-        token = lane.token(place, self.worker_index, given, is_timed=place % WINDOW == 0)
-        lane.brought.append(self._exchange.bring(parcel, self._next_stamp, [token]))
-
     def _make_update(self, lane: Lane, place: int, accumulator: Accumulator) -> None:
         taken = accumulator.take()
         self.taken.append(taken)
         with tf.device(lane.device):
             updated = self._pieces.update(accumulator.unpacked(taken))
-        self.finish_now.append(lane.tell_applied(place, [updated]))
-        self.settle.append(lane.tell_applied(place, []))
+        self.finish_now.append(self._tell_applied(lane, place, [updated]))
+        self.settle.append(self._tell_applied(lane, place, []))
+
+    def _tell_applied(self, lane: Lane, place: int, after: List[Any]) -> Any:
+        parcel = lane.loads[place].parcel
+        return lane.tell_applied(place, self._exchange.outgoing(parcel, after) if parcel else None, after)
 
     def _finish_step(self) -> Any:
         self.conclude = self._concluded(self._pieces.finish_alone())

@@ -6,8 +6,9 @@ import numpy as np
 
 from cluster.engine import tf
 from cluster.lanes import Lane
-from cluster.overlap import WINDOW, OverlappedSyncOptimizer
+from cluster.overlap import OverlappedSyncOptimizer
 from cluster.synchronous import ASK_MS, Synchronous
+from cluster.turns import WINDOW
 from cluster.waiting import wait_for
 
 

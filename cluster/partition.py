@@ -52,6 +52,11 @@ def best_slices(whole_s: float, busy: float, num_ps: int) -> int:
     return min(CHOICES, key=lambda number: abs(math.log(number / best)))
 
 
+def overlap_pays(size: int, num_ps: int) -> bool:
+    """Whether so many bytes travel whole that sending some while others come saves more than their requests cost."""
+    return size > num_ps * FEWEST_SLICES * SMALLEST_SLICE
+
+
 def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
     """The variables that are cut, for ``num_ps`` servers, where what travels whole fills ``slices`` on each.
 

@@ -11,7 +11,7 @@ from cluster import server
 from cluster.engine import tf
 from cluster.link import Link
 from cluster.measuring import Measured
-from cluster.partition import FEWEST_SLICES, SMALLEST_SLICE, best_slices, dense_bytes
+from cluster.partition import FEWEST_SLICES, best_slices, dense_bytes, overlap_pays
 from cluster.placement import ps_device, worker_device
 from cluster.task import Task, Train
 from cluster.waiting import wait_for
@@ -43,7 +43,7 @@ class Slicing:
           TimeoutError: a server, or the chief, did not answer in time.
         """
         size = dense_bytes(variables)
-        if not self._train.may_overlap or size <= self._num_ps * FEWEST_SLICES * SMALLEST_SLICE:
+        if not (self._train.may_overlap and overlap_pays(size, self._num_ps)):
             self.number = None
             return FEWEST_SLICES
         answers: List[int] = []

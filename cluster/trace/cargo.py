@@ -1,13 +1,15 @@
 """Whose value, or gradient, a tensor is that travels between a worker and a ps: told by the graph around it."""
 
 import re
-from typing import Any, Container, Iterator, List, Set, Tuple
+from typing import Any, Container, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from cluster.trace.spans import Place, Transfer
 
 _ACCUMULATES = "AccumulatorApplyGradient"  # its first input is the accumulator
 _CHANGES = re.compile(r"Apply|Scatter|Assign")  # their first input is the variable
 _GRADIENTS = re.compile(r"gradient|grad|delta|indices|updates|value")  # other inputs are rates, steps and the like
+_SHAPES = ("Reshape", "StridedSlice")
+_KEPT_FOR = re.compile(r"(.+)/values_for_\d+")  # the name of a queue: what it keeps for a worker
 _TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
 Step = Tuple[Set[str], List[Any]]  # variables that an operation leads to, and the operations to look at next
 
@@ -15,15 +17,15 @@ Step = Tuple[Set[str], List[Any]]  # variables that an operation leads to, and t
 class Cargo:
     """Called with a transfer, it names the variables, or slices, whose values or gradients travel.
 
-    Gradients that are collected together are named as what collects them is. There are no names
-    in what only keeps the tasks together: steps, counts, tokens, numbers of rows.
+    There are no names in what only keeps the tasks together: steps, counts, tokens, numbers of rows.
 
     Args:
       variables: the names of the model's variables.
+      parcels: of those that travel together, by the name under which they are collected, and kept for workers.
     """
 
-    def __init__(self, graph: Any, variables: Container[str]):
-        self._graph, self._variables = graph, variables
+    def __init__(self, graph: Any, variables: Container[str], parcels: Mapping[str, Sequence[str]]):
+        self._graph, self._variables, self._parcels = graph, variables, parcels
 
     def __call__(self, transfer: Transfer) -> List[str]:
         try:
@@ -38,10 +40,20 @@ class Cargo:
         """The variables on its own task that a tensor was made of."""
         here, seen, left = _task_of(op), {op}, [op]
         while left:
-            new = {taken.op for taken in left.pop().inputs} - seen
+            new = {taken.op for taken in left.pop().inputs if not _is_token(taken)} - seen
             left += [each for each in new if _task_of(each) == here]
             seen |= new
-        return sorted(each.name for each in seen if each.name in self._variables)
+        return sorted(name for each in seen for name in self._held_by(each))
+
+    def _held_by(self, op: Any) -> Sequence[str]:
+        """The variables that an operation is, or whose values it keeps."""
+        kept = _KEPT_FOR.match(op.get_attr("shared_name").decode()) if op.type.startswith("FIFOQueue") else None
+        if kept:
+            return self._together(kept.group(1))
+        return [op.name] if op.name in self._variables else []
+
+    def _together(self, name: str) -> Sequence[str]:
+        return self._parcels.get(name, [name])
 
     def _made_into(self, op: Any, target: Place) -> List[str]:
         """What a tensor changes with the fewest operations: by the norm that clips, it changes every variable."""
@@ -70,15 +82,23 @@ class Cargo:
         """What an operation changes by a gradient at that place among its inputs, or what it collects gradients for."""
         is_change = _CHANGES.search(op.type) and _GRADIENTS.match(op.op_def.input_arg[position].name)
         if is_change and op.type.endswith(_ACCUMULATES):
-            return {op.inputs[0].op.get_attr("shared_name").decode().rpartition("/")[0]}
+            return set(self._together(op.inputs[0].op.get_attr("shared_name").decode().rpartition("/")[0]))
         return {op.inputs[0].op.name} if is_change and op.inputs[0].op.name in self._variables else set()
 
 
+def _is_token(tensor: Any) -> bool:
+    """Whether it is what comes first out of a queue: a token, before the values that it comes with."""
+    return bool(tensor.op.type.startswith("QueueDequeue") and tensor.value_index == 0)
+
+
 def _users(op: Any) -> Iterator[Tuple[Any, int]]:
-    """The operations that take what one makes, each with the position among its inputs."""
+    """The operations that take what one makes, whatever its shape, each with the position among its inputs."""
     for output in op.outputs:
         for user in output.consumers():
-            yield from ((user, at) for at, taken in enumerate(user.inputs) if taken is output)
+            if user.type in _SHAPES and user.inputs[0] is output:
+                yield from _users(user)
+            else:
+                yield from ((user, at) for at, taken in enumerate(user.inputs) if taken is output)
 
 
 def _task_of(op: Any) -> str:

@@ -62,8 +62,10 @@ class Tracing:
         self._tries = self._tries - 1 if missing and step < self._last else 0
         whole = Whole(self._task, step, recorded.runs, missing)
         path = Path(str(self._folder)) / f"step_{whole.step}.{self._task.replace(':', '_')}.json"
+        parcels = {parcel.name: parcel.names for parcel in replica.parcels}
+        cargo = Cargo(replica.graph, replica.shared.sizes, parcels)
         try:
-            self._write(path, whole, spans(recorded.devices, Cargo(replica.graph, replica.shared.sizes)))
+            self._write(path, whole, spans(recorded.devices, cargo))
         except Exception as error:  # whatever a job's graph is like, or the disk: training goes on
             why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             print(f"train.trace: {path} cannot be written: {why}", flush=True)

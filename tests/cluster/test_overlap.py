@@ -13,12 +13,13 @@ import pytest
 from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.exchange import Exchange
-from cluster.overlap import WINDOW, OverlappedSyncOptimizer
+from cluster.overlap import OverlappedSyncOptimizer
 from cluster.overlapping import Overlapping, may_be_given
 from cluster.parcels import Parcel
 from cluster.placement import ps_device, worker_device
 from cluster.sync import TokenSyncOptimizer
 from cluster.synchronous import Synchronous
+from cluster.turns import WINDOW
 from cluster.wire import Wire
 from tests.cluster.test_synchronous import Stepping, filters, servers_of, together
 from tests.waiting import eventually
@@ -241,14 +242,15 @@ def test_a_chief_that_died_before_it_counted_the_step_counts_it(workers: List[Wo
     np.testing.assert_allclose(again.values(), expected(2, 1), rtol=1e-6)
 
 
-def test_a_token_left_over_is_noticed_and_the_copies_fetched_anew(workers: List[Worker]) -> None:
+def test_values_left_over_are_noticed_and_the_copies_fetched_anew(workers: List[Worker]) -> None:
     other = workers[1]
     stepped(workers, 1)
-    queue = other.optimizer.lanes[0]._tokens[0][1]
+    queue = other.optimizer.lanes[0]._queues[0][1]
     with other.session.graph.as_default():
-        again = queue.enqueue(np.int64(other.stepper._stamp))  # the last step's token once more
+        # the last step's token once more, and values that nobody has
+        again = queue.enqueue([np.int64(other.stepper._stamp), np.full(queue.shapes[1], 9, np.float32)])
     other.session.run(again)
-    stepped(workers, 1)  # with the token left over it has fetched that load too early, and then again
+    stepped(workers, 1)  # it took those that were left over, and then fetched all
     np.testing.assert_allclose(stepped(workers, 2), expected(2, 4), rtol=1e-6)
     assert other.session.run(queue.size()) == 0
 

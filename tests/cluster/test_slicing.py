@@ -78,7 +78,7 @@ def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_
 
 
 @pytest.mark.parametrize(
-    "variables, settings", [(SMALL, Train()), (LARGE, Train(clip_norm=1.0)), (LARGE, Train(mode="async"))]
+    "variables, settings", [(SMALL, Train()), (LARGE, Train(clip_norm=1.0)), (LARGE, Train(backup_workers=1))]
 )
 def test_where_there_is_nothing_to_choose_nobody_is_asked(variables: Any, settings: Train) -> None:
     nobody = Slicing(Task("worker", 1, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"] * 2}), settings, None)

@@ -14,7 +14,7 @@ class Case:
 
     ``mbit``: of every network card, each way; None for no limit. ``colocated``: ps k is on worker k's host; else each
     task has a host of its own. ``even``: the model's variables have one size, else one has 60 % of the bytes.
-    ``job``: a real model, with its ``args``, in place of variables of known sizes; only this project trains it.
+    ``job``: a real model, with its ``args``, in place of variables of known sizes.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Case:
         return index if self.colocated or role == "worker" else self.workers + index
 
     def allows(self, way: "Way") -> bool:
-        """Whether the case can be trained in this way."""
-        return self.job is None or not way.stock
+        """Whether the case can be trained in this way: a real model is not cut by hand, and stock has no towers."""
+        return not (self.job and way.cut) and not (self.towers > 1 and way.stock)
 
     def bound_ms(self, wire: str = "float32") -> Optional[float]:
         """What no step can be faster than; None where the network has no limit."""
@@ -56,12 +56,14 @@ class Case:
 class Way:
     """One way to train a case. ``train``: settings of this project; None is the textbook's script.
 
-    ``cut``: the textbook's variables are cut into equal ones beforehand, 16 for each ps.
+    ``cut``: the textbook's variables are cut into equal ones beforehand, 16 for each ps. ``waits``: for the gradients
+    of other workers; where none does, a step is that of every worker.
     """
 
     name: str
     train: Optional[Dict[str, Any]] = None
     cut: bool = False
+    waits: bool = True
     told: str = field(default="", compare=False)  # what it is, in the report
 
     @property
@@ -92,6 +94,12 @@ WAYS = {
         ),
         Way("bfloat16", {"wire": "bfloat16"}, told="this project, bfloat16 on the wire"),
         Way("float16", {"wire": "float16"}, told="this project, float16 on the wire"),
+        Way(
+            "stock-async",
+            waits=False,
+            told="asynchronous: an optimizer of TensorFlow by itself, placed in the same way",
+        ),
+        Way("async", {"mode": "async"}, waits=False, told="asynchronous: this project"),
     )
 }
 

@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
 
@@ -66,9 +66,13 @@ def title(case: Case) -> str:
 def table(case: Case, results: Sequence[Result]) -> str:
     """The table of one case."""
     found = {way.name: Found.of(results, case, way) for way in WAYS.values()}
-    stock = found["stock"].median_ms if found["stock"] else None
-    rows = [_row(case, WAYS[name], each, stock) for name, each in found.items() if each is not None]
+    rows = [_row(case, WAYS[name], each, _stock_ms(found, WAYS[name])) for name, each in found.items() if each]
     return "\n".join([_HEAD, "|---|" + 8 * "---:|", *rows])
+
+
+def _stock_ms(found: Mapping[str, Optional[Found]], way: Way) -> Optional[float]:
+    stock = found["stock" if way.waits else "stock-async"]
+    return stock.median_ms if stock else None
 
 
 def _row(case: Case, way: Way, found: Found, stock_ms: Optional[float]) -> str:

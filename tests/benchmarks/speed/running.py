@@ -59,12 +59,13 @@ def measure(hosts: FakeHosts, case: Case, way: Way, pace: Pace, logs: Path) -> D
             if window.told(*cluster.next_stamp()):
                 readings.append(_read(hosts, case))
     first, last = readings
-    per_step = case.workers * window.steps
+    steps = window.steps if way.waits else window.steps / case.workers
+    per_step = case.workers * steps
     received = sum(b.received - a.received for a, b in zip(first.traffic, last.traffic)) / per_step
     sent = sum(b.sent - a.sent for a, b in zip(first.traffic, last.traffic)) / per_step
     busy, idle = last.busy - first.busy, last.idle - first.idle
     return {
-        "step_ms": 1000 * window.seconds / window.steps,
+        "step_ms": 1000 * window.seconds / steps,
         "steps": window.steps,
         "received_mb": received / 1e6,
         "sent_mb": sent / 1e6,
@@ -154,7 +155,8 @@ class Cluster:
         case, way = self._case, self._way
         args = case.args if case.job else {"shapes": way.shapes(case)}
         if way.train is None:
-            return ["-m", "tests.benchmarks.stock", json.dumps({"steps": ENDLESS, **args})]
+            real = {"job": case.job, "batch_size": case.batch, "args": args} if case.job else args
+            return ["-m", "tests.benchmarks.stock", json.dumps({"steps": ENDLESS, "waits": way.waits, **real})]
         train = {"steps": ENDLESS, "batch_size": case.batch, "towers": case.towers, **way.train}
         return ["-m", "jobs.main", case.job or JOB, "--train", json.dumps(train), "--args", json.dumps(args)]
 

@@ -25,6 +25,12 @@ def test_a_row_has_least_median_and_ratios() -> None:
     assert cells[1:] == ["3", f"{bound:.0f}", f"{1.5 * bound:.0f}", "1.50", "0.50", "40.50", "40.25", "50 %"]
 
 
+def test_what_waits_for_nobody_is_compared_with_what_does_not_either() -> None:
+    found = [*measured("two", "stock", 90), *measured("two", "stock-async", 60), *measured("two", "async", 30)]
+    ratios = [row.split(" | ")[5] for row in report.table(CASES["two"], found).splitlines()[2:]]
+    assert ratios == ["1.00", "1.00", "0.50"]
+
+
 def test_a_case_without_a_limit_has_no_bound_and_one_without_stock_no_ratio() -> None:
     row = report.table(CASES["unlimited-16"], measured("unlimited-16", "ours", 50)).splitlines()[-1]
     assert row.split(" | ")[4:6] == ["", ""]

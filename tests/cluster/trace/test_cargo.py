@@ -14,6 +14,7 @@ from cluster.wire import Wire
 
 WORKER = worker_device("worker", 0)
 VARIABLES = {"dense", "table", "cut/part_0", "cut/part_1"}
+PARCELS = {"parcel_0": ("cut/part_0", "dense")}
 
 
 @pytest.fixture
@@ -37,12 +38,12 @@ def variable(name: str) -> Any:
 
 def pulled(tensor: Any, ps: int) -> List[str]:
     transfer = Transfer(tensor.op.name, 1, Place(f"ps:{ps}", "CPU:0"), Place("worker:0", "CPU:0"))
-    return Cargo(tensor.graph, VARIABLES)(transfer)
+    return Cargo(tensor.graph, VARIABLES, PARCELS)(transfer)
 
 
 def pushed(tensor: Any, ps: int) -> List[str]:
     transfer = Transfer(tensor.op.name, 1, Place("worker:0", "CPU:0"), Place(f"ps:{ps}", "CPU:0"))
-    return Cargo(tensor.graph, VARIABLES)(transfer)
+    return Cargo(tensor.graph, VARIABLES, PARCELS)(transfer)
 
 
 def test_a_pull_is_the_variable_its_reading_or_what_a_ps_made_of_it(graph: Any) -> None:
@@ -70,7 +71,7 @@ def test_a_push_is_the_gradient_that_an_accumulator_takes_and_its_step_is_none(g
     assert pushed(step, 0) == pushed(step, 1) == []
 
 
-def test_variables_that_are_read_or_given_together_are_all_named_or_as_what_collects_them(graph: Any) -> None:
+def test_variables_that_are_read_or_given_together_are_all_named(graph: Any) -> None:
     both = [variable("dense"), variable("cut/part_0")]
     with tf.device(ps_device(0)):
         together = tf.concat([tf.reshape(tf.identity(both[0]), [-1]), both[1]], 0)
@@ -79,7 +80,19 @@ def test_variables_that_are_read_or_given_together_are_all_named_or_as_what_coll
     gradient = tf.ones([11], tf.bfloat16)
     with tf.device(ps_device(0)):
         collected.apply_grad(tf.cast(gradient, tf.float32), local_step=tf.constant(0, tf.int64))
-    assert pushed(gradient, 0) == ["parcel_0"]
+    assert pushed(gradient, 0) == ["cut/part_0", "dense"]
+
+
+def test_values_that_a_queue_keeps_for_a_worker_are_named_and_a_token_is_not(graph: Any) -> None:
+    with tf.device(ps_device(0)):
+        stamp, values = tf.FIFOQueue(
+            -1, [tf.int64, tf.float32], [(), [11]], shared_name="parcel_0/values_for_1"
+        ).dequeue()
+        sent = tf.cast(values, tf.bfloat16)
+        token = tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name="token_sync/tokens_1").dequeue()
+        oldest = tf.reduce_min(tf.stack([stamp, token]))
+    assert pulled(sent, 0) == ["cut/part_0", "dense"]
+    assert pulled(oldest, 0) == []
 
 
 def test_slices_of_one_gradient_are_told_apart_by_where_they_go(graph: Any) -> None:
@@ -109,4 +122,4 @@ def test_rates_that_travel_with_a_gradient_are_none(graph: Any) -> None:
 
 def test_an_operation_that_only_tensorflow_knows_carries_nothing(graph: Any) -> None:
     transfer = Transfer("ConstantFolding/x", 1, Place("ps:0", "CPU:0"), Place("worker:0", "CPU:0"))
-    assert Cargo(graph, VARIABLES)(transfer) == []
+    assert Cargo(graph, VARIABLES, PARCELS)(transfer) == []

@@ -22,7 +22,7 @@ def replica() -> Any:
     session = tf.Session(graph=graph)
     session.run(begin)
     shared = SimpleNamespace(sizes={})
-    yield SimpleNamespace(graph=graph, shared=shared, count=count, session=session)
+    yield SimpleNamespace(graph=graph, shared=shared, parcels=[], count=count, session=session)
     session.close()
 
 

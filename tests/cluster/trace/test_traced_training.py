@@ -55,7 +55,8 @@ def test_every_worker_s_trace_has_its_pulls_compute_and_pushes_and_their_bytes_a
     tmp_path: Path, mode: str, workers: int
 ) -> None:
     shapes = {"conv1": (9, 16), "conv2": (9 * 16, 32), "hidden": (128, HIDDEN), "output": (HIDDEN, 10)}
-    model = 4 * sum((inner + 1) * outer for inner, outer in shapes.values())  # bytes, with the biases
+    values = [number for inner, outer in shapes.values() for number in (inner * outer, outer)]  # weights and biases
+    model = sum(64 * -(-number // 16) for number in values)  # bytes, in rows of 16
     names = {f"{layer}/{part}" for layer in shapes for part in ("weights", "bias")}
     with Cluster(tmp_path, "digits", ps=2, workers=workers) as cluster:
         train = {"mode": mode, "steps": 60, "batch_size": 8, "towers": 2, "trace": STEP}
@@ -67,6 +68,7 @@ def test_every_worker_s_trace_has_its_pulls_compute_and_pushes_and_their_bytes_a
         host, second = f"worker:{worker} CPU:0", f"worker:{worker} CPU:1"
         pulls, pushes = travelled(file, "pulls", host), travelled(file, "pushes", host)
         assert total(pulls) == total(pushes) == model
-        assert {whole(name) for pull in pulls for name in pull["variables"]} == names
+        for travels in (pulls, pushes):
+            assert {whole(name) for each in travels for name in each["variables"]} == names
         assert devices(file, "pulls") == devices(file, "pushes") == ["ps:0", "ps:1", host]
         assert devices(file, "compute") == ["ps:0", "ps:1", host, second]
