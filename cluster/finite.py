@@ -9,28 +9,28 @@ from typing import Any, List, Optional, Tuple
 
 from cluster.engine import tf
 
-GradsAndVars = List[Tuple[Any, Any]]
+GradsAndSources = List[Tuple[Any, Any]]  # a source is what the gradient is of, and has a name
 _FOUND = re.compile(r"the (?:loss|gradient of \S+) is not a finite number")
 
 
-def stopping(loss: Any, grads_and_vars: GradsAndVars) -> Tuple[Any, GradsAndVars]:
+def stopping(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
     """The same loss and gradients, which fail with ``tf.errors.InvalidArgumentError`` unless they are finite.
 
     The loss is judged first; each gradient then by itself, so that one can be sent while
     others are still computed. ``reason`` tells what the error is about.
     """
     loss = tf.debugging.check_numerics(loss, "the loss is not a finite number")
-    return loss, [(_checked(loss, grad, variable), variable) for grad, variable in grads_and_vars]
+    return loss, [(_checked(loss, grad, source), source) for grad, source in grads_and_sources]
 
 
-def ignoring(loss: Any, grads_and_vars: GradsAndVars) -> Tuple[Any, GradsAndVars]:
+def ignoring(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
     """The same loss and gradients; unless all are finite the gradients are all zero, and the loss is NaN.
 
     So a worker that met such numbers adds nothing to the step, and its loss says so.
     """
-    sums = [_total(grad) for grad, _ in grads_and_vars if grad is not None]
+    sums = [_total(grad) for grad, _ in grads_and_sources if grad is not None]
     finite = tf.reduce_all(tf.math.is_finite(tf.stack([tf.cast(loss, tf.float32), *sums])))
-    kept = [(_map(grad, lambda values: _where(finite, values, 0.0)), variable) for grad, variable in grads_and_vars]
+    kept = [(_map(grad, lambda values: _where(finite, values, 0.0)), source) for grad, source in grads_and_sources]
     return _where(finite, loss, float("nan")), kept
 
 
@@ -40,11 +40,11 @@ def reason(error: Exception) -> Optional[str]:
     return found.group(0) if found else None
 
 
-def _checked(loss: Any, grad: Any, variable: Any) -> Any:
+def _checked(loss: Any, grad: Any, source: Any) -> Any:
     if grad is None:
         return None
     with tf.control_dependencies([loss]):  # a loss that is not finite is what to tell, not what follows from it
-        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {variable.op.name} is not a finite number")
+        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {source.name} is not a finite number")
     with tf.control_dependencies([total]):
         return _map(grad, tf.identity)
 

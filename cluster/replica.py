@@ -28,7 +28,7 @@ from cluster.task import Task, Train
 from cluster.towers import average_gradients, outputs_of, split_batch, tower_gradients
 from cluster.units import stage_units
 from cluster.updates import with_updates
-from cluster.variables import SharedVariables
+from cluster.variables import SharedVariables, Source
 from cluster.wire import Wire
 
 
@@ -97,7 +97,8 @@ class Builder:
             with shared.scope(copies):
                 losses = self._losses(batches, devices)
             agreed = tf.global_variables()
-            stepper = self._stepper(global_step, losses, devices, Exchange(copies, Wire(self.train.wire)))
+            exchange = Exchange(copies, Wire(self.train.wire))
+            stepper = self._stepper(global_step, losses, devices, shared.sources(copies), exchange)
             copies.hand_back()
             with shared.scope():
                 evaluation = self._evaluation(devices[0])
@@ -157,16 +158,21 @@ class Builder:
         return Evaluation.build(self.job, self.task, self.args, device) if self.task.is_chief else None
 
     def _stepper(
-        self, global_step: Any, losses: Sequence[Any], devices: Sequence[Any], exchange: Exchange
+        self,
+        global_step: Any,
+        losses: Sequence[Any],
+        devices: Sequence[Any],
+        sources: Sequence[Source],
+        exchange: Exchange,
     ) -> Union[Synchronous, Asynchronous]:
         task = self.task
         loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in losses]))
         optimizer = self._optimizer()
-        trained = bool(tf.trainable_variables())
-        self.job.check("model", "one that depends on a trainable variable", "a loss without variables", trained)
-        gradients = tower_gradients(optimizer, losses, tf.trainable_variables(), devices, exchange.copies.values)
+        self.job.check("model", "one that depends on a trainable variable", "a loss without variables", bool(sources))
+        gradients = average_gradients(tower_gradients(optimizer, losses, [each.value for each in sources], devices))
         guarded = finite.stopping if self.train.on_nan == "stop" else finite.ignoring
-        loss, averaged = guarded(loss, average_gradients(gradients))
+        loss, checked = guarded(loss, [(grad, source) for (grad, _), source in zip(gradients, sources)])
+        averaged = [pair for grad, source in checked for pair in source.split(grad)]
         loss = with_updates(loss, self.task.is_chief)
         if self.train.mode == "async":
             return Asynchronous(optimizer, averaged, global_step, loss, self.train.clip_norm, exchange)

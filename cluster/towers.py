@@ -6,7 +6,7 @@ that however many towers there are, a variable travels once to the worker and a 
 once back.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Sequence, Tuple, Union
 
 from cluster.accumulators import merge_rows
 from cluster.engine import tf
@@ -141,21 +141,19 @@ def tower_gradients(
     losses: Sequence[Any],
     variables: Sequence[Any],
     devices: Sequence[Devices],
-    values: Optional[Mapping[str, Any]] = None,
 ) -> List[GradsAndVars]:
     """Gradients of each tower's mean loss, computed on the tower's device.
 
     Args:
-      values: the tensors that the losses were computed with in the place of variables, by those's names.
+      variables: or the tensors that the losses were computed with in their place.
 
     Returns:
       A list of towers × variables × (gradient, variable).
     """
     gradients = []
-    targets = [(values or {}).get(variable.op.name, variable) for variable in variables]
     for loss, device in zip(losses, devices):
         with tf.device(stages_of(device)[0]):
-            found = optimizer.compute_gradients(tf.reduce_mean(loss), targets, colocate_gradients_with_ops=True)
+            found = optimizer.compute_gradients(tf.reduce_mean(loss), variables, colocate_gradients_with_ops=True)
         gradients.append([(grad, variable) for (grad, _), variable in zip(found, variables)])
     return gradients
 

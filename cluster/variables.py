@@ -10,7 +10,8 @@ The job's code is the same for all of them.
 
 import copy
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -20,6 +21,27 @@ from cluster.measuring import Measured
 from cluster.parcels import packed
 from cluster.partition import SLICES, Cut, cuts, piece_bytes, slice_shapes, slice_sizes
 from cluster.tables import as_table
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What a gradient is taken of: a variable, or one that is cut as the model reads it.
+
+    ``value`` is the tensor that losses are computed with; of one that is cut it is made of its slices once a step, for
+    all towers. ``variables`` are the slices.
+    """
+
+    name: str
+    value: Any
+    variables: List[Any]
+    cut: Optional[Cut] = None
+
+    def split(self, grad: Any) -> List[Tuple[Any, Any]]:
+        """The (gradient, variable) pairs of a gradient: one, or one for each slice."""
+        if self.cut is None:
+            return [(grad, self.variables[0])]
+        lengths = list(self.cut.lengths(tuple(self.value.shape.as_list())))
+        return list(zip(tf.split(grad, lengths, self.cut.axis), self.variables))
 
 
 class SharedVariables:
@@ -39,6 +61,7 @@ class SharedVariables:
         self._cuts = cuts(measured, num_ps, slices)
         self._piece, self._host = piece_bytes(measured, num_ps, slices), host
         self.sizes: Dict[str, int] = slice_sizes(measured, self._cuts)
+        self._wholes: Dict[str, Source] = {}
 
     def copies(self, servers: Mapping[str, int]) -> Copies:
         """The worker's copies of what has a dense gradient, in the current graph.
@@ -59,6 +82,16 @@ class SharedVariables:
             return self._get(copies, getter, name, *args, **kwargs)
 
         return tf.variable_scope(tf.get_variable_scope(), custom_getter=get, caching_device=self._host)
+
+    def sources(self, copies: Copies) -> List[Source]:
+        """What gradients are taken of in this graph. That of a variable that is cut is averaged and checked whole."""
+        wholes = {part.op.name: whole for whole in self._wholes.values() for part in whole.variables}
+        found: Dict[str, Source] = {}
+        for variable in tf.trainable_variables():
+            name = variable.op.name
+            source = wholes.get(name) or Source(name, copies.values.get(name, variable), [variable])
+            found[source.name] = source
+        return list(found.values())
 
     def read_bytes(self, name: str, wire: str = "float32") -> int:
         """Bytes of the model's variable or slice called ``name`` that a worker reads in a step, at most.
@@ -88,7 +121,20 @@ class SharedVariables:
             copies.adopt(slices)
         if measured.lookups is not None:
             return as_table(slices, self._host)
-        return slices[0] if cut is None else tf.concat([tf.convert_to_tensor(part) for part in slices], cut.axis)
+        if cut is None:
+            return slices[0]
+        return self._whole(name, slices, cut) if copies and measured.is_dense else _joined(slices, cut)
+
+    def _whole(self, name: str, slices: List[Any], cut: Cut) -> Any:
+        if name not in self._wholes:
+            # Outside any loop or branch that the model may be in, as other towers will use it too.
+            with tf.control_dependencies(None), tf.device(self._host):
+                self._wholes[name] = Source(name, _joined(slices, cut), slices, cut)
+        return self._wholes[name].value
+
+
+def _joined(slices: List[Any], cut: Cut) -> Any:
+    return tf.concat([tf.convert_to_tensor(part) for part in slices], cut.axis)
 
 
 def whole(name: str) -> str:

@@ -116,6 +116,7 @@ CASES = {
         Case("medium", 4, 4, 250, 20, 16),
         Case("large", 4, 4, 250, 80, 16),
         Case("digits", 2, 2, 100, 8.866856, 8, batch=8, job="digits", args={"filters": 64, "hidden": 4096}),
+        Case("recommend", 2, 2, None, 6.918532, 8, batch=512, job="recommend"),
         Case("unlimited-16", 2, 2, None, 40, 16, even=True),
         Case("unlimited-300", 2, 2, None, 40, 300, even=True),
     )
