@@ -1,5 +1,6 @@
 """Carrying out trials: a real launcher, real hosts as far as a program can tell, real TensorFlow."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -252,8 +253,8 @@ class Run(HostsFile):
     def _last_status(self) -> Dict[str, Any]:
         try:
             return self.status()
-        except ValueError as error:
-            self.problems.append(f"launch status --json: expected JSON, found none ({error})")
+        except json.JSONDecodeError as error:
+            self.problems.append(f"launch status --json: expected JSON, found {error.doc!r}")
             return {}
 
     def close(self) -> None:
