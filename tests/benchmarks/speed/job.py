@@ -24,7 +24,12 @@ def loss(shapes: Any) -> tf.Tensor:
     """A scalar that depends on every variable, which it makes."""
     zeros = tf.zeros_initializer()
     values = [tf.get_variable(f"v{index:03}", shape, initializer=zeros) for index, shape in enumerate(shapes)]
-    return tf.square(_mean_of_firsts(*map(tf.convert_to_tensor, values)) - 1)
+    return mean_of_firsts_squared([tf.convert_to_tensor(value) for value in values])
+
+
+def mean_of_firsts_squared(values: Any) -> tf.Tensor:
+    """How far the mean of the values' first elements is from 1, squared; its gradients are of full size."""
+    return tf.square(_mean_of_firsts(*values) - 1)
 
 
 @tf.custom_gradient

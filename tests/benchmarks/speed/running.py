@@ -156,7 +156,7 @@ class Cluster:
         args = case.args if case.job else {"shapes": way.shapes(case)}
         if way.train is None:
             real = {"job": case.job, "batch_size": case.batch, "args": args} if case.job else args
-            return ["-m", "tests.benchmarks.stock", json.dumps({"steps": ENDLESS, "waits": way.waits, **real})]
+            return ["-m", f"tests.benchmarks.{way.script}", json.dumps({"steps": ENDLESS, "waits": way.waits, **real})]
         train = {"steps": ENDLESS, "batch_size": case.batch, "towers": case.towers, **way.train}
         return ["-m", "jobs.main", case.job or JOB, "--train", json.dumps(train), "--args", json.dumps(args)]
 

@@ -16,7 +16,9 @@ PACE = Pace(warm=1, seconds=0, steps=3)
 
 
 @pytest.mark.parametrize(
-    "way", [Way("stock"), Way("ours", {}), Way("async", {"mode": "async"}, waits=False)], ids=lambda way: str(way.name)
+    "way",
+    [Way("stock"), Way("bare", script="bare"), Way("ours", {}), Way("async", {"mode": "async"}, waits=False)],
+    ids=lambda way: str(way.name),
 )
 def test_a_measurement_has_the_step_time_and_the_bytes_of_one_step(
     fake_hosts: Callable[..., FakeHosts], tmp_path: Path, way: Way
