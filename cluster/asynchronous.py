@@ -119,7 +119,6 @@ class Asynchronous:
     def _begin_anew(self, session: Any) -> None:
         session.run(self._copies.drain)
         session.run(self._renew)
-        self._ended_s = time.monotonic()
 
     def owes(self, session: Any) -> bool:
         """Whether a step that lasts is this worker's own: it always is, nobody waits for anybody."""

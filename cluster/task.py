@@ -60,7 +60,7 @@ class Train:
     @property
     def may_overlap(self) -> bool:
         """Whether a step may apply some gradients while others are still missing."""
-        return self.mode == "async" or not (self.backup_workers or self.clip_norm is not None)
+        return self.mode == "async" or (not self.backup_workers and self.clip_norm is None)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Train":

@@ -123,7 +123,9 @@ class SharedVariables:
             return as_table(slices, self._host)
         if cut is None:
             return slices[0]
-        return self._whole(name, slices, cut) if copies and measured.is_dense else _joined(slices, cut)
+        if copies is not None and measured.is_dense:
+            return self._whole(name, slices, cut)
+        return _joined(slices, cut)
 
     def _whole(self, name: str, slices: List[Any], cut: Cut) -> Any:
         if name not in self._wholes:

@@ -9,7 +9,6 @@ _ACCUMULATES = "AccumulatorApplyGradient"  # its first input is the accumulator
 _CHANGES = re.compile(r"Apply|Scatter|Assign")  # their first input is the variable
 _GRADIENTS = re.compile(r"gradient|grad|delta|indices|updates|value")  # other inputs are rates, steps and the like
 _SHAPES = ("Reshape", "StridedSlice")
-_KEPT_FOR = re.compile(r"(.+)/values_for_\d+")  # the name of a queue: what it keeps for a worker
 _TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
 Step = Tuple[Set[str], List[Any]]  # variables that an operation leads to, and the operations to look at next
 
@@ -47,13 +46,9 @@ class Cargo:
 
     def _held_by(self, op: Any) -> Sequence[str]:
         """The variables that an operation is, or whose values it keeps."""
-        kept = _KEPT_FOR.match(op.get_attr("shared_name").decode()) if op.type.startswith("FIFOQueue") else None
-        if kept:
-            return self._together(kept.group(1))
+        if op.type.startswith("FIFOQueue"):
+            return self._parcels.get(_load_of(op), [])
         return [op.name] if op.name in self._variables else []
-
-    def _together(self, name: str) -> Sequence[str]:
-        return self._parcels.get(name, [name])
 
     def _made_into(self, op: Any, target: Place) -> List[str]:
         """What a tensor changes with the fewest operations: by the norm that clips, it changes every variable."""
@@ -82,8 +77,15 @@ class Cargo:
         """What an operation changes by a gradient at that place among its inputs, or what it collects gradients for."""
         is_change = _CHANGES.search(op.type) and _GRADIENTS.match(op.op_def.input_arg[position].name)
         if is_change and op.type.endswith(_ACCUMULATES):
-            return set(self._together(op.inputs[0].op.get_attr("shared_name").decode().rpartition("/")[0]))
+            load = _load_of(op.inputs[0].op)
+            return set(self._parcels.get(load, [load]))
         return {op.inputs[0].op.name} if is_change and op.inputs[0].op.name in self._variables else set()
+
+
+def _load_of(op: Any) -> str:
+    """The name of the load that an accumulator collects, or that a queue keeps for a worker."""
+    name: str = op.get_attr("shared_name").decode()
+    return name.rpartition("/")[0]
 
 
 def _is_token(tensor: Any) -> bool:

@@ -18,7 +18,7 @@ from tests.benchmarks.speed import job
 
 WINDOW = 2  # slices of one ps that are under way
 WELCOME = 1 << 60  # a step that no accumulator finds too old
-TELL_S = 0.5
+LOOK_S = 0.5  # between two looks for values
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     if task.index == 0:
         session.run(tf.global_variables_initializer())
     while session.run(ready):
-        time.sleep(TELL_S)
+        time.sleep(LOOK_S)
     session.run(tf.local_variables_initializer())
     for number in range(options["steps"]):
         print(f"step {number}/{options['steps']}", flush=True)

@@ -31,9 +31,8 @@ class Seen(NamedTuple):
 
     ``code``: of ``launch up``, None where it was killed; ``happened``: of each fault, whether there was something left
     to hit; ``variables``: by name, [rows, values], out of the newest checkpoint, with its global step, or None;
-    ``lost_steps``: how
-    far the global step went back, by the chief's logs; ``rejoined``: tasks whose log says that their step was lost and
-    they joined again; ``left``: what a run must not leave on the hosts.
+    ``lost_steps``: how far the global step went back, by the chief's logs; ``rejoined``: tasks whose log says that
+    their step was lost and they joined again; ``left``: what a run must not leave on the hosts.
     """
 
     code: Optional[int]

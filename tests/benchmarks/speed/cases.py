@@ -40,7 +40,7 @@ class Case:
 
     def allows(self, way: "Way") -> bool:
         """Whether the case can be trained in this way: a real model is not cut by hand, and stock has no towers."""
-        return not (self.job and (way.cut or way.script == "bare")) and not (self.towers > 1 and way.stock)
+        return not (self.job and way.cut) and not (self.towers > 1 and way.stock)
 
     def bound_ms(self, wire: str = "float32") -> Optional[float]:
         """What no step can be faster than; None where the network has no limit."""
@@ -56,13 +56,13 @@ class Case:
 class Way:
     """One way to train a case. ``train``: settings of this project; None is the textbook's script.
 
-    ``cut``: the textbook's variables are cut into equal ones beforehand, 16 for each ps. ``waits``: for the gradients
+    ``cut``: into so many equal ones for each ps the script's variables are cut beforehand. ``waits``: for the gradients
     of other workers; where none does, a step is that of every worker. ``script``: what runs where ``train`` is None.
     """
 
     name: str
     train: Optional[Dict[str, Any]] = None
-    cut: bool = False
+    cut: int = 0
     waits: bool = True
     script: str = "stock"
     told: str = field(default="", compare=False)  # what it is, in the report
@@ -77,10 +77,8 @@ class Way:
 
     def shapes(self, case: Case) -> List[List[int]]:
         """Of the variables to train."""
-        if self.script == "bare":
-            return variables.even(case.megabytes, 64 * case.ps)
         if self.cut:
-            return variables.even(case.megabytes, 16 * case.ps)
+            return variables.even(case.megabytes, self.cut * case.ps)
         return (variables.even if case.even else variables.uneven)(case.megabytes, case.number)
 
 
@@ -88,8 +86,13 @@ WAYS = {
     way.name: way
     for way in (
         Way("stock", told="SyncReplicasOptimizer, placed by replica_device_setter"),
-        Way("stock-cut", cut=True, told="the same, with the variables cut into equal ones beforehand"),
-        Way("bare", script="bare", told="the order of this project's steps and nothing else, 64 variables on each ps"),
+        Way("stock-cut", cut=16, told="the same, with the variables cut into equal ones beforehand"),
+        Way(
+            "bare",
+            cut=64,
+            script="bare",
+            told="the order of this project's steps and nothing else, 64 variables on each ps",
+        ),
         Way("ours", {}, told="this project"),
         Way(
             "whole",
