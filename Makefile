@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test chaos check docs bench bench-speed bench-docs bench-hosts bench-scale bench-faults lock
+.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-scale bench-faults lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -25,6 +25,11 @@ ifeq ($(strip $(ARGS)),)
 else
 	@$(PYTEST) $(ARGS)
 endif
+
+differential: ## train small models beside plain TensorFlow in one process, every pair of ways (ARGS=--docs: all ways, half a day)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.differential $(or $(ARGS),--pairs --docs)
+	@$(VENV)/bin/python -m tests.differential.generated --seeds $(or $(SEEDS),500)
 
 chaos: ## meet N runs on fake hosts with random faults, from SEED on, and tell which did not go right (as root; ARGS=)
 	@requirements/bootstrap.sh test

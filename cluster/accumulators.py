@@ -14,20 +14,22 @@ from cluster.wire import Wire
 class Accumulator:
     """The gradients of one load, in which ``wire`` says how they come; ``number`` workers make a step.
 
-    Dense gradients are averaged by TensorFlow. Its accumulator for sparse ones divides each
-    row by the number of workers that sent *that row*, which is not the gradient of the mean
-    loss, and expects rows in order and without repetition. So here rows are merged before
-    they are sent and summed on the server; every gradient has a row more, of ones, so that
-    the sum also has the number of gradients to divide by: with backup workers it varies.
+    They are added up. Where a step may also get more gradients than ``number`` (``is_exact`` is False: there are backup
+    workers), it is the mean of all, times ``number``. TensorFlow's accumulator for sparse gradients cannot take that
+    mean: it divides each row by the number of workers that sent *that row*. So such gradients have a row more, of
+    ones, and the sum also has the number to divide by.
+
+    That accumulator also expects rows in order and without repetition: rows are merged before they are sent.
     """
 
-    def __init__(self, load: Load, number: int, wire: Wire):
+    def __init__(self, load: Load, number: int, wire: Wire, is_exact: bool = True):
         self.load = load
-        self._number, self._wire = number, wire
+        self._number, self._wire, self._is_exact = number, wire, is_exact
         self._sparse = isinstance(load.grad, tf.IndexedSlices)
         make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
-        shape = _with_a_row_more(load.shape) if self._sparse else load.shape
-        reduction = "SUM" if self._sparse else "MEAN"
+        counts = self._sparse and not is_exact
+        reduction = "SUM" if self._sparse or is_exact else "MEAN"
+        shape = _with_a_row_more(load.shape) if counts else load.shape
         dtype = load.variables[0].dtype.base_dtype
         with tf.device(load.device):
             self._inner = make(dtype, shape=shape, shared_name=f"{load.name}/gradients", reduction_type=reduction)
@@ -38,18 +40,23 @@ class Accumulator:
             with tf.device(self.load.device):
                 grad = self._wire.widen(grad) if self.load.parcel else grad
                 return self._inner.apply_grad(grad, local_step=local_step)
-        counted = _counted(merge_rows(grad), self.load.shape)  # on the worker, so that each row travels once
+        merged = merge_rows(grad)  # on the worker, so that each row travels once
+        sent = merged if self._is_exact else _counted(merged, self.load.shape)
         with tf.device(self.load.device):
-            return self._inner.apply_indexed_slices_grad(counted, local_step=local_step)
+            return self._inner.apply_indexed_slices_grad(sent, local_step=local_step)
 
     def take(self) -> Any:
-        """The mean gradient, once all that make a step are there; leaves the accumulator empty."""
+        """The step's gradient, once all that make it are there; leaves the accumulator empty."""
         with tf.device(self.load.device):
             if not self._sparse:
-                return self._inner.take_grad(self._number)
+                taken = self._inner.take_grad(self._number)
+                return taken if self._is_exact else taken * tf.cast(self._number, taken.dtype)
             total = self._inner.take_indexed_slices_grad(self._number)
             shape = tf.constant(self.load.shape.as_list(), tf.int64)
-            return tf.IndexedSlices(total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
+            if self._is_exact:
+                return tf.IndexedSlices(total.values, total.indices, shape)
+            number = tf.cast(self._number, total.values.dtype)
+            return tf.IndexedSlices(number * total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
 
     def unpacked(self, taken: Any) -> List[Tuple[Any, Any]]:
         """What was taken, as (gradient, variable) for each variable of the load, on its server."""

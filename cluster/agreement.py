@@ -10,6 +10,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from cluster.engine import tf
 from cluster.errors import TrainingError
+from cluster.masters import plain_name
 from cluster.parcels import Parcel
 from cluster.placement import ps_device
 from cluster.task import Task
@@ -27,7 +28,7 @@ def listing(variables: Sequence[Any], parcels: Sequence[Parcel] = ()) -> List[st
 
 def _line(variable: Any) -> str:
     shape = "x".join(map(str, variable.shape.as_list())) if variable.shape.ndims is not None else "?"
-    return f"{variable.op.name} {variable.dtype.base_dtype.name}[{shape}] on {variable.device}"
+    return f"{plain_name(variable)} {variable.dtype.base_dtype.name}[{shape}] on {variable.device}"
 
 
 def digest(lines: Sequence[str]) -> str:

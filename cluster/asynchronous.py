@@ -15,12 +15,13 @@ import math
 import time
 from typing import Any, Dict, List, Sequence, Tuple
 
+from cluster.clipping import clipped
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load, arrived
 from cluster.partition import overlap_pays
 from cluster.piecewise import Piecewise
 from cluster.summaries import scalars_of
-from cluster.sync import clipped, counter
+from cluster.sync import counter
 from cluster.turns import Turns
 
 
@@ -42,6 +43,7 @@ class Asynchronous:
         self._optimizer, self._gradients = optimizer, [grad for grad, _ in grads_and_vars]
         self._exchange, self._copies = exchange, exchange.copies
         self._ended_s, self._took_s = 0.0, math.inf
+        self._step = 0  # the newest that is known
         # What a session that was given up lays down late has another number, and is not taken for this one's.
         self._life = 0
         self._number = tf.placeholder(tf.int64, [])
@@ -54,18 +56,18 @@ class Asynchronous:
         loads = exchange.loads(clipped(present, clip_norm))
         servers = {parcel.server for parcel in self._copies.parcels}
         self.overlaps = Piecewise.can(optimizer) and overlap_pays(self._copies.bytes, len(servers))
-        finished, brought = self._in_turn(loads) if self.overlaps else self._at_once(loads)
-        self._brought = tf.group(*brought)
+        finished, brought = self._in_turn(loads) if self.overlaps else (self._at_once(loads), [])
+        published = [exchange.publish()] if exchange.publish else []
+        self._brought = tf.group(*brought, *published)
         with tf.device(global_step.device), tf.control_dependencies([finished]):
             self._next_step = tf.assign_add(global_step, 1, use_locking=True)
-        self._renew = exchange.refill(self._stamp) if self.overlaps else tf.group(*exchange.wire.reset)
-        self._of_life = [] if self._copies.oldest is None else [self._copies.oldest]
+        self._renew, self._begin_all = exchange.refill(self._stamp), exchange.begin()
 
     def _in_turn(self, loads: Sequence[Load]) -> Tuple[Any, List[Any]]:
         """What ends the updates of a step, and what brings each load's values for the next one."""
-        turns, pieces = Turns(self._copies), Piecewise(self._optimizer)
+        turns, pieces = Turns(), Piecewise(self._optimizer)
         for load in loads:
-            sent = turns.wait(load, load.parcel) if load.parcel else load
+            sent = turns.wait(load) if load.parcel else load
             with tf.device(load.device):
                 updated = pieces.update(arrived(sent, self._exchange.wire))
             if load.parcel:
@@ -73,12 +75,11 @@ class Asynchronous:
         with tf.device(self._global_step.device):
             return pieces.finish(), turns.all_brought()
 
-    def _at_once(self, loads: Sequence[Load]) -> Tuple[Any, List[Any]]:
-        """What ends the updates, and what brings the values for this step, for which nothing has to have happened."""
+    def _at_once(self, loads: Sequence[Load]) -> Any:
+        """What ends the updates of a step."""
         pairs = [pair for load in loads for pair in arrived(load, self._exchange.wire)]
         with tf.device(self._global_step.device):
-            finished = self._optimizer.apply_gradients(pairs)
-        return finished, [self._exchange.bring(parcel, self._stamp) for parcel in self._copies.parcels]
+            return self._optimizer.apply_gradients(pairs)
 
     @property
     def needed(self) -> List[Any]:
@@ -100,25 +101,39 @@ class Asynchronous:
         """Drops what a step that was given up has left, fetches what one begins with; returns the global step."""
         self._life, self._took_s = max(self._life + 1, time.time_ns()), math.inf
         session.run(self._begin, {self._number: self._life})
-        self._begin_anew(session)
-        return int(session.run(self._global_step))
+        session.run(self._begin_all)
+        session.run(self._copies.drain)
+        if self.overlaps:
+            session.run(self._renew)
+        self._step = int(session.run(self._global_step))
+        return self._step
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
         """Applies one gradient; returns the global step after it, the loss, and ``more``."""
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
             self._begin_anew(session)
-        fetches = [self._next_step, self._loss, list(more), self._of_life, self._brought]
-        step, loss, fetched, of_life, _ = session.run(fetches)
-        if any(number != self._life for number in of_life):
-            self._begin_anew(session)
+        self._load(session, [] if self.overlaps else [self._renew])
+        step, loss, fetched, _ = session.run([self._next_step, self._loss, list(more), self._brought])
+        self._step = int(step)
         self._ended_s = time.monotonic()
         self._took_s = self._ended_s - began_s
-        return int(step), float(loss), fetched
+        return self._step, float(loss), fetched
 
     def _begin_anew(self, session: Any) -> None:
         session.run(self._copies.drain)
         session.run(self._renew)
+
+    def _load(self, session: Any, first: Sequence[Any] = ()) -> None:
+        """Gives the worker's variables the values of the step that begins; ``first`` may bring them."""
+        stamps = self._copies.run_load(session, self._step, first)
+        if any(stamp != self._life for stamp in stamps):  # left behind by a session that was given up
+            self.refresh(session)
+
+    def refresh(self, session: Any) -> None:
+        """Gives the worker's variables the newest values."""
+        self._begin_anew(session)
+        self._copies.run_load(session, self._step)
 
     def owes(self, session: Any) -> bool:
         """Whether a step that lasts is this worker's own: it always is, nobody waits for anybody."""

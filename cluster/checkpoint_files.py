@@ -1,22 +1,26 @@
 """The files of checkpoints in a folder, without TensorFlow: which there are, and which go.
 
-A checkpoint of step 800 is ``model-800.index`` and ``model-800.data-…``. TensorFlow writes both under other
-names first, and renames the index last. So where there is an index the checkpoint was written to its
-end, and a process that is killed at any moment leaves at most files that no index belongs to.
+A checkpoint of step 800 is ``model-800.index`` and some ``model-800.data-…``, one for each piece. All are written
+in a folder ``model-800.partial`` first, and the index gets its name last. So where there is an index the
+checkpoint was written to its end, and a process that is killed at any moment leaves at most that folder and
+files that no index belongs to.
 """
 
 import contextlib
 import os
 import re
+import shutil
 from pathlib import Path
-from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import AbstractSet, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 LIST = "checkpoint"  # what other programs read to learn which is the newest; here it is only written
 ASIDE = ".unreadable"
 OURS = "model"  # what our own are called, before the dash and the step
+PARTIAL = ".partial"  # after a checkpoint's name: the folder in which it is written
 _PART = r"-(\d+)\.(index|data-\d+-of-\d+)"
 _ANY_FILE = re.compile(rf"[^/]+{_PART}")
 _OUR_FILE = re.compile(rf"{OURS}{_PART}(\.tempstate\d+)?")
+_OUR_FOLDER = re.compile(rf"{OURS}-\d+{re.escape(PARTIAL)}")
 
 
 class Held(NamedTuple):
@@ -97,10 +101,18 @@ def remove_unfinished(folder: Path) -> None:
     with contextlib.suppress(OSError):
         names = set(os.listdir(str(folder)))
         for name in names:
-            match = _OUR_FILE.fullmatch(name)
-            prefix = name.split(".")[0]
-            if (match and not names & {f"{prefix}.index", f"{prefix}.index{ASIDE}"}) or (match and match.group(3)):
+            if _OUR_FOLDER.fullmatch(name):
+                shutil.rmtree(str(folder / name), ignore_errors=True)
+            elif _is_unfinished(name, names):
                 (folder / name).unlink()
+
+
+def _is_unfinished(name: str, names: AbstractSet[str]) -> bool:
+    """Tell whether a file of ours was being written, or is of a checkpoint that has no index among ``names``."""
+    match, prefix = _OUR_FILE.fullmatch(name), name.split(".")[0]
+    if match is None:
+        return False
+    return bool(match.group(3)) or not names & {f"{prefix}.index", f"{prefix}.index{ASIDE}"}
 
 
 def set_aside(path: str) -> None:

@@ -12,9 +12,11 @@ from cluster import checkpoint_files
 from cluster.checkpoint_files import Held
 from cluster.engine import tf
 from cluster.errors import TrainingError
+from cluster.masters import saved
 from cluster.ownership import Owner, Ownership
 from cluster.reasons import line_of, reason_of
 from cluster.remote_files import Noticeboard
+from cluster.streamed_saver import StreamedSaver
 from cluster.task import Checkpoint
 
 RETRY_S = 20.0  # a save that failed is tried again after so long, where every_s is not less
@@ -23,7 +25,7 @@ _PAUSE_S = 1.0
 
 
 class Checkpoints:
-    """Saves all variables into one file on the chief's host, so no shared filesystem is needed.
+    """Saves all variables into files on the chief's host, so no shared filesystem is needed.
 
     Make it while the chief's graph is the default one. With no folder it does nothing.
     Training goes on when a save fails; ``problem`` then says why, until one succeeds.
@@ -48,8 +50,7 @@ class Checkpoints:
         self._saved_at = clock()
         self._where = f"{folder} on {socket.gethostname()}"
         self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
-        with tf.device(host):
-            self._saver = tf.train.Saver(variables, sharded=False, max_to_keep=0)
+        self._saver = StreamedSaver(saved(variables), host)
         self._board = Noticeboard(host)
 
     # -- reading
@@ -189,7 +190,7 @@ class Checkpoints:
             self._owner.check()
         folder.mkdir(parents=True, exist_ok=True)
         path = self._prefix(step)
-        self._saver.save(session, path, write_meta_graph=False, write_state=False)
+        self._saver.save(session, path)
         checkpoint_files.make_durable(path)  # before older ones go
         self.path, self.step = path, step
         kept = checkpoint_files.prune(folder, Held(step, path), self._keep)

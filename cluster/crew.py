@@ -18,7 +18,7 @@ IN_GRAPH = "in-graph"
 
 
 class Member(NamedTuple):
-    """A task whose devices compute; its ``batch_size`` is that of all its towers together."""
+    """A task whose devices compute; its ``batch_size`` is that of all its towers together, in a whole step."""
 
     task: Task
     units: List[str]  # the first device of each of its towers
@@ -85,4 +85,4 @@ def as_client(task: Task, crew: Sequence[Member]) -> Task:
 
 
 def _member(task: Task, settings: Train, units: List[str]) -> Member:
-    return Member(replace(task, batch_size=settings.batch_size * len(units)), units)
+    return Member(replace(task, batch_size=settings.batch_size * settings.accumulate * len(units)), units)

@@ -7,12 +7,15 @@ from typing import Any, Mapping, Optional
 
 from cluster.outcome import Outcome, Progress, Reporter
 
+_ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of them
+
 
 class Diary:
     """Tells how far training is: a progress file and a line on stdout, at most once a second."""
 
-    def __init__(self, reporter: Reporter, steps: int, batch_size: int):
-        self._reporter, self._steps, self._batch_size = reporter, steps, batch_size
+    def __init__(self, reporter: Reporter, steps: int):
+        self._reporter, self._steps = reporter, steps
+        self.taken = 0  # steps in all
         self._examples = 0
         self._ignored = 0
         self._last: Optional[Progress] = None
@@ -28,6 +31,7 @@ class Diary:
         self,
         step: int,
         loss: float,
+        examples: int,
         saved: Mapping[str, Any],
         dropped: int = 0,
         waited_s: Optional[float] = None,
@@ -35,13 +39,15 @@ class Diary:
         """One step has been taken; ``dropped`` and ``waited_s`` are those of ``Progress``, up to now.
 
         Args:
+          examples: of this worker's batch.
           saved: fields of ``Progress`` that tell of checkpoints; of a worker that is not the chief, none.
 
         Returns:
           The step time in milliseconds if it was told now, else None.
         """
         self._taken += 1
-        self._examples += self._batch_size
+        self.taken += 1
+        self._examples += examples
         self._ignored += not math.isfinite(loss)
         if self._first or self._reporter.due() or step >= self._steps:
             elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
@@ -59,6 +65,11 @@ class Diary:
         ignored = f", {self._ignored} gradients that were not finite ignored" if self._ignored else ""
         rate = f"{progress.step_time_ms:.1f} ms/step"
         print(f"step {progress.step}/{self._steps} loss {loss:.4g} {rate}{ignored}", flush=True)
+
+    @property
+    def all_ignored(self) -> bool:
+        """Whether no step had a finite gradient, in at least ``_ENOUGH`` of them or in all of the run."""
+        return self._ignored == self.taken >= min(_ENOUGH, self._steps) > 0
 
     def tell_at_once(self, step: int, saved: Mapping[str, Any]) -> None:
         """Tells what has changed of checkpoints, and otherwise the newest progress again."""

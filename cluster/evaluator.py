@@ -15,13 +15,16 @@ from cluster.engine import tf
 from cluster.errors import JobError
 from cluster.evaluation import Evaluation
 from cluster.job import Job
+from cluster.masters import saved
 from cluster.outcome import Outcome, Progress, Reporter
 from cluster.remote_files import ChiefFiles
+from cluster.streamed_saver import StreamedSaver
 from cluster.task import Task, Train
 from cluster.units import tower_units
 from cluster.waiting import listens, wait_for
 
 _AWAY = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
+_HERE = "/device:CPU:0"
 POLL_S = 0.5
 GONE_S = 15.0  # a chief that starts again answers within this time
 
@@ -71,15 +74,18 @@ class Follower:
 
     def __init__(self, job: Job, task: Task, settings: Train, args: Mapping[str, Any]):
         units = tower_units(settings)
-        self.step = 0
+        self.step, self._batches = 0, settings.evaluate_batches
         self.metrics: Dict[str, float] = {}
         self._unreadable: Optional[str] = None  # the path of a checkpoint
         self.chief = ChiefFiles(task)
         task = replace(task, batch_size=settings.batch_size * len(units))
         with tf.Graph().as_default() as graph:
-            self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{units[0]}", reuse=False)
-            self._saver = tf.train.Saver(tf.global_variables())
+            tf.train.get_or_create_global_step()  # as in training: the model may read it
+            self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{units[0]}")
+            self._saver = StreamedSaver(saved(tf.global_variables()), _HERE)
+            prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
         self._session = tf.Session(graph=graph, config=_config())
+        self._session.run(prepare)
 
     def measure_next(self) -> bool:
         """Measures the newest checkpoint, if there is one that was not; False where there is none."""
@@ -98,7 +104,7 @@ class Follower:
             print(f"checkpoint {path} could not be fetched: {str(error).splitlines()[0]}", flush=True)
             self._unreadable = None if isinstance(error, _AWAY) else path  # the next one is measured
             return False
-        self.metrics = self._evaluation.run(self._session) if self._evaluation else {}
+        self.metrics = self._evaluation.run(self._session, self._batches) if self._evaluation else {}
         self.step = step
         return True
 

@@ -2,7 +2,7 @@
 
     worker   the gradient of a load            -> its server
     server   [the update, when it is due]
-    worker   the new value of a parcel         <- its server, into the worker's copies
+    worker   the new value of a parcel         <- its server, into the worker's memory
 
 A *load* is what is given as one: the gradients of a parcel in one tensor, or the gradient of a
 variable that has no copy, such as a table, of which only rows travel.
@@ -13,16 +13,18 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from cluster.copies import Copies
 from cluster.engine import tf
+from cluster.masters import plain_name
 from cluster.parcels import Parcel
 from cluster.placement import ps_device
 from cluster.wire import Wire
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
+Publish = Callable[[], Any]  # makes the operation by which the chief writes the model's own state to the servers
 
 
 @dataclass(frozen=True)
 class Load:
-    """One gradient, dense or sparse, for one server.
+    """One gradient, dense or sparse, for one server, or something else of which a step takes the mean.
 
     ``unpack`` makes (gradient, variable) pairs of a gradient of this kind, such as a mean of several.
     """
@@ -48,19 +50,22 @@ def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
 
 
 class Exchange:
-    """Sends in the pieces that ``copies`` are made of, in the numbers that ``wire`` says."""
+    """Sends in the pieces that ``copies`` are made of, in the numbers that ``wire`` says.
 
-    def __init__(self, copies: Copies, wire: Wire):
-        self.copies, self.wire = copies, wire
+    ``publish`` is None where a model changes no variables but those that are trained.
+    """
+
+    def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None):
+        self.copies, self.wire, self.publish = copies, wire, publish
 
     def loads(self, grads_and_vars: GradsAndVars) -> List[Load]:
         """Everything that a worker gives to a step, parcels first; variables without a gradient are left out."""
-        grads = {variable.op.name: grad for grad, variable in grads_and_vars}
+        grads = {plain_name(variable): grad for grad, variable in grads_and_vars}
         found = [self._load(parcel, grads) for parcel in self.copies.parcels]
         return found + [
             plain_load(grad, variable)
             for grad, variable in grads_and_vars
-            if grad is not None and variable.op.name not in self.copies.variables
+            if grad is not None and plain_name(variable) not in self.copies.variables
         ]
 
     def _load(self, parcel: Parcel, grads: Dict[str, Any]) -> Load:
@@ -75,8 +80,12 @@ class Exchange:
         return Load(parcel.name, ps_device(parcel.server), packed, packed.shape, variables, unpack, parcel)
 
     def refill(self, stamp: Any) -> Any:
-        """The operation that fetches all values, and forgets what the wire kept. Make it after ``loads``."""
-        return tf.group(*[self.bring(parcel, stamp) for parcel in self.copies.parcels], *self.wire.reset)
+        """The operation that fetches anew all that travels in parcels."""
+        return tf.group(*[self.bring(parcel, stamp) for parcel in self.copies.parcels])
+
+    def begin(self) -> Any:
+        """The operation that fetches all else, and forgets what the wire kept. Make it after ``loads``."""
+        return tf.group(self.copies.fill, *self.wire.reset)
 
     def bring(self, parcel: Parcel, stamp: Any, after: Sequence[Any] = ()) -> Any:
         """The operation that fetches the values of a parcel's variables once ``after`` has happened on their server.
@@ -96,7 +105,7 @@ class Exchange:
                 return self.wire.narrow(self.copies.pack(parcel, values))
 
     def lay_down(self, parcel: Parcel, sent: Any, stamp: Any) -> Any:
-        """The operation that puts what a server has sent into the worker's copies."""
+        """The operation that puts what a server has sent into the worker's memory."""
         with tf.device(self.copies.host):
             received = self.wire.widen(sent)
         return self.copies.put(parcel, received, stamp)

@@ -5,12 +5,31 @@ finite only if every element is, and one pass over a gradient costs little besid
 """
 
 import re
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.engine import tf
 
 GradsAndSources = List[Tuple[Any, Any]]  # a source is what the gradient is of, and has a name
-_FOUND = re.compile(r"the (?:loss|gradient of \S+) is not a finite number")
+_FOUND = re.compile(r"the (?:loss|gradient of \S+|new value of \S+) is not a finite number")
+
+
+def guarded(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, List[Tuple[Any, str]]]:
+    """The loss, and (gradient, name) of each variable, as ``train.on_nan`` wants them.
+
+    Args:
+      grads: by name.
+      scales: whether the optimizer multiplies the loss: then it knows what to do with gradients that are too large.
+    """
+    named = [(grad, Named(name)) for name, grad in grads.items()]
+    if not scales:
+        loss, named = (stopping if on_nan == "stop" else ignoring)(loss, named)
+    return loss, [(grad, each.name) for grad, each in named]
+
+
+class Named(NamedTuple):
+    """The variable that a gradient is of."""
+
+    name: str
 
 
 def stopping(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:

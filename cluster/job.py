@@ -14,6 +14,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import operator
 import re
 import sys
 import traceback
@@ -98,18 +99,38 @@ class Job:
     def losses(self, output: Any) -> Tuple[Any, Dict[str, Any]]:
         """What ``model`` returned, as the loss per example and metrics per example, [batch] each.
 
-        A metric may be a pair of such tensors instead, a label and a score.
+        Several losses by name are trained on their sum, and each is a metric. A metric may be a pair of such tensors
+        instead, a label and a score, or what ``tf.metrics`` returns, a value of no dimensions and its update.
 
         Raises:
-          JobError: it is neither a loss nor a pair of a loss and a mapping, or not one value per example.
+          JobError: it is neither losses nor a pair of losses and a mapping, or not one value per example.
         """
         loss, metrics = output if isinstance(output, tuple) and len(output) == 2 else (output, {})
-        self.check("model", "a loss, or (loss, {metric: tensor})", output, isinstance(metrics, dict))
-        for name, value in {"loss": loss, **metrics}.items():
-            for part in value if isinstance(value, tuple) and len(value) == 2 else (value,):
-                ndims = getattr(getattr(part, "shape", None), "ndims", 0)
-                self.check("model", f"one {name} per example, of shape [batch]", part, ndims in (None, 1))
+        self.check(
+            "model", "a loss, {name: loss}, or a pair of one and {metric: tensor}", output, isinstance(metrics, dict)
+        )
+        named = loss if isinstance(loss, dict) else {"loss": loss}
+        self.check("model", "losses and metrics of different names", [*named, *metrics], not set(named) & set(metrics))
+        self.check("model", "losses of names other than 'loss'", [*named], named is not loss or "loss" not in named)
+        for name, value in {**metrics, **named}.items():
+            self._check_per_example(name, value)
+        if named is loss:
+            self.check("model", "at least one loss", output, bool(named))
+            return functools.reduce(operator.add, named.values()), {**named, **metrics}
         return loss, metrics
+
+    def _check_per_example(self, name: str, value: Any) -> None:
+        is_pair = isinstance(value, tuple) and len(value) == 2
+        if is_pair and _rank(value[0]) == 0:  # of tf.metrics
+            return
+        for part in value if is_pair else (value,):
+            self.check("model", f"one {name} per example, of shape [batch]", part, _rank(part) in (None, 1))
+
+
+def _rank(value: Any) -> Optional[int]:
+    """How many dimensions a tensor has, None where that is not known; -1 of what is no tensor."""
+    found: Optional[int] = getattr(getattr(value, "shape", None), "ndims", -1)
+    return found
 
 
 def load(name: str, folder: Path) -> Job:

@@ -1,29 +1,39 @@
-"""What a model's variables are like, before they are made where they will stay."""
+"""What a model's variables are like: how the transport treats each follows from that, and from nothing else.
 
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+only rows of it are taken, and its gradient is of rows     a table: it stays on its servers
+its gradient is a float32 tensor of its own shape          it travels whole in every step
+any other                                                  it is fetched where a step reads it
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.engine import tf
+from cluster.uses import takes_rows, uses
 
-_GATHERS = ("Gather", "GatherV2", "ResourceGather")
-_READS = ("Identity", "ReadVariableOp")
-_CHECKS = ("IsVariableInitialized", "VarIsInitializedOp")
+_FROZEN = 64 << 20  # bytes; a smaller variable that is never trained is copied to every worker, once
 
 
 @dataclass(frozen=True)
 class Measured:
     """One variable of a model.
 
-    ``lookups`` is None for a variable that is read whole. For a table, of which a model
-    only takes rows by ``tf.gather`` or ``tf.nn.embedding_lookup``, it is the number of rows
-    taken for one batch, repeated ones counted; all rows where that is not known.
-    ``is_dense``: whether ``tf.get_variable`` made it, of float32, and its gradient is a tensor of its own shape.
+    ``lookups`` is None for a variable that is read whole. For a table it is the number of rows that a worker takes for
+    one batch, repeated ones counted; all rows where that is not known.
+    ``is_dense``: its gradient is a float32 tensor of its own shape.
+    ``may_be_cut``: whether slices of it can be updated one by one, as if each were a variable.
     """
 
-    shape: Tuple[int, ...]  # () for a scalar and for a shape that is not known
+    shape: Tuple[int, ...]
     item_bytes: int
     lookups: Optional[int] = None
     is_dense: bool = False
+    may_be_cut: bool = True
+
+    @property
+    def travels(self) -> bool:
+        """Whether all steps send it, whole or in rows."""
+        return self.is_dense or self.lookups is not None
 
     @property
     def bytes(self) -> int:
@@ -34,63 +44,34 @@ class Measured:
         return size
 
 
-def measure(build: Callable[[], Any]) -> Dict[str, Measured]:
-    """Every variable that ``build`` makes, by name and in the order of making, measured in a graph of its own.
+def measured(
+    variables: Sequence[Any], gradients: Mapping[str, Any], is_elementwise: bool, step: Container[Any]
+) -> Dict[str, Measured]:
+    """Describe every variable, by name and in the order of making.
 
-    ``build`` returns the loss. It must make the variables as the real graph will: by ``tf.get_variable``.
+    Args:
+      gradients: of the variables that have one, by name: a tensor, or ``tf.IndexedSlices``.
+      is_elementwise: whether the optimizer treats each element of a variable by itself.
+      step: the operations that a training step runs; what no step runs does not count.
     """
-    asked: Set[str] = set()
-
-    def note(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-        asked.add(name)
-        return getter(name, *args, **kwargs)
-
-    with tf.Graph().as_default(), tf.variable_scope(tf.get_variable_scope(), custom_getter=note):
-        loss = build()
-        made = tf.global_variables()
-        lookups = {variable.op.name: _lookups(variable) for variable in made}  # gradients would be uses, too
-        dense = _with_dense_gradients(loss) & asked
-        return {variable.op.name: _measured(variable, lookups[variable.op.name], dense) for variable in made}
+    return {each.op.name: _measured(each, gradients.get(each.op.name), is_elementwise, step) for each in variables}
 
 
-def _with_dense_gradients(loss: Any) -> Set[str]:
-    variables = tf.trainable_variables()
-    if not variables:
-        return set()
-    gradients = zip(variables, tf.gradients(loss, [variable.value() for variable in variables]))
-    return {
-        variable.op.name for variable, grad in gradients if isinstance(grad, tf.Tensor) and grad.dtype == tf.float32
-    }
+def _measured(variable: Any, grad: Any, is_elementwise: bool, step: Container[Any]) -> Measured:
+    shape, dtype = tuple(variable.shape.as_list()), variable.dtype.base_dtype
+    may_be_cut = is_elementwise and variable.constraint is None
+    is_dense = isinstance(grad, tf.Tensor) and dtype == tf.float32
+    found = Measured(shape, dtype.size, is_dense=is_dense, may_be_cut=may_be_cut)
+    if isinstance(grad, tf.IndexedSlices) or (grad is None and found.bytes > _FROZEN):
+        return replace(found, lookups=lookups(variable, step))
+    return found
 
 
-def _measured(variable: Any, lookups: Optional[int], dense: Set[str]) -> Measured:
-    known = variable.shape.is_fully_defined()
-    size = tf.as_dtype(variable.dtype).base_dtype.size if known else 0
-    return Measured(
-        tuple(variable.shape.as_list()) if known else (), size, lookups, known and variable.op.name in dense
-    )
-
-
-def _lookups(variable: Any) -> Optional[int]:
-    shape = variable.shape.as_list() if variable.shape.is_fully_defined() else []
-    uses = list(_uses(variable.op.outputs[0], variable.initializer))
-    if not shape or not uses or not all(_takes_rows(op, tensor) for op, tensor in uses):
+def lookups(variable: Any, step: Container[Any]) -> Optional[int]:
+    """Return how many rows are taken for one batch; None where a step does anything else with the variable."""
+    rows = int((variable.shape.as_list() or [0])[0])
+    found = [(op, tensor) for op, tensor in uses(variable) if op in step]
+    if not found or not all(takes_rows(op, tensor) for op, tensor in found):
         return None
-    numbers: List[Optional[int]] = [op.inputs[1].shape.num_elements() for op, _ in uses]
-    return sum(int(shape[0]) if number is None else number for number in numbers)
-
-
-def _uses(tensor: Any, initializer: Any) -> Iterator[Tuple[Any, Any]]:
-    """The operations that use a variable's value, each with the tensor that brings it."""
-    for op in tensor.consumers():
-        if op.type in _READS:
-            yield from _uses(op.outputs[0], initializer)
-        elif op is not initializer and op.type not in _CHECKS:
-            yield op, tensor
-
-
-def _takes_rows(op: Any, tensor: Any) -> bool:
-    if op.type not in _GATHERS or op.inputs[0] is not tensor:
-        return False
-    axis = tf.get_static_value(op.inputs[2]) if len(op.inputs) > 2 else 0
-    return axis is not None and int(axis) == 0 and op.node_def.attr["batch_dims"].i == 0
+    numbers: List[Optional[int]] = [op.inputs[1].shape.num_elements() for op, _ in found]
+    return sum(rows if number is None else number for number in numbers)

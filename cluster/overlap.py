@@ -4,7 +4,7 @@ A network card sends while it receives. In a step that pushes every gradient and
 does one at a time, and takes twice as long as it must. Here each load goes its own way, on its server:
 
     worker i   pushes load j
-    chief      takes the mean of N gradients from its accumulator           (blocks until N came)
+    chief      takes the sum of N gradients from its accumulator            (blocks until N came)
     chief      updates its variables, then puts their new values, with a token, into each worker's queue of load j
     worker i   takes the values from there into its copies
 
@@ -56,7 +56,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         self._loads = self._exchange.loads(grads_and_vars)
         self._next_stamp = self._stamp + 1
         self.lanes = self._lanes()
-        self._turns = Turns(self._exchange.copies)
+        self._turns = Turns()
         self._pieces = Piecewise(self._opt)
         self.taken = []
         self.give_now: List[Any] = []
@@ -65,13 +65,12 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         given = [self._exchange_load(lane, place) for lane in self.lanes for place in range(len(lane.loads))]
         counted = self._count(given)
         self._make_own()
-        finish = [self._make_chief()] if self.is_chief else []
+        finish = self._make_chief() if self.is_chief else []
         with tf.control_dependencies([counted, *finish]):
             token = self._wait_for_token()
         lanes = [lane for lane in self.lanes if lane.is_timed]
         self.waited = tf.reduce_mean(tf.stack([lane.waited() for lane in lanes]))
-        came = tf.reduce_min(tf.stack([lane.oldest_token() for lane in lanes]))
-        self.behind = tf.maximum(self._next_stamp - came, self._stamp - self._exchange.copies.oldest)
+        self.behind = self._next_stamp - tf.reduce_min(tf.stack([lane.oldest_token() for lane in lanes]))
         with tf.control_dependencies(self._turns.all_brought()):
             return tf.identity(token)
 
@@ -90,7 +89,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
             self._make_update(lane, place, accumulator)
         if load.parcel is None:
             return self.give_now[-1]
-        given = self._given(lane, place, accumulator, self._turns.wait(load, load.parcel).grad)
+        given = self._given(lane, place, accumulator, self._turns.wait(load).grad)
         # The waits of loads that are not under way together add up to what the step has waited.
         values = lane.values(place, self.worker_index, given, is_timed=place % WINDOW == 0)
         self._turns.came_back(load, self._exchange.lay_down(load.parcel, values, self._next_stamp))
@@ -113,24 +112,16 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         parcel = lane.loads[place].parcel
         return lane.tell_applied(place, self._exchange.outgoing(parcel, after) if parcel else None, after)
 
-    def _finish_step(self) -> Any:
-        self.conclude = self._concluded(self._pieces.finish_alone())
+    def _apply(self) -> Any:
+        self.conclude = self._concluded([self._pieces.finish_alone()])
         with tf.control_dependencies([tf.group(*self.finish_now)]):
-            finished = self._pieces.finish()
-        return self._concluded(finished)
-
-    def _concluded(self, finished: Any) -> Any:
-        with tf.device(self._global_step.device):
-            with tf.control_dependencies([finished]):
-                counted = tf.assign_add(self._global_step, 1)
-            with tf.control_dependencies([counted]):
-                return self._send_tokens()
+            return self._pieces.finish()
 
     def _make_own(self) -> None:
         super()._make_own()
         self.drain = tf.group(self.drain, *[lane.drained([self.worker_index]) for lane in self.lanes])
 
-    def _make_chief(self) -> Any:
+    def _make_chief(self) -> List[Any]:
         finish = super()._make_chief()
         everyone = list(range(self.num_workers))
         self.drain_all = tf.group(self.drain_all, *[lane.drained(everyone) for lane in self.lanes])

@@ -60,7 +60,8 @@ def overlap_pays(size: int, num_ps: int) -> bool:
 def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
     """The variables that are cut, for ``num_ps`` servers, where what travels whole fills ``slices`` on each.
 
-    Tables are cut over all servers, since their rows are asked for by all workers at once;
+    What may not be cut stays whole, and so does what no step sends. Tables are cut over all servers, since their rows
+    are asked for by all workers at once;
     so is what TensorFlow cannot send in one piece. What travels whole in every step is cut into
     pieces of ``piece_bytes``. Then the largest variable that is whole is cut, and the next, until
     the fullest server holds little more than the mean. If it still holds more, all is done with smaller pieces.
@@ -74,10 +75,11 @@ def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -
 
 def _cuts(variables: Mapping[str, Measured], num_ps: int, slices: int) -> Dict[str, Cut]:
     piece = piece_bytes(variables, num_ps, slices)
-    found = {name: _in_pieces(each, piece) for name, each in variables.items() if each.is_dense}
-    found.update({name: cut(each, num_ps) for name, each in variables.items() if _must_be_cut(each)})
+    may_be_cut = {name: each for name, each in variables.items() if each.may_be_cut and each.travels}
+    found = {name: _in_pieces(each, piece) for name, each in may_be_cut.items() if each.is_dense}
+    found.update({name: cut(each, num_ps) for name, each in may_be_cut.items() if _must_be_cut(each)})
     found = {name: each for name, each in found.items() if each.parts > 1}
-    whole = sorted(set(variables) - set(found), key=lambda name: (-variables[name].bytes, name))
+    whole = sorted(set(may_be_cut) - set(found), key=lambda name: (-variables[name].bytes, name))
     for name in whole:
         each = cut(variables[name], num_ps)
         if each.parts < 2 or _fullest(variables, found, num_ps) <= _BALANCED:

@@ -2,7 +2,11 @@
 
 from typing import Any, List, Sequence, Tuple
 
+from cluster.apart import is_elementwise
 from cluster.engine import tf
+from cluster.grouped import Grouped
+
+GradsAndVars = Sequence[Tuple[Any, Any]]
 
 
 class Piecewise:
@@ -15,27 +19,41 @@ class Piecewise:
 
     def __init__(self, optimizer: Any):
         self.optimizer = optimizer
+        self._used: List[Any] = []
         self._updates: List[Any] = []
 
     @staticmethod
     def can(optimizer: Any) -> bool:
         """Whether ``optimizer`` is one: if it has an ``apply_gradients`` of its own, nobody knows what that does."""
+        if isinstance(optimizer, Grouped):
+            return is_elementwise(optimizer)
         return type(optimizer).apply_gradients is tf.train.Optimizer.apply_gradients
 
-    def update(self, grads_and_vars: Sequence[Tuple[Any, Any]]) -> Any:
+    def update(self, grads_and_vars: GradsAndVars) -> Any:
         """The operation that updates these variables, on their servers."""
-        self.optimizer._finish = lambda updates, name: tf.group(*updates, name=name)
-        try:
-            update = self.optimizer.apply_gradients(grads_and_vars)
-        finally:
-            del self.optimizer._finish  # what the class says holds again
+        shared_out = (
+            self.optimizer.shared_out(grads_and_vars)
+            if isinstance(self.optimizer, Grouped)
+            else [(self.optimizer, list(grads_and_vars))]
+        )
+        update = tf.group(*[self._apply(optimizer, pairs) for optimizer, pairs in shared_out])
         self._updates.append(update)
         return update
 
+    def _apply(self, optimizer: Any, grads_and_vars: GradsAndVars) -> Any:
+        if not any(optimizer is each for each in self._used):
+            self._used.append(optimizer)
+        optimizer._finish = lambda updates, name: tf.group(*updates, name=name)
+        try:
+            return optimizer.apply_gradients(grads_and_vars)
+        finally:
+            del optimizer._finish  # what the class says holds again
+
     def finish(self) -> Any:
         """The operation that does what is left of the step, after every update."""
-        return self.optimizer._finish([tf.group(*self._updates)], "finish")
+        updates = tf.group(*self._updates)
+        return tf.group(*[each._finish([updates], "finish") for each in self._used])
 
     def finish_alone(self) -> Any:
         """The same, for a step whose updates have been run before."""
-        return self.optimizer._finish([tf.no_op()], "finish_alone")
+        return tf.group(*[each._finish([tf.no_op()], "finish_alone") for each in self._used])

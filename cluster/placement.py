@@ -1,10 +1,7 @@
 """Which parameter server holds which variable: by bytes, largest first.
 
-TensorFlow's own ``replica_device_setter`` deals variables out in turn, so one server
-may hold most of the bytes, and every step waits for it. Variables are created in the
-order of the program, so a good placement cannot be found while they are created: the
-model is built once in a scratch graph to measure them (``cluster.measuring``), ``assign``
-places them all, and the real build looks its variables up by name.
+TensorFlow's own ``replica_device_setter`` deals variables out in turn, so one server may hold most of the bytes, and
+every step waits for it. Here the sizes of all are known when they are placed: the worker's graph has been built.
 """
 
 import heapq
@@ -63,8 +60,8 @@ def variable_bytes(op: Any) -> int:
 class Placement:
     """A strategy for ``tf.train.replica_device_setter``: variables by name, others by load.
 
-    A variable that the measuring build did not make (it is made by an optimizer, say) and
-    that is not colocated with another goes to the server that holds least so far.
+    A variable whose size was not known before, and that is not colocated with another, goes to the server that holds
+    least so far.
     """
 
     def __init__(self, num_ps: int, sizes: Optional[Mapping[str, int]] = None):

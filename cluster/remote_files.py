@@ -3,6 +3,7 @@
 import os
 from typing import Any, List, Optional
 
+from cluster.checkpoint_files import belongs_to_one
 from cluster.engine import tf
 from cluster.placement import worker_device
 from cluster.task import Task
@@ -55,14 +56,15 @@ class ChiefFiles:
         return path
 
     def fetch(self, path: str, folder: str) -> str:
-        """Copies a checkpoint into ``folder``; returns its path there."""
+        """Copies a checkpoint into ``folder``, one file after the other; returns its path there."""
         for name in self._files(path):
             with open(os.path.join(folder, os.path.basename(name)), "wb") as file:
                 file.write(self._run(self._content, name))
         return os.path.join(folder, os.path.basename(path))
 
     def _files(self, path: str) -> List[str]:
-        return [name.decode() for name in self._run(self._names, f"{path}.*")]
+        names = [name.decode() for name in self._run(self._names, f"{path}.*")]
+        return [name for name in names if belongs_to_one(os.path.basename(name))]
 
     def _run(self, fetch: Any, pattern: str = "") -> Any:
         options = tf.RunOptions(timeout_in_ms=int(TIMEOUT_S * 1000))

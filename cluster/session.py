@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from cluster import crew, finite, server
 from cluster.agreement import Agreement
+from cluster.builder import Builder
 from cluster.checkpoints import Checkpoints
 from cluster.diary import Diary
 from cluster.engine import tf
@@ -23,7 +24,6 @@ from cluster.job import Job
 from cluster.outcome import Outcome, Reporter
 from cluster.placement import imbalance, worker_device
 from cluster.reasons import causes_told_apart, line_of, reason_of
-from cluster.replica import Builder
 from cluster.save_request import SaveRequests
 from cluster.slicing import Resliced, Slicing
 from cluster.step_times import StepTimes
@@ -87,7 +87,7 @@ class Trainer:
         self._crew = crew.gathered(self.task, self.settings, self._server)
         self.task = crew.as_client(self.task, self._crew)
         self._slicing = Slicing(self.task, self.settings, self._server)
-        self._diary = Diary(self._reporter, self.settings.steps, self.task.batch_size)
+        self._diary = Diary(self._reporter, self.settings.steps)
         self._build()
 
     def _build(self) -> None:
@@ -102,7 +102,6 @@ class Trainer:
             self._agreement = Agreement(self.task, self.replica.agreed, self.replica.parcels)
             self._farewell = Farewell(self.task, crew.lent(self._crew))
             if self.task.is_chief:
-                self._initialise = tf.variables_initializer(self.replica.variables)
                 self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
             self._step_times = StepTimes(self.task)
             self._summaries = self._make_summaries()
@@ -159,6 +158,7 @@ class Trainer:
         session.close()
 
     def _train_in(self, session: Any) -> Outcome:
+        session.run(self.replica.prepare)
         session.run(self.replica.start_input)
         self.step = self._enter(session)
         self._diary.begin(self.step)
@@ -168,12 +168,15 @@ class Trainer:
         while self.step < self.settings.steps:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
+            examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
             self._summaries.note(self.step, loss, fetched)
-            self._after_step(session, loss)
+            self._after_step(session, loss, examples)
         return self._finish(session)
 
     def _enter(self, session: Any) -> int:
         self._settle(session)
+        if self.replica.shares is not None:
+            self.replica.shares.settle(session)
         stepper = self.replica.stepper
         if self.task.is_chief:
             self._step_times.begin(session)
@@ -185,7 +188,8 @@ class Trainer:
         else:
             stepper.close(session)
             if not self._checkpoints.restore(session):
-                session.run(self._initialise)
+                for given in self.replica.first_values:
+                    session.run(given)
             return stepper.open(session, self.settings.steps)
         return stepper.join(session, self.settings.steps)
 
@@ -202,8 +206,9 @@ class Trainer:
 
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         try:
+            more = [] if self.replica.examples is None else [self.replica.examples]
             with causes_told_apart():
-                return self.replica.stepper.step(session, self._summaries.wanted(int(self.step or 0)))
+                return self.replica.stepper.step(session, [*more, *self._summaries.wanted(int(self.step or 0))])
         except tf.errors.OutOfRangeError as error:
             raise JobError(
                 f"{self.job.place('inputs')}: the dataset of inputs ended after step {self.step}, expected one that"
@@ -221,7 +226,7 @@ class Trainer:
                 " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
             ) from error
 
-    def _after_step(self, session: Any, loss: float) -> None:
+    def _after_step(self, session: Any, loss: float, examples: int) -> None:
         self._pause_s = _FIRST_PAUSE_S
         if self.task.is_chief:
             self._pulse.turn("saving", self._waited_s())
@@ -230,7 +235,9 @@ class Trainer:
         else:
             self._pulse.turn("step", self._waited_s())
         stepper = self.replica.stepper
-        step_time_ms = self._diary.note(int(self.step or 0), loss, self._saved(), stepper.dropped, stepper.waited_s)
+        step_time_ms = self._diary.note(
+            int(self.step or 0), loss, examples, self._saved(), stepper.dropped, stepper.waited_s
+        )
         if step_time_ms is not None:
             self._step_times.tell(session, step_time_ms)
 
@@ -251,17 +258,36 @@ class Trainer:
         before, self._waited_before_s = self._waited_before_s, self.replica.stepper.waited_s or 0.0
         return self._waited_before_s - before
 
+    def _refuse_nothing_trained(self) -> None:
+        """A run that looks as if it had trained must have done so.
+
+        Raises:
+          TrainingError: every gradient of this worker was ignored.
+        """
+        if self._diary.all_ignored:
+            raise TrainingError(
+                f"{self.task.name}: expected gradients that are finite numbers, found none in {self._diary.taken} steps"
+                "; look at the data and the learning rate; train.on_nan: stop names the first loss or gradient"
+            )
+
+    def _evaluate(self, session: Any) -> Dict[str, float]:
+        if self.replica.evaluation is None:
+            return {}
+        self.replica.stepper.refresh(session)
+        return self.replica.evaluation.run(session, self.settings.evaluate_batches)
+
     def _finish(self, session: Any) -> Outcome:
         self._pulse.turn("ending")
+        self._refuse_nothing_trained()
         if not self.task.is_chief:
             self._farewell.leave(session)
             return self._diary.end(Outcome(True, self.step))
         for index in self._farewell.wait_for_others(session):
             print(f"worker with index {index} has not left; ending without it", flush=True)
-        self.step = int(session.run("global_step:0"))
+        self.step = int(session.run(self.replica.global_step))
         print(self.replica.stepper.account(session), flush=True)
         self._checkpoints.save_last(session, self.step)
-        metrics = self.replica.evaluation.run(session) if self.replica.evaluation else {}
+        metrics = self._evaluate(session)
         saved = self._checkpoints
         outcome = Outcome(True, self.step, checkpoint=saved.path, checkpoint_step=saved.step, metrics=metrics)
         self._diary.end(outcome)

@@ -5,7 +5,7 @@ One step, seen from the parameter servers (N workers, worker 0 is the chief):
     worker i   computes a gradient with its copies of the variables  (local step = t)
     worker i   pushes it: one accumulator for every load, on its variables' server
     worker i   counts its contribution, then waits in its own token queue
-    chief      takes the mean of N gradients from every accumulator     (blocks until N came)
+    chief      takes the sum of N gradients from every accumulator      (blocks until N came)
     chief      [clips] applies, global step = t + 1, one token "t + 1" into every queue
     worker i   gets its token: local step = t + 1; fetches the new values into its copies
 
@@ -19,9 +19,10 @@ there is no thread that would be left blocked when training ends.
 the rules for a worker, a chief or a parameter server that starts again.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence
 
 from cluster.accumulators import Accumulator, same
+from cluster.clipping import clipped
 from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load
@@ -55,12 +56,15 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     number that grows whenever the chief gives them their values. So a gradient of a worker that has not noticed
     yet that the variables were restored is dropped, though its step may be the higher one.
 
+    A step's gradient is the sum of those that are given to it: a worker gives that of its part of the mean loss. Where
+    batches vary in size, the parts' ``weight``s do not add up to 1, and the sum is divided by theirs.
+
     ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
       waited: float64 seconds that this worker waited for others when it had given its gradient.
       late: whether this worker's gradient came after its step was over, and was dropped; with
         backup workers only, else it is never late and this is None.
-      behind: int64, by how many steps the oldest copies are behind: 0 unless what a queue held was left over from an
-        older step. None without copies.
+      behind: int64, by how many steps the oldest values that came are behind: 0 unless a queue of the servers held what
+        was left over from an older step. None where values come after the token.
       local_step: the step that this worker's next gradient belongs to; kept on the worker.
       local_era: the era in which this worker trains; kept on the worker.
       era: of the variables, on the global step's server.
@@ -68,10 +72,10 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         has given, or -1 in every entry while the chief prepares. Not saved.
       next_token: waits for this worker's token, adopts it as local step, and returns it.
       drain: empties this worker's token queue.
-      empty_copies, refill: drops this worker's copies, and fetches the values of all variables anew.
+      copies: of the values that come to this worker; refill: fetches those of all variables anew.
       accumulated: int32 [loads], gradients waiting in each accumulator (chief only).
       taken: the mean gradients that a step applies, before clipping (chief only).
-      finish: takes, applies, counts and sends tokens (chief only).
+      finish: takes, applies, counts and sends tokens, without this worker's own model (chief only).
       announce: sends the global step as a token to every worker (chief only).
       empty: one operation for each accumulator, to take what waits in it (chief only).
       set_stamps: makes what is older than the global step and the local era unwelcome (chief only).
@@ -87,6 +91,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         backup_workers: int = 0,
         clip_norm: Any = None,
         exchange: Optional[Exchange] = None,
+        weight: Any = None,
     ):
         super().__init__(opt, num_workers - backup_workers, num_workers, name=_SCOPE)
         self.inner = opt
@@ -98,9 +103,14 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.late: Any = None
         self.behind: Any = None
         self.waited: Any = None
-        self._clip_norm = clip_norm
+        self._clip_norm, self._weight = clip_norm, weight
         self._exchange = exchange or Exchange(Copies([], {}, ""), Wire())
         self._accumulators: List[Accumulator] = []
+
+    @property
+    def copies(self) -> Copies:
+        """The values that come to this worker."""
+        return self._exchange.copies
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
         """One whole step of this worker.
@@ -115,13 +125,15 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self._global_step = global_step
         self._make_state(global_step)
         self._loads = self._exchange.loads(grads_and_vars)
+        if self._weight is not None:
+            self._loads.append(_weight_load(self._weight, global_step))
         pushed = self._push()
         counted = self._count(pushed)
         self._make_own()
         # With backup workers steps are applied in a thread beside this one: see ``Finisher``.
-        finish = [self._make_chief()] if self.is_chief else []
+        finish = self._make_chief() if self.is_chief else []
         given_at = self._time_after(counted)
-        with tf.control_dependencies([counted, *finish] if self.is_strict else [counted]):
+        with tf.control_dependencies([counted, *finish]):
             token = self._wait_for_token()
         self.waited = self._time_after(token) - given_at
         return self._with_copies(token)
@@ -132,16 +144,12 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     def _make_own(self) -> None:
         self.next_token = self._wait_for_token()
-        self.refill = self._exchange.refill(self._stamp)
-        self.empty_copies = self._exchange.copies.drain
+        self.refill = tf.group(self._exchange.refill(self._stamp), self._exchange.begin())
         self.drain = self._drained([self._tokens[self.worker_index]])
 
     def _with_copies(self, token: Any) -> Any:
-        copies = self._exchange.copies
-        if copies.parcels:
-            self.behind = self._stamp - copies.oldest
         stamp = token + self.local_era.read_value()
-        brought = [self._exchange.bring(parcel, stamp, [token]) for parcel in copies.parcels]
+        brought = [self._exchange.bring(parcel, stamp, [token]) for parcel in self.copies.parcels]
         with tf.control_dependencies(brought):
             return tf.identity(token)
 
@@ -167,7 +175,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
 
     def _accumulator(self, load: Load) -> Accumulator:
-        accumulator = Accumulator(load, self.required, self._exchange.wire)
+        accumulator = Accumulator(load, self.required, self._exchange.wire, self.is_strict)
         self._accumulators.append(accumulator)
         return accumulator
 
@@ -187,8 +195,10 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         with tf.control_dependencies([adopted]):
             return tf.identity(token)
 
-    def _make_chief(self) -> Any:
-        self.finish = self._finish_step()
+    def _make_chief(self) -> List[Any]:
+        applied = self._apply()
+        self.finish = self._concluded([applied])
+        own = self._finish_own(applied)
         self.empty = [accumulator.discard() for accumulator in self._accumulators]
         self._opening_stamp = self._global_step.read_value() + self.local_era.read_value()
         self.set_stamps = tf.group(*[accumulator.set_step(self._opening_stamp) for accumulator in self._accumulators])
@@ -197,18 +207,42 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
             self.announce = self._send_tokens()
             self.drain_all = self._drained(self._tokens)
             self.recall = tf.group(*[queue.enqueue(CLOSED) for queue in self._tokens[1:]])
-        return self.finish
+        return own
 
-    def _finish_step(self) -> Any:
+    def _finish_own(self, applied: Any) -> List[Any]:
+        """What ends a step in which this worker's own model runs, too: what it changes itself must reach the servers.
+
+        It is written when all gradients were taken, so that nobody reads it in the middle of the step, and before the
+        step is counted, so that everybody has it in the next one.
+        """
+        publish = self._exchange.publish
+        if not self.is_strict:
+            return [publish()] if publish else []
+        if publish is None:
+            return [self.finish]
+        with tf.control_dependencies([applied]):
+            return [self._concluded([publish()])]
+
+    def _concluded(self, after: Sequence[Any]) -> Any:
+        """The operation that counts the step and sends tokens for it, ``after`` all else."""
+        with tf.device(self._global_step.device):
+            with tf.control_dependencies(after):
+                counted = tf.assign_add(self._global_step, 1)
+            with tf.control_dependencies([counted]):
+                return self._send_tokens()
+
+    def _apply(self) -> Any:
+        """The operation that takes the mean gradients and updates the variables."""
         taken = [(accumulator.take(), accumulator) for accumulator in self._accumulators]
+        if self._weight is not None:
+            weight, _ = taken.pop()
+            taken = [(_divided(grad, weight), accumulator) for grad, accumulator in taken]
         self.taken = [grad for grad, _ in taken]
         with tf.device(self._global_step.device):
             pairs = [
                 pair for grad, accumulator in clipped(taken, self._clip_norm) for pair in accumulator.unpacked(grad)
             ]
-            applied = self._opt.apply_gradients(pairs, self._global_step)
-            with tf.control_dependencies([applied]):
-                return self._send_tokens()
+            return self._opt.apply_gradients(pairs)
 
     def _drained(self, queues: Sequence[Any]) -> Any:
         with tf.device(self._global_step.device):
@@ -220,17 +254,20 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return tf.group(*[queue.enqueue_many(token) for queue in self._tokens])
 
 
+def _weight_load(weight: Any, global_step: Any) -> Load:
+    return Load(f"{_SCOPE}/weight", global_step.device, weight, weight.shape, [weight], lambda taken: [])
+
+
+def _divided(grad: Any, weight: Any) -> Any:
+    with tf.device(grad.device):
+        if isinstance(grad, tf.IndexedSlices):
+            return tf.IndexedSlices(grad.values / tf.cast(weight, grad.dtype), grad.indices, grad.dense_shape)
+        return grad / tf.cast(weight, grad.dtype)
+
+
 def counter(name: str, shape: List[int], value: int) -> Any:
     """An int64 variable that belongs to no collection: neither saved nor initialised with the model."""
     with tf.variable_scope(_SCOPE):
         return tf.get_variable(
             name, shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[], use_resource=False
         )
-
-
-def clipped(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
-    """The gradients scaled down so that their global norm is at most ``clip_norm``; None leaves them."""
-    if clip_norm is None:
-        return list(grads_and_vars)
-    grads, _ = tf.clip_by_global_norm([grad for grad, _ in grads_and_vars], clip_norm)
-    return [(grad, variable) for grad, (_, variable) in zip(grads, grads_and_vars)]

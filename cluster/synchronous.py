@@ -53,6 +53,7 @@ class Synchronous:
         self._local = self._era = 0
         self._given = 0  # with backup workers: what the servers had counted of this worker before this step
         self._exact = optimizer.is_strict
+        self._copies = optimizer.copies
         self._behind = [] if optimizer.behind is None else [optimizer.behind]
         self._finisher: Optional[Finisher] = None
         self.dropped = 0  # gradients of this worker that came too late to be used
@@ -128,8 +129,19 @@ class Synchronous:
         return step
 
     def _fill_copies(self, session: Any) -> None:
-        session.run(self._optimizer.empty_copies)
+        session.run(self._copies.drain)
         session.run(self._optimizer.refill)
+
+    def _load(self, session: Any) -> None:
+        """Gives the worker's variables the values of the step that begins."""
+        stamps = self._copies.run_load(session, self._local)
+        if any(stamp != self._era + self._local for stamp in stamps):  # left behind by a session that was given up
+            self.refresh(session)
+
+    def refresh(self, session: Any) -> None:
+        """Gives the worker's variables the newest values."""
+        self._fill_copies(session)
+        self._copies.run_load(session, self._local)
 
     def _start_finisher(self, session: Any, steps: int) -> None:
         if self._optimizer.is_chief and not self._exact:
@@ -144,6 +156,7 @@ class Synchronous:
         """
         late = [] if self._exact else [self._optimizer.late]
         try:
+            self._load(session)
             fetches = [self._token, self._loss, list(more), late, self._optimizer.waited, self._behind]
             token, loss, fetched, late, waited_s, behind = session.run(fetches)
             self.dropped += int(any(late))
@@ -175,7 +188,10 @@ class Synchronous:
 
     def scalars(self) -> Dict[str, Any]:
         """Chief, before the graph is finished: tensors that tell how a step went, by name."""
-        return scalars_of(self._optimizer.inner, self._optimizer.taken if self._exact else self._gradients)
+        if self._exact:
+            return scalars_of(self._optimizer.inner, self._optimizer.taken)
+        own = scalars_of(self._optimizer.inner, self._gradients)  # of this worker's part of the mean loss
+        return {**own, "gradient_norm": own["gradient_norm"] * self._optimizer.required}
 
     def account(self, session: Any) -> str:
         """What each worker has given, in one line."""

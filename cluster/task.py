@@ -17,6 +17,7 @@ from cluster.errors import TaskError
 TRAINERS = ("chief", "worker")  # they compute gradients
 MEMBERS = (*TRAINERS, "ps")  # an evaluator follows a cluster, but is no part of it
 ROLES = (*MEMBERS, "evaluator")
+UNFIT_FOR_STOCK = ("wire", "clip_norm", "accumulate", "replication")  # sync: stock needs the defaults of these
 _T = TypeVar("_T")
 
 
@@ -38,29 +39,38 @@ class Train:
     """The ``train`` section of a hosts file, as every task receives it.
 
     ``steps`` is the absolute global step to stop at; ``batch_size`` counts examples per
-    tower; ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number;
-    ``stages`` is how many devices a tower has; ``replication`` says whether every worker
-    has a graph of its own (``between-graph``) or the chief one for all (``in-graph``); ``trace`` is the global step
+    tower; ``accumulate`` is how many such batches each tower sums to one step;
+    ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number;
+    ``stages`` is how many devices a tower has; ``sync`` says who makes synchronous steps: this project, overlapping
+    pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class (``stock``);
+    ``replication`` says whether every worker
+    has a graph of its own (``between-graph``) or the chief one for all (``in-graph``); ``evaluate_batches`` is how many
+    held-out batches an evaluation takes at most, None for all; ``trace`` is the global step
     whose making every worker traces, None for no step.
     """
 
     mode: str = "sync"
+    sync: str = "overlapped"
     replication: str = "between-graph"
     steps: int = 1000
     batch_size: int = 64
+    accumulate: int = 1
     towers: Union[str, int] = "auto"
     stages: int = 1
     backup_workers: int = 0
     wire: str = "float32"
     clip_norm: Optional[float] = None
     on_nan: str = "stop"
+    evaluate_batches: Optional[int] = None
     trace: Optional[int] = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
     @property
     def may_overlap(self) -> bool:
         """Whether a step may apply some gradients while others are still missing."""
-        return self.mode == "async" or (not self.backup_workers and self.clip_norm is None)
+        if self.mode == "async":
+            return True
+        return self.sync == "overlapped" and not self.backup_workers and self.clip_norm is None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Train":
@@ -92,8 +102,9 @@ class Task:
     """One process of a cluster.
 
     ``cluster`` maps a role to the addresses (``host:port``) of its tasks, the evaluator
-    left out. ``batch_size`` is the number of examples in one batch of this worker: the
-    batch size per tower times its towers; it is what a job's ``inputs`` batches by.
+    left out. ``batch_size`` is the number of examples that this worker gives to one step: the
+    batch size per tower, times its towers, times the batches that are accumulated; it is what a job's ``inputs``
+    batches by.
     """
 
     role: str

@@ -7,10 +7,8 @@ left to be sent meanwhile.
 import dataclasses
 from typing import Any, Dict, List
 
-from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.exchange import Load
-from cluster.parcels import Parcel
 
 WINDOW = 3  # loads of one server that are under way: one there, one back, and one as a reserve
 
@@ -21,17 +19,14 @@ class Turns:
     ``brought`` are the operations that lay new values down at the worker, for each server in the order of its loads.
     """
 
-    def __init__(self, copies: Copies):
-        self._copies = copies
+    def __init__(self) -> None:
         self.brought: Dict[str, List[Any]] = {}
 
-    def wait(self, load: Load, parcel: Parcel) -> Load:
+    def wait(self, load: Load) -> Load:
         """The same load with a gradient that waits for its turn: for the values of what was sent a window before it."""
         sent = self.brought.get(load.device, [])
         turn = [sent[-WINDOW]] if len(sent) >= WINDOW else []
-        # A gradient need not depend on the copies, and must not be given before they have come.
-        copies = [self._copies.values[name] for name in parcel.names]
-        with tf.control_dependencies([*turn, *copies]):
+        with tf.control_dependencies(turn):
             return dataclasses.replace(load, grad=tf.identity(load.grad))
 
     def came_back(self, load: Load, brought: Any) -> None:

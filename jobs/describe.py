@@ -19,13 +19,15 @@ import re
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Set
 
+from cluster.builder import Builder
 from cluster.crew import as_client, own_devices
 from cluster.job import load
+from cluster.layout import Layout, whole
+from cluster.masters import plain_name
 from cluster.measuring import Measured
 from cluster.placement import assign, variable_bytes
-from cluster.replica import Builder, Replica
+from cluster.replica import Replica
 from cluster.task import Task, Train
-from cluster.variables import SharedVariables, whole
 from jobs.main import make_parser, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
@@ -40,12 +42,12 @@ def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], s
     """
     job = load(job_name, Path(__file__).parent).with_args(args)
     crew = own_devices(task, settings)
-    replica = Builder(job, as_client(task, crew), settings, args, crew).build()
+    replica = Builder(job, as_client(task, crew), settings, args, crew, estimate=True).build()
     trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
-    measured, wholes = replica.shared.measured, {whole(name) for name in trained}
+    measured = replica.layout.measured
 
     def fullest(num_ps: int) -> int:
-        return max(pulled(measured, wholes, num_ps, settings.wire))
+        return max(pulled(measured, trained, num_ps, settings.wire))
 
     few = fewest(fullest, share)
     return {
@@ -59,9 +61,9 @@ def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], s
 def _held(replica: Replica, trained: Set[str], num_ps: int, wire: str) -> List[Dict[str, Any]]:
     servers: List[Dict[str, Any]] = [{"bytes": 0, "pulled": 0, "variables": []} for _ in range(num_ps)]
     for variable in replica.variables:
-        server, name = servers[_server(variable)], variable.op.name
+        server, name = servers[_server(variable)], plain_name(variable)
         server["bytes"] += variable_bytes(variable.op)
-        server["pulled"] += replica.shared.read_bytes(name, wire) if name in trained else 0
+        server["pulled"] += replica.layout.read_bytes(name, wire) if whole(name) in trained else 0
         server["variables"].append(name)
     return servers
 
@@ -79,10 +81,10 @@ def _table(name: str, measured: Measured) -> Dict[str, Any]:
 
 def pulled(measured: Mapping[str, Measured], trained: Set[str], num_ps: int, wire: str = "float32") -> List[int]:
     """Bytes that a worker reads in a step from each of ``num_ps`` servers, placed as training places them."""
-    shared = SharedVariables(measured, num_ps, host="")
+    layout = Layout(measured, num_ps)
     read = [0] * num_ps
-    for name, server in assign(shared.sizes, num_ps).items():
-        read[server] += shared.read_bytes(name, wire) if whole(name) in trained else 0
+    for name, server in assign(layout.sizes, num_ps).items():
+        read[server] += layout.read_bytes(name, wire) if whole(name) in trained else 0
     return read
 
 

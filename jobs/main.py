@@ -9,12 +9,12 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from cluster.errors import TaskError
 from cluster.outcome import Outcome, Progress, Reporter
 from cluster.output import outlive_full_disk
-from cluster.task import Task, Train
+from cluster.task import UNFIT_FOR_STOCK, Task, Train
 
 _EXAMPLE = """\
 example, a whole run on this machine in one shell:
@@ -117,12 +117,30 @@ def read_mapping(flag: str, text: str) -> Dict[str, Any]:
 
 
 def _refuse_impossible(task: Task, settings: Train) -> None:
+    """Refuse what the launcher refuses, of a task that was started by hand."""
+    for problem in _impossible(task, settings):
+        raise TaskError(problem)
+
+
+def _impossible(task: Task, settings: Train) -> Iterator[str]:
     if settings.replication == "in-graph" and (settings.mode != "sync" or settings.backup_workers):
-        raise TaskError(
-            "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"
-        )
+        yield "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"
+    if settings.accumulate < 1:
+        yield f"train.accumulate: expected at least 1, found {settings.accumulate}"
+    if settings.mode == "async" and settings.sync != Train.sync:
+        yield f"train.sync: expected {Train.sync} in mode async, found {settings.sync}; leave it out"
+    if settings.sync == "stock":
+        yield from _unfit_for_stock(settings)
     if not task.cluster.get("ps"):
-        raise TaskError("TF_CONFIG: expected at least one ps in the cluster to hold the variables, found none")
+        yield "TF_CONFIG: expected at least one ps in the cluster to hold the variables, found none"
+
+
+def _unfit_for_stock(settings: Train) -> Iterator[str]:
+    for key in UNFIT_FOR_STOCK:
+        needed, found = getattr(Train, key), getattr(settings, key)
+        if found != needed:
+            expected = "null" if needed is None else needed
+            yield f"train.{key}: expected {expected} with sync stock, found {found}; leave it out, or set sync plain"
 
 
 def _checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str]:

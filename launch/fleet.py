@@ -9,11 +9,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.spec.model import Spec, Ssh, is_local
 from launch import contact
+from launch.agent.open_files import allow_open_files
 from launch.channel import Channel, Host
 from launch.errors import CannotStart, HostProblem
 from launch.interrupts import Interrupts
 from launch.local import LocalHost
-from launch.open_files import allow_open_files
 from launch.ship import Code
 
 T = TypeVar("T")

@@ -76,7 +76,6 @@ def one_device(optimizer: str) -> Dict[str, Any]:
     """All variables, slots too, after a plain program has trained on the same batches, dense and sparse."""
     values = table.examples(EXAMPLES)
     with tf.Graph().as_default(), tf.Session() as session:
-        tf.set_random_seed(0)
         batch = {name: tf.placeholder(value.dtype, [16, *value.shape[1:]]) for name, value in values.items()}
         train = table.optimizer({"optimizer": optimizer}).minimize(tf.reduce_mean(table.model(**batch)))
         session.run(tf.global_variables_initializer())

@@ -32,6 +32,9 @@ def _unfit(document: Document, findings: Findings) -> Iterator[Problem]:
     if findings.fit("train", "replication") and (train or {}).get("replication") == "in-graph":
         found, hint = "in-graph", "leave elastic out, or train between-graph"
         yield document.problem(("train", "replication"), "between-graph with elastic", found, hint)
+    if findings.fit("train", "sync") and (train or {}).get("sync") == "stock":
+        hint = "leave elastic out, or train with sync: plain"
+        yield document.problem(("train", "sync"), "overlapped or plain with elastic", "stock", hint)
 
 
 def _min_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.slots import machine_of
 from cluster.spec.validation import Findings
-from cluster.task import TRAINERS
+from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Train
 from cluster.template import nearest, unknown
 
 
@@ -33,6 +33,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
     yield from elastic_rules(document, findings, workers)
     if findings.fit("train", "checkpoint", "replicas"):
         yield from _replicas(document, entries if findings.fit("cluster") and all_read else None)
+    if findings.fit("train", "mode") and findings.fit("train", "sync"):
+        yield from _sync(document, findings)
     if findings.fit("train", "mode") and findings.fit("train", "backup_workers"):
         yield from _backup_workers(document, workers)
         if findings.fit("train", "replication"):
@@ -118,6 +120,25 @@ def _backup_workers(document: Document, workers: Optional[int]) -> Iterator[Prob
         yield document.problem(path, "0 in mode async", str(backups), "use mode: sync, or leave it out")
     elif backups and workers is not None and backups >= workers:
         yield document.problem(path, f"fewer than there are workers ({workers})", str(backups))
+
+
+def _sync(document: Document, findings: Findings) -> Iterator[Problem]:
+    """Only a synchronous step is made in several ways, and TensorFlow's own way knows less than this project's."""
+    train: Dict[str, Any] = document.value.get("train") or {}
+    sync = train.get("sync", Train.sync)
+    if train.get("mode") == "async" and sync != Train.sync:
+        hint = "use mode: sync, or leave it out"
+        yield document.problem(("train", "sync"), f"{Train.sync} in mode async", sync, hint)
+    elif sync == "stock":
+        yield from _unfit_for_stock(document, findings, train)
+
+
+def _unfit_for_stock(document: Document, findings: Findings, train: Dict[str, Any]) -> Iterator[Problem]:
+    for key in UNFIT_FOR_STOCK:
+        path, needed = ("train", key), getattr(Train, key)
+        if findings.fit(*path) and train.get(key, needed) != needed:
+            expected = f"{'null' if needed is None else needed} with sync: stock"
+            yield document.problem(path, expected, document.written(path), "leave it out, or train with sync: plain")
 
 
 def _in_graph(document: Document) -> Iterator[Problem]:

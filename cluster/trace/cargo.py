@@ -3,6 +3,7 @@
 import re
 from typing import Any, Container, Iterator, List, Mapping, Sequence, Set, Tuple
 
+from cluster.masters import author_name
 from cluster.trace.spans import Place, Transfer
 
 _ACCUMULATES = "AccumulatorApplyGradient"  # its first input is the accumulator
@@ -48,7 +49,8 @@ class Cargo:
         """The variables that an operation is, or whose values it keeps."""
         if op.type.startswith("FIFOQueue"):
             return self._parcels.get(_load_of(op), [])
-        return [op.name] if op.name in self._variables else []
+        name = author_name(op)
+        return [name] if name in self._variables else []
 
     def _made_into(self, op: Any, target: Place) -> List[str]:
         """What a tensor changes with the fewest operations: by the norm that clips, it changes every variable."""
@@ -79,7 +81,8 @@ class Cargo:
         if is_change and op.type.endswith(_ACCUMULATES):
             load = _load_of(op.inputs[0].op)
             return set(self._parcels.get(load, [load]))
-        return {op.inputs[0].op.name} if is_change and op.inputs[0].op.name in self._variables else set()
+        name = author_name(op.inputs[0].op) if is_change else ""
+        return {name} if name in self._variables else set()
 
 
 def _load_of(op: Any) -> str:

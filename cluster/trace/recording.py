@@ -63,7 +63,7 @@ class Tracing:
         whole = Whole(self._task, step, recorded.runs, missing)
         path = Path(str(self._folder)) / f"step_{whole.step}.{self._task.replace(':', '_')}.json"
         parcels = {parcel.name: parcel.names for parcel in replica.parcels}
-        cargo = Cargo(replica.graph, replica.shared.sizes, parcels)
+        cargo = Cargo(replica.graph, replica.layout.sizes, parcels)
         try:
             self._write(path, whole, spans(recorded.devices, cargo))
         except Exception as error:  # whatever a job's graph is like, or the disk: training goes on

@@ -20,13 +20,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, List, NamedTuple, Tuple
 
-from cluster.checkpoint_files import belongs_to_one
+from cluster.checkpoint_files import belongs_to_one, indexed
 from launch.agent import stored
+from launch.agent.open_files import allow_open_files
 
 CHUNK = 1 << 20
 STALL_S = 30.0  # without a byte, the other side has gone
 FLUSH_S = 300.0  # for a disk to take what it was given
 SPARE_BYTES = 64 << 20  # of a disk, which a copy leaves free
+OPEN_FILES = 8192  # of one checkpoint there may be hundreds, and it may go to several hosts at a time
 PARTIAL = ".partial"
 
 
@@ -169,6 +171,7 @@ async def _beside(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def _opened(checkpoint: stored.Checkpoint, closing: ExitStack) -> List[Tuple[File, IO[bytes]]]:
     """The files, all open before the first is sent: the chief may delete them meanwhile."""
+    allow_open_files(OPEN_FILES)
     files: List[Tuple[File, IO[bytes]]] = []
     for path in checkpoint.files():
         file = closing.enter_context(path.open("rb"))
@@ -216,7 +219,12 @@ def _make_room(folder: Path, files: List[File]) -> None:
 
 
 def _store(folder: Path, files: List[File], keep: int) -> None:
-    """Makes a checkpoint of what has arrived: its index last, without which it is none."""
+    """Makes a checkpoint of what has arrived: its index last, without which it is none.
+
+    One of that name goes first: it may have more files, or fewer.
+    """
+    for step, prefix in indexed(told.name for told in files):
+        stored.Checkpoint(step, prefix, folder).remove()
     for told in sorted(files, key=lambda told: told.name.endswith(".index")):
         os.replace(str(folder / PARTIAL / told.name), str(folder / told.name))
     _clear(folder)

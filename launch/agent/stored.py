@@ -1,9 +1,12 @@
-"""Checkpoints that are there as a whole, as agents copy them: ``NAME-STEP.index`` and its ``NAME-STEP.data-*``."""
+"""Checkpoints that are there as a whole, as agents copy them: ``NAME-STEP.index`` and all its ``NAME-STEP.data-*``."""
 
+import contextlib
 import glob
 import os
+import re
+from collections import Counter
 from pathlib import Path
-from typing import List, NamedTuple, Optional
+from typing import Iterable, List, NamedTuple, Optional, Set
 
 from cluster import checkpoint_files
 from cluster.checkpoint_files import belongs_to_one, indexed
@@ -25,12 +28,24 @@ class Checkpoint(NamedTuple):
         """Bytes of all its files."""
         return sum(os.path.getsize(str(path)) for path in self.files())
 
+    def remove(self) -> None:
+        """Remove its files, the index first, without which it is none."""
+        for path in reversed(self.files()):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
 
 def checkpoints(folder: Path) -> List[Checkpoint]:
     """The complete checkpoints in a folder, newest last."""
-    indices = indexed(path.name for path in folder.glob("*.index"))
-    found = [Checkpoint(step, prefix, folder) for step, prefix in indices]
-    return sorted(each for each in found if len(each.files()) > 1)
+    names = [path.name for path in folder.glob("*") if belongs_to_one(path.name)]
+    whole = _with_all_data(names)
+    return sorted(Checkpoint(step, prefix, folder) for step, prefix in indexed(names) if prefix in whole)
+
+
+def _with_all_data(names: Iterable[str]) -> Set[str]:
+    """Return the prefixes of which there are as many data files as their names say."""
+    parts = Counter(tuple(re.split(r"\.data-\d+-of-", name)) for name in names)
+    return {part[0] for part, found in parts.items() if len(part) == 2 and found == int(part[1])}
 
 
 def of_step(folder: Path, step: int) -> Optional[Checkpoint]:
@@ -44,7 +59,6 @@ def write_list(folder: Path) -> None:
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Removes all but the newest ``keep``, of each the index first, without which it is none."""
+    """Removes all but the newest ``keep``."""
     for old in checkpoints(folder)[:-keep]:
-        for path in reversed(old.files()):
-            path.unlink()
+        old.remove()

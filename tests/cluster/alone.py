@@ -7,11 +7,12 @@ from types import ModuleType
 from typing import Any, Dict, List, Tuple, Union
 
 from cluster import farewell, server
+from cluster.builder import Builder
 from cluster.crew import Member
 from cluster.engine import tf
 from cluster.job import Job
 from cluster.outcome import Outcome, Reporter
-from cluster.replica import Builder, Replica
+from cluster.replica import Replica
 from cluster.session import train
 from cluster.task import Task, Train
 from tests.cluster.processes import free_ports
@@ -54,12 +55,12 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     cluster = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
     tasks = [Task(role, index, cluster) for role in cluster for index in range(len(cluster[role]))]
     servers = [server.start(each, towers) for each in tasks]
-    task = replace(tasks[-1], batch_size=towers * settings.batch_size)
+    task = replace(tasks[-1], batch_size=towers * settings.batch_size * settings.accumulate)
     crew = [Member(task, [f"CPU:{index}" for index in range(towers)])]
     replica = Builder(job, task, settings, args, crew).build()
-    with replica.graph.as_default():
-        session = server.connect(task, servers[-1], replica.graph)
-        session.run([tf.global_variables_initializer(), replica.start_input])
+    session = server.connect(task, servers[-1], replica.graph)
+    for given in (replica.prepare, replica.start_input, *replica.first_values):
+        session.run(given)
     keep_servers()
     replica.stepper.open(session)
     return replica, session

@@ -29,19 +29,20 @@ def sparse(rows: List[int], values: List[float]) -> Any:
     return tf.IndexedSlices(by_row, tf.constant(rows, tf.int64), tf.constant([ROWS, 2], tf.int64))
 
 
-def mean(number: int) -> np.ndarray:
-    total = np.zeros([ROWS, 2])
+def total(number: int) -> np.ndarray:
+    found = np.zeros([ROWS, 2])
     for rows, values in GRADIENTS[:number]:
-        np.add.at(total, np.array(rows, int), np.reshape(values, [-1, 1]))
-    return total / number
+        np.add.at(found, np.array(rows, int), np.reshape(values, [-1, 1]))
+    return found
 
 
 @pytest.mark.parametrize(("required", "given"), [(1, 1), (2, 2), (3, 3), (2, 3)])
-def test_the_mean_is_over_all_gradients_given_also_where_fewer_would_do(
-    session: Any, required: int, given: int
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_gradients_are_added_up_and_their_mean_is_over_all_that_are_given_where_fewer_would_do(
+    session: Any, required: int, given: int, is_exact: bool
 ) -> None:
     table = tf.get_variable("table", [ROWS, 2])
-    accumulators = Accumulator(plain_load(sparse([0], [0.0]), table), required, Wire())
+    accumulators = Accumulator(plain_load(sparse([0], [0.0]), table), required, Wire(), is_exact)
     give = [accumulators.give(sparse(*gradient), 0) for gradient in GRADIENTS[:given]]
     taken = accumulators.take()
     for _ in range(2):  # empty again after a step
@@ -52,4 +53,4 @@ def test_the_mean_is_over_all_gradients_given_also_where_fewer_would_do(
         assert sorted(value.indices) == list(value.indices) and max(value.indices, default=0) < ROWS
         found = np.zeros([ROWS, 2])
         found[value.indices.astype(int)] = value.values
-        np.testing.assert_allclose(found, mean(given))
+        np.testing.assert_allclose(found, total(given) * (1 if is_exact else required / given))

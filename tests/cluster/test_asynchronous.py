@@ -17,6 +17,7 @@ from cluster.exchange import Exchange
 from cluster.parcels import Parcel
 from cluster.placement import ps_device, worker_device
 from cluster.wire import Wire
+from tests.cluster.test_overlap import mirrors_of
 from tests.cluster.test_synchronous import filters, servers_of
 
 PARCELS = [Parcel(0, place, (name,)) for place, name in enumerate("abcde")] + [Parcel(1, 0, ("f", "g"))]
@@ -59,13 +60,18 @@ class Worker:
                 with tf.device(ps_device(parcel.server)):
                     copies.adopt([variable(name, values) for name in parcel.names])
             variables = [copies.variables[name] for name in NAMES]
-            pairs = [(2.0 * (each - place), each) for each, place in zip(variables, PLACES[:, 0])]
+            mirrors = mirrors_of(copies)
+            pairs = [
+                (2.0 * (mirrors[name].read_value() - place), copies.variables[name])
+                for name, place in zip(NAMES, PLACES[:, 0])
+            ]
             exchange = Exchange(copies, Wire(wire))
             self.stepper = Asynchronous(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange)
             self.queues = [queue.size() for queue in copies._queues.values()]
             self._on_servers = [each.read_value() for each in variables]
             initialise = tf.global_variables_initializer()
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
+            self.session.run([mirror.initializer for mirror in mirrors.values()])
         if index == 0:
             self.session.run(initialise)
             self.stepper.open(self.session)

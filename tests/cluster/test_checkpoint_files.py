@@ -35,5 +35,10 @@ def test_what_no_index_belongs_to_is_unfinished_but_not_what_was_set_aside(tmp_p
     whole = ["model-1.index", "model-1.data-00000-of-00001"]
     aside = ["model-2.index.unreadable", "model-2.data-00000-of-00001"]
     write(tmp_path, *whole, *aside, "model-3.data-00000-of-00001", "model-1.index.tempstate7", "best-4.data-0-of-1")
+    for folder in ("model-4.partial", "best-4.partial"):
+        (tmp_path / folder).mkdir()
+    write(tmp_path / "model-4.partial", "piece-0.index", "merged.data-00000-of-00002")
     remove_unfinished(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*whole, *aside, "best-4.data-0-of-1"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*whole, *aside, "best-4.data-0-of-1", "best-4.partial"]
+    )

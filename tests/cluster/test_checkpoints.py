@@ -1,4 +1,4 @@
-"""Checkpoints are one file each on the chief's host, as many as are kept."""
+"""Checkpoints are files on the chief's host, as many as are kept."""
 
 import shutil
 import socket
@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from cluster.checkpoint_files import held
+from cluster.checkpoint_files import PARTIAL, held
 from cluster.checkpoints import LAST_S, RETRY_S, Checkpoints
 from cluster.engine import tf
 from cluster.errors import TrainingError
@@ -308,4 +308,4 @@ def test_a_chief_killed_while_it_saves_leaves_checkpoints_that_can_be_read_and_t
 
 
 def unfinished(folder: Path) -> List[Path]:
-    return list(folder.glob("*.tempstate*"))
+    return list(folder.glob(f"*{PARTIAL}"))

@@ -37,6 +37,11 @@ def test_towers_that_need_more_gpus_than_there_are_are_refused() -> None:
         units_among(3, Train(stages=2, towers=2))
 
 
+def test_a_batch_of_a_worker_has_what_all_its_towers_accumulate_to_a_step() -> None:
+    (member,) = crew.own_devices(Task("worker", 0, CLUSTER), Train(batch_size=4, towers=2, accumulate=3))
+    assert (member.units, member.task.batch_size) == (["CPU:0", "CPU:1"], 24)
+
+
 def test_the_gpus_of_a_task_are_counted_among_the_devices_of_all() -> None:
     names = ["worker/replica:0/task:0/device:CPU:0", "worker/replica:0/task:0/device:GPU:0"]
     names += [f"worker/replica:0/task:1/device:{kind}" for kind in ("GPU:0", "GPU:1", "XLA_GPU:0", "CPU:0")]

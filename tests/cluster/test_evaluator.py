@@ -1,15 +1,24 @@
 """An evaluator follows the run's checkpoints, without a filesystem that it shares with the chief."""
 
 from pathlib import Path
-from typing import Dict
+from typing import Any, Dict, List
 
 import numpy as np
 import pytest
 
 from cluster.engine import tf
-from cluster.task import Task
+from cluster.evaluator import Follower
+from cluster.job import Job
+from cluster.masters import saved
+from cluster.placement import worker_device
+from cluster.remote_files import Noticeboard
+from cluster.sharing import Sharing
+from cluster.streamed_saver import StreamedSaver
+from cluster.task import Task, Train
 from jobs import digits
 from tests.cluster.processes import Cluster
+from tests.cluster.test_streamed_saver import grown
+from tests.cluster.test_synchronous import servers_of
 from tests.waiting import eventually
 
 
@@ -57,3 +66,93 @@ def test_the_evaluator_leaves_with_success_when_the_last_step_was_measured(tmp_p
         assert cluster.exit_code("evaluator", 0) == 0
         outcome = cluster.outcome("evaluator", 0)
     assert outcome is not None and outcome.succeeded and outcome.metrics["accuracy"] > 0.1
+
+
+# -- with a chief inside this process
+
+
+HOST = worker_device("worker", 0)
+PIECE = 16 << 20  # bytes
+
+
+class Chief:
+    """Saves a model's variables in pieces, and says where."""
+
+    def __init__(self, target: str, model: Any):
+        self.task = Task("evaluator", 0, {"worker": [target[len("grpc://") :]]})
+        with tf.Graph().as_default() as graph:
+            tf.train.get_or_create_global_step()
+            Sharing().call(model, {"x": tf.zeros([4])}, "tower_0", "tower 0", training=True)
+            variables = tf.global_variables()
+            self._assign = [
+                tf.assign(each, tf.fill(each.shape, tf.cast(2, each.dtype.base_dtype))).op for each in variables
+            ]
+            self._saver = StreamedSaver(saved(variables), HOST, PIECE)
+            self._board = Noticeboard(HOST)
+        self._session = tf.Session(target, graph=graph)
+
+    def save(self, folder: Path, step: int) -> None:
+        """Saves variables that are all 2."""
+        self._session.run(self._assign)
+        path = str(folder / f"model-{step}")
+        self._saver.save(self._session, path)
+        self._board.show(self._session, path)
+
+
+@pytest.fixture
+def target() -> str:
+    """The server of a chief that has not saved yet."""
+    return servers_of([("worker", 1)])[0]
+
+
+def job_of(model: Any) -> Job:
+    def held_out(task: Any, args: Any) -> Any:
+        return tf.data.Dataset.from_tensor_slices({"x": np.arange(8, dtype=np.float32)}).batch(4)
+
+    return Job("job.py", held_out, model, lambda args: None, held_out)
+
+
+def with_everything(x: Any) -> Any:
+    """A layer of Keras, a table, a count in ``tf.metrics`` and the global step."""
+    words = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [5.0, 7.0]), 0.0)
+    inner = tf.keras.layers.Dense(1)(x[:, None])[:, 0]
+    step = tf.cast(tf.train.get_global_step(), tf.float32) * tf.ones_like(x)
+    metrics = {"word": words.lookup(tf.fill(tf.shape(x), "b")), "step": step, "mean": tf.metrics.mean(x)}
+    return tf.get_variable("w", []) * inner, metrics
+
+
+@pytest.mark.parametrize("batches, mean", [(None, 3.5), (1, 1.5)])
+def test_layers_of_keras_lookup_tables_and_the_global_step_are_as_in_training(
+    target: str, tmp_path: Path, batches: Any, mean: float
+) -> None:
+    chief = Chief(target, with_everything)
+    follower = Follower(job_of(with_everything), chief.task, Train(evaluate_batches=batches), {})
+    assert not follower.measure_next()
+    chief.save(tmp_path, 3)
+    assert follower.measure_next() and follower.step == 3
+    assert follower.metrics == {"loss": 2 * (2 * mean + 2), "word": 7, "step": 2, "mean": mean}
+    assert not follower.measure_next(), "it is measured already"
+
+
+LARGE = 12  # variables of a piece each
+
+
+def large(x: Any) -> Any:
+    rows = [
+        tf.get_variable(f"w{index}", [PIECE // 4], initializer=tf.zeros_initializer())[:1] for index in range(LARGE)
+    ]
+    return x * tf.add_n(rows)
+
+
+def test_a_checkpoint_of_many_files_takes_little_more_memory_than_the_model(target: str, tmp_path: Path) -> None:
+    chief = Chief(target, large)
+    follower = Follower(job_of(large), chief.task, Train(), {})
+    found: List[bool] = []
+
+    def measure() -> None:
+        chief.save(tmp_path, len(found) + 1)
+        found.append(follower.measure_next())
+
+    measure()
+    assert grown(measure) < LARGE * PIECE / 2
+    assert found == [True] * 3 and follower.metrics["loss"] == 3.5 * 2 * LARGE

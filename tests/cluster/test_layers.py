@@ -1,17 +1,20 @@
 """Layers for jobs: batch normalisation keeps the averages that an evaluation uses, moved once a step."""
 
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import numpy as np
 import pytest
 
+from cluster.builder import Builder
+from cluster.crew import Member
 from cluster.engine import tf
 from cluster.job import Job
 from cluster.layers import batch_norm, convolution, dense
-from cluster.task import Task
+from cluster.task import Task, Train
 from cluster.towers import tower_outputs
 from cluster.updates import with_updates
+from cluster.uses import ancestors, writes
 from tests.cluster.alone import saved, train_alone
 
 X = np.random.RandomState(0).normal(3.0, 2.0, [8, 4]).astype(np.float32)
@@ -46,18 +49,29 @@ def model(x: Any, training: bool = True) -> Any:
 
 
 def test_only_the_first_tower_of_the_chief_moves_the_averages_once_a_step() -> None:
-    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
-        outputs = tower_outputs(model, ["/cpu:0", "/cpu:1"], {"x": tf.constant(X)})
-        with tf.variable_scope("", reuse=True), tf.name_scope("evaluation"):
-            model(tf.constant(X), training=False)
-        chief, other = (with_updates(tf.reduce_sum(outputs[0]), is_chief) for is_chief in (True, False))
-        session.run(tf.global_variables_initializer())
-        session.run(other)
-        assert averages(session)["bn/mean"].tolist() == [0, 0, 0, 0]
-        session.run(chief)
-        first = X[:4]
-        np.testing.assert_allclose(averages(session)["bn/mean"], 0.1 * first.mean(0), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(averages(session)["bn/variance"], 0.9 + 0.1 * first.var(0, ddof=1), rtol=1e-4)
+    changing = {index: moving(index) for index in (0, 1)}
+    assert {name: [op.split("/")[0] for op in ops] for name, ops in changing[0].items()} == {
+        "bn/mean": ["tower_0"],
+        "bn/variance": ["tower_0"],
+    }
+    assert changing[1] == {"bn/mean": [], "bn/variance": []}
+
+
+def moving(index: int) -> Dict[str, List[str]]:
+    """The operations of a worker's step that change each average, of two towers and an evaluation."""
+
+    def inputs(task: Task, args: Dict[str, Any]) -> Any:
+        return tf.data.Dataset.from_tensors({"x": X}).repeat()
+
+    task = Task("worker", index, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, batch_size=len(X))
+    job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), inputs)
+    crew = [Member(task, ["CPU:0", "CPU:1"])]
+    replica = Builder(job, task, Train(batch_size=len(X) // 2, towers=2), {}, crew).build()
+    stepper: Any = replica.stepper
+    with replica.graph.as_default():
+        step = ancestors([stepper._loss, stepper._token])
+        averages = [each for each in tf.global_variables() if each.op.name in ("bn/mean", "bn/variance")]
+        return {each.op.name: [op.name for op in writes(each) if op in step] for each in averages}
 
 
 def test_a_run_moves_the_averages_by_the_first_towers_part_of_every_batch(tmp_path: Path) -> None:
@@ -69,10 +83,12 @@ def test_a_run_moves_the_averages_by_the_first_towers_part_of_every_batch(tmp_pa
     job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1))
     outcome = train_alone(job, tmp_path, {}, steps=5, batch_size=4, towers=2)
     assert outcome.succeeded, outcome
-    expected = np.zeros(2)
+    mean, variance = np.zeros(2), np.ones(2)
     for batch in batches:
-        expected = 0.9 * expected + 0.1 * batch[:4].mean(0)
-    np.testing.assert_allclose(saved(outcome)["bn/mean"], expected, rtol=1e-4, atol=1e-5)
+        mean = 0.9 * mean + 0.1 * batch[:4].mean(0)
+        variance = 0.9 * variance + 0.1 * batch[:4].var(0, ddof=1)
+    np.testing.assert_allclose(saved(outcome)["bn/mean"], mean, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(saved(outcome)["bn/variance"], variance, rtol=1e-4)
 
 
 def test_an_evaluation_uses_the_averages_and_leaves_them() -> None:
@@ -87,6 +103,6 @@ def test_a_batch_that_is_not_finite_leaves_the_averages_as_they_are() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         tower_outputs(model, ["/cpu:0"], {"x": tf.constant(X * [np.nan, 1, 1, 1], tf.float32)})
         session.run(tf.global_variables_initializer())
-        session.run(with_updates(tf.constant(0), is_chief=True))
+        session.run(with_updates(tf.constant(0), tf.get_collection(tf.GraphKeys.UPDATE_OPS)))
         mean = averages(session)["bn/mean"]
     assert mean[0] == 0 and np.all(mean[1:] != 0)

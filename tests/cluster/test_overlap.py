@@ -5,7 +5,7 @@ run some of the step's operations and never another.
 """
 
 import uuid
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 import numpy as np
 import pytest
@@ -33,6 +33,29 @@ PARCELS = [Parcel(0, place, (name,)) for place, name in enumerate("abcdef")] + [
 def targets() -> List[str]:
     """The targets of the workers."""
     return servers_of([("ps", 2), ("worker", 3)])
+
+
+def mirrors_of(copies: Copies) -> Dict[str, Any]:
+    """The worker's own variables, by name, which the values that came are loaded into."""
+    with tf.device(copies.host):
+        mirrors = {
+            name: tf.get_variable(
+                f"mirrors/{name}",
+                variable.shape,
+                initializer=tf.zeros_initializer(),
+                collections=[],
+                use_resource=False,
+            )
+            for name, variable in copies.variables.items()
+        }
+
+    def assign(values: Mapping[str, Any], step: Any) -> Any:
+        return tf.group(*[tf.assign(mirror, values[name]).op for name, mirror in mirrors.items()])
+
+    with tf.device(copies.host):
+        fill = tf.group(*[tf.assign(mirror, copies.variables[name]).op for name, mirror in mirrors.items()])
+    copies.load_into(assign, fill)
+    return mirrors
 
 
 class Worker(Stepping):
@@ -63,9 +86,10 @@ class Worker(Stepping):
                 with tf.device(ps_device(SERVERS[name])):
                     copies.adopt([tf.get_variable(name, [2], initializer=tf.zeros_initializer(), use_resource=False)])
             self.variables = [copies.variables[name] for name in NAMES]
+            mirrors = mirrors_of(copies)
             pairs = [
-                (0.3 * (index + 1) * (variable - place - index), variable)
-                for place, variable in enumerate(self.variables)
+                (0.3 * (index + 1) * (mirrors[name].read_value() - place - index) / workers, copies.variables[name])
+                for place, name in enumerate(NAMES)
             ]
             optimizer = (make or (lambda: tf.train.GradientDescentOptimizer(0.1)))()
             exchange = Exchange(copies, Wire(wire))
@@ -78,9 +102,11 @@ class Worker(Stepping):
             self._on_servers = [variable.read_value() for variable in self.variables]
             self._initialise = tf.global_variables_initializer()
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
+            self.session.run([mirror.initializer for mirror in mirrors.values()])
 
     def give(self, number: int) -> None:
         """Gives the first loads of its step, and is gone."""
+        self.stepper._load(self.session)
         self.session.run(self.optimizer.give_now[:number])
         self.session.close()
 

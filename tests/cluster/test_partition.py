@@ -19,13 +19,13 @@ from cluster.partition import (
 )
 from cluster.placement import assign, imbalance, loads
 from jobs.synthetic import MODELS
-from tests.cluster.test_placement import resnet50, vgg16
+from tests.cluster.test_placement import vgg16
 
 MIB = 1 << 20
 
 
 def dense(*shape: int) -> Measured:
-    return Measured(shape, 4)
+    return Measured(shape, 4, is_dense=True)
 
 
 def table(*shape: int) -> Measured:
@@ -45,7 +45,7 @@ def placed(variables: Dict[str, Measured], num_ps: int, slices: int = 64) -> Tup
 
 @pytest.mark.parametrize("num_ps", [2, 3, 4, 8, 16])
 def test_the_fullest_server_holds_at_most_a_fiftieth_over_the_mean_for_vgg_16(num_ps: int) -> None:
-    balance, pieces = placed(flat(vgg16()), num_ps)
+    balance, pieces = placed(flat(vgg16()), num_ps, FEWEST_SLICES)
     assert balance <= 1.02
     assert pieces <= len(vgg16()) + 4 * num_ps
 
@@ -54,7 +54,7 @@ def test_the_fullest_server_holds_at_most_a_fiftieth_over_the_mean_for_vgg_16(nu
 @pytest.mark.parametrize("num_ps", range(2, 17))
 @pytest.mark.parametrize("model", MODELS)
 def test_what_travels_whole_in_every_step_is_balanced_in_small_pieces(model: str, num_ps: int, slices: int) -> None:
-    variables = {f"v{index}": Measured(tuple(shape), 4, is_dense=True) for index, shape in enumerate(MODELS[model]())}
+    variables = {f"v{index}": dense(*shape) for index, shape in enumerate(MODELS[model]())}
     assert placed(variables, num_ps, slices)[0] <= 1.02
     sizes = slice_sizes(variables, cuts(variables, num_ps, slices))
     assert max(sizes.values()) <= 1.5 * piece_bytes(variables, num_ps, slices)  # a slice is of whole rows
@@ -76,9 +76,17 @@ def test_there_are_never_more_slices_than_a_graph_can_take() -> None:
     assert best_slices(100.0, 0.0, 2) == MOST_SLICES
 
 
-def test_what_is_balanced_whole_is_not_cut() -> None:
-    assert cuts(flat(resnet50()), 5) == {}
+def test_what_is_balanced_whole_in_small_pieces_is_not_cut_and_else_as_much_of_it_as_it_takes() -> None:
+    equal = {f"v{index:02}": dense(32 << 10) for index in range(20)}
+    assert cuts(equal, 4, FEWEST_SLICES) == {}
+    assert cuts(dict([*equal.items()][:18]), 4, FEWEST_SLICES) == {"v00": Cut(0, 2), "v01": Cut(0, 2)}
     assert cuts({"w": dense(3, 1), "b": dense(1)}, 4) == {}
+
+
+def test_what_no_step_sends_stays_whole_and_so_does_what_may_not_be_cut() -> None:
+    assert cuts({"w": Measured((3000, 128), 4)}, 4) == {}
+    assert cuts({"w": Measured((3000, 128), 4, is_dense=True, may_be_cut=False)}, 4) == {}
+    assert cuts({"t": Measured((10 * MIB, 16), 4, lookups=100, may_be_cut=False)}, 4) == {}
 
 
 def test_a_table_is_cut_by_rows_over_all_servers_unless_slices_would_be_tiny() -> None:
@@ -88,7 +96,7 @@ def test_a_table_is_cut_by_rows_over_all_servers_unless_slices_would_be_tiny() -
 
 
 def test_what_tensorflow_cannot_send_in_one_piece_is_cut_even_for_one_server() -> None:
-    found = cuts({"w": dense(3 << 10, MIB), "b": dense(MIB)}, 1)
+    found = cuts({"w": dense(3 << 10, MIB), "b": dense(MIB)}, 1, slices=1)
     assert found == {"w": Cut(0, 12)}
     assert max(slice_sizes({"w": dense(3 << 10, MIB)}, found).values()) <= LARGEST_SLICE
 
@@ -100,7 +108,7 @@ def test_a_table_larger_than_every_server_gets_equally_many_slices_on_each() -> 
 
 
 def test_the_longest_axis_is_cut_where_the_first_is_too_short() -> None:
-    assert cuts({"w": dense(2, MIB)}, 4) == {"w": Cut(1, 4)}
+    assert cuts({"w": dense(2, MIB)}, 4, slices=1) == {"w": Cut(1, 4)}
 
 
 def test_slices_that_do_not_divide_differ_by_one_row() -> None:

@@ -1,66 +1,60 @@
-"""What gradients are taken of: a variable that is cut is one tensor to the towers, and its gradient is split."""
+"""What gradients are taken of: a variable that is cut is whole for the towers, and its gradient is split."""
 
-from typing import Any, List, Tuple
+from typing import Any, Callable, Dict, List
 
 import numpy as np
+import pytest
 
-from cluster.copies import Copies
 from cluster.engine import tf
-from cluster.measuring import measure
-from cluster.placement import assign
-from cluster.variables import SharedVariables
+from cluster.job import Job
+from cluster.task import Train
+from tests.cluster.alone import joined
 
-HOST = "/device:CPU:0"
-ROWS, WIDTH = 3000, 128
+ROWS, WIDTH = 3000, 128  # 1.5 MiB
 
 
-def loss() -> Any:
+def loss(x: Any) -> Any:
     w = tf.get_variable("w", [ROWS, WIDTH], initializer=tf.zeros_initializer())
     b = tf.get_variable("b", [WIDTH], initializer=tf.zeros_initializer())
-    return tf.reduce_sum((tf.reduce_sum(w * tf.range(ROWS, dtype=tf.float32)[:, None], 0) + b)[None], 1)
+    return tf.reduce_sum(tf.reduce_sum(w * tf.range(ROWS, dtype=tf.float32)[:, None], 0) + b) * x
 
 
-def shared() -> Tuple[SharedVariables, Copies]:
-    """In the current graph, on two servers."""
-    variables = SharedVariables(measure(loss), 2, HOST)
-    return variables, variables.copies(assign(variables.sizes, 2))
+def in_a_loop(x: Any) -> Any:
+    """The same, of which the variables are asked for first inside a loop."""
+    return tf.while_loop(lambda count, _: count < 1, lambda count, total: (count + 1, total + loss(x)), (0, 0 * x))[1]
 
 
-def in_towers(variables: SharedVariables, copies: Copies, build: Any = loss) -> List[Any]:
-    losses = []
-    with variables.scope(copies):
-        for index in range(2):
-            with tf.variable_scope(tf.get_variable_scope(), reuse=index > 0):
-                losses.append(build())
-    return losses
+def trained(model: Callable[[Any], Any]) -> Dict[str, List[Any]]:
+    """The values of the pieces on the servers, by the author's name, after one step of two towers with rate 1."""
+    data = tf.data.Dataset.from_tensors
+    job = Job(
+        __file__,
+        lambda task, args: data({"x": np.array([1.0, 3.0], np.float32)}).repeat(),
+        model,
+        lambda args: tf.train.GradientDescentOptimizer(1.0),
+    )
+    replica, session = joined(job, Train(batch_size=1, towers=2), {})
+    replica.stepper.step(session)
+    values: Dict[str, List[Any]] = {}
+    for each in replica.agreed:
+        values.setdefault(each.op.name.split("/")[1], []).append(session.run(each))
+    return values
 
 
-def test_towers_read_a_variable_that_is_cut_as_one_tensor_and_its_gradient_is_that_of_the_slices() -> None:
-    with tf.Graph().as_default(), tf.Session() as session:
-        variables, copies = shared()
-        losses = in_towers(variables, copies)
-        sources = variables.sources(copies)
-        assert [source.name for source in sources] == ["w", "b"]
-        grads = tf.gradients(tf.add_n(losses), [source.value for source in sources])
-        pairs = [pair for grad, source in zip(grads, sources) for pair in source.split(grad)]
-        parts = [variable.op.name for _, variable in pairs]
-        assert parts == [variable.op.name for variable in tf.trainable_variables()] and len(parts) > 2
-        assert all(grad.shape == variable.shape for grad, variable in pairs)
-        session.run(tf.variables_initializer(tf.trainable_variables()))
-        found = session.run(
-            [grad for grad, _ in pairs], {value: np.zeros(value.shape) for value in copies.values.values()}
-        )
-    np.testing.assert_array_equal(np.concatenate(found[:-1])[:, 0], 2 * np.arange(ROWS))
+@pytest.mark.parametrize("model", [loss, in_a_loop])
+def test_towers_see_a_variable_that_is_cut_as_one_and_its_gradient_is_that_of_the_slices(
+    model: Callable[[Any], Any],
+) -> None:
+    seen: List[Any] = []
 
+    def looking(x: Any) -> Any:
+        made = model(x)
+        seen.append([(each.op.name, each.shape.as_list()) for each in tf.trainable_variables()])
+        return made
 
-def test_a_tower_may_ask_for_it_first_inside_a_loop() -> None:
-    with tf.Graph().as_default():
-        variables, copies = shared()
-
-        def inside(count: Any, total: Any) -> Any:
-            return count + 1, total + tf.reduce_sum(loss())
-
-        in_towers(variables, copies, lambda: tf.while_loop(lambda count, _: count < 2, inside, (0, 0.0))[1])
-        whole = variables.sources(copies)[0]
-        assert tf.gradients(tf.reduce_sum(whole.value), [whole.value])[0].shape == (ROWS, WIDTH)
-        assert not whole.value.op._get_control_flow_context()
+    values = trained(looking)
+    assert seen == [[("w", [ROWS, WIDTH]), ("b", [WIDTH])]] * 2
+    assert len(values["w"]) > 2 and len(values["b"]) == 1
+    gradient = -np.concatenate(values["w"])
+    np.testing.assert_array_equal(gradient, 2.0 * np.arange(ROWS)[:, None] * np.ones(WIDTH))  # the towers' mean
+    np.testing.assert_array_equal(values["b"][0], np.full(WIDTH, -2.0))

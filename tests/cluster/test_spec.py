@@ -48,13 +48,16 @@ cluster:
 
 train:
   mode: sync                  # or async
+  sync: overlapped            # or plain, stock
   steps: 2000                 # absolute global step to stop at
   batch_size: 64              # per tower
+  accumulate: 1               # batches of each tower in one step
   towers: auto                # one a GPU; a number on CPU
   backup_workers: 0
   wire: float32               # or bfloat16, float16: how gradients and variables travel
   clip_norm: null
   on_nan: stop                # or ignore
+  evaluate_batches: null      # all
   checkpoint: {dir: null, every_s: 60, keep: 5}   # null: under the run's own folder on the chief's host
 
 restart: {max: 3, backoff_s: 1}
@@ -211,6 +214,11 @@ def test_ten_thousand_tasks_are_read(cluster: Read) -> None:
     spec = cluster('ps: [{host: "gpu[0001-5000]", port: 3000}], worker: ["gpu[0001-5000]"]')
     assert (len(spec.tasks), len(spec.hosts)) == (10_000, 5_000)
     assert spec.tasks[-1].address == "gpu5000:2222"
+
+
+def test_tensorflow_s_own_synchronous_steps_may_be_chosen_with_backup_workers(read: Read) -> None:
+    spec = read("cluster: {ps: [a], worker: [b, c]}\ntrain: {sync: stock, backup_workers: 1}")
+    assert (spec.train.sync, spec.train.backup_workers) == ("stock", 1)
 
 
 def test_a_run_is_elastic_where_the_file_says_so(read: Read) -> None:

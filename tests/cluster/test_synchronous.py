@@ -69,14 +69,14 @@ class Stepping:
 
 
 class Worker(Stepping):
-    """Gives the gradients index + 1 of ``a`` and -(index + 1) of ``b``, with learning rate 1."""
+    """Gives its part of the mean of the gradients index + 1 of ``a`` and -(index + 1) of ``b``; learning rate 1."""
 
     def __init__(self, target: str, container: str, index: int, workers: int = 2):
         with tf.Graph().as_default() as graph, tf.container(container), tf.device(worker_device("worker", index)):
             with tf.device(ps_device(0)):
                 self.global_step = tf.train.get_or_create_global_step()
                 self.variables = [tf.get_variable(name, [2], initializer=tf.zeros_initializer()) for name in "ab"]
-            gradients = [tf.fill([2], sign * (index + 1.0)) for sign in (1, -1)]
+            gradients = [tf.fill([2], sign * (index + 1.0) / workers) for sign in (1, -1)]
             self.optimizer = TokenSyncOptimizer(tf.train.GradientDescentOptimizer(1.0), workers, index)
             pairs = list(zip(gradients, self.variables))
             self.stepper = Synchronous(self.optimizer, pairs, self.global_step, tf.constant(0.0))

@@ -60,3 +60,20 @@ def test_settings_left_out_take_their_default() -> None:
 def test_an_unknown_setting_is_refused_by_name(values: Dict[str, Any]) -> None:
     with pytest.raises(TaskError, match=r"expected keys among .*; found '(step|every)'"):
         Train.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "may"),
+    [
+        ({}, True),
+        ({"sync": "plain"}, False),
+        ({"sync": "stock"}, False),
+        ({"clip_norm": 1.0}, False),
+        ({"backup_workers": 1}, False),
+        ({"mode": "async", "clip_norm": 1.0}, True),
+    ],
+)
+def test_a_step_may_overlap_unless_the_settings_need_all_gradients_or_choose_another_way(
+    values: Dict[str, Any], may: bool
+) -> None:
+    assert Train.from_dict(values).may_overlap is may

@@ -31,7 +31,6 @@ def one_process(optimizer: str, batches: List[Tuple[int, int]]) -> Dict[str, Any
     """The variables after a plain program has trained on these slices of the examples, whole batch by whole batch."""
     values = table.examples(STEPS * BATCH)
     with tf.Graph().as_default(), tf.Session() as session:
-        tf.set_random_seed(0)
         batch = {name: tf.placeholder(value.dtype, [BATCH, *value.shape[1:]]) for name, value in values.items()}
         train = table.OPTIMIZERS[optimizer](0.02).minimize(tf.reduce_mean(table.model(**batch)))
         session.run(tf.global_variables_initializer())

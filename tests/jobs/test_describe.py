@@ -11,8 +11,8 @@ MIB = 1 << 20
 
 
 def model(*shapes: List[int]) -> Dict[str, Measured]:
-    """Variables v0, v1, … of float32, each read whole."""
-    return {f"v{index}": Measured(tuple(shape), 4) for index, shape in enumerate(shapes)}
+    """Variables v0, v1, … of float32, each trained and read whole."""
+    return {f"v{index}": Measured(tuple(shape), 4, is_dense=True) for index, shape in enumerate(shapes)}
 
 
 def few(variables: Dict[str, Measured], share: float) -> int:

@@ -70,6 +70,27 @@ def test_a_cluster_without_parameter_servers_is_refused(tmp_path: Path) -> None:
     assert "expected at least one ps" in str(failed(tmp_path, "digits", {}, ps=0).cause)
 
 
+@pytest.mark.parametrize(
+    ("train", "told"),
+    [
+        ({"mode": "async", "sync": "stock"}, "train.sync: expected overlapped in mode async, found stock"),
+        ({"mode": "async", "sync": "plain"}, "train.sync: expected overlapped in mode async, found plain"),
+        ({"sync": "stock", "wire": "float16"}, "train.wire: expected float32 with sync stock, found float16"),
+        ({"sync": "stock", "clip_norm": 1.0}, "train.clip_norm: expected null with sync stock, found 1.0"),
+        ({"sync": "stock", "accumulate": 2}, "train.accumulate: expected 1 with sync stock, found 2"),
+        (
+            {"sync": "stock", "replication": "in-graph"},
+            "train.replication: expected between-graph with sync stock, found in-graph",
+        ),
+        ({"accumulate": 0}, "train.accumulate: expected at least 1, found 0"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused_of_a_task_started_by_hand(
+    tmp_path: Path, train: Dict[str, Any], told: str
+) -> None:
+    assert str(failed(tmp_path, "digits", train).cause).startswith(told)
+
+
 def test_settings_that_are_no_json_object_are_refused(tmp_path: Path) -> None:
     config = json.dumps({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}})
     argv = [sys.executable, "-m", "jobs.main", "digits", "--train", "[1]"]

@@ -7,10 +7,10 @@ from typing import Any, Iterator, List
 import numpy as np
 import pytest
 
+from cluster.builder import Builder
 from cluster.crew import as_client, own_devices
 from cluster.engine import tf
 from cluster.job import Job
-from cluster.replica import Builder
 from cluster.spec import load
 from cluster.task import Task, Train
 from cluster.towers import make_parallel

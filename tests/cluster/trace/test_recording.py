@@ -21,8 +21,8 @@ def replica() -> Any:
         count, begin = tf.assign_add(counter, 1), counter.initializer
     session = tf.Session(graph=graph)
     session.run(begin)
-    shared = SimpleNamespace(sizes={})
-    yield SimpleNamespace(graph=graph, shared=shared, parcels=[], count=count, session=session)
+    layout = SimpleNamespace(sizes={})
+    yield SimpleNamespace(graph=graph, layout=layout, parcels=[], count=count, session=session)
     session.close()
 
 

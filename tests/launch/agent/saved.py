@@ -8,10 +8,17 @@ from launch.agent import stored
 
 def save(folder: Path, *steps: int) -> None:
     """A small checkpoint of each step."""
-    folder.mkdir(parents=True, exist_ok=True)
     for step in steps:
-        (folder / f"model-{step}.data-00000-of-00001").write_text(f"data {step}")
-        (folder / f"model-{step}.index").write_text(f"index {step}")
+        save_in_pieces(folder, step, 1)
+
+
+def save_in_pieces(folder: Path, step: int, number: int) -> None:
+    """A small checkpoint of so many data files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in range(number):
+        text = f"data {step}" if number == 1 else f"data {step}, {part} of {number}"
+        (folder / f"model-{step}.data-{part:05}-of-{number:05}").write_text(text)
+    (folder / f"model-{step}.index").write_text(f"index {step}")
 
 
 def steps(folder: Path) -> List[int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Optional, Tuple, Union
 
 from launch.agent import copying, stored
-from tests.launch.agent.saved import save, steps
+from tests.launch.agent.saved import save, save_in_pieces, steps
 
 TOKEN = "token"
 LARGE = 3 * copying.CHUNK + 7
@@ -104,6 +104,15 @@ def test_a_checkpoint_saved_anew_under_the_same_step_is_sent_again(tmp_path: Pat
     index.write_text("another")
     copied(source, target)
     assert (target / "model-10.index").read_text() == "another"
+
+
+def test_one_in_hundreds_of_pieces_arrives_in_place_of_one_of_that_step_in_others(tmp_path: Path) -> None:
+    save_in_pieces(tmp_path / "source", 10, 512)
+    save_in_pieces(tmp_path / "target", 10, 3)
+    assert copied(tmp_path / "source", tmp_path / "target") == [None, 10]
+    expected = {path.name: path.read_bytes() for path in (tmp_path / "source").iterdir()}
+    found = {path.name: path.read_bytes() for path in (tmp_path / "target").glob("model*")}
+    assert found == expected and len(found) == 513
 
 
 def test_only_the_newest_stay(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from launch.agent.folder import RunFolder
 from launch.agent.resume import Wanted, held, prepare, source, target
-from tests.launch.agent.saved import save, steps
+from tests.launch.agent.saved import save, save_in_pieces, steps
 
 NOW = "a-20261120-120000"
 
@@ -37,6 +37,13 @@ def test_a_resumed_run_gets_the_checkpoints_of_the_newest_run_that_has_any(tmp_p
     assert steps(folder.checkpoint) == [5, 10]  # the older one, should the newest be unreadable
     assert '"model-5"' in (folder.checkpoint / "checkpoint").read_text()
     assert (folder.checkpoint / "model-10.data-00000-of-00001").read_text() == "data 10"
+
+
+def test_all_pieces_of_a_checkpoint_are_carried_over(tmp_path: Path) -> None:
+    save_in_pieces(run(tmp_path, "a-20261119-120000").checkpoint, 10, 16)
+    folder = run(tmp_path)
+    prepare(folder, "a", None, resume=True)
+    assert steps(folder.checkpoint) == [10] and len(list(folder.checkpoint.glob("model-10.data-*-of-00016"))) == 16
 
 
 def test_tensorflows_own_list_names_the_checkpoint_that_was_carried_over(tmp_path: Path) -> None:

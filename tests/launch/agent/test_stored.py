@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from launch.agent import stored
-from tests.launch.agent.saved import save, steps
+from tests.launch.agent.saved import save, save_in_pieces, steps
 
 
 def test_checkpoints_are_in_the_order_of_their_steps_and_only_complete_ones_count(tmp_path: Path) -> None:
@@ -37,3 +37,19 @@ def test_of_many_the_newest_are_kept(tmp_path: Path) -> None:
     stored.prune(tmp_path, keep=2)
     assert steps(tmp_path) == [2, 3]
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_one_in_pieces_counts_when_all_of_them_are_there(tmp_path: Path) -> None:
+    save_in_pieces(tmp_path, 10, 16)
+    save_in_pieces(tmp_path, 20, 3)
+    (tmp_path / "model-20.data-00001-of-00003").unlink()
+    (found,) = stored.checkpoints(tmp_path)
+    assert found.step == 10 and len(found.files()) == 17
+    assert found.size() == sum(path.stat().st_size for path in tmp_path.glob("model-10.*"))
+
+
+def test_all_pieces_of_one_go_together(tmp_path: Path) -> None:
+    for step in (10, 20):
+        save_in_pieces(tmp_path, step, 16)
+    stored.prune(tmp_path, keep=1)
+    assert steps(tmp_path) == [20] and len(list(tmp_path.iterdir())) == 17

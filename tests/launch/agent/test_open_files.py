@@ -1,4 +1,4 @@
-"""The limit on open files: raised where many hosts need it, never lowered, never beyond what the system lets."""
+"""The limit on open files: raised where many are needed, never lowered, never beyond what the system lets."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import pytest
 )
 def test_the_limit_is_raised_as_far_as_needed_and_allowed(soft: int, hard: int, wanted: int, now: int) -> None:
     text = (
-        "import resource; from launch.open_files import allow_open_files as allow;"
+        "import resource; from launch.agent.open_files import allow_open_files as allow;"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard})); allow({wanted});"
         "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
     )

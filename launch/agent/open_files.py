@@ -1,4 +1,4 @@
-"""How many files this process may have open: each host takes some."""
+"""How many files this process may have open: each host takes some, and so does each checkpoint on its way."""
 
 import resource
 

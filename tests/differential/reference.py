@@ -1,0 +1,165 @@
+"""Trains a model in one process with plain TensorFlow, which is what everything else is compared with.
+
+Nothing of this project is loaded here. A step takes the batches of all workers as one, and the mean loss over all
+examples of it. Run as a program it answers requests (``tests.differential.asking``).
+"""
+
+import os
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from tests.differential.authors import Author, bound, named
+
+tf.logging.set_verbosity(tf.logging.ERROR)
+tf.disable_v2_behavior()
+
+Values = Dict[str, np.ndarray]
+GradsAndVars = List[Tuple[Any, Any]]
+
+
+class OnlyTask(NamedTuple):
+    """What ``inputs`` is told where there is no cluster."""
+
+    batch_size: int
+    num_workers: int = 1
+    worker_index: int = 0
+    is_chief: bool = True
+
+
+class Trained(NamedTuple):
+    """The author's own variables, and the step, before the first and after the last step."""
+
+    before: Values
+    after: Values
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a plain program runs: once at the start, then once a step; ``saver`` saves the author's own variables."""
+
+    start: Any
+    step: Any
+    saver: Any
+
+
+def train(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float] = None) -> Trained:
+    """Trains ``args["steps"]`` steps of ``batch`` examples."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        program = _program(author, args, batch, clip_norm)
+        session.run(program.start)
+        before = _saved(program.saver, session)
+        for _ in range(int(args["steps"])):
+            session.run(program.step)
+        return Trained(before, _saved(program.saver, session))
+
+
+def _saved(saver: Any, session: Any) -> Values:
+    """What a checkpoint holds: one that is made in parts is whole there, under one name."""
+    with TemporaryDirectory() as folder:
+        reader = tf.train.load_checkpoint(saver.save(session, f"{folder}/model", write_meta_graph=False))
+        return {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
+
+
+def _program(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float]) -> Program:
+    global_step = tf.train.get_or_create_global_step()
+    iterator = tf.data.make_initializable_iterator(author.inputs(OnlyTask(batch), args))
+    loss = tf.reduce_mean(_per_example(bound(author, args)(**iterator.get_next())))
+    optimizer = author.optimizer(args)
+    saver = tf.train.Saver(tf.global_variables())
+    step = _step(optimizer, loss, clip_norm, global_step)
+    start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
+    return Program([*start, iterator.initializer], step, saver)
+
+
+def _per_example(output: Any) -> Any:
+    """The loss that is trained: without metrics, and the sum of several."""
+    loss = output[0] if isinstance(output, tuple) else output
+    return tf.add_n(list(loss.values())) if isinstance(loss, dict) else loss
+
+
+def _step(optimizer: Any, loss: Any, clip_norm: Optional[float], global_step: Any) -> Any:
+    """Moves averages first, then the variables: what a step reads is what the last one left."""
+    grouped = [(each, each.compute_gradients(loss, var_list=mine)) for each, mine in _groups(optimizer)]
+    clipped = _clipped([pairs for _, pairs in grouped], clip_norm)
+    grads = [grad for pairs in clipped for grad, _ in pairs if grad is not None]
+    with tf.control_dependencies([loss, *tf.get_collection(tf.GraphKeys.UPDATE_OPS), *map(_whole, grads)]):
+        *others, (last, pairs) = list(zip([each for each, _ in grouped], clipped))
+        applied = [each.apply_gradients(mine) for each, mine in others]
+        return [*applied, last.apply_gradients(pairs, global_step=global_step)]
+
+
+def _groups(optimizer: Any) -> List[Tuple[Any, Optional[List[Any]]]]:
+    """Each optimizer with its variables, by the longest prefix of their names; one alone finds its own."""
+    if not isinstance(optimizer, dict):
+        return [(optimizer, None)]
+    prefixes = sorted(optimizer, key=len, reverse=True)
+    owner = {v.op.name: next(p for p in prefixes if v.op.name.startswith(p)) for v in tf.trainable_variables()}
+    return [
+        (optimizer[prefix], [v for v in tf.trainable_variables() if owner[v.op.name] == prefix]) for prefix in prefixes
+    ]
+
+
+def _clipped(groups: List[GradsAndVars], norm: Optional[float]) -> List[GradsAndVars]:
+    """The gradients of all groups together, whose global norm is at most ``norm``."""
+    if norm is None:
+        return groups
+    squares = [
+        tf.reduce_sum(tf.square(tf.cast(_whole(g), tf.float64))) for pairs in groups for g, _ in pairs if g is not None
+    ]
+    scale = tf.minimum(tf.constant(1.0, tf.float64), tf.constant(norm, tf.float64) / tf.sqrt(tf.add_n(squares)))
+    return [[(_scaled(grad, scale), variable) for grad, variable in pairs] for pairs in groups]
+
+
+def _whole(grad: Any) -> Any:
+    """A gradient with the rows that it names twice summed."""
+    return tf.convert_to_tensor(grad)
+
+
+def _scaled(grad: Any, scale: Any) -> Any:
+    if grad is None:
+        return None
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(grad.values * tf.cast(scale, grad.dtype), grad.indices, grad.dense_shape)
+    return grad * tf.cast(scale, grad.dtype)
+
+
+def keep(trained: Trained, path: str) -> None:
+    """Writes what came of it where ``kept`` finds it."""
+    parts = {"before": trained.before, "after": trained.after}
+    values = {f"{part}:{name}": value for part, found in parts.items() for name, value in found.items()}
+    with open(f"{path}.new", "wb") as file:
+        np.savez(file, **values)
+    os.replace(f"{path}.new", path)
+
+
+def kept(path: str) -> Trained:
+    """What ``keep`` wrote."""
+    with np.load(path) as found:
+        parts: Dict[str, Values] = {"before": {}, "after": {}}
+        for name in found.files:
+            part, _, variable = name.partition(":")
+            parts[part][variable] = found[name]
+    return Trained(parts["before"], parts["after"])
+
+
+def answer(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Trains what is asked for, and keeps it at ``path``; tells what has moved."""
+    trained = train(named(request["author"]), request["args"], request["batch"], request["clip_norm"])
+    keep(trained, request["path"])
+    return {"moved": moved(trained)}
+
+
+def moved(trained: Trained) -> List[str]:
+    """Names of the variables, the step aside, that training has changed."""
+    changed = [name for name, value in trained.after.items() if not np.array_equal(value, trained.before[name])]
+    return sorted(set(changed) - {"global_step"})
+
+
+if __name__ == "__main__":
+    from tests.differential.asking import answer_all
+
+    answer_all(answer)

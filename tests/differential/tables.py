@@ -1,0 +1,88 @@
+"""What came of all cases, as a table for a terminal and as a page of the documentation."""
+
+from collections import Counter
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+from tests.differential.authors import Author
+from tests.differential.carrying_out import Result
+from tests.differential.verdict import BITS, CLOSE, DIFFERENT, KINDS, REFUSED
+from tests.differential.ways import AXES
+
+_SHORT = {BITS: "=", CLOSE: "≈", REFUSED: "refused", DIFFERENT: "DIFFERENT"}
+_SYNCS = AXES["sync"]
+
+
+def numbers(results: Sequence[Result]) -> str:
+    """How many there are of each kind."""
+    found = Counter(result.verdict.kind for result in results)
+    return f"{len(results)} cases: " + ", ".join(f"{found[kind]} {kind}" for kind in KINDS)
+
+
+def table(results: Sequence[Result]) -> List[str]:
+    """A line for each model, with a column for each way of synchronising."""
+    cells = _cells(results)
+    width = max([len(name) for name, _ in cells] + [5])
+    lines = [f"{'model':{width}}  " + "  ".join(f"{sync:20}" for sync in _SYNCS)]
+    for name in dict.fromkeys(name for name, _ in cells):
+        lines.append(f"{name:{width}}  " + "  ".join(f"{_cell(cells.get((name, sync), [])):20}" for sync in _SYNCS))
+    return lines
+
+
+def page(results: Sequence[Result], authors: Mapping[str, Author]) -> str:
+    """The page of the documentation."""
+    cells = _cells(results)
+    rows = [
+        f"| `{name}` | {authors[name].about} | "
+        + " | ".join(_cell(cells.get((name, sync), [])) for sync in _SYNCS)
+        + " |"
+        for name in dict.fromkeys(name for name, _ in cells)
+    ]
+    head = [f"| model | what it has | {' | '.join(_SYNCS)} |", "|---" * (len(_SYNCS) + 2) + "|"]
+    return "\n".join([_INTRODUCTION.format(numbers=numbers(results)), *head, *rows, "", *_refusals(results), ""])
+
+
+def _cells(results: Sequence[Result]) -> Dict[Tuple[str, str], List[Result]]:
+    found: Dict[Tuple[str, str], List[Result]] = {}
+    for result in results:
+        found.setdefault((result.case.author.name, result.case.way.sync), []).append(result)
+    return found
+
+
+def _cell(results: Sequence[Result]) -> str:
+    found = Counter(result.verdict.kind for result in results)
+    return ", ".join(f"{found[kind]} {_SHORT[kind]}" for kind in KINDS if found[kind])
+
+
+def _refusals(results: Sequence[Result]) -> List[str]:
+    """Every sentence that refuses a model, without the numbers that differ between ways."""
+    found: Dict[Tuple[str, str], int] = Counter(
+        (result.case.author.name, _sentence(result.verdict.text))
+        for result in results
+        if result.verdict.kind == REFUSED
+    )
+    if not found:
+        return ["Nothing is refused."]
+    rows = [f"| `{name}` | {number} | {text} |" for (name, text), number in sorted(found.items())]
+    return ["## What is refused", "", "| model | cases | with |", "|---|---|---|", *rows]
+
+
+def _sentence(text: str) -> str:
+    """A cause without the folder of its file."""
+    place, dot_py, rest = text.partition(".py:")
+    return (place.rsplit("/", 1)[-1] + dot_py + rest).replace("|", "\\|")
+
+
+_INTRODUCTION = """# The same variables as one process
+
+Small models, written in the ways in which TensorFlow's authors write, are trained here with parameter servers, and by a
+plain program that knows nothing of this project: one process, the whole batch, `compute_gradients` and
+`apply_gradients`. Afterwards all variables of the author must be the same. A model that cannot be trained here must be
+refused before its first step, with a sentence that names the line.
+
+`make differential` tries every model in every way and writes this page: on both runtimes, with 1, 2 and 3 parameter
+servers, with variables that are cut into slices and with small ones, with 1 and 2 towers, in float32 and with
+bfloat16 on the wire. `make test` tries a sample, in which all pairs of two values of these axes occur.
+
+{numbers}. `=` is equal to the bit; `≈` is equal within 1e-5 of the largest value, as sums have another order;
+with bfloat16 on the wire it is equal within the bits of that.
+"""

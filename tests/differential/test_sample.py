@@ -1,0 +1,34 @@
+"""A sample of `make differential`, on this process's runtime: a part of the models, and all pairs of a way's values."""
+
+import itertools
+from pathlib import Path
+from typing import Any, List, Set
+
+import pytest
+
+from tests.differential.authors import every
+from tests.differential.carrying_out import RUNTIME
+from tests.differential.sampled import differences
+from tests.differential.ways import Case, product, sample
+
+NUMBER = 26  # models, so that it takes no more than a minute and a half
+
+
+def chosen() -> List[Case]:
+    """Every so many-th model, each in one way."""
+    authors = list(every().values())
+    return sample(product(authors[:: len(authors) // NUMBER], [RUNTIME]))
+
+
+def test_the_sample_has_all_pairs_of_values() -> None:
+    def pairs(cases: List[Case]) -> Set[Any]:
+        return {
+            pair for way in {case.way for case in cases} for pair in itertools.combinations(way.values().items(), 2)
+        }
+
+    assert pairs(chosen()) == pairs(product(list(every().values()), [RUNTIME]))
+
+
+@pytest.mark.timeout(900)  # on a machine that others use
+def test_a_sample_of_models_trains_as_in_one_process(tmp_path: Path) -> None:
+    assert not differences(chosen(), tmp_path)

@@ -1,0 +1,75 @@
+"""Nothing that differs is taken for equal, and no failure for a refusal."""
+
+from typing import Any, Optional
+
+import numpy as np
+import pytest
+
+from cluster.outcome import Outcome
+from tests.differential.reference import Trained
+from tests.differential.verdict import BITS, CLOSE, DIFFERENT, REFUSED, compare, judge_end
+
+BEFORE = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), "steps": np.array(0, np.int64)}
+AFTER = {"w": BEFORE["w"] * np.float32(0.7), "steps": np.array(5, np.int64)}
+REFERENCE = Trained(BEFORE, AFTER)
+
+
+def kind(wire: str = "float32", **found: Any) -> str:
+    return compare(REFERENCE, {**AFTER, **found}, wire).kind
+
+
+def test_the_same_bits_are_equal() -> None:
+    assert kind() == BITS
+
+
+def test_another_order_of_a_sum_is_equal_but_not_to_the_bit() -> None:
+    assert kind(w=AFTER["w"] * np.float32(1 + 5e-7)) == CLOSE
+
+
+@pytest.mark.parametrize("off", [1e-4, -1e-4, np.nan, np.inf])
+def test_one_number_that_is_off_is_found(off: float) -> None:
+    w = AFTER["w"].copy()
+    w[2, 1] += off
+    verdict = compare(REFERENCE, {**AFTER, "w": w}, "float32")
+    assert verdict.kind == DIFFERENT and verdict.text.startswith("w[2, 1]: ")
+
+
+def test_a_variable_that_is_missing_or_has_another_shape_or_type_is_found() -> None:
+    assert compare(REFERENCE, {"w": AFTER["w"]}, "float32").kind == DIFFERENT
+    assert kind(w=AFTER["w"][:2]) == DIFFERENT
+    assert kind(w=AFTER["w"].astype(np.float64)) == DIFFERENT
+
+
+def test_integers_have_no_tolerance() -> None:
+    assert kind(steps=np.array(6, np.int64)) == DIFFERENT
+
+
+def test_with_bfloat16_on_the_wire_a_master_may_be_a_little_off_but_has_all_of_its_bits() -> None:
+    nearly = AFTER["w"] * np.float32(1.001)
+    rounded = (AFTER["w"].view(np.uint32) & 0xFFFF0000).view(np.float32)
+    assert kind("bfloat16", w=nearly) == CLOSE
+    assert kind("float32", w=nearly) == DIFFERENT
+    assert kind("bfloat16", w=rounded) == DIFFERENT
+    assert kind("bfloat16", w=BEFORE["w"]) == DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("cause", "step", "expected"),
+    [
+        ("model.py:12: a constraint is not taken with train.wire; write it so", None, REFUSED),
+        ("train.backup_workers: expected none with such an optimizer", None, REFUSED),
+        ("model.py:12: a constraint is not taken", 0, DIFFERENT),
+        ("model.py:12: ValueError: shapes do not match", None, DIFFERENT),
+        ("ValueError: shapes do not match", None, DIFFERENT),
+        ("something is wrong somewhere", None, DIFFERENT),
+    ],
+)
+def test_a_refusal_is_a_sentence_of_this_project_before_the_first_step(
+    cause: str, step: Optional[int], expected: str
+) -> None:
+    verdict = judge_end([Outcome(True, 5), Outcome(False, step, cause, retry=False)])
+    assert verdict is not None and verdict.kind == expected
+
+
+def test_who_trains_to_the_end_is_judged_by_variables() -> None:
+    assert judge_end([Outcome(True, 5)]) is None

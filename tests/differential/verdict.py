@@ -1,0 +1,95 @@
+"""What came of a model that was trained here, beside what came of it in one process."""
+
+import re
+from typing import Any, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from tests.differential.reference import Trained, Values
+
+BITS, CLOSE, REFUSED, DIFFERENT = "equal to the bit", "equal within 1e-5", "refused", "DIFFERENT"
+KINDS = (BITS, CLOSE, REFUSED, DIFFERENT)
+_NEAR, _SMALL = 1e-5, 0.1  # numbers below that are taken for as large
+_BFLOAT16_OF_VALUE, _BFLOAT16_OF_MOVE = 2**-8, 0.1  # it keeps 8 bits of what travels, and a step adds to what was lost
+_PLACE = re.compile(r"\.py:\d+|\btrain\.\w+")
+_FOREIGN = re.compile(r"(\.py:\d+: )?(?!ClusterError|JobError|TaskError|TrainingError)[A-Z]\w+(Error|Exception)\b: ")
+
+
+class Verdict(NamedTuple):
+    """One of ``KINDS``, and what there is to say about it."""
+
+    kind: str
+    text: str = ""
+
+
+def judge_end(outcomes: Sequence[Any]) -> Optional[Verdict]:
+    """The verdict on workers of which one has failed; None where all trained to the end."""
+    failed = [outcome for outcome in outcomes if not outcome.succeeded]
+    if not failed:
+        return None
+    first = failed[0]
+    text = str(first.cause)
+    if first.step is not None:
+        return Verdict(DIFFERENT, f"failed after step {first.step}: {text}")
+    if first.retry or not _PLACE.search(text) or _FOREIGN.search(text):
+        return Verdict(DIFFERENT, f"no sentence of this project refuses it: {text}")
+    return Verdict(REFUSED, text)
+
+
+def compare(reference: Trained, found: Values, wire: str) -> Verdict:
+    """Compares every variable of the author, and the step, with those of one process."""
+    complaints: List[str] = []
+    for name, expected in sorted(reference.after.items()):
+        if name not in found:
+            complaints.append(f"{name} is not in the checkpoint")
+        else:
+            complaints += _complaints(name, reference.before[name], expected, found[name], wire)
+    if complaints:
+        return Verdict(DIFFERENT, "; ".join(complaints))
+    if all(np.array_equal(expected, found[name]) for name, expected in reference.after.items()):
+        return Verdict(BITS)
+    return Verdict(
+        CLOSE, f"at most {max(_share(name, reference, found, wire) for name in reference.after):.0%} of that"
+    )
+
+
+def _share(name: str, reference: Trained, found: Values, wire: str) -> float:
+    """How much of the allowed difference a variable has."""
+    expected = reference.after[name]
+    if expected.dtype.kind not in "fc" or not expected.size:
+        return 0.0
+    off = np.abs(found[name].astype(np.float64) - expected).max()
+    return float(off / _allowed(reference.before[name], expected, wire))
+
+
+def _complaints(name: str, before: Any, expected: Any, found: Any, wire: str) -> List[str]:
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return [f"{name}: {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"]
+    if expected.dtype.kind not in "fc":
+        return (
+            [] if np.array_equal(found, expected) else [f"{name}: {found.ravel()[:3]}, expected {expected.ravel()[:3]}"]
+        )
+    if wire != "float32" and _rounded(found) and not _rounded(expected):
+        return [f"{name}: its master has lost the bits that {wire} lacks"]
+    off = np.abs(found.astype(np.float64) - expected)
+    worst = np.unravel_index(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape) if off.size else ()
+    if not off.size or off[worst] <= _allowed(before, expected, wire):
+        return []
+    moved = np.abs(expected - before).max()
+    return [
+        f"{name}{list(map(int, worst))}: {found[worst]:.6g}, expected {expected[worst]:.6g} (all moved ≤ {moved:.2g})"
+    ]
+
+
+def _allowed(before: Any, expected: Any, wire: str) -> float:
+    size = max(_SMALL, float(np.abs(expected).max()), float(np.abs(before).max()))
+    moved = float(np.abs(expected - before).max())
+    rounding = _BFLOAT16_OF_VALUE * size + _BFLOAT16_OF_MOVE * moved if wire != "float32" and moved else 0.0
+    return _NEAR * size + rounding
+
+
+def _rounded(values: Any) -> bool:
+    """Whether all of many numbers are among those few that bfloat16 has."""
+    if values.dtype != np.float32 or values.size < 8:
+        return False
+    return not np.any(np.ascontiguousarray(values).view(np.uint32) & 0xFFFF)
