@@ -13,7 +13,7 @@ from tests.chaos import faults, injectors, seen, verdict
 from tests.chaos.faults import CHECKPOINT, START, STEP, Fault
 from tests.chaos.figures import Figures
 from tests.chaos.trial import CHECKPOINT_S, PAUSE_MS, RESTART_MAX, ROWS, Trial
-from tests.chaos.undisturbed import RATE, undisturbed
+from tests.chaos.undisturbed import SETTINGS, undisturbed
 from tests.hosts import FakeHosts
 from tests.launch.launcher import LAUNCH, ROOT
 from tests.launch.over_ssh import HostsFile
@@ -60,7 +60,7 @@ class Arena:
             found = run.to_its_end()
         finally:
             run.close()
-        right = undisturbed(found.step or trial.steps)
+        right = undisturbed(found.step or trial.steps, trial.optimizer, ROWS[trial.size])
         wrong = [*run.problems, *verdict.complaints(trial, found, right)]
         figures = Figures(trial.label, not wrong, run.notice_s, run.go_on_s, found.lost_steps)
         kept = self._keep(run, found) if wrong else None
@@ -123,7 +123,10 @@ class Run(HostsFile):
             "backup_workers": int(trial.mode == "backup"), "checkpoint": checkpoint,
         }  # fmt: skip
         elastic = {"elastic": {"min_workers": 1}, "spares": [faults.SPARE]} if trial.elastic else {}
-        args = {"pause_ms": PAUSE_MS, "rate": RATE, "rows": ROWS[trial.size], "trouble": injectors.TROUBLE}
+        args = {
+            "pause_ms": PAUSE_MS, "optimizer": trial.optimizer, **SETTINGS[trial.optimizer]._asdict(),
+            "rows": ROWS[trial.size], "trouble": injectors.TROUBLE,
+        }  # fmt: skip
         ps = {"host": faults.HOST_OF[faults.PS], "count": 1 if trial.size == "small" else 2}
         cluster = {"ps": [ps], "worker": ["h1", "h2"]}
         restart = {"max": RESTART_MAX}

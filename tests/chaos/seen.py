@@ -114,7 +114,7 @@ def lost_steps(log: str) -> int:
 
 
 def saved(lead: Host, folder: Optional[str]) -> Tuple[Optional[int], Optional[Dict[str, Any]]]:
-    """Step and variables, [rows, values], of the newest checkpoint in a folder of the host."""
+    """Read the newest checkpoint in a folder of the host: its step, and all else that it has, by name."""
     top = root(lead)
     if top is None or folder is None:
         return None, None
@@ -126,7 +126,8 @@ def saved(lead: Host, folder: Optional[str]) -> Tuple[Optional[int], Optional[Di
     import tensorflow.compat.v1 as tf  # only here: it takes seconds to load
 
     reader = tf.train.load_checkpoint(str(place / f"model-{max(steps)}"))
-    return max(steps), {name: reader.get_tensor(name) for name in ("weights", "bias")}
+    names = sorted(reader.get_variable_to_shape_map())
+    return max(steps), {name: reader.get_tensor(name) for name in names if name != "global_step"}
 
 
 def left(hosts: FakeHosts) -> List[str]:

@@ -4,14 +4,18 @@ from collections import Counter
 from itertools import product
 from typing import Any, Dict
 
+import numpy as np
+import pytest
+
 from tests.chaos.faults import CHECKPOINT, CHIEF, EVERY, KINDS, NOBODY, PS, START, STEP, TEARDOWN, WORKER, Fault
 from tests.chaos.figures import Figures, table
 from tests.chaos.seen import lost_steps
-from tests.chaos.trial import ROWS, Trial, plan_trial
+from tests.chaos.trial import OPTIMIZERS, ROWS, Trial, plan_trial
+from tests.chaos.undisturbed import undisturbed
 from tests.chaos.verdict import FAILED, SUCCEEDED, Seen, Undisturbed, complaints, most_lost, ways_to_end
 
 TRIALS = [plan_trial(seed) for seed in range(2000)]
-RIGHT = Undisturbed({"weights": [1.0, 2.0], "bias": [0.5]}, 0.25)
+RIGHT = Undisturbed({"weights": [1.0, 2.0], "bias": [0.5]}, 0.25, {})
 SAVED = {"weights": [[1.0, 2.0], [1.0, 2.0]], "bias": [[0.5], [0.5]]}
 
 
@@ -51,8 +55,15 @@ def test_every_kind_target_moment_and_mode_comes_up_and_some_trials_have_two_fau
         (kind, target, moment) for kind in EVERY for target in KINDS[kind].targets for moment in KINDS[kind].moments
     }
     assert {(fault.kind, fault.target, fault.moment) for each in TRIALS for fault in each.faults} == wanted
-    assert {(each.mode, each.size) for each in TRIALS} == set(product(["sync", "async", "backup"], ROWS))
+    met = {(each.mode, each.size, each.optimizer) for each in TRIALS}
+    assert met == set(product(["sync", "async", "backup"], ROWS, OPTIMIZERS))
     assert set(Counter(len(each.faults) for each in TRIALS)) == {1, 2}
+
+
+def test_half_of_the_trials_train_with_adam_and_half_of_these_in_slices() -> None:
+    with_adam = [each for each in TRIALS[:100] if each.optimizer == "adam"]
+    assert len(with_adam) == 50
+    assert 15 <= sum(each.size == "sliced" for each in with_adam) <= 35
 
 
 def test_two_faults_are_of_kinds_that_a_run_survives() -> None:
@@ -70,15 +81,15 @@ def test_a_run_lasts_until_what_follows_from_its_faults_can_be_seen() -> None:
 def test_a_trial_is_told_in_words() -> None:
     killed = trial(KILLED, Fault("cable-short", "h3", CHECKPOINT, 9))
     assert str(killed) == (
-        "seed 7: sync, small, to step 140: worker:1 is killed from step 20 on;"
+        "seed 7: sync, small, sgd, to step 140: worker:1 is killed from step 20 on;"
         " and h3 is cut off for 3 s from step 9 on as a checkpoint is written"
     )
 
 
 def test_a_trial_without_a_fault_says_so_and_names_no_step() -> None:
-    undisturbed = trial(Fault("none", NOBODY, STEP, 36))
-    assert str(undisturbed) == "seed 7: sync, small, to step 140: nothing happens"
-    assert undisturbed.label == "none"
+    plain = trial(Fault("none", NOBODY, STEP, 36))
+    assert str(plain) == "seed 7: sync, small, sgd, to step 140: nothing happens"
+    assert plain.label == "none"
 
 
 def test_nothing_is_wrong_with_a_run_that_ended_as_it_should() -> None:
@@ -94,6 +105,37 @@ def test_each_thing_that_is_wrong_is_told() -> None:
         "the report", "left behind", "the newest checkpoint", "steps lost", "gradients",
         "the loss on held-out data", "weights",
     ]  # fmt: skip
+
+
+def saved_after(steps: int, optimizer: str, rows: int) -> Dict[str, Any]:
+    """Make what the checkpoint of a run that met nothing has."""
+    right = undisturbed(steps, optimizer, rows)
+    return {name: np.full([rows, 1], right.units.get(name, 1.0)) * row for name, row in right.variables.items()}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("steps", [140, 560])
+def test_an_update_that_was_missed_or_doubled_is_seen(optimizer: str, steps: int) -> None:
+    right = undisturbed(steps, optimizer, 2)
+    for taken in (steps - 1, steps, steps + 1):
+        seen = seen_well(variables=saved_after(taken, optimizer, 2), status={"metrics": {"loss": right.loss}})
+        found = complaints(trial(KILLED), seen, right)
+        assert bool(found) == (taken != steps)
+        assert {line.partition(":")[0] for line in found} >= ({"weights"} if taken != steps else set())
+        # A chief that dies while it applies an update may have missed it.
+        by_the_chief = complaints(trial(KILLED._replace(target=CHIEF)), seen, right)
+        assert [line for line in by_the_chief if not line.startswith("the report")] == []
+
+
+def test_what_adam_keeps_is_compared_row_by_row_and_nothing_else_may_be_in_a_checkpoint() -> None:
+    right, saved = undisturbed(140, "adam", 4), saved_after(140, "adam", 4)
+    status = {"metrics": {"loss": right.loss}}
+    off = {**saved, "weights/Adam_1": saved["weights/Adam_1"] * [[1], [1], [0.99], [1]]}
+    found = complaints(trial(KILLED), seen_well(variables=off, status=status), right)
+    assert [line.partition(":")[0] for line in found] == ["weights/Adam_1"]
+    lacks = {name: saved[name] for name in ("weights", "bias")}
+    found = complaints(trial(KILLED), seen_well(variables=lacks, status=status), right)
+    assert [line.partition(":")[0] for line in found] == ["the newest checkpoint"]
 
 
 def test_a_job_that_raises_once_must_be_named_unless_another_fault_ended_that_step() -> None:
@@ -115,6 +157,14 @@ def test_a_task_that_fails_in_the_second_in_which_its_agent_is_killed_need_not_b
     for raised in (Fault("raise", WORKER, STEP, 60), Fault("raise", CHIEF, STEP, 27)):
         found = complaints(trial(raised, agent), seen, RIGHT)
         assert [line.partition(":")[0] for line in found] == ["the report"]
+
+
+def test_what_happens_in_the_second_in_which_the_leads_agent_is_killed_need_not_be_named() -> None:
+    lead = Fault("agent", "h1", STEP, 28)
+    seen = seen_well(happened=(True, True), status={"incidents": [incident("agent", CHIEF, "h1")]})
+    for step, wrong in ((30, []), (60, ["the report"])):
+        found = complaints(trial(lead, Fault("agent", "h3", STEP, step)), seen, RIGHT)
+        assert [line.partition(":")[0] for line in found] == wrong
 
 
 def test_a_run_that_should_have_failed_must_say_why() -> None:

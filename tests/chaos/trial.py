@@ -11,6 +11,7 @@ LONGER = 4  # times as many, where what follows from a fault takes its time
 TWO_FAULTS = 0.2  # of the trials
 CHECKPOINT_S = 2
 ROWS = {"small": 1, "sliced": 2**16}  # of the job's variables; 1.25 MiB are cut into slices, on two ps
+OPTIMIZERS = ("sgd", "adam")  # in turns; Adam with weight decay
 RESTART_MAX = 3
 
 
@@ -23,6 +24,7 @@ class Trial(NamedTuple):
     detached: bool
     faults: Tuple[Fault, ...]
     size: str = "small"
+    optimizer: str = "sgd"
 
     @property
     def steps(self) -> int:
@@ -40,7 +42,8 @@ class Trial(NamedTuple):
         return " + ".join(f"{fault.kind} {fault.target}".strip() for fault in self.faults)
 
     def __str__(self) -> str:
-        how = [self.mode, *(["elastic"] if self.elastic else []), *(["detached"] if self.detached else []), self.size]
+        how = [self.mode, *(["elastic"] if self.elastic else []), *(["detached"] if self.detached else [])]
+        how += [self.size, self.optimizer]
         return f"seed {self.seed}: {', '.join(how)}, to step {self.steps}: {'; and '.join(map(str, self.faults))}"
 
 
@@ -59,7 +62,8 @@ def plan_trial(seed: int, kinds: Collection[str] = EVERY) -> Trial:
     beside = sorted(other for other in kinds if KINDS[other].pairs)
     if kind.pairs and dice.random() < TWO_FAULTS:
         faults.append(_fault(dice.choice(beside), mode, dice))
-    return Trial(seed, mode, elastic, detached, tuple(_in_order(faults)), dice.choice(sorted(ROWS)))
+    size, optimizer = dice.choice(sorted(ROWS)), OPTIMIZERS[seed % len(OPTIMIZERS)]
+    return Trial(seed, mode, elastic, detached, tuple(_in_order(faults)), size, optimizer)
 
 
 def _fault(name: str, mode: str, dice: random.Random) -> Fault:

@@ -5,8 +5,9 @@ alone, however many workers there are and in whatever order they come. They stan
 takes the mean: as all begin alike, each row has what a single one would have, and a part of them that missed an update
 or had one twice is seen.
 
-args: pause_ms (how long a batch takes), rate, rows, and ``trouble``: a folder on the host, in whose subfolder of the
-task's name (``worker.1``) a file makes the next batch go wrong:
+args: pause_ms (how long a batch takes), optimizer (``sgd`` or ``adam``), rate, decay (of the weights, in the loss),
+rows, and ``trouble``: a folder on the host, in whose subfolder of the task's name (``worker.1``) a file makes the next
+batch go wrong:
 
     raise_once, raise   a RuntimeError; the first only once
     nan                 examples that are not numbers
@@ -23,6 +24,7 @@ import tensorflow.compat.v1 as tf
 from cluster.task import Task
 
 EXAMPLES, WEIGHTS = 32, 4
+EPSILON = 1e-8  # Adam's, where there is one row
 
 
 def examples(seed: int) -> Tuple[np.ndarray, np.ndarray]:
@@ -47,11 +49,20 @@ def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 def model(x: tf.Tensor, y: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
     weights = tf.get_variable("weights", [args["rows"], WEIGHTS], initializer=tf.zeros_initializer())
     bias = tf.get_variable("bias", [args["rows"], 1], initializer=tf.zeros_initializer())
-    return tf.square(tf.reduce_sum(x * _mean(weights), 1) + _mean(bias) - y)
+    loss = tf.square(tf.reduce_sum(x * _mean(weights), 1) + _mean(bias) - y)
+    return loss + args["decay"] / args["rows"] * _decayed() if args["decay"] else loss
+
+
+def _decayed() -> tf.Tensor:
+    """Return what decay adds to a loss, found as authors find it: among the trainable variables, and by name."""
+    return tf.add_n([tf.nn.l2_loss(each) for each in tf.trainable_variables() if "bias" not in each.op.name])
 
 
 def optimizer(args: Dict[str, Any]) -> tf.train.Optimizer:
-    return tf.train.GradientDescentOptimizer(args["rate"] * args["rows"])  # each row has its part of the gradient
+    rate, rows = args["rate"], args["rows"]  # each row has its part of the gradient
+    if args["optimizer"] == "adam":
+        return tf.train.AdamOptimizer(rate, epsilon=EPSILON / rows)
+    return tf.train.GradientDescentOptimizer(rate * rows)
 
 
 def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
