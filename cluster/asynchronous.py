@@ -102,9 +102,7 @@ class Asynchronous:
         self._life, self._took_s = max(self._life + 1, time.time_ns()), math.inf
         session.run(self._begin, {self._number: self._life})
         session.run(self._begin_all)
-        session.run(self._copies.drain)
-        if self.overlaps:
-            session.run(self._renew)
+        self._begin_anew(session)
         self._step = int(session.run(self._global_step))
         return self._step
 
@@ -113,7 +111,7 @@ class Asynchronous:
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
             self._begin_anew(session)
-        self._load(session, [] if self.overlaps else [self._renew])
+        self._load(session)
         step, loss, fetched, _ = session.run([self._next_step, self._loss, list(more), self._brought])
         self._step = int(step)
         self._ended_s = time.monotonic()
@@ -122,18 +120,19 @@ class Asynchronous:
 
     def _begin_anew(self, session: Any) -> None:
         session.run(self._copies.drain)
-        session.run(self._renew)
+        if self.overlaps:
+            session.run(self._renew)
 
-    def _load(self, session: Any, first: Sequence[Any] = ()) -> None:
-        """Gives the worker's variables the values of the step that begins; ``first`` may bring them."""
-        stamps = self._copies.run_load(session, self._step, first)
+    def _load(self, session: Any) -> None:
+        """Gives the worker's variables the values of the step that begins, unless that step itself fetches them."""
+        stamps = self._copies.run_load(session, self._step) if self.overlaps else []
         if any(stamp != self._life for stamp in stamps):  # left behind by a session that was given up
-            self.refresh(session)
+            self._begin_anew(session)
+            self._copies.run_load(session, self._step)
 
     def refresh(self, session: Any) -> None:
         """Gives the worker's variables the newest values."""
-        self._begin_anew(session)
-        self._copies.run_load(session, self._step)
+        session.run(self._begin_all)
 
     def owes(self, session: Any) -> bool:
         """Whether a step that lasts is this worker's own: it always is, nobody waits for anybody."""

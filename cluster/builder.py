@@ -158,6 +158,8 @@ class Builder:
         exchange = self._exchange()
         known = len(tf.global_variables())
         stepper = self._stepper(exchange)
+        if isinstance(stepper, Asynchronous) and not stepper.overlaps:
+            self.mirrors.fetched_within(self.step, exchange.fetched(), self._fetched(), self.global_step.read_value())
         slots = [*tf.global_variables()[known:], *(self.apart.others if self.apart else [])]
         agreed = self.masters.all
         model = self.model
@@ -181,9 +183,9 @@ class Builder:
     def _exchange(self) -> Exchange:
         copies = Copies(self.layout.parcels(self.placement.servers), self.layout.shapes, self.host)
         copies.adopt(self.masters.all)
-        mirrors = Mirrors(self.model.variables, self.model.step, self.layout, self.masters)
+        self.mirrors = Mirrors(self.model.variables, self.model.step, self.layout, self.masters)
         fetched = self._fetched()
-        copies.load_into(lambda values, step: mirrors.assigned(values, fetched, step), mirrors.filled())
+        copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled())
         publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
         return Exchange(copies, Wire(self.train.wire), publish)
 

@@ -72,9 +72,9 @@ class Copies:
         with tf.device(self.host):
             self.load, self.fill = assign(self._values, self._step), fill
 
-    def run_load(self, session: Any, step: int, first: Sequence[Any] = ()) -> List[int]:
-        """Take what there is for global step ``step``, which ``first`` may bring; return the lowest stamp, if any."""
-        stamps, *_ = session.run([self.stamps, self.load, *first], {self._step: step})
+    def run_load(self, session: Any, step: int) -> List[int]:
+        """Take what there is for global step ``step``; return the lowest stamp, if any."""
+        stamps, _ = session.run([self.stamps, self.load], {self._step: step})
         return [int(stamp) for stamp in stamps]
 
     def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:

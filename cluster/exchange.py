@@ -83,6 +83,12 @@ class Exchange:
         """The operation that fetches anew all that travels in parcels."""
         return tf.group(*[self.bring(parcel, stamp) for parcel in self.copies.parcels])
 
+    def fetched(self) -> Dict[str, Any]:
+        """What travels in parcels, fetched from the servers at once, by name."""
+        with tf.device(self.copies.host):
+            sent = {parcel: self.wire.widen(self.outgoing(parcel)) for parcel in self.copies.parcels}
+            return {name: value for parcel in sent for name, value in self.copies.unpack(parcel, sent[parcel]).items()}
+
     def begin(self) -> Any:
         """The operation that fetches all else, and forgets what the wire kept. Make it after ``loads``."""
         return tf.group(self.copies.fill, *self.wire.reset)

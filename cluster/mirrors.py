@@ -4,7 +4,7 @@ Whatever the author, the model or TensorFlow does with a variable, it does with 
 their values between two steps (``cluster.copies``) and takes their gradients. Towers share them.
 """
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping
+from typing import Any, Callable, Container, Dict, Iterable, List, Mapping
 
 from cluster.engine import tf
 from cluster.layout import Layout
@@ -47,6 +47,14 @@ class Mirrors:
         read = [self._assign(name, self._masters.read(name)) for name in fetched]
         return tf.group(*taken, *read, tf.assign(self.step, step).op)
 
+    def fetched_within(
+        self, step: Container[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any
+    ) -> None:
+        """Let the operations of a step wait until the variables have these values: see ``assigned``."""
+        with tf.control_dependencies(None):
+            fresh = self.assigned(values, fetched, number)
+        let_wait([*self.variables.values(), self.step], step, fresh)
+
     def filled(self) -> Any:
         """The operation that reads everything from the servers but tables."""
         names = [name for name in self.variables if not self._masters.is_table(name)]
@@ -60,6 +68,14 @@ class Mirrors:
 
     def _assign(self, name: str, value: Any) -> Any:
         return tf.assign(self.variables[name], value).op
+
+
+def let_wait(variables: Iterable[Any], step: Container[Any], fresh: Any) -> None:
+    """Let those operations of a step that take these variables wait for ``fresh``."""
+    for variable in variables:
+        for op in variable.op.outputs[0].consumers():
+            if op in step and op is not variable.initializer:
+                op._add_control_input(fresh)
 
 
 class NotedInitializers:

@@ -14,8 +14,10 @@ from cluster.asynchronous import Asynchronous
 from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.exchange import Exchange
+from cluster.mirrors import let_wait
 from cluster.parcels import Parcel
 from cluster.placement import ps_device, worker_device
+from cluster.uses import ancestors
 from cluster.wire import Wire
 from tests.cluster.test_overlap import mirrors_of
 from tests.cluster.test_synchronous import filters, servers_of
@@ -67,6 +69,11 @@ class Worker:
             ]
             exchange = Exchange(copies, Wire(wire))
             self.stepper = Asynchronous(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange)
+            if not self.stepper.overlaps:
+                step = ancestors([grad for grad, _ in pairs])
+                with tf.control_dependencies(None):
+                    fresh = tf.group(*[tf.assign(mirrors[name], value) for name, value in exchange.fetched().items()])
+                let_wait(mirrors.values(), step, fresh)
             self.queues = [queue.size() for queue in copies._queues.values()]
             self._on_servers = [each.read_value() for each in variables]
             initialise = tf.global_variables_initializer()

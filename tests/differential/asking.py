@@ -7,7 +7,7 @@ import ctypes
 import json
 import os
 import resource
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -37,7 +37,7 @@ class Asked:
         self._left -= 1
         process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
-        if not select.select([process.stdout], [], [], timeout_s)[0]:
+        if not _has_something(process.stdout, timeout_s):
             self.end()
             return {"hung": timeout_s}
         line = process.stdout.readline()
@@ -94,3 +94,10 @@ def _answered(answer: Callable[[Dict[str, Any]], Answer], request: Dict[str, Any
     except Exception as error:
         traceback.print_exc()
         return {"raised": f"{type(error).__name__}: {error}"[:500]}
+
+
+def _has_something(stream: Any, timeout_s: float) -> bool:
+    """Tell whether there is something to read in time, whatever number of files this process has open."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        return bool(selector.select(timeout_s))
