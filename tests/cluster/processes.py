@@ -19,7 +19,8 @@ Key = Tuple[str, int]
 def free_ports(number: int) -> List[int]:
     """Ports below the range that the kernel takes outgoing connections' from, so that none is taken meanwhile."""
     ports: List[int] = []
-    candidate = 20000 + (os.getpid() * 97) % 10000
+    # Processes that were started together begin far from each other: one may take hundreds, and never give them back.
+    candidate = 20000 + (os.getpid() * 7417) % 12000
     while len(ports) < number:
         candidate = candidate + 1 if candidate < 32000 else 20000
         with socket.socket() as probe:
