@@ -79,9 +79,10 @@ plain program that knows nothing of this project: one process, the whole batch, 
 `apply_gradients`. Afterwards all variables of the author must be the same. A model that cannot be trained here must be
 refused before its first step, with a sentence that names the line.
 
-`make differential` tries every model in every way and writes this page: on both runtimes, with 1, 2 and 3 parameter
-servers, with variables that are cut into slices and with small ones, with 1 and 2 towers, in float32 and with
-bfloat16 on the wire. `make test` tries a sample, in which all pairs of two values of these axes occur.
+The ways are: both runtimes, 1, 2 and 3 parameter servers, variables that are cut into slices and small ones, 1 and 2
+towers, float32 and bfloat16 on the wire. `make differential` tries every model with every value of each and writes this
+page anew; `python -m tests.differential --sample --docs` tries each model in one way, so that all pairs occur;
+`make test` takes a part of that. What this page was written from is the number of cases:
 
 {numbers}. `=` is equal to the bit; `≈` is equal within 1e-5 of the largest value, as sums have another order;
 with bfloat16 on the wire it is equal within the bits of that.
