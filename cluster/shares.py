@@ -35,9 +35,8 @@ class Parts:
         )
         self._weights: List[Any] = []
         self._sizes: List[Any] = []
-        may_differ = train.mode == "sync" and train.sync != "stock" and task.num_workers > 1
-        self._counts = may_differ
-        self.shares = Shares(task, task.batch_size) if may_differ and train.towers == "auto" else None
+        self._counts = train.mode == "sync" and train.sync != "stock" and task.num_workers > 1
+        self.shares = Shares(task, task.batch_size) if self._counts and train.towers == "auto" else None
 
     @property
     def weight(self) -> Any:

@@ -16,6 +16,7 @@ from cluster.errors import TrainingError
 from cluster.task import Checkpoint
 from cluster.waiting import wait_for
 from tests.clocks import Clock
+from tests.cluster.damage import flipped, truncated
 from tests.waiting import PATIENCE_S
 
 HERE = "/device:CPU:0"
@@ -86,16 +87,6 @@ def test_without_a_folder_nothing_is_restored_or_saved(session: Any) -> None:
 
 
 # -- what cannot be read
-
-
-def flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    path.write_bytes(bytes(content))
-
-
-def truncated(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
 
 
 DATA, INDEX = "model-3.data-00000-of-00001", "model-3.index"

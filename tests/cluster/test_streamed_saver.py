@@ -18,6 +18,7 @@ from cluster.engine import tf
 from cluster.placement import ps_device, worker_device
 from cluster.reasons import line_of
 from cluster.streamed_saver import Saved, Shape, StreamedSaver, boxes, elements
+from tests.cluster.damage import flipped, truncated
 from tests.cluster.test_synchronous import servers_of
 
 HOST = worker_device("worker", 0)
@@ -220,16 +221,6 @@ def test_a_checkpoint_of_other_variables_is_refused_as_tensorflow_does_and_nothi
     assert ("not found in checkpoint" in line_of(found)) == ("other" in shapes)
     assert_same(other.values(), some(2, shapes))
     assert type(found) is type(raised(lambda: other.plain.restore(other.session, path)))
-
-
-def flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    path.write_bytes(bytes(content))
-
-
-def truncated(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
 
 
 def emptied(path: Path) -> None:
