@@ -1,7 +1,8 @@
 """The agent's parent, which waits for it and does nothing else, and then ends what it left.
 
 The kernel kills the tasks of an agent that is killed, but not the tasks' children, and nobody
-would remove its lock. The keeper does both at once. It opens nothing and hears nothing but the
+would remove its lock. The keeper does both at once. Those children are the keeper's own by then,
+whatever session they are in and however young: the records need not name them. It opens nothing and hears nothing but the
 agent's pulse, so what kills an agent (memory, a mistake, an operator's SIGKILL) passes it by.
 An agent without a pulse is killed.
 """
@@ -10,7 +11,7 @@ import os
 import signal
 from typing import Callable
 
-from launch.agent import processes, remains
+from launch.agent import processes, records, remains
 from launch.agent.agent_log import say
 from launch.agent.folder import RunFolder
 from launch.agent.pulse import Pulse
@@ -26,6 +27,7 @@ def kept(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_
       release: closes what only the child is to hold open.
     """
     keeper, pulse = processes.inspect(os.getpid()), Pulse()
+    processes.adopt_orphans()
     agent = os.fork()
     if agent == 0 and keeper is not None:
         pulse.mine()
@@ -40,4 +42,5 @@ def kept(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_
     _, status = os.waitpid(agent, 0)
     if os.WIFSIGNALED(status):
         say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending what it left")
+    remains.end_all(lambda: records.descendants(processes.table(), os.getpid()))
     remains.end(folder)

@@ -61,14 +61,15 @@ def _name(folder: RunFolder) -> str:
 
 def end(folder: RunFolder) -> None:
     """Kills what the run's records name, and removes the lock and socket of an agent that is gone."""
-    _end(lambda: [process for process in records.agent_of(folder) if process.pid != os.getpid()])  # the keeper ends too
-    _end(lambda: records.tasks_of(folder))
+    end_all(lambda: [process for process in records.agent_of(folder) if process.pid != os.getpid()])  # the keeper ends too
+    end_all(lambda: records.tasks_of(folder))
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper was faster
             path.unlink()
 
 
-def _end(living: Callable[[], List[processes.Process]]) -> None:
+def end_all(living: Callable[[], List[processes.Process]]) -> None:
+    """Kills the living, and waits until there are none."""
     for process in living():
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
     wait(lambda: not living(), GONE_S)

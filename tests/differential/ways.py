@@ -96,12 +96,15 @@ class Case:
     def reference(self) -> Dict[str, Any]:
         """What a plain program needs to know to train the same; alike for many ways.
 
-        Where all towers have the same examples, these once have the same mean as all of them.
+        Where all towers have the same examples, a step of one process has them as often as there are towers: what a
+        gradient is made of may depend on how many examples share the mean. A model that depends on what is in its batch
+        gets them once, as a tower does.
         """
+        batch = SAME if self.author.same else SAME * self.way.towers if self.same else GLOBAL_BATCH
         return {
             "author": self.author.name,
             "args": self.args(),
-            "batch": SAME if self.same else GLOBAL_BATCH,
+            "batch": batch,
             "clip_norm": self.clip_norm,
         }
 

@@ -5,10 +5,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 from launch.agent import down, inquire, records
-from launch.agent.processes import inspect
+from launch.agent.processes import Process, command_line, inspect
 from tests.launch.agent.agents import LEAD, RUN, Agents
 from tests.launch.machine import living_under
 from tests.waiting import eventually
@@ -24,6 +24,12 @@ def state(pid: int) -> str:
     """A process's state, "gone" where there is none."""
     process = inspect(pid)
     return process.state if process else "gone"
+
+
+def strangers(agents: Agents) -> List[Process]:
+    """The run's processes that its records do not lead to."""
+    known = [*records.agent_of(agents.folder()), *records.tasks_of(agents.folder())]
+    return [process for process in living_under(agents.workdir) if process.pid not in [each.pid for each in known]]
 
 
 def test_where_nothing_ran_there_is_nothing_to_end(run: Run) -> None:
@@ -84,6 +90,18 @@ def test_an_agent_that_is_killed_leaves_nothing_since_its_keeper_ends_what_it_le
     assert down.look(agents.request()) == GONE
     assert agents.left() == [] and not living_under(tmp_path)
     assert "the agent was killed by SIGKILL; ending what it left" in (agents.folder().own / "agent.log").read_text()
+
+
+def test_a_keeper_ends_a_child_that_left_its_session_before_anybody_noted_it(run: Run, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    agents = run({"worker:0@localhost": f"until [ -e {go} ]; do sleep 0.05; done; setsid sleep 1000 & wait"})
+    agents.up()
+    os.kill(records.agent_of(agents.folder())[0].pid, signal.SIGSTOP)  # it notes nothing any more
+    go.touch()
+    eventually("a child of no recorded session", lambda: "sleep 1000" in [command_line(p.pid) for p in strangers(agents)])
+    agents.kill(LEAD)
+    eventually("the end of the keeper", lambda: not records.agent_of(agents.folder()))
+    assert not living_under(tmp_path)
 
 
 def test_down_removes_what_agent_and_keeper_left_when_both_were_killed_and_nothing_else(
