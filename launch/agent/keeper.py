@@ -2,9 +2,9 @@
 
 The kernel kills the tasks of an agent that is killed, but not the tasks' children, and nobody
 would remove its lock. The keeper does both at once. Those children are the keeper's own by then,
-whatever session they are in and however young: the records need not name them. It opens nothing and hears nothing but the
-agent's pulse, so what kills an agent (memory, a mistake, an operator's SIGKILL) passes it by.
-An agent without a pulse is killed.
+whatever session they are in and however young: the records need not name them. It opens nothing
+and reads nothing but the agent's pulse, so what kills an agent (memory, a mistake, an operator's
+SIGKILL) passes it by. An agent without a pulse is killed.
 """
 
 import os

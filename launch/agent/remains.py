@@ -61,7 +61,8 @@ def _name(folder: RunFolder) -> str:
 
 def end(folder: RunFolder) -> None:
     """Kills what the run's records name, and removes the lock and socket of an agent that is gone."""
-    end_all(lambda: [process for process in records.agent_of(folder) if process.pid != os.getpid()])  # the keeper ends too
+    keeper = os.getpid()  # if we are it: it ends by itself
+    end_all(lambda: [process for process in records.agent_of(folder) if process.pid != keeper])
     end_all(lambda: records.tasks_of(folder))
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper was faster

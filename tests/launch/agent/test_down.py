@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 from launch.agent import down, inquire, records
-from launch.agent.processes import Process, command_line, inspect
+from launch.agent.processes import command_line, inspect
 from tests.launch.agent.agents import LEAD, RUN, Agents
 from tests.launch.machine import living_under
 from tests.waiting import eventually
@@ -26,10 +26,10 @@ def state(pid: int) -> str:
     return process.state if process else "gone"
 
 
-def strangers(agents: Agents) -> List[Process]:
-    """The run's processes that its records do not lead to."""
-    known = [*records.agent_of(agents.folder()), *records.tasks_of(agents.folder())]
-    return [process for process in living_under(agents.workdir) if process.pid not in [each.pid for each in known]]
+def strangers(agents: Agents) -> List[str]:
+    """The command lines of the run's processes that its records do not lead to."""
+    known = {each.pid for each in [*records.agent_of(agents.folder()), *records.tasks_of(agents.folder())]}
+    return [command_line(each.pid) for each in living_under(agents.workdir) if each.pid not in known]
 
 
 def test_where_nothing_ran_there_is_nothing_to_end(run: Run) -> None:
@@ -98,7 +98,7 @@ def test_a_keeper_ends_a_child_that_left_its_session_before_anybody_noted_it(run
     agents.up()
     os.kill(records.agent_of(agents.folder())[0].pid, signal.SIGSTOP)  # it notes nothing any more
     go.touch()
-    eventually("a child of no recorded session", lambda: "sleep 1000" in [command_line(p.pid) for p in strangers(agents)])
+    eventually("a child of no recorded session", lambda: "sleep 1000" in strangers(agents))
     agents.kill(LEAD)
     eventually("the end of the keeper", lambda: not records.agent_of(agents.folder()))
     assert not living_under(tmp_path)
