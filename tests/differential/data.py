@@ -1,7 +1,8 @@
 """Examples from a formula: which ones a worker gets, in which order, is the same on every machine.
 
 Of ``args``: ``width`` features an example has, ``rows`` of a table it may name, ``steps`` that are trained, and
-``same``, the number of examples that every tower gets alike, or 0 for examples of its own.
+``same``, the number of examples that every tower gets alike, or 0 for examples of its own, and ``fresh``, whether each
+step has others than the one before.
 """
 
 from typing import Any, Dict, Mapping
@@ -95,7 +96,7 @@ def _order(task: Any, args: Args, number: int) -> np.ndarray:
     if not same:
         return np.arange(number)[task.worker_index :: task.num_workers]
     step, position = np.divmod(np.arange(int(args["steps"]) * task.batch_size), task.batch_size)
-    return step * same + position % same
+    return step * same * int(args["fresh"]) + position % same
 
 
 def _sparse(ids: Any) -> Any:

@@ -62,7 +62,11 @@ class Case:
 
     @property
     def same(self) -> bool:
-        """Whether all towers have the same examples: with a backup worker nobody knows whose gradients are taken."""
+        """Whether all towers have the same examples.
+
+        With a backup worker nobody knows whose gradients are taken, nor which of its batches a late worker has come to:
+        there all steps have the same examples, too.
+        """
         return self.author.same or self.way.sync == "backup"
 
     @property
@@ -73,7 +77,8 @@ class Case:
     def args(self) -> Dict[str, Any]:
         """What the author's functions are told."""
         size = self.way.size
-        return {"width": WIDTHS[size], "rows": ROWS[size], "steps": STEPS, "same": SAME if self.same else 0}
+        same, fresh = SAME if self.same else 0, self.way.sync != "backup"
+        return {"width": WIDTHS[size], "rows": ROWS[size], "steps": STEPS, "same": same, "fresh": fresh}
 
     def train(self) -> Dict[str, Any]:
         """The ``train`` section of a hosts file."""
