@@ -4,12 +4,14 @@ Whatever the author, the model or TensorFlow does with a variable, it does with 
 their values between two steps (``cluster.copies``) and takes their gradients. Towers share them.
 """
 
-from typing import Any, Callable, Container, Dict, Iterable, List, Mapping
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Set
 
 from cluster.engine import tf
 from cluster.layout import Layout
 from cluster.masters import Masters
 from cluster.task import Task
+
+_MOVED = ("Cast", "Bitcast")
 
 
 def device_setter(task: Task, device: str) -> Callable[[Any], str]:
@@ -47,9 +49,7 @@ class Mirrors:
         read = [self._assign(name, self._masters.read(name)) for name in fetched]
         return tf.group(*taken, *read, tf.assign(self.step, step).op)
 
-    def fetched_within(
-        self, step: Container[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any
-    ) -> None:
+    def fetched_within(self, step: Set[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any) -> None:
         """Let the operations of a step wait until the variables have these values: see ``assigned``."""
         with tf.control_dependencies(None):
             fresh = self.assigned(values, fetched, number)
@@ -70,12 +70,14 @@ class Mirrors:
         return tf.assign(self.variables[name], value).op
 
 
-def let_wait(variables: Iterable[Any], step: Container[Any], fresh: Any) -> None:
+def let_wait(variables: Iterable[Any], step: Set[Any], fresh: Any) -> None:
     """Let those operations of a step that take these variables wait for ``fresh``."""
-    for variable in variables:
-        for op in variable.op.outputs[0].consumers():
-            if op in step and op is not variable.initializer:
-                op._add_control_input(fresh)
+    waiting = {
+        op for each in variables for op in each.op.outputs[0].consumers() if op in step and op is not each.initializer
+    }
+    # TensorFlow moves a cast to before the reading of its variable: it must wait itself.
+    for op in waiting | {op for op in step if op.type in _MOVED}:
+        op._add_control_input(fresh)
 
 
 class NotedInitializers:

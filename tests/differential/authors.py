@@ -18,6 +18,7 @@ class Author:
 
     ``same``: every tower must have the same examples, as what the model does depends on which are in its batch.
     ``alone``: it draws numbers in an order that only one worker with one tower keeps.
+    ``half``: it sums gradients in float16, those of each tower by themselves.
     ``settings``: what it needs of ``train`` besides the way in which it is tried.
     """
 
@@ -28,6 +29,7 @@ class Author:
     about: str
     same: bool = False
     alone: bool = False
+    half: bool = False
     runtimes: Tuple[str, ...] = RUNTIMES
     settings: Mapping[str, Any] = field(default_factory=dict)
 

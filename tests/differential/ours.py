@@ -20,7 +20,7 @@ from tests.cluster.processes import free_ports
 from tests.cluster.threads import ThreadedRun, keep_servers
 from tests.differential.authors import Author, named
 from tests.differential.reference import Values, kept
-from tests.differential.verdict import Verdict, compare, judge_end
+from tests.differential.verdict import Rounding, Verdict, compare, judge_end
 
 _GRACE_S = 3.0  # for the other workers, once one has failed
 _TRIES = 3  # with other ports, which somebody else may take meanwhile
@@ -32,7 +32,8 @@ class Run(ThreadedRun):
     def __init__(
         self, author: Author, sizes: Mapping[str, int], settings: Train, args: Mapping[str, Any], folder: Path
     ):
-        self.job, self.settings, self.args, self.folder = job_of(author), settings, dict(args), folder
+        self.author, self.job = author, job_of(author)
+        self.settings, self.args, self.folder = settings, dict(args), folder
         ports = iter(free_ports(sum(sizes.values())))
         cluster = {role: [f"127.0.0.1:{next(ports)}" for _ in range(size)] for role, size in sizes.items()}
         self.tasks = [Task(role, index, cluster) for role in cluster for index in range(len(cluster[role]))]
@@ -74,7 +75,8 @@ def _verdict(request: Mapping[str, Any]) -> Verdict:
         run = Run(named(request["author"]), sizes, settings, request["args"], Path(folder))
         run.start()
         failed = judge_end(run.ended())
-        return failed or compare(kept(request["path"]), saved(Path(folder)), request["train"]["wire"])
+        rounding = Rounding(request["train"]["wire"], run.author.half)
+        return failed or compare(kept(request["path"]), saved(Path(folder)), rounding)
 
 
 def known(train: Mapping[str, Any]) -> Dict[str, Any]:

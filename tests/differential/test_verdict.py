@@ -7,15 +7,15 @@ import pytest
 
 from cluster.outcome import Outcome
 from tests.differential.reference import Trained
-from tests.differential.verdict import BITS, CLOSE, DIFFERENT, REFUSED, compare, judge_end
+from tests.differential.verdict import BITS, CLOSE, DIFFERENT, REFUSED, Rounding, compare, judge_end
 
 BEFORE = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), "steps": np.array(0, np.int64)}
 AFTER = {"w": BEFORE["w"] * np.float32(0.7), "steps": np.array(5, np.int64)}
 REFERENCE = Trained(BEFORE, AFTER)
 
 
-def kind(wire: str = "float32", **found: Any) -> str:
-    return compare(REFERENCE, {**AFTER, **found}, wire).kind
+def kind(rounding: Rounding = Rounding(), **found: Any) -> str:  # noqa: B008 (immutable)
+    return compare(REFERENCE, {**AFTER, **found}, rounding).kind
 
 
 def test_the_same_bits_are_equal() -> None:
@@ -30,12 +30,12 @@ def test_another_order_of_a_sum_is_equal_but_not_to_the_bit() -> None:
 def test_one_number_that_is_off_is_found(off: float) -> None:
     w = AFTER["w"].copy()
     w[2, 1] += off
-    verdict = compare(REFERENCE, {**AFTER, "w": w}, "float32")
+    verdict = compare(REFERENCE, {**AFTER, "w": w})
     assert verdict.kind == DIFFERENT and verdict.text.startswith("w[2, 1]: ")
 
 
 def test_a_variable_that_is_missing_or_has_another_shape_or_type_is_found() -> None:
-    assert compare(REFERENCE, {"w": AFTER["w"]}, "float32").kind == DIFFERENT
+    assert compare(REFERENCE, {"w": AFTER["w"]}).kind == DIFFERENT
     assert kind(w=AFTER["w"][:2]) == DIFFERENT
     assert kind(w=AFTER["w"].astype(np.float64)) == DIFFERENT
 
@@ -47,10 +47,17 @@ def test_integers_have_no_tolerance() -> None:
 def test_with_bfloat16_on_the_wire_a_master_may_be_a_little_off_but_has_all_of_its_bits() -> None:
     nearly = AFTER["w"] * np.float32(1.001)
     rounded = (AFTER["w"].view(np.uint32) & 0xFFFF0000).view(np.float32)
-    assert kind("bfloat16", w=nearly) == CLOSE
-    assert kind("float32", w=nearly) == DIFFERENT
-    assert kind("bfloat16", w=rounded) == DIFFERENT
-    assert kind("bfloat16", w=BEFORE["w"]) == DIFFERENT
+    assert kind(Rounding("bfloat16"), w=nearly) == CLOSE
+    assert kind(w=nearly) == DIFFERENT
+    assert kind(Rounding("bfloat16"), w=rounded) == DIFFERENT
+    assert kind(Rounding("bfloat16"), w=BEFORE["w"]) == DIFFERENT
+
+
+def test_what_sums_gradients_in_float16_may_be_off_by_its_last_bit() -> None:
+    moved = AFTER["w"] - BEFORE["w"]
+    for share, expected in ((2**-10, CLOSE), (2**-8, DIFFERENT)):
+        assert kind(Rounding(half=True), w=AFTER["w"] + moved * np.float32(share)) == expected
+        assert kind(w=AFTER["w"] + moved * np.float32(share)) == DIFFERENT
 
 
 @pytest.mark.parametrize(

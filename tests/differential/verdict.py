@@ -11,6 +11,7 @@ BITS, CLOSE, REFUSED, DIFFERENT = "equal to the bit", "equal within 1e-5", "refu
 KINDS = (BITS, CLOSE, REFUSED, DIFFERENT)
 _NEAR, _SMALL = 1e-5, 0.1  # numbers below that are taken for as large
 _BFLOAT16_OF_VALUE, _BFLOAT16_OF_MOVE = 2**-8, 0.1  # it keeps 8 bits of what travels, and a step adds to what was lost
+_FLOAT16_OF_MOVE = 2**-9  # it keeps 11 bits of each sum over a tower's examples, where one process has one sum
 _PLACE = re.compile(r"\.py:\d+|\btrain\.\w+")
 _FOREIGN = re.compile(r"(\.py:\d+: )?(?!ClusterError|JobError|TaskError|TrainingError)[A-Z]\w+(Error|Exception)\b: ")
 
@@ -36,56 +37,68 @@ def judge_end(outcomes: Sequence[Any]) -> Optional[Verdict]:
     return Verdict(REFUSED, text)
 
 
-def compare(reference: Trained, found: Values, wire: str) -> Verdict:
+class Rounding(NamedTuple):
+    """What is rounded to 16 bits on the way: what ``wire`` says, and where the model is ``half``, its own gradients."""
+
+    wire: str = "float32"
+    half: bool = False
+
+    @property
+    def of_wire(self) -> bool:
+        """Whether values and gradients travel in 16 bits."""
+        return self.wire != "float32"
+
+    def allowed(self, before: Any, expected: Any) -> float:
+        """How far a variable may be off that was trained from ``before`` to ``expected``."""
+        size = max(_SMALL, float(np.abs(expected).max()), float(np.abs(before).max()))
+        moved = float(np.abs(expected - before).max())
+        rounding = _BFLOAT16_OF_VALUE * size + _BFLOAT16_OF_MOVE * moved if self.of_wire and moved else 0.0
+        return _NEAR * size + rounding + (_FLOAT16_OF_MOVE * moved if self.half else 0.0)
+
+
+def compare(reference: Trained, found: Values, rounding: Rounding = Rounding()) -> Verdict:  # noqa: B008 (immutable)
     """Compares every variable of the author, and the step, with those of one process."""
     complaints: List[str] = []
     for name, expected in sorted(reference.after.items()):
         if name not in found:
             complaints.append(f"{name} is not in the checkpoint")
         else:
-            complaints += _complaints(name, reference.before[name], expected, found[name], wire)
+            complaints += _complaints(name, reference.before[name], expected, found[name], rounding)
     if complaints:
         return Verdict(DIFFERENT, "; ".join(complaints))
     if all(np.array_equal(expected, found[name]) for name, expected in reference.after.items()):
         return Verdict(BITS)
     return Verdict(
-        CLOSE, f"at most {max(_share(name, reference, found, wire) for name in reference.after):.0%} of that"
+        CLOSE, f"at most {max(_share(name, reference, found, rounding) for name in reference.after):.0%} of that"
     )
 
 
-def _share(name: str, reference: Trained, found: Values, wire: str) -> float:
+def _share(name: str, reference: Trained, found: Values, rounding: Rounding) -> float:
     """How much of the allowed difference a variable has."""
     expected = reference.after[name]
     if expected.dtype.kind not in "fc" or not expected.size:
         return 0.0
     off = np.abs(found[name].astype(np.float64) - expected).max()
-    return float(off / _allowed(reference.before[name], expected, wire))
+    return float(off / rounding.allowed(reference.before[name], expected))
 
 
-def _complaints(name: str, before: Any, expected: Any, found: Any, wire: str) -> List[str]:
+def _complaints(name: str, before: Any, expected: Any, found: Any, rounding: Rounding) -> List[str]:
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return [f"{name}: {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"]
     if expected.dtype.kind not in "fc":
         return (
             [] if np.array_equal(found, expected) else [f"{name}: {found.ravel()[:3]}, expected {expected.ravel()[:3]}"]
         )
-    if wire != "float32" and _rounded(found) and not _rounded(expected):
-        return [f"{name}: its master has lost the bits that {wire} lacks"]
+    if rounding.of_wire and _rounded(found) and not _rounded(expected):
+        return [f"{name}: its master has lost the bits that {rounding.wire} lacks"]
     off = np.abs(found.astype(np.float64) - expected)
     worst = np.unravel_index(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape) if off.size else ()
-    if not off.size or off[worst] <= _allowed(before, expected, wire):
+    if not off.size or off[worst] <= rounding.allowed(before, expected):
         return []
     moved = np.abs(expected - before).max()
     return [
         f"{name}{list(map(int, worst))}: {found[worst]:.6g}, expected {expected[worst]:.6g} (all moved ≤ {moved:.2g})"
     ]
-
-
-def _allowed(before: Any, expected: Any, wire: str) -> float:
-    size = max(_SMALL, float(np.abs(expected).max()), float(np.abs(before).max()))
-    moved = float(np.abs(expected - before).max())
-    rounding = _BFLOAT16_OF_VALUE * size + _BFLOAT16_OF_MOVE * moved if wire != "float32" and moved else 0.0
-    return _NEAR * size + rounding
 
 
 def _rounded(values: Any) -> bool:

@@ -95,7 +95,7 @@ def tensorflow_dynamic_scale(x: Any, y: Any, args: Args) -> Any:
     return _model(x, y, args)
 
 
-@author(lambda args: StaticScale(0.1, 0.9))
+@author(lambda args: StaticScale(0.1, 0.9), half=True)
 def half_precision(x: Any, y: Any, args: Args) -> Any:
     """Masters of float32 whose products are computed in float16."""
     product = tf.matmul(tf.cast(x, tf.float16), tf.cast(square(args), tf.float16))
