@@ -1,16 +1,19 @@
 """Which of a host's tasks may be frozen: their signs of life, and what the kernel says of their processes.
 
 A task that is well is not told of. Time is counted in looks: what a machine does not live through itself, because
-it stands still, counts against no task. Where the signs of several tasks are late, and of all of them, the machine is
-slow: silence is then counted at a fifth.
+it stands still, counts against no task. Nor does the time that a task is not served: one that computes is counted the
+part of a processor that it gets, one that reads or writes a tenth, one that does nothing all of its time
+(``launch.agent.work``). Where the signs of several tasks are late, and of all of them, the machine is slow: silence is
+then counted at a fifth of that.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
-from cluster.pulse import read_sign
+from cluster.pulse import Sign, read_sign
 from launch.agent import processes
+from launch.agent.work import Work, pace, work_of
 
 LOOK_S = 1.0
 SLOW_SHARE = 0.2
@@ -32,15 +35,24 @@ class Watched:
 
     attempt: int
     beat: Optional[int] = None  # of its newest sign
+    work: Optional[Work] = None  # that it had done by the last look
+    phase: Optional[str] = None
+    phase_s: float = 0.0  # as it tells
+    counted_s: float = 0.0  # of its phase
     silent_s: float = 0.0
     stopped_s: float = 0.0
     told: bool = False  # whether the lead takes it for unwell
 
 
 class Vitals:
-    """Looks at the tasks of this host, every ``LOOK_S``."""
+    """Looks at the tasks of this host, every ``LOOK_S``.
 
-    def __init__(self) -> None:
+    Args:
+      work_of: what the process with a pid has done so far.
+    """
+
+    def __init__(self, work_of: Callable[[int], Optional[Work]] = work_of) -> None:
+        self._work_of = work_of
         self._watched: Dict[str, Watched] = {}
         self._looked_at = 0.0
         self._slow = False  # whether all were late at the last look
@@ -52,8 +64,8 @@ class Vitals:
     def look(self, now: float, tasks: Mapping[str, Seen]) -> Dict[str, Dict[str, Any]]:
         """Each task that is not well, and once each that is again: {"attempt", "state", "stopped_s", "silent_s", …}.
 
-        ``state`` is the kernel's of its leader, ``silent_s`` how late its sign of life is; the rest is that sign, where
-        there is one.
+        ``state`` is the kernel's of its leader, ``silent_s`` how late its sign of life is, ``counted_s`` what counts of
+        its phase; the rest is that sign, where there is one.
         """
         counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
         self._watched = {name: self._of(name, task.attempt) for name, task in tasks.items()}
@@ -70,10 +82,12 @@ class Vitals:
         process, sign = processes.inspect(task.pid), read_sign(task.folder)
         state = "Z" if process is None else process.state
         watched.stopped_s = watched.stopped_s + counted_s if state == "T" else 0.0
+        part = self._pace(watched, task.pid, counted_s)
         if sign is not None and sign.beat == watched.beat:
-            watched.silent_s += counted_s * (SLOW_SHARE if self._slow else 1.0)
+            watched.silent_s += counted_s * part * (SLOW_SHARE if self._slow else 1.0)
         elif sign is not None:
             watched.silent_s, watched.beat = 0.0, sign.beat
+            _count(watched, sign, part)
         lasts = sign is not None and sign.phase in LASTING and sign.phase_s >= QUIET_S
         unwell = state in "Tt" or watched.silent_s >= QUIET_S or lasts
         told, watched.told = unwell or watched.told, unwell
@@ -82,5 +96,19 @@ class Vitals:
         shown = {} if sign is None else {key: getattr(sign, key) for key in ("phase", "phase_s", "slowest_s", "owes")}
         return {
             "attempt": watched.attempt, "state": state, "stopped_s": round(watched.stopped_s, 3),
-            "silent_s": round(watched.silent_s, 3), **shown,
+            "silent_s": round(watched.silent_s, 3), "counted_s": round(watched.counted_s, 3), **shown,
         }  # fmt: skip
+
+    def _pace(self, watched: Watched, pid: int, seconds: float) -> float:
+        """What part of these seconds counts."""
+        before, watched.work = watched.work, self._work_of(pid)
+        return 1.0 if before is None or watched.work is None else pace(before, watched.work, seconds)
+
+
+def _count(watched: Watched, sign: Sign, part: float) -> None:
+    """Counts what a task says that it has lived through of its phase since the last look."""
+    if sign.phase != watched.phase or sign.phase_s < watched.phase_s:
+        watched.counted_s = sign.phase_s
+    else:
+        watched.counted_s += part * (sign.phase_s - watched.phase_s)
+    watched.phase, watched.phase_s = sign.phase, sign.phase_s

@@ -8,9 +8,12 @@ What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
     in its step   it lives, and the step that waits for it has lasted as long; its first step may take five minutes
     saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
 
+Seconds are those that the agent counts (``launch.agent.vitals``): fewer than the clock's for a task that works.
+
 ``in its step`` is said of a task only if it says of itself that the others wait for it, or that nobody waits for
 anybody; and of nobody while another task is stopped, silent or saving, a host is silent, or a ps is away: then the
-others have cause to wait, and after it they have as long as before.
+others have cause to wait, and after it they have as long as before. If it could be said of every worker at once, then
+something is slow that they share: they have five minutes, as in a first step.
 
 A debugger that holds a process (state ``t``) is meant to: nobody is the culprit then. Where every process of the run
 is stopped, somebody has paused the run.
@@ -31,6 +34,7 @@ FIRST_S = 300.0
 LONGEST_GAP_S = 1.0  # between two events: the lead itself stood still for what is more
 QUIET_S = 3.0  # a task whose sign is so late may be what others wait for
 FRESH_S = 5.0  # older signs say nothing
+_STEPS = ("first step", "step")
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
 _OF_PYTHON = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<")
 _OURS = ("/cluster/", "/jobs/main.py")
@@ -58,6 +62,7 @@ class Watch:
         self._ps_away: Set[str] = set()
         self._busy: Dict[str, float] = {}  # stopped, silent or saving, so that others may wait: when it was told last
         self._stopped: Dict[str, float] = {}
+        self._owing: Dict[str, float] = {}  # those whose step lasts, and waits for them
 
     def heard(self, event: Event, now: float) -> None:
         """Takes note of anything that happens: the lead's own time, and what gives the tasks cause to wait."""
@@ -91,7 +96,7 @@ class Watch:
             self._note(name, sign)
             if sign["attempt"] != task.attempt or not task.process or task.recalled or task.frozen:
                 continue
-            why = self._why(name, sign, self._frozen_s, processes)
+            why = self._why(name, sign, self._frozen_s, processes, _trainers(tasks))
             found += [Culprit(name, why)] if why else []
         return found
 
@@ -99,14 +104,15 @@ class Watch:
         stopped = sign["state"] in "Tt"
         saves = sign.get("phase") == "saving" and sign["phase_s"] >= QUIET_S
         busy = stopped or saves or sign["silent_s"] >= QUIET_S
-        for table, holds in ((self._stopped, stopped), (self._busy, busy)):
+        owes = sign.get("phase") in _STEPS and sign["phase_s"] >= QUIET_S and bool(sign.get("owes"))
+        for table, holds in ((self._stopped, stopped), (self._busy, busy), (self._owing, owes)):
             table.pop(name, None)
             if holds:
                 table[name] = self._clock
         if busy:
             self._settled_at = self._clock
 
-    def _why(self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int) -> Optional[str]:
+    def _why(self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int, trainers: int) -> Optional[str]:
         if sign["state"] == "t":
             return None
         if sign["stopped_s"] >= frozen_s:
@@ -118,13 +124,14 @@ class Watch:
             return f"no sign of life for {sign['silent_s']:.0f} s while {_WHILE[phase]}"
         if self._fresh(self._busy, but=name) or self._ps_away:
             return None
-        phase_s = float(sign.get("phase_s") or 0.0)
-        if phase == "saving" and phase_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
+        phase_s, counted_s = float(sign.get("phase_s") or 0.0), float(sign.get("counted_s") or 0.0)
+        if phase == "saving" and counted_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
             return f"writing a checkpoint for {phase_s:.0f} s"
-        lasts_s = min(phase_s, self._clock - self._settled_at)
-        late = lasts_s >= (bound_s if phase == "step" else max(FIRST_S, bound_s))
-        if phase in ("step", "first step") and late and sign.get("owes"):
-            return f"in {'its first' if phase == 'first step' else 'one'} step for {lasts_s:.0f} s"
+        settled_s = self._clock - self._settled_at
+        shared = 1 < trainers <= self._fresh(self._owing)
+        late = min(counted_s, settled_s) >= (bound_s if phase == "step" and not shared else max(FIRST_S, bound_s))
+        if phase in _STEPS and late and sign.get("owes"):
+            return f"in {'its first' if phase == 'first step' else 'one'} step for {min(phase_s, settled_s):.0f} s"
         return None
 
     def _fresh(self, table: Dict[str, float], but: Optional[str] = None) -> int:
@@ -132,6 +139,11 @@ class Watch:
         for name in [name for name, at in table.items() if self._clock - at > FRESH_S]:
             del table[name]
         return len(table) - (but in table)
+
+
+def _trainers(tasks: Mapping[str, TaskRecord]) -> int:
+    """How many tasks take steps."""
+    return sum(bool(task.process) and name.split(":")[0] in ("chief", "worker") for name, task in tasks.items())
 
 
 # Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.

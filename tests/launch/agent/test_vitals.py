@@ -13,6 +13,7 @@ import pytest
 from cluster.pulse import PULSE, Sign
 from launch.agent.processes import inspect
 from launch.agent.vitals import Seen, Vitals
+from launch.agent.work import Work
 from tests.waiting import eventually
 
 
@@ -25,11 +26,17 @@ def process() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 class Host:
-    """One task, looked at from 0 on."""
+    """One task, looked at from 0 on; each look finds that it has used ``processor_s`` more."""
 
-    def __init__(self, folder: Path, pid: int):
-        self.folder, self.pid, self.vitals = folder, pid, Vitals()
+    def __init__(self, folder: Path, pid: int, processor_s: float = 0.0):
+        self.folder, self.pid = folder, pid
+        self._uses_s, self._used_s = processor_s, 0.0
+        self.vitals = Vitals(self._work)
         self.at(1000.0)
+
+    def _work(self, pid: int) -> Work:
+        self._used_s += self._uses_s
+        return Work(self._used_s, 0)
 
     def signs(self, beat: int, **values: Any) -> None:
         (self.folder / PULSE).write_text(json.dumps(asdict(Sign(beat, **{"phase": "step", **values}))))
@@ -63,6 +70,26 @@ def test_a_step_that_lasts_is_told_with_what_the_task_says_of_it(tmp_path: Path,
     assert {key: told[key] for key in ("phase", "phase_s", "slowest_s", "owes")} == {
         "phase": "step", "phase_s": 4.0, "slowest_s": 0.5, "owes": True
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("processor_s", "counted_s"), [(0.0, 14.0), (0.2, 6.0), (1.0, 14.0), (8.0, 14.0)])
+def test_a_step_counts_the_part_of_a_processor_that_it_gets(
+    tmp_path: Path, process: Any, processor_s: float, counted_s: float
+) -> None:
+    host = Host(tmp_path, process.pid, processor_s)
+    for second in range(11):
+        host.signs(second, phase_s=4.0 + second)
+        told = host.at(1001.0 + second)
+    assert (told["phase_s"], told["counted_s"]) == (14.0, counted_s)
+    host.signs(12, phase_s=3.0)  # the next step
+    assert host.at(1012.0)["counted_s"] == 3.0
+
+
+def test_silence_counts_less_of_a_task_that_works(tmp_path: Path, process: Any) -> None:
+    host = Host(tmp_path, process.pid, processor_s=0.3)
+    host.signs(1)
+    told = [host.at(1001.0 + second).get("silent_s") for second in range(21)]
+    assert told[10] is None and told[20] == 6.0
 
 
 @pytest.mark.parametrize("phase", ["starting", "serving", "following", "ending"])

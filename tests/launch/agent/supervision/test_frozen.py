@@ -14,7 +14,8 @@ STEP_S = 0.5
 def sign(task: str, attempt: int = 0, state: str = "S", **told: Any) -> Signs:
     """What an agent tells of one task: one that lives, and waits for others in a step, unless it is said otherwise."""
     values = {"stopped_s": 0.0, "silent_s": 0.0, "phase": "step", "phase_s": 0.0, "slowest_s": STEP_S, "owes": False}
-    return Signs({task: {"attempt": attempt, "state": state, **values, **told}})
+    values.update(told)
+    return Signs({task: {"attempt": attempt, "state": state, "counted_s": values["phase_s"], **values}})
 
 
 def run(*tasks: str, **options: Any) -> Replay:
@@ -254,3 +255,46 @@ def test_the_place_is_in_the_jobs_own_code_where_there_is_any(inputs: str, where
 def test_without_a_stack_there_is_no_place() -> None:
     assert frozen.place("pid 7, state D:\n  3 threads in nfs_wait") is None
     assert frozen.ended(Exited("worker:1", 0, -9, "killed by SIGKILL"), "silent").cause == "frozen: silent"
+
+
+def test_a_step_that_is_slow_only_since_the_task_gets_little_of_a_processor_is_not_accused() -> None:
+    replay = run()
+    for second in range(60):
+        told = sign("worker:1", phase_s=4.0 + second, counted_s=(4.0 + second) / 10, owes=True)
+        assert replay.at(100.0 + second, told) == []
+    assert killed(replay.at(161.0, sign("worker:1", phase_s=104.0, counted_s=10.4, owes=True))) == ["worker:1"]
+
+
+def owing(phase_s: float, *tasks: str) -> List[Signs]:
+    """What the agents tell of tasks that are in a step that waits for them."""
+    return [sign(task, phase_s=phase_s, owes=True) for task in tasks]
+
+
+def test_a_step_that_lasts_for_all_workers_at_once_is_nobodys_fault_for_five_minutes() -> None:
+    replay = run()
+    for second in range(4, 300):
+        assert replay.at(100.0 + second, *owing(float(second), "worker:0", "worker:1")) == []
+    orders = [
+        order
+        for second in range(300, 303)
+        for order in replay.at(400.0 + second - 300, *owing(float(second), "worker:0", "worker:1"))
+    ]
+    assert sorted(killed(orders)) == ["worker:0", "worker:1"]
+
+
+def test_as_soon_as_one_of_them_goes_on_the_other_is_accused() -> None:
+    replay = run()
+    for second in range(4, 30):
+        assert replay.at(100.0 + second, *owing(float(second), "worker:0", "worker:1")) == []
+    orders = [
+        order for second in range(30, 40) for order in replay.at(100.0 + second, *owing(float(second), "worker:1"))
+    ]
+    assert killed(orders) == ["worker:1"]
+
+
+def test_the_only_worker_of_a_run_is_accused_as_ever() -> None:
+    replay = run("ps:0@a", "worker:0@a")
+    orders = [
+        order for second in range(4, 12) for order in replay.at(100.0 + second, *owing(float(second), "worker:0"))
+    ]
+    assert killed(orders) == ["worker:0"]
