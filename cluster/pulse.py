@@ -41,7 +41,8 @@ class Sign:
 
     ``beat`` counts the signs. ``phase`` is one of ``PHASES``, ``phase_s`` how long it has lasted, ``slowest_s`` how
     long it has lasted at most in the last minutes without what was spent waiting for other workers; 0 where that
-    is not known. ``owes``: whether others wait for this task in this step, or nobody does; None: not known.
+    is not known. ``owes``: whether others wait for this task in this step, or nobody does; None: not known. ``doing``:
+    what it does of its start, in words.
     """
 
     beat: int
@@ -49,6 +50,7 @@ class Sign:
     phase_s: float = 0.0
     slowest_s: float = 0.0
     owes: Optional[bool] = None
+    doing: str = ""
 
 
 class Pulse:
@@ -61,7 +63,7 @@ class Pulse:
     def __init__(self, folder: Optional[Union[str, Path]]):
         self._folder = None if folder is None else Path(folder)
         self.ask: Optional[Callable[[], Optional[bool]]] = None
-        self._phase = "starting"
+        self._phase, self._doing = "starting", ""
         self._turns = 0  # phases so far
         self._since = time.monotonic()
         self._slowest: Dict[str, Slowest] = {}
@@ -79,8 +81,12 @@ class Pulse:
         if slowest is None:
             slowest = self._slowest.setdefault(self._phase, Slowest())
         slowest.note(now, now - self._since - waited_s)
-        self._phase, self._since = phase, now
+        self._phase, self._doing, self._since = phase, "", now
         self._turns += 1
+
+    def does(self, what: str) -> None:
+        """Say what is done now of a start, in a few words: ``builds its graph``."""
+        self._doing = what
 
     def restart(self) -> None:
         """The phase before was broken off: it tells nothing of how long it takes."""
@@ -119,7 +125,7 @@ class Pulse:
         if phase in ("first step", "step") and lasts_s >= max(LATE_S, 2 * slowest_s):
             self._ask_beside(turns)
         owes = self._answer[1] if self._answer[0] == turns else None
-        return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), owes)
+        return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), owes, self._doing)
 
     def _ask_beside(self, turns: int) -> None:
         ask = self.ask

@@ -83,7 +83,9 @@ class Trainer:
 
     def setup(self) -> None:
         """Starts this task's server, then builds the whole graph."""
+        self._pulse.does("opens its port")
         self._server = server.start(self.task, crew.devices_of(self.settings))
+        self._pulse.does("looks for the devices of its towers")
         self._crew = crew.gathered(self.task, self.settings, self._server)
         self.task = crew.as_client(self.task, self._crew)
         self._slicing = Slicing(self.task, self.settings, self._server)
@@ -92,6 +94,7 @@ class Trainer:
 
     def _build(self) -> None:
         """Builds the graph, which does not change afterwards."""
+        self._pulse.does("builds its graph")
         self._waited_before_s = 0.0
         self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew, self._slicing.chosen).build()
         host = worker_device(self.task.role, self.task.index)
@@ -143,6 +146,7 @@ class Trainer:
 
     def _connect(self) -> Any:
         self._pulse.restart()
+        self._pulse.does("waits for the parameter servers")
         server.wait_for_ps(self.task)
         crew.wait_for_lent(self._crew)
         return server.connect(self.task, self._server, self.replica.graph, crew.lent(self._crew))
@@ -158,6 +162,7 @@ class Trainer:
         session.close()
 
     def _train_in(self, session: Any) -> Outcome:
+        self._pulse.does("begins to read its data")
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
         self.step = self._enter(session)
@@ -182,11 +187,13 @@ class Trainer:
             self._step_times.begin(session)
             self._checkpoints.open()
         if not self.task.is_chief:
+            self._pulse.does("waits for the chief to give the variables their values")
             wait_for("the chief to give the variables their values", lambda: self._ready(session))
         elif self._ready(session):
             self._checkpoints.adopt()
         else:
             stepper.close(session)
+            self._pulse.does("gives the variables their values")
             if not self._checkpoints.restore(session):
                 for given in self.replica.first_values:
                     session.run(given)

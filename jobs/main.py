@@ -61,6 +61,7 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
     _refuse_impossible(task, settings)
+    reporter.pulse.does("loads TensorFlow")
     if task.role == "ps":
         return _serve(task, reporter)
     if task.role == "worker" and settings.replication == "in-graph" and not task.is_chief:

@@ -141,6 +141,7 @@ STATUS: Fields = {
     **_below("tasks[]", _TASK),
     "tasks[].gpus": "the indices of its GPUs",
     "tasks[].state": "starting, running, succeeded, failed, restarting, stopped or lost",
+    "tasks[].doing": "what it does of its start, in words; null where that is not known, and once it runs",
     "tasks[].pid": "of its newest process; null before the first",
     "tasks[].exit_code": "of its newest process that has ended; negative: the signal; null before",
     "tasks[].restarts": "how often it was started again",

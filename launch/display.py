@@ -15,9 +15,11 @@ from rich.text import Text
 from launch.agent import incident_words
 from launch.agent.states import ENDED
 from launch.formations import formation
-from launch.task_table import COLOURS, task_table, title
+from launch.task_table import COLOURS, name_of, task_table, title
 
 EVERY_S = 5.0
+STARTING_EVERY_S = 2.0
+MOST_NAMED = 3
 BAR_WIDTH = 60
 MOST_INCIDENTS = 3
 
@@ -59,6 +61,7 @@ class View:
         if self._told.get("") != overall:
             self._told[""] = overall
             lines.append(f"{status['state']}: {overall[1]}")
+        lines += self._starts(status)
         formed = formation(status)
         if self._told.get("formation", []) != formed:
             self._told["formation"] = formed
@@ -76,6 +79,14 @@ class View:
             self._said_at, self._told["step"] = now, status["global_step"]
             lines.append(progress(status))
         return lines
+
+    def _starts(self, status: Mapping[str, Any]) -> List[str]:
+        """What tasks that start do now, where that has changed and was not told a moment ago."""
+        doing, now = starting(status), time.monotonic()
+        if doing == self._told.get("starting", "") or now - self._told.get("starting at", 0.0) < STARTING_EVERY_S:
+            return []
+        self._told.update({"starting": doing, "starting at": now})
+        return [doing] if doing else []
 
 
 class LiveView(View):
@@ -130,6 +141,20 @@ def own_ms(task: Mapping[str, Any]) -> float:
 def count(status: Mapping[str, Any]) -> str:
     """``3 running, 1 restarting``"""
     return ", ".join(f"{number} {state}" for state, number in Counter(t["state"] for t in status["tasks"]).items())
+
+
+def starting(status: Mapping[str, Any]) -> str:
+    """``builds its graph: worker:0, worker:1; loads TensorFlow: ps:0``, what most do first; empty if nothing starts."""
+    doing: Dict[str, List[str]] = {}
+    for task in status["tasks"]:
+        if task.get("doing"):
+            doing.setdefault(task["doing"], []).append(name_of(task))
+    return "; ".join(f"{what}: {_some(doing[what])}" for what in sorted(doing, key=lambda what: -len(doing[what])))
+
+
+def _some(names: List[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names) if more < 2 else f"{', '.join(names[:MOST_NAMED])} and {more} more"
 
 
 def progress(status: Mapping[str, Any]) -> str:

@@ -51,7 +51,8 @@ def _is_ordinary(task: Task) -> bool:
 
 def _state(task: Task) -> Text:
     slow = " (slow)" if task.get("straggler") else ""
-    return Text.assemble((task["state"], COLOURS.get(task["state"], "")), (slow, "yellow"))
+    doing = f": {task['doing']}" if task.get("doing") else ""
+    return Text.assemble((task["state"], COLOURS.get(task["state"], "")), doing, (slow, "yellow"))
 
 
 def _gpus(task: Task) -> Text:

@@ -1,10 +1,11 @@
 """Which of a host's tasks may be frozen: their signs of life, and what the kernel says of their processes.
 
-A task that is well is not told of. Time is counted in looks: what a machine does not live through itself, because
-it stands still, counts against no task. Nor does the time that a task is not served: one that computes is counted the
-part of a processor that it gets, one that reads or writes a tenth, one that does nothing all of its time
-(``launch.agent.work``). Where the signs of several tasks are late, and of all of them, the machine is slow: silence is
-then counted at a fifth of that.
+A task that is well is not told of, unless it starts: then what it does is.
+
+Time is counted in looks: what a machine does not live through itself, because it stands still, counts against no task.
+Nor does the time that a task is not served: one that computes is counted the part of a processor that it gets, one that
+reads or writes a tenth, one that does nothing all of its time (``launch.agent.work``). Where the signs of several tasks
+are late, and of all of them, the machine is slow: silence is then counted at a fifth of that.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from launch.agent.work import Work, pace, work_of
 LOOK_S = 1.0
 SLOW_SHARE = 0.2
 QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is told
+_SHOWN = ("phase", "phase_s", "slowest_s", "owes", "doing")
 LASTING = ("first step", "step", "saving")  # the others may take any time
 
 
@@ -39,6 +41,7 @@ class Watched:
     phase: Optional[str] = None
     phase_s: float = 0.0  # as it tells
     counted_s: float = 0.0  # of its phase
+    doing: str = ""  # of its start, as it was told
     silent_s: float = 0.0
     stopped_s: float = 0.0
     told: bool = False  # whether the lead takes it for unwell
@@ -90,10 +93,12 @@ class Vitals:
             _count(watched, sign, part)
         lasts = sign is not None and sign.phase in LASTING and sign.phase_s >= QUIET_S
         unwell = state in "Tt" or watched.silent_s >= QUIET_S or lasts
-        told, watched.told = unwell or watched.told, unwell
+        doing = "" if sign is None else sign.doing
+        told = unwell or watched.told or doing != watched.doing
+        watched.told, watched.doing = unwell, doing
         if not told:
             return {}
-        shown = {} if sign is None else {key: getattr(sign, key) for key in ("phase", "phase_s", "slowest_s", "owes")}
+        shown = {} if sign is None else {key: getattr(sign, key) for key in _SHOWN}
         return {
             "attempt": watched.attempt, "state": state, "stopped_s": round(watched.stopped_s, 3),
             "silent_s": round(watched.silent_s, 3), "counted_s": round(watched.counted_s, 3), **shown,

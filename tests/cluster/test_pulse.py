@@ -47,6 +47,14 @@ def test_a_phase_lasts_as_many_beats_as_it_has_seen() -> None:
     assert (sign.beat, sign.phase, sign.phase_s) == (4, "step", 0.0)
 
 
+def test_what_it_does_of_its_start_is_in_the_sign_until_the_next_phase() -> None:
+    pulse = Pulse(None)
+    pulse.does("builds its graph")
+    assert pulse.beat().doing == "builds its graph"
+    pulse.turn("first step")
+    assert pulse.beat().doing == ""
+
+
 def test_how_long_a_step_takes_leaves_out_what_it_waits_for_others() -> None:
     pulse = Pulse(None)
     pulse.turn("step")

@@ -85,7 +85,29 @@ def test_states_are_counted() -> None:
     assert count(status(task(), task(state="restarting"), task())) == "2 running, 1 restarting"
 
 
+def starts(name: str, doing: str) -> Any:
+    return task(f"{name}@h", "starting", doing=doing)
+
+
+def test_what_tasks_do_while_they_start_is_told_as_it_changes() -> None:
+    first = status(starts("ps:0", "loads TensorFlow"), *(starts(f"worker:{n}", "builds its graph") for n in range(6)))
+    later = status(task("ps:0@h"), *(starts(f"worker:{n}", "reads") for n in range(4)))
+    told = lines_of(first, first, later, status(task("ps:0@h")))
+    assert told[1] == "builds its graph: worker:0, worker:1, worker:2 and 3 more; loads TensorFlow: ps:0"
+    assert not any("reads" in line for line in told)  # the last line was a moment ago
+
+
+def test_it_is_told_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "STARTING_EVERY_S", 0.0)
+    told = lines_of(*(status(starts("ps:0", doing)) for doing in ("loads", "loads", "opens its port")))
+    assert told[1:] == ["loads: ps:0", "opens its port: ps:0"]
+
+
 # -- the table
+
+
+def test_the_table_says_what_a_task_does_that_starts() -> None:
+    assert "starting: builds its graph" in drawn(status(starts("worker:0", "builds its graph")))
 
 
 def test_the_picture_has_a_bar_the_progress_and_a_row_for_each_task() -> None:

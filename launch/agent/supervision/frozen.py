@@ -24,6 +24,7 @@ import re
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
+from cluster.task import TRAINERS
 from launch.agent.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.record import TaskRecord
@@ -143,7 +144,7 @@ class Watch:
 
 def _trainers(tasks: Mapping[str, TaskRecord]) -> int:
     """How many tasks take steps."""
-    return sum(bool(task.process) and name.split(":")[0] in ("chief", "worker") for name, task in tasks.items())
+    return sum(bool(task.process) and task.plan.role in TRAINERS for task in tasks.values())
 
 
 # Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.

@@ -44,7 +44,7 @@ class TaskRecord:
     Only ``Roster.turn`` changes ``state`` and ``process``. ``attempt`` counts from 0, whoever
     wanted a new one; ``failures`` are those that count against ``restart.max``. ``recalled``:
     its process was told to end, so that the next attempt can begin.
-    ``frozen``: why it is killed for making no progress.
+    ``frozen``: why it is killed for making no progress. ``doing``: what it does of its start, in words.
     """
 
     plan: TaskPlan
@@ -53,6 +53,7 @@ class TaskRecord:
     failures: int = 0
     recalled: bool = False
     frozen: Optional[str] = None
+    doing: Optional[str] = None
     process: bool = False
     pid: Optional[int] = None
     exit_code: Optional[int] = None
@@ -102,8 +103,9 @@ class TaskRecord:
         pace, usage = self.pace(), self.usage if self.process else {}
         return {
             "role": self.plan.role, "index": self.plan.index, "host": self.plan.host, "address": self.plan.address,
-            "gpus": self.gpus, "state": self.state, "pid": self.pid, "exit_code": self.exit_code,
-            "restarts": self.attempt, "step": None if self.plan.role == "ps" else self.progress.get("step"),
+            "gpus": self.gpus, "state": self.state, "doing": self.doing if self.state == "starting" else None,
+            "pid": self.pid, "exit_code": self.exit_code, "restarts": self.attempt,
+            "step": None if self.plan.role == "ps" else self.progress.get("step"),
             "step_time_ms": self.progress.get("step_time_ms"),
             "wait_ms": None if pace is None else round(pace.wait_ms, 3), **{key: usage.get(key) for key in USAGE},
             "dropped_gradients": self.progress.get("dropped_gradients", 0), "log": self.log, "cause": self.cause,

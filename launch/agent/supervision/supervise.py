@@ -169,6 +169,9 @@ class Supervisor:
 
     def _on_signs(self, event: Signs, now: float) -> List[Order]:
         """Those that are frozen are killed, and fail."""
+        for name, sign in event.tasks.items():
+            if sign["attempt"] == self.tasks[name].attempt:
+                self.tasks[name].doing = sign.get("doing") or None
         judged = self.phase == "training"
         silent = [host for host in self.silent if any(task.process for task in self._roster.on[host])]
         culprits = self._watch.culprits(event, self.tasks, self.processes, silent) if judged else []
@@ -277,7 +280,7 @@ class Supervisor:
     def _start(self, task: TaskRecord) -> Order:
         self._roster.turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
-        task.pid = task.exit_code = task.cause = task.frozen = None
+        task.pid = task.exit_code = task.cause = task.frozen = task.doing = None
         return self.reforming.place(task)
 
     def _train(self, now: float) -> List[Order]:

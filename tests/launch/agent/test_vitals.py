@@ -72,6 +72,14 @@ def test_a_step_that_lasts_is_told_with_what_the_task_says_of_it(tmp_path: Path,
     }  # fmt: skip
 
 
+def test_what_a_task_does_of_its_start_is_told_when_it_changes(tmp_path: Path, process: Any) -> None:
+    host, told = Host(tmp_path, process.pid), []
+    for beat, doing in enumerate(["loads", "loads", "builds", "builds", ""]):
+        host.signs(beat, phase="starting", doing=doing)
+        told.append(host.at(1001.0 + beat).get("doing"))
+    assert told == ["loads", None, "builds", None, ""]
+
+
 @pytest.mark.parametrize(("processor_s", "counted_s"), [(0.0, 14.0), (0.2, 6.0), (1.0, 14.0), (8.0, 14.0)])
 def test_a_step_counts_the_part_of_a_processor_that_it_gets(
     tmp_path: Path, process: Any, processor_s: float, counted_s: float

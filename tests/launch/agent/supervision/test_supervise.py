@@ -12,6 +12,7 @@ from launch.agent.messages import (
     Lost,
     Measured,
     RestartRequested,
+    Signs,
     Start,
     Started,
     Stop,
@@ -392,7 +393,7 @@ def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:
     assert contract <= task
     assert task - contract == {
         "dropped_gradients", "wait_ms", "straggler", "bytes_in_per_second", "bytes_out_per_second", "gpu_percent",
-        "gpu_memory_bytes",
+        "gpu_memory_bytes", "doing",
     }  # fmt: skip
 
 
@@ -595,3 +596,20 @@ def test_the_status_marks_the_slow_worker_and_tells_what_the_others_lose() -> No
     assert [task["straggler"] for task in status["tasks"]] == [False, False, True]
     assert status["waiting_share"] == 0.5
     assert [task["wait_ms"] for task in status["tasks"]] == [None, 60.0, 10.0]
+
+
+def test_the_status_has_what_a_task_does_of_its_start_until_it_runs() -> None:
+    def doing(replay: Replay) -> Any:
+        return [task["doing"] for task in replay.run.status()["tasks"]]
+
+    def sign(attempt: int, what: str) -> Signs:
+        return Signs({"worker:1": {"attempt": attempt, "state": "S", "stopped_s": 0.0, "silent_s": 0.0, "doing": what}})
+
+    replay = Replay()
+    replay.begin()
+    replay.at(1.0, started("worker:1"), sign(0, "builds its graph"))
+    assert doing(replay) == [None, None, "builds its graph"]
+    replay.at(2.0, sign(1, "is of another attempt"))
+    assert doing(replay) == [None, None, "builds its graph"]
+    replay.at(3.0, advanced("worker:1"))
+    assert doing(replay) == [None, None, None]
