@@ -27,8 +27,9 @@ def test_a_measurement_has_the_step_time_and_the_bytes_of_one_step(
     found = measure(hosts, CASE, way, PACE, tmp_path)
     assert found["steps"] >= 3
     assert 0 < found["step_ms"] < 10_000
-    assert found["received_mb"] == pytest.approx(CASE.megabytes, rel=0.2)
-    assert found["sent_mb"] == pytest.approx(CASE.megabytes, rel=0.2)
+    # Of three steps, one may be counted in part: a card is read at another moment than a step ends.
+    assert found["received_mb"] == pytest.approx(CASE.megabytes, rel=0.4)
+    assert found["sent_mb"] == pytest.approx(CASE.megabytes, rel=0.4)
     assert [host.processes() for host in hosts] == [[], []]
 
 
