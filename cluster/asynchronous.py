@@ -56,24 +56,25 @@ class Asynchronous:
         loads = exchange.loads(clipped(present, clip_norm))
         servers = {parcel.server for parcel in self._copies.parcels}
         self.overlaps = Piecewise.can(optimizer) and overlap_pays(self._copies.bytes, len(servers))
-        finished, brought = self._in_turn(loads) if self.overlaps else (self._at_once(loads), [])
+        finished, laid = self._in_turn(loads) if self.overlaps else (self._at_once(loads), tf.no_op())
         published = [exchange.publish()] if exchange.publish else []
-        self._brought = tf.group(*brought, *published)
+        self._brought = tf.group(laid, *published)
         with tf.device(global_step.device), tf.control_dependencies([finished]):
             self._next_step = tf.assign_add(global_step, 1, use_locking=True)
-        self._renew, self._begin_all = exchange.refill(self._stamp), exchange.begin()
+        self._forget = exchange.forget()
 
-    def _in_turn(self, loads: Sequence[Load]) -> Tuple[Any, List[Any]]:
-        """What ends the updates of a step, and what brings each load's values for the next one."""
+    def _in_turn(self, loads: Sequence[Load]) -> Tuple[Any, Any]:
+        """What ends the updates of a step, and what lays down the values for the next one."""
         turns, pieces = Turns(), Piecewise(self._optimizer)
         for load in loads:
             sent = turns.wait(load) if load.parcel else load
             with tf.device(load.device):
                 updated = pieces.update(arrived(sent, self._exchange.wire))
             if load.parcel:
-                turns.came_back(load, self._exchange.bring(load.parcel, self._stamp, [updated]))
+                sent = self._exchange.outgoing(load.parcel, [updated])
+                turns.came_back(load, self._exchange.came(load.parcel, sent))
         with tf.device(self._global_step.device):
-            return pieces.finish(), turns.all_brought()
+            return pieces.finish(), self._copies.put(turns.values, self._stamp)
 
     def _at_once(self, loads: Sequence[Load]) -> Any:
         """What ends the updates of a step."""
@@ -101,16 +102,15 @@ class Asynchronous:
         """Drops what a step that was given up has left, fetches what one begins with; returns the global step."""
         self._life, self._took_s = max(self._life + 1, time.time_ns()), math.inf
         session.run(self._begin, {self._number: self._life})
-        session.run(self._begin_all)
-        self._begin_anew(session)
         self._step = int(session.run(self._global_step))
+        self._copies.fill(session, self._step, [self._forget])
         return self._step
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
         """Applies one gradient; returns the global step after it, the loss, and ``more``."""
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
-            self._begin_anew(session)
+            self._copies.fill(session, self._step)
         self._load(session)
         step, loss, fetched, _ = session.run([self._next_step, self._loss, list(more), self._brought])
         self._step = int(step)
@@ -118,21 +118,16 @@ class Asynchronous:
         self._took_s = self._ended_s - began_s
         return self._step, float(loss), fetched
 
-    def _begin_anew(self, session: Any) -> None:
-        session.run(self._copies.drain)
-        if self.overlaps:
-            session.run(self._renew)
-
     def _load(self, session: Any) -> None:
         """Gives the worker's variables the values of the step that begins, unless that step itself fetches them."""
-        stamps = self._copies.run_load(session, self._step) if self.overlaps else []
-        if any(stamp != self._life for stamp in stamps):  # left behind by a session that was given up
-            self._begin_anew(session)
-            self._copies.run_load(session, self._step)
+        stamp = self._copies.load(session, self._step) if self.overlaps else None
+        if stamp is not None and stamp != self._life:  # left behind by a session that was given up
+            self.refresh(session)
 
     def refresh(self, session: Any) -> None:
         """Gives the worker's variables the newest values."""
-        session.run(self._begin_all)
+        self._copies.fill(session, self._step)
+        self._copies.load(session, self._step)
 
     def owes(self, session: Any) -> bool:
         """Whether a step that lasts is this worker's own: it always is, nobody waits for anybody."""

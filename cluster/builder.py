@@ -185,7 +185,7 @@ class Builder:
         copies.adopt(self.masters.all)
         self.mirrors = Mirrors(self.model.variables, self.model.step, self.layout, self.masters)
         fetched = self._fetched()
-        copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled())
+        copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled)
         publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
         return Exchange(copies, Wire(self.train.wire), publish)
 

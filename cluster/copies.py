@@ -1,14 +1,15 @@
 """The values that a worker's next step computes with, on their way into its variables.
 
 A variable is not read from its server when a step needs it. Its new value was sent as soon as the step before had
-changed it, and waits in a queue of the worker's memory. Between two steps ``load`` takes all values from
-there into the worker's own variables (``cluster.mirrors``); nothing changes these while a step uses them.
+changed it. When all have come the step lays them down, together, in a queue of the worker's memory. Between two steps
+they are taken from there into the worker's own variables (``cluster.mirrors``); nothing changes these while a step uses
+them.
 
-Each comes with a stamp that says which step it is for. A step of a session that was given up may lay
-something down late; the stamp tells, where else a worker would be a step behind from then on.
+They have a stamp that says which step they are for. A step of a session that was given up may lay something down late;
+the stamp tells, where else a worker would be a step behind from then on.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -29,9 +30,7 @@ class Copies:
 
     Attributes:
       variables: those on the servers, by name, once ``adopt`` was given them.
-      load: the operation that takes one value of each into the worker's variables; what ``load_into`` made it.
-      stamps: the lowest of the stamps with which these were put there, int64 scalar; empty without parcels.
-      fill: the operation that gives the worker's variables all that ``load`` does not.
+      number: how many steps' values lie there, an int32 scalar.
       drain: the operation that drops all values.
     """
 
@@ -39,13 +38,14 @@ class Copies:
         self.parcels = list(parcels)
         self.variables: Dict[str, Any] = {}
         self._shapes, self.host = shapes, host
-        self._queues: Dict[Parcel, Any] = {}
-        self._values: Dict[str, Any] = {}
+        self._names = [name for parcel in self.parcels for name in parcel.names]
+        self._is_filled = False  # the worker's variables have their values already
         with tf.device(host):
-            stamps = [self._take(parcel) for parcel in self.parcels]
-            self.stamps: List[Any] = [tf.reduce_min(tf.stack(stamps))] if stamps else []
-            self.drain = tf.group(*[emptied(queue) for queue in self._queues.values()])
-            self.load = self.fill = tf.no_op()
+            kinds = [tf.int64, *(tf.float32 for _ in self._names)]
+            self._queue = tf.FIFOQueue(-1, kinds, [(), *self._of_names(shapes)], shared_name="copies")
+            self.number = self._queue.size()
+            self.drain = tf.group(emptied(self._queue))
+            self._stamp = self._load = self._fill = tf.no_op()
             self._step = tf.placeholder(tf.int64, [])
 
     @property
@@ -53,29 +53,44 @@ class Copies:
         """Of all values."""
         return sum(4 * self._size(name) for parcel in self.parcels for name in parcel.names)
 
-    def _take(self, parcel: Parcel) -> Any:
-        shapes = [self._shapes[name] for name in parcel.names]
-        kinds = [tf.int64, *(tf.float32 for _ in shapes)]
-        queue = tf.FIFOQueue(-1, kinds, [(), *shapes], shared_name=f"copies/{parcel.name}")
-        stamp, *values = queue.dequeue()
-        self._values.update(zip(parcel.names, values))
-        self._queues[parcel] = queue
-        return stamp
+    def _of_names(self, values: Mapping[str, Any]) -> List[Any]:
+        return [values[name] for name in self._names]
 
     def adopt(self, variables: Sequence[Any]) -> None:
         """Note variables of the servers, those that are in parcels."""
         together = {name for parcel in self.parcels for name in parcel.names}
         self.variables.update({plain_name(each): each for each in variables if plain_name(each) in together})
 
-    def load_into(self, assign: Callable[[Mapping[str, Any], Any], Any], fill: Any) -> None:
-        """Say what becomes of the values: ``assign`` makes an operation of them, by name, and of the global step."""
-        with tf.device(self.host):
-            self.load, self.fill = assign(self._values, self._step), fill
+    def load_into(self, assign: Callable[[Mapping[str, Any], Any], Any], fill: Callable[[Any], Any]) -> None:
+        """Say what becomes of the values.
 
-    def run_load(self, session: Any, step: int) -> List[int]:
-        """Take what there is for global step ``step``; return the lowest stamp, if any."""
-        stamps, _ = session.run([self.stamps, self.load], {self._step: step})
-        return [int(stamp) for stamp in stamps]
+        Args:
+          assign: makes of them, by name, and of the global step the operation that gives the worker's variables theirs.
+          fill: makes the one that gives them theirs without any of these.
+        """
+        with tf.device(self.host):
+            values: List[Any] = []
+            if self._names:
+                self._stamp, *values = self._queue.dequeue()
+            self._load, self._fill = assign(dict(zip(self._names, values)), self._step), fill(self._step)
+
+    def load(self, session: Any, step: int) -> Optional[int]:
+        """Give the worker's variables what has come for global step ``step``; return its stamp, None without any."""
+        if self._is_filled:
+            self._is_filled = False
+            return None
+        stamp, _ = session.run([self._stamp, self._load], {self._step: step})
+        return None if stamp is None else int(stamp)
+
+    def fill(self, session: Any, step: int, also: Sequence[Any] = ()) -> None:
+        """Drop what has come, and give the worker's variables what the servers have, for global step ``step``.
+
+        Args:
+          also: operations to run beside that.
+        """
+        session.run(self.drain)
+        session.run([self._fill, *also], {self._step: step})
+        self._is_filled = True
 
     def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
         """One tensor of what travels together, on the current device: of its own shape, or [rows, 16] if it is several.
@@ -106,8 +121,7 @@ class Copies:
     def _size(self, name: str) -> int:
         return int(np.prod(self._shapes[name]))
 
-    def put(self, parcel: Parcel, tensor: Any, stamp: Any) -> Any:
-        """The operation that lays down for the next step what has come."""
+    def put(self, values: Mapping[str, Any], stamp: Any) -> Any:
+        """Make the operation that lays down for the next step what has come, by name."""
         with tf.device(self.host):
-            values = self.unpack(parcel, tensor)
-            return self._queues[parcel].enqueue([stamp, *(values[name] for name in parcel.names)])
+            return self._queue.enqueue([stamp, *self._of_names(values)])

@@ -9,7 +9,7 @@ variable that has no copy, such as a table, of which only rows travel.
 """
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.copies import Copies
 from cluster.engine import tf
@@ -36,6 +36,13 @@ class Load:
     variables: List[Any]
     unpack: Callable[[Any], List[Tuple[Any, Any]]]
     parcel: Optional[Parcel] = None
+
+
+class Came(NamedTuple):
+    """The values of a parcel that have come to a worker, as one tensor and by name."""
+
+    received: Any
+    values: Dict[str, Any]
 
 
 def plain_load(grad: Any, variable: Any) -> Load:
@@ -79,27 +86,14 @@ class Exchange:
         variables = [self.copies.variables[name] for name in parcel.names]
         return Load(parcel.name, ps_device(parcel.server), packed, packed.shape, variables, unpack, parcel)
 
-    def refill(self, stamp: Any) -> Any:
-        """The operation that fetches anew all that travels in parcels."""
-        return tf.group(*[self.bring(parcel, stamp) for parcel in self.copies.parcels])
+    def fetched(self, after: Sequence[Any] = ()) -> Dict[str, Any]:
+        """What travels in parcels, fetched from the servers at once when ``after`` has happened, by name."""
+        came = [self.came(parcel, self.outgoing(parcel, after)) for parcel in self.copies.parcels]
+        return {name: value for each in came for name, value in each.values.items()}
 
-    def fetched(self) -> Dict[str, Any]:
-        """What travels in parcels, fetched from the servers at once, by name."""
-        with tf.device(self.copies.host):
-            sent = {parcel: self.wire.widen(self.outgoing(parcel)) for parcel in self.copies.parcels}
-            return {name: value for parcel in sent for name, value in self.copies.unpack(parcel, sent[parcel]).items()}
-
-    def begin(self) -> Any:
-        """The operation that fetches all else, and forgets what the wire kept. Make it after ``loads``."""
-        return tf.group(self.copies.fill, *self.wire.reset)
-
-    def bring(self, parcel: Parcel, stamp: Any, after: Sequence[Any] = ()) -> Any:
-        """The operation that fetches the values of a parcel's variables once ``after`` has happened on their server.
-
-        Args:
-          stamp: of the step that they are for, on the worker.
-        """
-        return self.lay_down(parcel, self.outgoing(parcel, after), stamp)
+    def forget(self) -> Any:
+        """The operation that forgets what the wire kept. Make it after ``loads``."""
+        return tf.group(*self.wire.reset)
 
     def outgoing(self, parcel: Parcel, after: Sequence[Any] = ()) -> Any:
         """What travels to a worker of a parcel's variables once ``after`` has happened, on their server."""
@@ -110,8 +104,8 @@ class Exchange:
             with tf.control_dependencies(after):
                 return self.wire.narrow(self.copies.pack(parcel, values))
 
-    def lay_down(self, parcel: Parcel, sent: Any, stamp: Any) -> Any:
-        """The operation that puts what a server has sent into the worker's memory."""
+    def came(self, parcel: Parcel, sent: Any) -> "Came":
+        """What a server has sent, in the worker's memory."""
         with tf.device(self.copies.host):
-            received = self.wire.widen(sent)
-        return self.copies.put(parcel, received, stamp)
+            received = tf.identity(self.wire.widen(sent))
+            return Came(received, self.copies.unpack(parcel, received))

@@ -55,10 +55,10 @@ class Mirrors:
             fresh = self.assigned(values, fetched, number)
         let_wait([*self.variables.values(), self.step], step, fresh)
 
-    def filled(self) -> Any:
-        """The operation that reads everything from the servers but tables."""
+    def filled(self, step: Any) -> Any:
+        """The operation that reads everything from the servers but tables, for a global step that begins."""
         names = [name for name in self.variables if not self._masters.is_table(name)]
-        return tf.group(*[self._assign(name, self._masters.read(name)) for name in names])
+        return self.assigned({}, names, step)
 
     def _in_parcels(self, values: Mapping[str, Any]) -> List[str]:
         return [name for name in self.variables if all(piece.name in values for piece in self._layout.pieces(name))]

@@ -71,14 +71,15 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         lanes = [lane for lane in self.lanes if lane.is_timed]
         self.waited = tf.reduce_mean(tf.stack([lane.waited() for lane in lanes]))
         self.behind = self._next_stamp - tf.reduce_min(tf.stack([lane.oldest_token() for lane in lanes]))
-        with tf.control_dependencies(self._turns.all_brought()):
+        with tf.control_dependencies([self.copies.put(self._turns.values, self._next_stamp)]):
             return tf.identity(token)
 
     def _lanes(self) -> List[Lane]:
         of: Dict[str, List[Load]] = {}
         for load in self._loads:
             of.setdefault(load.device, []).append(load)
-        return [Lane(device, loads, self.num_workers, self._stamp) for device, loads in of.items()]
+        told = list(range(self.num_workers)) if self.is_chief else [self.worker_index]
+        return [Lane(device, loads, self.num_workers, told, self._stamp) for device, loads in of.items()]
 
     def _exchange_load(self, lane: Lane, place: int) -> Any:
         """One load's way there and back; what has happened once its gradient was given."""
@@ -92,13 +93,13 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         given = self._given(lane, place, accumulator, self._turns.wait(load).grad)
         # The waits of loads that are not under way together add up to what the step has waited.
         values = lane.values(place, self.worker_index, given, is_timed=place % WINDOW == 0)
-        self._turns.came_back(load, self._exchange.lay_down(load.parcel, values, self._next_stamp))
+        self._turns.came_back(load, self._exchange.came(load.parcel, values))
         return given
 
     def _given(self, lane: Lane, place: int, accumulator: Accumulator, grad: Any) -> Any:
         given = accumulator.give(grad, self._stamp)
         with tf.device(lane.device), tf.control_dependencies([given]):
-            return lane.note_given(place, self.worker_index)
+            return lane.note_given(place)
 
     def _make_update(self, lane: Lane, place: int, accumulator: Accumulator) -> None:
         taken = accumulator.take()

@@ -72,7 +72,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         has given, or -1 in every entry while the chief prepares. Not saved.
       next_token: waits for this worker's token, adopts it as local step, and returns it.
       drain: empties this worker's token queue.
-      copies: of the values that come to this worker; refill: fetches those of all variables anew.
+      copies: of the values that come to this worker; forget: drops what the wire kept of gradients.
       accumulated: int32 [loads], gradients waiting in each accumulator (chief only).
       taken: the mean gradients that a step applies, before clipping (chief only).
       finish: takes, applies, counts and sends tokens, without this worker's own model (chief only).
@@ -144,13 +144,12 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     def _make_own(self) -> None:
         self.next_token = self._wait_for_token()
-        self.refill = tf.group(self._exchange.refill(self._stamp), self._exchange.begin())
+        self.forget = self._exchange.forget()
         self.drain = self._drained([self._tokens[self.worker_index]])
 
     def _with_copies(self, token: Any) -> Any:
         stamp = token + self.local_era.read_value()
-        brought = [self._exchange.bring(parcel, stamp, [token]) for parcel in self.copies.parcels]
-        with tf.control_dependencies(brought):
+        with tf.control_dependencies([self.copies.put(self._exchange.fetched([token]), stamp)]):
             return tf.identity(token)
 
     def _time_after(self, done: Any) -> Any:

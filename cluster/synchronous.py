@@ -129,19 +129,18 @@ class Synchronous:
         return step
 
     def _fill_copies(self, session: Any) -> None:
-        session.run(self._copies.drain)
-        session.run(self._optimizer.refill)
+        self._copies.fill(session, self._local, [self._optimizer.forget])
 
     def _load(self, session: Any) -> None:
         """Gives the worker's variables the values of the step that begins."""
-        stamps = self._copies.run_load(session, self._local)
-        if any(stamp != self._era + self._local for stamp in stamps):  # left behind by a session that was given up
+        stamp = self._copies.load(session, self._local)
+        if stamp is not None and stamp != self._era + self._local:  # left behind by a session that was given up
             self.refresh(session)
 
     def refresh(self, session: Any) -> None:
         """Gives the worker's variables the newest values."""
         self._fill_copies(session)
-        self._copies.run_load(session, self._local)
+        self._copies.load(session, self._local)
 
     def _start_finisher(self, session: Any, steps: int) -> None:
         if self._optimizer.is_chief and not self._exact:

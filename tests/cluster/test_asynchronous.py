@@ -74,7 +74,7 @@ class Worker:
                 with tf.control_dependencies(None):
                     fresh = tf.group(*[tf.assign(mirrors[name], value) for name, value in exchange.fetched().items()])
                 let_wait(mirrors.values(), step, fresh)
-            self.queues = [queue.size() for queue in copies._queues.values()]
+            self.copies = copies
             self._on_servers = [each.read_value() for each in variables]
             initialise = tf.global_variables_initializer()
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
@@ -178,7 +178,7 @@ def test_of_a_small_model_a_worker_sees_what_the_other_did_when_its_own_step_beg
     chief, other = make(0, values=SMALL), make(1, values=SMALL)
     chief.step()
     near(other.step(), 0.2 + 0.2 * 0.8)
-    assert other.session.run(other.queues) == [0] * len(PARCELS)
+    assert other.session.run(other.copies.number) == 0
 
 
 def test_after_a_long_pause_a_step_fetches_anew(make: Make) -> None:
@@ -186,16 +186,15 @@ def test_after_a_long_pause_a_step_fetches_anew(make: Make) -> None:
     chief.step()
     other.stepper._took_s = 0.0  # any pause is long beside that
     near(other.step(), 0.2 + 0.2 * 0.8)
-    assert other.session.run(other.queues) == [1] * len(PARCELS)
+    assert other.session.run(other.copies.number) == 1
 
 
 def test_what_a_session_that_was_given_up_lays_down_late_is_noticed(make: Make) -> None:
     chief = make(0)
-    chief.stepper._life, life = chief.stepper._life + 1, chief.stepper._life
-    chief.session.run(chief.stepper._begin, {chief.stepper._number: chief.stepper._life})
-    assert chief.session.run(chief.queues) == [1] * len(PARCELS)  # of the life before
-    chief.session.run(chief.stepper._renew)
     chief.step()
-    assert chief.session.run(chief.queues) == [1] * len(PARCELS)
-    assert chief.stepper._life > life
+    with chief.session.graph.as_default():
+        late = chief.copies.put(dict.fromkeys(NAMES, np.full(LARGE, 9, np.float32)), np.int64(chief.stepper._life - 1))
+    chief.session.run(chief.copies.drain)
+    chief.session.run(late)
     np.testing.assert_allclose(chief.step(2), alone(OPTIMIZERS[0], 3), rtol=1e-6)
+    assert chief.session.run(chief.copies.number) == 1

@@ -52,9 +52,7 @@ def mirrors_of(copies: Copies) -> Dict[str, Any]:
     def assign(values: Mapping[str, Any], step: Any) -> Any:
         return tf.group(*[tf.assign(mirror, values[name]).op for name, mirror in mirrors.items()])
 
-    with tf.device(copies.host):
-        fill = tf.group(*[tf.assign(mirror, copies.variables[name]).op for name, mirror in mirrors.items()])
-    copies.load_into(assign, fill)
+    copies.load_into(assign, lambda step: assign(copies.variables, step))
     return mirrors
 
 
@@ -284,10 +282,13 @@ def test_values_left_over_are_noticed_and_the_copies_fetched_anew(workers: List[
 def test_values_left_in_the_copies_are_noticed(workers: List[Worker]) -> None:
     other = workers[1]
     stepped(workers, 1)
-    other.session.run(other.optimizer.refill)  # a second set, as of a session that was given up
-    stepped(workers, 2)  # the second of these used what was left
-    left = [queue.size() for queue in other.optimizer._exchange.copies._queues.values()]
-    assert other.session.run(left) == [1] * len(PARCELS)
+    copies = other.optimizer.copies
+    with other.session.graph.as_default():
+        left = copies.put(dict.fromkeys(NAMES, np.full(2, 9, np.float32)), np.int64(other.stepper._stamp - 1))
+    other.session.run(copies.drain)
+    other.session.run(left)  # in place of its own, as by a session that was given up
+    np.testing.assert_allclose(stepped(workers, 2), expected(2, 3), rtol=1e-6)
+    assert other.session.run(copies.number) == 1
 
 
 def test_opening_again_forgets_what_was_under_way(workers: List[Worker], make: Make) -> None:
