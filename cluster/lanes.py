@@ -1,10 +1,9 @@
 """What one server keeps of overlapped steps: how far each load is, and for whom."""
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 from cluster.engine import tf
 from cluster.exchange import Load
-from cluster.queues import emptied
 from cluster.sync import CLOSED, counter
 
 
@@ -24,7 +23,6 @@ class Lane:
     def __init__(self, device: str, loads: List[Load], workers: int, told: Sequence[int], stamp: Any):
         self.device, self.loads = device, loads
         self._workers, self._told = workers, told
-        self._drained: Dict[int, Any] = {}
         self._came: List[Any] = []  # tokens: the stamps that values come with
         self._waits: List[Any] = []
         server = device.split("task:")[1].split("/")[0]
@@ -32,7 +30,9 @@ class Lane:
             self._after = tf.identity(stamp) + 1
             self.applied = counter(f"applied_{server}", [len(loads)], CLOSED)
             self.given = counter(f"given_{server}", [len(loads) * workers], CLOSED)
-            self._queues = [self._made_for(load) if load.parcel else {} for load in loads]
+            # Those with values come first: see ``Exchange.loads``.
+            self._queues = [self._made_for(load) for load in loads if load.parcel]
+            self._shapes = [load.shape.as_list() for load in loads if load.parcel]
             self._places = [tf.constant(place) for place in range(len(loads))]
             self._own = [tf.constant(place * workers + told[0]) for place in range(len(loads))]
 
@@ -54,7 +54,8 @@ class Lane:
         worker has given its next gradient, and so had them.
         """
         with tf.device(self.device), tf.control_dependencies(after):
-            told = [queue.enqueue([self._after, values]) for queue in self._queues[place].values()]
+            queues = [] if values is None else self._queues[place].values()
+            told = [queue.enqueue([self._after, values]) for queue in queues]
             with tf.control_dependencies(told):
                 return tf.scatter_update(self.applied, self._places[place], self._after)
 
@@ -86,17 +87,73 @@ class Lane:
 
     def drained(self, workers: Sequence[int]) -> Any:
         """The operation that empties the queues of these workers."""
-        for worker in workers:
-            if worker not in self._drained:
-                with tf.device(self.device):
-                    self._drained[worker] = tf.group(*[emptied(queues[worker]) for queues in self._queues if queues])
-        return tf.group(*[self._drained[worker] for worker in workers])
 
-    def recalled(self, workers: Sequence[int]) -> Any:
-        """The operation that lets go on whoever waits for values here; ``CLOSED`` tells that they are none."""
+        def drain(queue: Any, place: Any) -> Any:
+            kinds = [tf.int64, self._kind]
+            number = tf.raw_ops.QueueSizeV2(handle=queue)
+            return tf.raw_ops.QueueDequeueManyV2(handle=queue, n=number, component_types=kinds, timeout_ms=-1)[0]
+
+        return self._for_each(self._all, workers, drain)
+
+    def recalled(self) -> Any:
+        """Chief: the operation that lets go on whoever else waits for values here."""
+        return self._for_each(self._all, self._told[1:], self._let_go)
+
+    def settled(self, places: Any) -> Any:
+        """Chief: the operation that notes loads as applied that were, and lets go on whoever waits for their values.
+
+        A worker gets a token without values, and fetches what the servers have when the step is over.
+
+        Args:
+          places: int32 [n].
+        """
         with tf.device(self.device):
-            closed = tf.constant(CLOSED, tf.int64)
-            return tf.group(*[each for queues in self._queues if queues for each in _closed(queues, workers, closed)])
+            with_values = tf.boolean_mask(places, places < len(self._queues))
+            told = self._for_each(with_values, self._told, self._let_go)
+            with tf.control_dependencies([told]):
+                return tf.scatter_update(self.applied, places, tf.fill(tf.shape(places), self._after))
+
+    def _let_go(self, queue: Any, place: Any) -> Any:
+        """The operation that lets go on who waits at this queue: ``CLOSED`` tells that the values, zeros, are none."""
+        longest = max(map(len, self._shapes))
+        padded = tf.constant([[*shape, *[0] * (longest - len(shape))] for shape in self._shapes])
+        rank = tf.gather(tf.constant([len(shape) for shape in self._shapes]), place)
+        nothing = tf.zeros(tf.gather(padded, place)[:rank], self._kind)
+        token = tf.constant(CLOSED, tf.int64)
+        return tf.raw_ops.QueueEnqueueV2(handle=queue, components=[token, nothing], timeout_ms=-1)
+
+    @property
+    def _all(self) -> List[int]:
+        return list(range(len(self._queues)))
+
+    @property
+    def _kind(self) -> Any:
+        """The type of the values."""
+        return self.loads[0].grad.dtype
+
+    def _for_each(self, places: Any, workers: Sequence[int], do: Callable[[Any, Any], Any]) -> Any:
+        """The operation that does something with the queue of each worker for each of these places.
+
+        A loop has as many operations as one turn of it, however many loads and workers there are.
+
+        Args:
+          do: makes an operation, or a tensor, of a queue and its place.
+        """
+        if not self._queues or not workers:
+            return tf.no_op()
+        with tf.device(self.device):
+            queues = tf.stack([of_place[worker].queue_ref for of_place in self._queues for worker in workers])
+            each = tf.reshape(tf.expand_dims(places, 1) * len(workers) + list(range(len(workers))), [-1])
+
+            def turn(at: Any) -> Any:
+                index = each[at]
+                with tf.control_dependencies([do(tf.gather(queues, index), index // len(workers))]):
+                    return at + 1
+
+            def goes_on(at: Any) -> Any:
+                return at < tf.size(each)
+
+            return tf.while_loop(goes_on, turn, [tf.constant(0)], parallel_iterations=1, back_prop=False)
 
     def all_noted(self, stamp: Any) -> Any:
         """The operation that notes for every load and worker that what comes next is of the step of ``stamp``."""
@@ -104,12 +161,3 @@ class Lane:
             stamp = tf.identity(stamp)
             fresh = [tf.assign(notes, tf.fill(notes.shape, stamp)) for notes in (self.applied, self.given)]
             return tf.group(*fresh)
-
-
-def _closed(queues: Dict[int, Any], workers: Sequence[int], closed: Any) -> List[Any]:
-    """The operations that give each of these workers a token, and zeros in place of values."""
-    if not workers:
-        return []
-    (_, kind), (_, shape) = queues[workers[0]].dtypes, queues[workers[0]].shapes
-    nothing = tf.zeros(shape, kind)
-    return [queues[worker].enqueue([closed, nothing]) for worker in workers]

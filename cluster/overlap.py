@@ -42,7 +42,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
       lanes: what each server has of a step.
       give_now: one operation for each load, in the order of ``lanes``: gives its gradient, waits for nothing.
       finish_now: one for each load: takes, updates, sends the values, notes it as applied (chief only).
-      settle: one for each load: sends the values and notes it, for what was taken before (chief only).
+      settle: one for each lane: notes the loads at ``places`` of it, fed to it, which were taken before (chief only).
       conclude: after all loads were applied: counts the step and sends tokens for it (chief only).
     """
 
@@ -61,7 +61,6 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         self.taken = []
         self.give_now: List[Any] = []
         self.finish_now: List[Any] = []
-        self.settle: List[Any] = []
         given = [self._exchange_load(lane, place) for lane in self.lanes for place in range(len(lane.loads))]
         counted = self._count(given)
         self._make_own()
@@ -106,12 +105,9 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         self.taken.append(taken)
         with tf.device(lane.device):
             updated = self._pieces.update(accumulator.unpacked(taken))
-        self.finish_now.append(self._tell_applied(lane, place, [updated]))
-        self.settle.append(self._tell_applied(lane, place, []))
-
-    def _tell_applied(self, lane: Lane, place: int, after: List[Any]) -> Any:
         parcel = lane.loads[place].parcel
-        return lane.tell_applied(place, self._exchange.outgoing(parcel, after) if parcel else None, after)
+        values = self._exchange.outgoing(parcel, [updated]) if parcel else None
+        self.finish_now.append(lane.tell_applied(place, values, [updated]))
 
     def _apply(self) -> Any:
         self.conclude = self._concluded([self._pieces.finish_alone()])
@@ -126,6 +122,8 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         finish = super()._make_chief()
         everyone = list(range(self.num_workers))
         self.drain_all = tf.group(self.drain_all, *[lane.drained(everyone) for lane in self.lanes])
-        self.recall = tf.group(self.recall, *[lane.recalled(everyone[1:]) for lane in self.lanes])
+        self.recall = tf.group(self.recall, *[lane.recalled() for lane in self.lanes])
+        self.places = [tf.placeholder(tf.int32, [None]) for _ in self.lanes]
+        self.settle = [lane.settled(places) for lane, places in zip(self.lanes, self.places)]
         self.set_stamps = tf.group(self.set_stamps, *[lane.all_noted(self._opening_stamp) for lane in self.lanes])
         return finish

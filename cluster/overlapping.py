@@ -107,8 +107,14 @@ class Overlapping(Synchronous):
         left = notes.applied <= self._stamp
         complete = waiting >= self._optimizer.num_workers
         taken = (notes.given > self._stamp).all(axis=1) & ~complete
-        session.run(_those(self._optimizer.finish_now, left & complete) + _those(self._optimizer.settle, left & taken))
+        session.run(_those(self._optimizer.finish_now, left & complete))
+        session.run(self._optimizer.settle, dict(zip(self._optimizer.places, self._by_lane(left & taken))))
         return not (left & ~complete & ~taken).any()
+
+    def _by_lane(self, chosen: Any) -> List[Any]:
+        """The places of those loads in each lane."""
+        lengths = [len(lane.loads) for lane in self._optimizer.lanes]
+        return [np.flatnonzero(of_lane) for of_lane in np.split(chosen, np.cumsum(lengths)[:-1])]
 
 
 def may_be_given(applied: Any, lanes: Sequence[Lane]) -> Any:
