@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-scale bench-faults lock
+.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-scale bench-faults lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -64,6 +64,10 @@ bench-docs: ## write the tables and plots of docs/benchmarks.md from the results
 bench-hosts: ## measure up and down of 64 fake hosts against Fabric's own group (as root)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.fanout
+
+bench-graphs: ## count the operations of a chief's graph and of a worker's, and how long building takes
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.graphs
 
 bench-scale: ## measure what a hosts file of 10,000 tasks costs, stage by stage
 	@requirements/bootstrap.sh test

@@ -4,8 +4,9 @@ TensorFlow's accumulators drop a gradient whose local step is older than theirs,
 one step further each time that gradients are taken.
 """
 
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
+from cluster.constants import Constants
 from cluster.engine import tf
 from cluster.exchange import Load
 from cluster.wire import Wire
@@ -22,9 +23,12 @@ class Accumulator:
     That accumulator also expects rows in order and without repetition: rows are merged before they are sent.
     """
 
-    def __init__(self, load: Load, number: int, wire: Wire, is_exact: bool = True):
-        self.load = load
-        self._number, self._wire, self._is_exact = number, wire, is_exact
+    def __init__(
+        self, load: Load, number: int, wire: Wire, is_exact: bool = True, constants: Optional[Constants] = None
+    ):
+        self.load, constants = load, constants or Constants()
+        self._number, self._wire, self._is_exact = constants.of(number, load.device), wire, is_exact
+        self._one = constants.of(1, load.device)
         self._sparse = isinstance(load.grad, tf.IndexedSlices)
         make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
         counts = self._sparse and not is_exact
@@ -66,7 +70,9 @@ class Accumulator:
     def discard(self) -> Any:
         """The operation that takes what is there; waits for one gradient if there is none."""
         with tf.device(self.load.device):
-            return self._inner.take_indexed_slices_grad(1).values if self._sparse else self._inner.take_grad(1)
+            if self._sparse:
+                return self._inner.take_indexed_slices_grad(self._one).values
+            return self._inner.take_grad(self._one)
 
     def waiting(self) -> Any:
         """The number of gradients there, an int32 scalar."""

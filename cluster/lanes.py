@@ -116,7 +116,7 @@ class Lane:
     def _let_go(self, queue: Any, place: Any) -> Any:
         """The operation that lets go on who waits at this queue: ``CLOSED`` tells that the values, zeros, are none."""
         longest = max(map(len, self._shapes))
-        padded = tf.constant([[*shape, *[0] * (longest - len(shape))] for shape in self._shapes])
+        padded = tf.constant([[*shape, *[0] * (longest - len(shape))] for shape in self._shapes], tf.int32)
         rank = tf.gather(tf.constant([len(shape) for shape in self._shapes]), place)
         nothing = tf.zeros(tf.gather(padded, place)[:rank], self._kind)
         token = tf.constant(CLOSED, tf.int64)

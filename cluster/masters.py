@@ -70,6 +70,7 @@ class Masters:
     ):
         self._layout, self._servers, self._mirrors, self._initializers = layout, servers, mirrors, initializers
         self._given = made or {}
+        self._zeros: Dict[Tuple[Any, Tuple[int, ...]], Any] = {}
         self.pieces: Dict[str, List[Any]] = {
             name: [made[name]] if made else [self._made(name, piece) for piece in layout.pieces(name)]
             for name in layout.measured
@@ -83,11 +84,12 @@ class Masters:
     def _made(self, name: str, piece: Piece) -> Any:
         mirror = self._mirrors[name]
         with tf.device(ps_device(self._servers[piece.name])):
+            initializer = self._initializer(name, piece)
             made = tf.get_variable(
                 f"{SCOPE}/{piece.name}",
-                piece.shape,
+                piece.shape if callable(initializer) else None,
                 mirror.dtype.base_dtype,
-                self._initializer(name, piece),
+                initializer,
                 trainable=False,
                 collections=[],
                 use_resource=False,
@@ -111,9 +113,14 @@ class Masters:
         given = self._initializers.get(name)
         if self._draws_its_own(name):
             return _for_piece(given, piece, self._layout.measured[name].shape)
-        if self._mirrors[name].dtype.base_dtype == tf.string:
-            return tf.constant_initializer("")
-        return tf.zeros_initializer()  # never run: the value comes from the chief's variable
+        return self._nothing(self._mirrors[name].dtype.base_dtype, piece.shape)
+
+    def _nothing(self, dtype: Any, shape: Tuple[int, ...]) -> Any:
+        """A first value that nobody uses, as the chief's variable gives it; one for all of a shape."""
+        if (dtype, shape) not in self._zeros:
+            with tf.control_dependencies(None):
+                self._zeros[dtype, shape] = tf.zeros(shape, dtype)
+        return self._zeros[dtype, shape]
 
     def _draws_its_own(self, name: str) -> bool:
         """Whether the servers make the first value: of a table, which may be larger than the chief's memory."""

@@ -77,8 +77,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         of: Dict[str, List[Load]] = {}
         for load in self._loads:
             of.setdefault(load.device, []).append(load)
-        told = list(range(self.num_workers)) if self.is_chief else [self.worker_index]
-        return [Lane(device, loads, self.num_workers, told, self._stamp) for device, loads in of.items()]
+        return [Lane(device, loads, self.num_workers, self._told, self._stamp) for device, loads in of.items()]
 
     def _exchange_load(self, lane: Lane, place: int) -> Any:
         """One load's way there and back; what has happened once its gradient was given."""
@@ -120,8 +119,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
 
     def _make_chief(self) -> List[Any]:
         finish = super()._make_chief()
-        everyone = list(range(self.num_workers))
-        self.drain_all = tf.group(self.drain_all, *[lane.drained(everyone) for lane in self.lanes])
+        self.drain_all = tf.group(self.drain_all, *[lane.drained(self._told) for lane in self.lanes])
         self.recall = tf.group(self.recall, *[lane.recalled() for lane in self.lanes])
         self.places = [tf.placeholder(tf.int32, [None]) for _ in self.lanes]
         self.settle = [lane.settled(places) for lane, places in zip(self.lanes, self.places)]

@@ -18,7 +18,8 @@ SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this the 
 CHOICES = (4, 16, 64)  # so far apart that the same cluster has the same number again; more make a large graph
 FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
 SLICES = 64  # where nobody has chosen
-LOAD_S = 0.00015  # what a load takes of a worker's processor, whatever its size
+LOAD_S = 0.00015  # what a load takes of a worker's processor in a step, whatever its size
+BUILD_S = 0.02  # what it adds to the building and the first run of the chief's graph, for which all others wait
 LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
 _BALANCED = 1.02  # bytes of the fullest server over the mean
 
@@ -36,18 +37,19 @@ class Cut:
         return tuple(each + (index < longer) for index in range(self.parts))
 
 
-def best_slices(whole_s: float, busy: float, num_ps: int) -> int:
-    """In how many slices what a server holds makes the shortest step, of ``CHOICES``.
+def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
+    """In how many slices what a server holds makes the shortest training, of ``CHOICES``.
 
     With s of them a step takes ``whole_s (1 + 2 / s)``, as nothing comes back while the first is on its way there, and
     nothing is sent while the last is on its way back; and ``num_ps s LOAD_S`` of a worker's processor, which counts
-    for the more, the less of it is idle while the network is busy.
+    for the more, the less of it is idle while the network is busy. Before the first step, ``num_ps s BUILD_S`` pass.
 
     Args:
       whole_s: seconds that all variables take to a worker, or all gradients from it.
       busy: the part of them in which that takes a processor.
+      steps: of the run.
     """
-    cost = num_ps * LOAD_S / max(1 - busy, 0.001)
+    cost = num_ps * (LOAD_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
     best = math.sqrt(2 * whole_s / cost)
     return min(CHOICES, key=lambda number: abs(math.log(number / best)))
 

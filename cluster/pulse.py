@@ -26,7 +26,7 @@ LATE_S = 3.0  # a step that takes so long is asked about
 WINDOW_S = 300.0
 PHASES = {
     "starting": "it loads, builds its graph, or joins the others, for the first time or again",
-    "first step": "it takes the first step after it has joined",
+    "first step": "it takes the first step after it has joined, or the first of another kind",
     "step": "it takes a step",
     "saving": "it writes a checkpoint",
     "ending": "it has seen the last step: it saves, evaluates, leaves",

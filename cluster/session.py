@@ -10,7 +10,7 @@ new one on the same graph and joins again. Only the chief gives variables their 
 """
 
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from cluster import crew, finite, server
 from cluster.agreement import Agreement
@@ -169,7 +169,7 @@ class Trainer:
         self._diary.begin(self.step)
         self._tracing.begin(self.step)
         self._pulse.ask = lambda: self.replica.stepper.owes(session)
-        self._pulse.turn("first step")
+        self._placed: Set[int] = set()
         while self.step < self.settings.steps:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
@@ -214,8 +214,10 @@ class Trainer:
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         try:
             more = [] if self.replica.examples is None else [self.replica.examples]
+            more += self._summaries.wanted(int(self.step or 0))
+            self._begin_step(len(more))
             with causes_told_apart():
-                return self.replica.stepper.step(session, [*more, *self._summaries.wanted(int(self.step or 0))])
+                return self.replica.stepper.step(session, more)
         except tf.errors.OutOfRangeError as error:
             raise JobError(
                 f"{self.job.place('inputs')}: the dataset of inputs ended after step {self.step}, expected one that"
@@ -232,6 +234,12 @@ class Trainer:
                 f"{self.task.name}: {reason} in step {self.step}, and it was not applied;"
                 " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
             ) from error
+
+    def _begin_step(self, fetches: int) -> None:
+        """TensorFlow places the graph anew for other fetches than before: such a step takes as long as a first one."""
+        if fetches not in self._placed:
+            self._placed.add(fetches)
+            self._pulse.turn("first step")
 
     def _after_step(self, session: Any, loss: float, examples: int) -> None:
         self._pause_s = _FIRST_PAUSE_S

@@ -84,7 +84,7 @@ class Slicing:
         session = server.connect(self._task, self._serving, graph)
         if self._task.is_chief and not note.is_left(session):
             speed = link.speed(session)
-            number = best_slices(self._whole_s(size, speed.bytes_per_s), speed.busy, self._num_ps)
+            number = best_slices(self._whole_s(size, speed.bytes_per_s), speed.busy, self._num_ps, self._train.steps)
             if not note.is_left(session):  # nor has anybody left one meanwhile
                 note.leave(session, number)
         wait_for("the chief to say in how many slices variables are cut", lambda: note.is_left(session))

@@ -23,6 +23,7 @@ from typing import Any, List, Optional, Sequence
 
 from cluster.accumulators import Accumulator, same
 from cluster.clipping import clipped
+from cluster.constants import Constants
 from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load
@@ -106,6 +107,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self._clip_norm, self._weight = clip_norm, weight
         self._exchange = exchange or Exchange(Copies([], {}, ""), Wire())
         self._accumulators: List[Accumulator] = []
+        self._constants = Constants()
 
     @property
     def copies(self) -> Copies:
@@ -138,6 +140,11 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.waited = self._time_after(token) - given_at
         return self._with_copies(token)
 
+    @property
+    def _told(self) -> List[int]:
+        """The workers whose queues this graph uses: the chief everybody's, another its own."""
+        return list(range(self.num_workers)) if self.is_chief else [self.worker_index]
+
     def _count(self, pushed: Sequence[Any]) -> Any:
         with tf.control_dependencies([tf.group(*pushed)]), tf.device(self._global_step.device):
             return tf.scatter_add(self.contributions, self.worker_index, 1, use_locking=True)
@@ -162,7 +169,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         with tf.device(global_step.device):
             self.era = counter("era", [], 0)
             self.contributions = counter("contributions", [self.num_workers], CLOSED)
-            self._tokens = [self._queue("tokens", index) for index in range(self.num_workers)]
+            self._tokens = {index: self._queue("tokens", index) for index in self._told}
 
     def _queue(self, name: str, worker: int) -> Any:
         return tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{_SCOPE}/{name}_{worker}")
@@ -174,7 +181,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
 
     def _accumulator(self, load: Load) -> Accumulator:
-        accumulator = Accumulator(load, self.required, self._exchange.wire, self.is_strict)
+        accumulator = Accumulator(load, self.required, self._exchange.wire, self.is_strict, self._constants)
         self._accumulators.append(accumulator)
         return accumulator
 
@@ -204,8 +211,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         with tf.device(self._global_step.device):
             self.accumulated = tf.stack([accumulator.waiting() for accumulator in self._accumulators])
             self.announce = self._send_tokens()
-            self.drain_all = self._drained(self._tokens)
-            self.recall = tf.group(*[queue.enqueue(CLOSED) for queue in self._tokens[1:]])
+            self.drain_all = self._drained(list(self._tokens.values()))
+            self.recall = tf.group(*[self._tokens[index].enqueue(CLOSED) for index in self._told[1:]])
         return own
 
     def _finish_own(self, applied: Any) -> List[Any]:
@@ -250,7 +257,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     def _send_tokens(self) -> Any:
         # tf.fill makes a new tensor: a queued alias of the variable would change with it.
         token = tf.fill([1], self._global_step.read_value())
-        return tf.group(*[queue.enqueue_many(token) for queue in self._tokens])
+        return tf.group(*[queue.enqueue_many(token) for queue in self._tokens.values()])
 
 
 def _weight_load(weight: Any, global_step: Any) -> Load:

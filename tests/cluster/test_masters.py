@@ -237,11 +237,11 @@ def test_a_worker_that_begins_gets_everything_from_the_servers_but_tables(target
         found = made(lambda: (matrix(), matrix("t"), tf.get_variable("b", [3])), w="dense", t="table")
         with tf.device(HOST):
             step = tf.train.get_or_create_global_step()
-            filled = Mirrors(found.variables, step, found.layout, found.masters).filled()
+            filled = Mirrors(found.variables, step, found.layout, found.masters).filled(tf.constant(7, tf.int64))
             written = [found.masters.write(name, tf.fill(found.variables[name].shape, 4.0)) for name in "wtb"]
             without = [tf.is_variable_initialized(found.variables[name]) for name in "wtb"]
         with session(target) as running:
             running.run(written)
             running.run(filled)
-            assert running.run(without) == [True, False, True]
+            assert running.run(without) == [True, False, True] and running.run(step) == 7
             assert all((value == 4).all() for value in running.run([found.variables[name] for name in "wb"]))

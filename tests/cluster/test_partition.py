@@ -21,6 +21,8 @@ from cluster.placement import assign, imbalance, loads
 from jobs.synthetic import MODELS
 from tests.cluster.test_placement import vgg16
 
+LONG = 100_000  # steps
+
 MIB = 1 << 20
 
 
@@ -61,19 +63,23 @@ def test_what_travels_whole_in_every_step_is_balanced_in_small_pieces(model: str
 
 
 def test_a_slower_network_is_given_more_slices_and_more_servers_fewer_each() -> None:
-    assert best_slices(1.34, 0.05, 4) == 64
-    assert best_slices(0.1, 0.05, 4) == 16
-    assert best_slices(1.34, 0.05, 32) == 16
-    assert best_slices(0.001, 0.05, 4) == FEWEST_SLICES
+    assert best_slices(1.34, 0.05, 4, LONG) == 64
+    assert best_slices(0.1, 0.05, 4, LONG) == 16
+    assert best_slices(1.34, 0.05, 32, LONG) == 16
+    assert best_slices(0.001, 0.05, 4, LONG) == FEWEST_SLICES
+
+
+def test_a_short_run_is_given_fewer_as_all_wait_for_the_graph_before_it() -> None:
+    assert [best_slices(1.34, 0.05, 4, steps) for steps in (1, 20, LONG)] == [4, 16, 64]
 
 
 def test_where_processors_are_the_limit_slices_are_few() -> None:
-    assert best_slices(0.03, 0.9, 2) == FEWEST_SLICES
-    assert best_slices(1.34, 1.0, 4) == FEWEST_SLICES
+    assert best_slices(0.03, 0.9, 2, LONG) == FEWEST_SLICES
+    assert best_slices(1.34, 1.0, 4, LONG) == FEWEST_SLICES
 
 
 def test_there_are_never_more_slices_than_a_graph_can_take() -> None:
-    assert best_slices(100.0, 0.0, 2) == MOST_SLICES
+    assert best_slices(100.0, 0.0, 2, LONG) == MOST_SLICES
 
 
 def test_what_is_balanced_whole_in_small_pieces_is_not_cut_and_else_as_much_of_it_as_it_takes() -> None:

@@ -10,6 +10,7 @@ from cluster import summaries
 from cluster.engine import tf
 from cluster.job import Job
 from cluster.optimizers import from_args
+from cluster.pulse import Pulse
 from cluster.step_times import worker_names
 from cluster.summaries import EventFile, Summaries
 from cluster.task import Task
@@ -111,3 +112,27 @@ def test_a_run_has_loss_rate_learning_rate_gradient_norm_and_what_the_model_adds
     expected = {"loss", "steps_per_second", "examples_per_second", "learning_rate", "gradient_norm", "tower_0/own"}
     assert set(found[4]) == {*expected, "step_time_ms/worker_0"}
     assert found[4]["step_time_ms/worker_0"] > 0
+
+
+def test_a_step_that_fetches_other_things_for_the_first_time_may_take_as_long_as_a_first_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    phases: List[str] = []
+    turn = Pulse.turn
+
+    def noted(self: Pulse, phase: str, waited_s: float = 0.0) -> None:
+        phases.append(phase)
+        turn(self, phase, waited_s)
+
+    def inputs(task: Task, args: Any) -> Any:
+        return tf.data.Dataset.from_tensors({"x": tf.ones([task.batch_size])}).repeat()
+
+    def model(x: Any) -> Any:
+        return x * tf.get_variable("w", [], initializer=tf.ones_initializer())
+
+    monkeypatch.setattr(Pulse, "turn", noted)
+    job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), None)
+    assert train_alone(job, tmp_path, {}, steps=6, batch_size=2, towers=1).succeeded
+    # With a summary, then without; the last one has a summary again.
+    assert [phase for phase in phases if phase.endswith("step")][:4] == ["first step", "step", "first step", "step"]
+    assert phases.count("first step") == 2

@@ -1,0 +1,77 @@
+"""How many operations the graph of a chief and of another worker has, and how long it takes to build: make bench-graphs
+
+36.5 MB in 47 variables of odd shapes, trained with momentum, in as many slices as a network of each kind is given.
+"""
+
+import time
+from types import ModuleType
+from typing import Any, Dict, List, NamedTuple
+
+import numpy as np
+
+from cluster import crew
+from cluster.builder import Builder
+from cluster.engine import tf
+from cluster.job import Job
+from cluster.partition import FEWEST_SLICES, MOST_SLICES
+from cluster.task import Task, Train
+from tests.benchmarks.speed import job
+
+VARIABLES, MEGABYTES = 47, 36.5
+CLUSTERS = ((2, 2), (4, 4), (8, 8), (16, 64))
+NETWORKS = {"slow": MOST_SLICES, "quick": FEWEST_SLICES}
+
+
+class Size(NamedTuple):
+    """Of one worker's graph; ``loads`` is what a step gives to the servers one by one."""
+
+    operations: int
+    loads: int
+    seconds: float
+
+
+def shapes() -> List[List[int]]:
+    """Matrices of odd sides, a few of them much larger than the others."""
+    sides = np.random.RandomState(1).gamma(2.0, 1.0, [VARIABLES, 2]) + 0.2
+    scale = np.sqrt(MEGABYTES * 1e6 / 4 / np.prod(sides, 1).sum())
+    return [[int(side) + 1 for side in pair] for pair in sides * scale]
+
+
+def size(ps: int, workers: int, index: int, slices: int, of: List[List[int]]) -> Size:
+    """Builds the graph of one worker."""
+    ports = iter(range(1024, 65536))
+    roles = {"ps": ps, "worker": workers}
+    cluster = {role: [f"127.0.0.1:{next(ports)}" for _ in range(number)] for role, number in roles.items()}
+    train = Train.from_dict({"steps": 1, "batch_size": 8})
+    devices = crew.own_devices(Task("worker", index, cluster), train)
+    task = crew.as_client(devices[0].task, devices)
+    args: Dict[str, Any] = {"shapes": of}
+    began = time.monotonic()
+    replica = Builder(_job().with_args(args), task, train, args, devices, lambda measured: slices).build()
+    return Size(len(replica.graph.get_operations()), len(replica.parcels), time.monotonic() - began)
+
+
+def _job() -> Job:
+    module = ModuleType(job.__name__)
+    vars(module).update(vars(job), optimizer=lambda args: tf.train.MomentumOptimizer(0.1, 0.9))
+    return Job.from_module(module)
+
+
+def main() -> None:
+    """Prints a row for each cluster and network."""
+    print("| ps | workers | network | loads | chief's operations | built in s | another worker's | built in s |")
+    print("|---:|---:|---|---:|---:|---:|---:|---:|")
+    of = shapes()
+    size(2, 2, 0, FEWEST_SLICES, of)  # what TensorFlow loads when it is used first
+    for ps, workers in CLUSTERS:
+        for network, slices in NETWORKS.items():
+            chief, worker = (size(ps, workers, index, slices, of) for index in (0, 1))
+            print(
+                f"| {ps} | {workers} | {network} | {chief.loads} | {chief.operations:,} | {chief.seconds:.1f} |"
+                f" {worker.operations:,} | {worker.seconds:.1f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

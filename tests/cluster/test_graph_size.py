@@ -1,0 +1,28 @@
+"""What a graph costs to build: a worker's does not grow with the number of workers, a chief's little."""
+
+import pytest
+
+from tests.benchmarks.graphs import Size, size
+
+SHAPES = [[400, 300], [300, 7], [7]]
+
+
+def of(workers: int, index: int) -> Size:
+    return size(2, workers, index, 4, SHAPES)
+
+
+def test_a_workers_graph_has_as_many_operations_however_many_workers_there_are() -> None:
+    assert of(2, 1).operations == of(9, 1).operations
+
+
+def test_a_chiefs_has_two_more_for_each_load_and_worker() -> None:
+    few, many = of(2, 0), of(9, 0)
+    assert few.loads == many.loads > 8
+    # A queue and what puts values into it; of each worker also the queue of its tokens.
+    assert many.operations - few.operations <= 7 * (2 * few.loads + 8)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_slice_more_adds_little(index: int) -> None:
+    few, many = size(2, 2, index, 4, SHAPES), size(2, 2, index, 16, [[800, 600], [300, 7], [7]])
+    assert (many.operations - few.operations) / (many.loads - few.loads) < (60, 35)[index]
