@@ -73,7 +73,7 @@ def regularizer_of_a_scope(x: Any, y: Any, args: Args) -> Any:
 def collection_of_the_author(x: Any, y: Any, args: Args) -> Any:
     """get_variable(collections=) with a collection of the author's own."""
     w = square(args, collections=[tf.GraphKeys.GLOBAL_VARIABLES, "decayed"])
-    return error_of(through(x, w), y) + _l2(tf.get_collection("decayed")[:1])
+    return error_of(through(x, w), y) + _l2(tf.get_collection("decayed"))
 
 
 @author(sgd)
@@ -83,6 +83,15 @@ def losses_collection(x: Any, y: Any, args: Args) -> Any:
         w = square(args)
         tf.add_to_collection("losses", tf.multiply(tf.nn.l2_loss(w), _DECAY, name="weight_loss"))
         return error_of(through(x, w), y) + tf.add_n(tf.get_collection("losses", scope))
+
+
+@author(sgd)
+def losses_of_the_graph(x: Any, y: Any, args: Args) -> Any:
+    """The same, by an author who knows of one model in a graph and asks for no scope."""
+    w = square(args)
+    tf.add_to_collection("losses", _DECAY * tf.nn.l2_loss(w))
+    tf.add_to_collection("losses", tf.reduce_mean(error_of(through(x, w), y)))
+    return tf.add_n(tf.get_collection("losses")) * tf.ones_like(y)
 
 
 @author(sgd)
