@@ -75,8 +75,9 @@ def let_wait(variables: Iterable[Any], step: Set[Any], fresh: Any) -> None:
     waiting = {
         op for each in variables for op in each.op.outputs[0].consumers() if op in step and op is not each.initializer
     }
-    # TensorFlow moves a cast to before the reading of its variable: it must wait itself.
-    for op in waiting | {op for op in step if op.type in _MOVED}:
+    # TensorFlow moves a cast to before the reading of its variable: it must wait itself. It moves none out of a loop.
+    casts = {op for op in step if op.type in _MOVED and op._get_control_flow_context() is None}
+    for op in waiting | casts:
         op._add_control_input(fresh)
 
 

@@ -13,6 +13,11 @@ USES = {
     "cast": lambda variable: tf.cast(variable, tf.float16),
     "cast of a part": lambda variable: tf.cast(tf.reshape(variable, [2, 2])[0], tf.float16),
     "bits": lambda variable: tf.bitcast(variable, tf.int32),
+    "cast in a loop": lambda variable: tf.while_loop(
+        lambda at, sums: at < 3,
+        lambda at, sums: (at + 1, sums + tf.cast(variable, tf.float16)),
+        [0, tf.zeros([4], tf.float16)],
+    )[1],
     "cast twice": lambda variable: tf.cast(tf.cast(tf.identity(variable), tf.int32), tf.float32),
 }
 
