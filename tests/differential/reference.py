@@ -31,30 +31,64 @@ class OnlyTask(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """The author's own variables, and the step, before the first and after the last step."""
+    """The author's own variables, and the step, before the first and after the last step.
+
+    ``swayed`` and ``shaken`` are after the last step of trainings that began with values that were off by a part of
+    ``SWAY`` and ``SHAKE``: how much of a rounding a model makes five steps later is the model's own.
+    """
 
     before: Values
     after: Values
+    swayed: Values
+    shaken: Values
+
+
+SWAY, SHAKE = 2.0**-21, 2.0**-9  # some of the last bits of float32, the last of bfloat16
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a plain program runs: once at the start, then once a step; ``saver`` saves the author's own variables."""
+    """What a plain program runs: once at the start, then once a step; ``saver`` saves the author's ``variables``."""
 
     start: Any
     step: Any
     saver: Any
+    variables: List[Any]
 
 
 def train(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float] = None) -> Trained:
     """Trains ``args["steps"]`` steps of ``batch`` examples."""
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default():
         program = _program(author, args, batch, clip_norm)
+        with tf.Session() as session:
+            session.run(program.start)
+            first = session.run(program.variables)
+        before, after = _run(program, args, first)
+        swayed, shaken = (_run(program, args, _off(first, part))[1] for part in (SWAY, SHAKE))
+        return Trained(before, after, swayed, shaken)
+
+
+def _run(program: "Program", args: Mapping[str, Any], first: List[Any]) -> Tuple[Values, Values]:
+    """What is saved before and after a training that begins with these values, in a session of its own."""
+    with tf.Session() as session:
         session.run(program.start)
+        for variable, value in zip(program.variables, first):
+            variable.load(value, session)
         before = _saved(program.saver, session)
         for _ in range(int(args["steps"])):
             session.run(program.step)
-        return Trained(before, _saved(program.saver, session))
+        return before, _saved(program.saver, session)
+
+
+def _off(values: List[Any], part: float) -> List[Any]:
+    """Values that are off by a part of themselves, up and down."""
+    signs = np.random.RandomState(1)
+    return [
+        (value * (1 + part * signs.choice([-1.0, 1.0], np.shape(value)))).astype(value.dtype)
+        if np.asarray(value).dtype.kind == "f"
+        else value
+        for value in values
+    ]
 
 
 def _saved(saver: Any, session: Any) -> Values:
@@ -69,10 +103,11 @@ def _program(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Opt
     iterator = tf.data.make_initializable_iterator(author.inputs(OnlyTask(batch), args))
     loss = tf.reduce_mean(_per_example(bound(author, args)(**iterator.get_next())))
     optimizer = author.optimizer(args)
-    saver = tf.train.Saver(tf.global_variables())
+    own = tf.global_variables()
+    saver = tf.train.Saver(own)
     step = _step(optimizer, loss, clip_norm, global_step)
     start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
-    return Program([*start, iterator.initializer], step, saver)
+    return Program([*start, iterator.initializer], step, saver, own)
 
 
 def _per_example(output: Any) -> Any:
@@ -129,7 +164,7 @@ def _scaled(grad: Any, scale: Any) -> Any:
 
 def keep(trained: Trained, path: str) -> None:
     """Writes what came of it where ``kept`` finds it."""
-    parts = {"before": trained.before, "after": trained.after}
+    parts = trained._asdict()
     values = {f"{part}:{name}": value for part, found in parts.items() for name, value in found.items()}
     with open(f"{path}.new", "wb") as file:
         np.savez(file, **values)
@@ -139,11 +174,11 @@ def keep(trained: Trained, path: str) -> None:
 def kept(path: str) -> Trained:
     """What ``keep`` wrote."""
     with np.load(path) as found:
-        parts: Dict[str, Values] = {"before": {}, "after": {}}
+        parts: Dict[str, Values] = {part: {} for part in Trained._fields}
         for name in found.files:
             part, _, variable = name.partition(":")
             parts[part][variable] = found[name]
-    return Trained(parts["before"], parts["after"])
+    return Trained(**parts)
 
 
 def answer(request: Mapping[str, Any]) -> Dict[str, Any]:

@@ -11,7 +11,7 @@ from tests.differential.verdict import BITS, CLOSE, DIFFERENT, REFUSED, Rounding
 
 BEFORE = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), "steps": np.array(0, np.int64)}
 AFTER = {"w": BEFORE["w"] * np.float32(0.7), "steps": np.array(5, np.int64)}
-REFERENCE = Trained(BEFORE, AFTER)
+REFERENCE = Trained(BEFORE, AFTER, AFTER, AFTER)
 
 
 def kind(rounding: Rounding = Rounding(), **found: Any) -> str:  # noqa: B008 (immutable)
@@ -51,6 +51,14 @@ def test_with_bfloat16_on_the_wire_a_master_may_be_a_little_off_but_has_all_of_i
     assert kind(w=nearly) == DIFFERENT
     assert kind(Rounding("bfloat16"), w=rounded) == DIFFERENT
     assert kind(Rounding("bfloat16"), w=BEFORE["w"]) == DIFFERENT
+
+
+def test_a_model_that_goes_off_by_itself_when_it_begins_a_little_off_may_do_so_here() -> None:
+    off = {**AFTER, "w": AFTER["w"] + np.float32(1e-3)}
+    swaying, nearly = Trained(BEFORE, AFTER, off, AFTER), {**AFTER, "w": AFTER["w"] + np.float32(1.5e-3)}
+    assert compare(swaying, nearly).kind == CLOSE
+    assert compare(REFERENCE, nearly).kind == DIFFERENT
+    assert compare(swaying, {**AFTER, "w": AFTER["w"] + np.float32(3e-3)}).kind == DIFFERENT
 
 
 def test_what_sums_gradients_in_float16_may_be_off_by_its_last_bit() -> None:

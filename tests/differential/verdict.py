@@ -11,6 +11,7 @@ BITS, CLOSE, REFUSED, DIFFERENT = "equal to the bit", "equal within 1e-5", "refu
 KINDS = (BITS, CLOSE, REFUSED, DIFFERENT)
 _NEAR, _SMALL = 1e-5, 0.1  # numbers below that are taken for as large
 _BFLOAT16_OF_VALUE, _BFLOAT16_OF_MOVE = 2**-8, 0.1  # it keeps 8 bits of what travels, and a step adds to what was lost
+_OF_SWAY = 2.0  # of how far a model goes off by itself that begins a little off
 _FLOAT16_OF_MOVE = 2**-9  # it keeps 11 bits of each sum over a tower's examples, where one process has one sum
 _PLACE = re.compile(r"\.py:\d+|\btrain\.\w+")
 _FOREIGN = re.compile(r"(\.py:\d+: )?(?!ClusterError|JobError|TaskError|TrainingError)[A-Z]\w+(Error|Exception)\b: ")
@@ -48,22 +49,24 @@ class Rounding(NamedTuple):
         """Whether values and gradients travel in 16 bits."""
         return self.wire != "float32"
 
-    def allowed(self, before: Any, expected: Any) -> float:
-        """How far a variable may be off that was trained from ``before`` to ``expected``."""
+    def allowed(self, name: str, of: Trained) -> float:
+        """How far a variable may be off."""
+        before, expected = of.before[name], of.after[name]
         size = max(_SMALL, float(np.abs(expected).max()), float(np.abs(before).max()))
         moved = float(np.abs(expected - before).max())
         rounding = _BFLOAT16_OF_VALUE * size + _BFLOAT16_OF_MOVE * moved if self.of_wire and moved else 0.0
-        return _NEAR * size + rounding + (_FLOAT16_OF_MOVE * moved if self.half else 0.0)
+        sway = np.abs((of.shaken if self.of_wire else of.swayed)[name].astype(np.float64) - expected).max()
+        return _NEAR * size + rounding + (_FLOAT16_OF_MOVE * moved if self.half else 0.0) + _OF_SWAY * float(sway)
 
 
 def compare(reference: Trained, found: Values, rounding: Rounding = Rounding()) -> Verdict:  # noqa: B008 (immutable)
     """Compares every variable of the author, and the step, with those of one process."""
     complaints: List[str] = []
-    for name, expected in sorted(reference.after.items()):
+    for name in sorted(reference.after):
         if name not in found:
             complaints.append(f"{name} is not in the checkpoint")
         else:
-            complaints += _complaints(name, reference.before[name], expected, found[name], rounding)
+            complaints += _complaints(name, reference, found[name], rounding)
     if complaints:
         return Verdict(DIFFERENT, "; ".join(complaints))
     if all(np.array_equal(expected, found[name]) for name, expected in reference.after.items()):
@@ -79,10 +82,11 @@ def _share(name: str, reference: Trained, found: Values, rounding: Rounding) -> 
     if expected.dtype.kind not in "fc" or not expected.size:
         return 0.0
     off = np.abs(found[name].astype(np.float64) - expected).max()
-    return float(off / rounding.allowed(reference.before[name], expected))
+    return float(off / rounding.allowed(name, reference))
 
 
-def _complaints(name: str, before: Any, expected: Any, found: Any, rounding: Rounding) -> List[str]:
+def _complaints(name: str, reference: Trained, found: Any, rounding: Rounding) -> List[str]:
+    before, expected = reference.before[name], reference.after[name]
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return [f"{name}: {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"]
     if expected.dtype.kind not in "fc":
@@ -93,7 +97,7 @@ def _complaints(name: str, before: Any, expected: Any, found: Any, rounding: Rou
         return [f"{name}: its master has lost the bits that {rounding.wire} lacks"]
     off = np.abs(found.astype(np.float64) - expected)
     worst = np.unravel_index(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape) if off.size else ()
-    if not off.size or off[worst] <= rounding.allowed(before, expected):
+    if not off.size or off[worst] <= rounding.allowed(name, reference):
         return []
     moved = np.abs(expected - before).max()
     return [
