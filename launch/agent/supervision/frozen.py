@@ -48,6 +48,13 @@ class Culprit(NamedTuple):
     why: str
 
 
+class _Shared(NamedTuple):
+    """Whether a step lasted for all workers at once, and when that was counted."""
+
+    holds: bool
+    at: float
+
+
 class Watch:
     """What the lead knows of tasks that may be frozen.
 
@@ -64,6 +71,7 @@ class Watch:
         self._busy: Dict[str, float] = {}  # stopped, silent or saving, so that others may wait: when it was told last
         self._stopped: Dict[str, float] = {}
         self._owing: Dict[str, float] = {}  # those whose step lasts, and waits for them
+        self._shared: Optional[_Shared] = None
 
     def heard(self, event: Event, now: float) -> None:
         """Takes note of anything that happens: the lead's own time, and what gives the tasks cause to wait."""
@@ -97,7 +105,7 @@ class Watch:
             self._note(name, sign)
             if sign["attempt"] != task.attempt or not task.process or task.recalled or task.frozen:
                 continue
-            why = self._why(name, sign, self._frozen_s, processes, _trainers(tasks))
+            why = self._why(name, sign, self._frozen_s, processes, tasks)
             found += [Culprit(name, why)] if why else []
         return found
 
@@ -113,7 +121,9 @@ class Watch:
         if busy:
             self._settled_at = self._clock
 
-    def _why(self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int, trainers: int) -> Optional[str]:
+    def _why(
+        self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int, tasks: Mapping[str, TaskRecord]
+    ) -> Optional[str]:
         if sign["state"] == "t":
             return None
         if sign["stopped_s"] >= frozen_s:
@@ -129,22 +139,25 @@ class Watch:
         if phase == "saving" and counted_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
             return f"writing a checkpoint for {phase_s:.0f} s"
         settled_s = self._clock - self._settled_at
-        shared = 1 < trainers <= self._fresh(self._owing)
-        late = min(counted_s, settled_s) >= (bound_s if phase == "step" and not shared else max(FIRST_S, bound_s))
-        if phase in _STEPS and late and sign.get("owes"):
-            return f"in {'its first' if phase == 'first step' else 'one'} step for {min(phase_s, settled_s):.0f} s"
-        return None
+        lasts_s = min(counted_s, settled_s)
+        if phase not in _STEPS or not sign.get("owes") or lasts_s < bound_s:
+            return None
+        if lasts_s < FIRST_S and (phase == "first step" or self._is_shared(tasks)):
+            return None
+        return f"in {'its first' if phase == 'first step' else 'one'} step for {min(phase_s, settled_s):.0f} s"
+
+    def _is_shared(self, tasks: Mapping[str, TaskRecord]) -> bool:
+        """Whether the step lasts for all who take steps, and waits for each of them; counted once a second."""
+        if self._shared is None or self._clock - self._shared.at >= 1.0:
+            trainers = sum(bool(task.process) and task.plan.role in TRAINERS for task in tasks.values())
+            self._shared = _Shared(1 < trainers <= self._fresh(self._owing), self._clock)
+        return self._shared.holds
 
     def _fresh(self, table: Dict[str, float], but: Optional[str] = None) -> int:
         """How many others are in it; what is too old leaves it."""
         for name in [name for name, at in table.items() if self._clock - at > FRESH_S]:
             del table[name]
         return len(table) - (but in table)
-
-
-def _trainers(tasks: Mapping[str, TaskRecord]) -> int:
-    """How many tasks take steps."""
-    return sum(bool(task.process) and task.plan.role in TRAINERS for task in tasks.values())
 
 
 # Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.
