@@ -85,6 +85,6 @@ page anew; `python -m tests.differential --sample --docs` tries each model in on
 `make test` takes a part of that. What this page was written from is the number of cases:
 
 {numbers}. `=` is equal to the bit; `≈` is equal within 1e-5 of the largest value, as sums have another order;
-with bfloat16 on the wire it is equal within the bits of that. A model that makes more of a rounding in its first values, in one process, may
-differ by twice as much.
+with bfloat16 on the wire it is equal within the bits of that. A model may differ by twice of what it makes itself, in
+one process, of a rounding of its first values.
 """
