@@ -61,6 +61,17 @@ def test_a_model_that_goes_off_by_itself_when_it_begins_a_little_off_may_do_so_h
     assert compare(swaying, {**AFTER, "w": AFTER["w"] + np.float32(3e-3)}).kind == DIFFERENT
 
 
+def test_of_very_many_elements_a_few_may_have_gone_to_the_other_side_of_a_kink() -> None:
+    before = {"w": np.linspace(-1, 1, 30_000, dtype=np.float32)}
+    after = {"w": before["w"] * np.float32(0.7)}
+    reference, found = Trained(before, after, after, after), after["w"].copy()
+    found[[7, 70, 700]] += np.float32(0.1)
+    assert compare(reference, {"w": found}).kind == CLOSE
+    assert compare(reference, {"w": found + np.float32(1) * (np.arange(30_000) == 7)}).kind == DIFFERENT
+    found[7000] += np.float32(0.1)
+    assert compare(reference, {"w": found}).kind == DIFFERENT
+
+
 def test_what_sums_gradients_in_float16_may_be_off_by_its_last_bit() -> None:
     moved = AFTER["w"] - BEFORE["w"]
     for share, expected in ((2**-10, CLOSE), (2**-8, DIFFERENT)):
