@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from tests.differential.authors import Author, bound, named
+from tests.differential.travelling import InFull, Rounded
 
 tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
@@ -33,17 +34,17 @@ class OnlyTask(NamedTuple):
 class Trained(NamedTuple):
     """The author's own variables, and the step, before the first and after the last step.
 
-    ``swayed`` and ``shaken`` are after the last step of trainings that began with values that were off by a part of
-    ``SWAY`` and ``SHAKE``: how much of a rounding a model makes five steps later is the model's own.
+    How much a model makes of a rounding, some steps later, is the model's own. So two more trainings are kept:
+    ``swayed`` began with values that were off by a part of ``SWAY``, and ``rounded`` had bfloat16 on the way.
     """
 
     before: Values
     after: Values
     swayed: Values
-    shaken: Values
+    rounded: Values
 
 
-SWAY, SHAKE = 2.0**-21, 2.0**-9  # some of the last bits of float32, the last of bfloat16
+SWAY = 2.0**-21  # some of the last bits of float32
 
 
 @dataclass(frozen=True)
@@ -54,21 +55,24 @@ class Program:
     step: Any
     saver: Any
     variables: List[Any]
+    travelling: InFull
 
 
 def train(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float] = None) -> Trained:
     """Trains ``args["steps"]`` steps of ``batch`` examples."""
     with tf.Graph().as_default():
-        program = _program(author, args, batch, clip_norm)
+        program = _program(author, args, batch, clip_norm, InFull())
         with tf.Session() as session:
             session.run(program.start)
             first = session.run(program.variables)
         before, after = _run(program, args, first)
-        swayed, shaken = (_run(program, args, _off(first, part))[1] for part in (SWAY, SHAKE))
-        return Trained(before, after, swayed, shaken)
+        swayed = _run(program, args, _off(first))[1]
+    with tf.Graph().as_default():
+        rounded = _run(_program(author, args, batch, clip_norm, Rounded()), args, first)[1]
+    return Trained(before, after, swayed, rounded)
 
 
-def _run(program: "Program", args: Mapping[str, Any], first: List[Any]) -> Tuple[Values, Values]:
+def _run(program: Program, args: Mapping[str, Any], first: List[Any]) -> Tuple[Values, Values]:
     """What is saved before and after a training that begins with these values, in a session of its own."""
     with tf.Session() as session:
         session.run(program.start)
@@ -76,15 +80,15 @@ def _run(program: "Program", args: Mapping[str, Any], first: List[Any]) -> Tuple
             variable.load(value, session)
         before = _saved(program.saver, session)
         for _ in range(int(args["steps"])):
-            session.run(program.step)
+            program.travelling.run(session, program.step)
         return before, _saved(program.saver, session)
 
 
-def _off(values: List[Any], part: float) -> List[Any]:
+def _off(values: List[Any]) -> List[Any]:
     """Values that are off by a part of themselves, up and down."""
     signs = np.random.RandomState(1)
     return [
-        (value * (1 + part * signs.choice([-1.0, 1.0], np.shape(value)))).astype(value.dtype)
+        (value * (1 + SWAY * signs.choice([-1.0, 1.0], np.shape(value)))).astype(value.dtype)
         if np.asarray(value).dtype.kind == "f"
         else value
         for value in values
@@ -98,16 +102,18 @@ def _saved(saver: Any, session: Any) -> Values:
         return {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
 
 
-def _program(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float]) -> Program:
+def _program(
+    author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float], travelling: InFull
+) -> Program:
     global_step = tf.train.get_or_create_global_step()
     iterator = tf.data.make_initializable_iterator(author.inputs(OnlyTask(batch), args))
     loss = tf.reduce_mean(_per_example(bound(author, args)(**iterator.get_next())))
     optimizer = author.optimizer(args)
     own = tf.global_variables()
     saver = tf.train.Saver(own)
-    step = _step(optimizer, loss, clip_norm, global_step)
+    step = _step(optimizer, loss, clip_norm, global_step, travelling)
     start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
-    return Program([*start, iterator.initializer], step, saver, own)
+    return Program([*start, iterator.initializer], step, saver, own, travelling)
 
 
 def _per_example(output: Any) -> Any:
@@ -116,12 +122,16 @@ def _per_example(output: Any) -> Any:
     return tf.add_n(list(loss.values())) if isinstance(loss, dict) else loss
 
 
-def _step(optimizer: Any, loss: Any, clip_norm: Optional[float], global_step: Any) -> Any:
+def _step(optimizer: Any, loss: Any, clip_norm: Optional[float], global_step: Any, travelling: InFull) -> Any:
     """Moves averages first, then the variables: what a step reads is what the last one left."""
     grouped = [(each, each.compute_gradients(loss, var_list=mine)) for each, mine in _groups(optimizer)]
-    clipped = _clipped([pairs for _, pairs in grouped], clip_norm)
+    sent = [[(travelling.gradient(grad), variable) for grad, variable in pairs] for _, pairs in grouped]
+    clipped = _clipped(sent, clip_norm)
     grads = [grad for pairs in clipped for grad, _ in pairs if grad is not None]
-    with tf.control_dependencies([loss, *tf.get_collection(tf.GraphKeys.UPDATE_OPS), *map(_whole, grads)]):
+    computed = [loss, *tf.get_collection(tf.GraphKeys.UPDATE_OPS), *map(_whole, grads)]
+    with tf.control_dependencies(computed):
+        arrived = travelling.arrived()
+    with tf.control_dependencies([*computed, *arrived]):
         *others, (last, pairs) = list(zip([each for each, _ in grouped], clipped))
         applied = [each.apply_gradients(mine) for each, mine in others]
         return [*applied, last.apply_gradients(pairs, global_step=global_step)]

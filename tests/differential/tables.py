@@ -86,5 +86,5 @@ page anew; `python -m tests.differential --sample --docs` tries each model in on
 
 {numbers}. `=` is equal to the bit; `≈` is equal within 1e-5 of the largest value, as sums have another order;
 with bfloat16 on the wire it is equal within the bits of that. A model may differ by twice of what it makes itself, in
-one process, of a rounding of its first values.
+one process, of a rounding: of its first values or, there, of all that travels.
 """

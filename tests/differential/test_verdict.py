@@ -61,6 +61,13 @@ def test_a_model_that_goes_off_by_itself_when_it_begins_a_little_off_may_do_so_h
     assert compare(swaying, {**AFTER, "w": AFTER["w"] + np.float32(3e-3)}).kind == DIFFERENT
 
 
+def test_with_bfloat16_a_model_may_make_of_a_rounding_what_it_makes_of_one_by_itself() -> None:
+    off, nearly = ({**AFTER, "w": AFTER["w"] + np.float32(by)} for by in (0.1, 0.15))
+    assert compare(Trained(BEFORE, AFTER, AFTER, off), nearly, Rounding("bfloat16")).kind == CLOSE
+    assert compare(Trained(BEFORE, AFTER, AFTER, off), nearly).kind == DIFFERENT
+    assert compare(Trained(BEFORE, AFTER, off, AFTER), nearly, Rounding("bfloat16")).kind == DIFFERENT
+
+
 def test_of_very_many_elements_a_few_may_have_gone_to_the_other_side_of_a_kink() -> None:
     before = {"w": np.linspace(-1, 1, 30_000, dtype=np.float32)}
     after = {"w": before["w"] * np.float32(0.7)}

@@ -56,7 +56,7 @@ class Rounding(NamedTuple):
         size = max(_SMALL, float(np.abs(expected).max()), float(np.abs(before).max()))
         moved = float(np.abs(expected - before).max())
         rounding = _BFLOAT16_OF_VALUE * size + _BFLOAT16_OF_MOVE * moved if self.of_wire and moved else 0.0
-        sway = np.abs((of.shaken if self.of_wire else of.swayed)[name].astype(np.float64) - expected).max()
+        sway = np.abs((of.rounded if self.of_wire else of.swayed)[name].astype(np.float64) - expected).max()
         return _NEAR * size + rounding + (_FLOAT16_OF_MOVE * moved if self.half else 0.0) + _OF_SWAY * float(sway)
 
 
