@@ -61,6 +61,17 @@ def test_a_model_that_goes_off_by_itself_when_it_begins_a_little_off_may_do_so_h
     assert compare(swaying, {**AFTER, "w": AFTER["w"] + np.float32(3e-3)}).kind == DIFFERENT
 
 
+def test_of_a_model_that_blows_up_each_variable_may_be_off_by_the_share_that_one_is() -> None:
+    def values(w: float, b: float) -> Any:
+        return {"w": np.full([4], w, np.float32), "b": np.full([], b, np.float32)}
+
+    wild = Trained(values(0, 0), values(30, 0.2), values(31, 0.2), values(30, 0.2))
+    calm = Trained(values(0, 0), values(30, 0.2), values(30, 0.2), values(30, 0.2))
+    assert compare(wild, values(30, 0.21)).kind == CLOSE
+    assert compare(calm, values(30, 0.21)).kind == DIFFERENT
+    assert compare(wild, values(30, 0.22)).kind == DIFFERENT
+
+
 def test_with_bfloat16_a_model_may_make_of_a_rounding_what_it_makes_of_one_by_itself() -> None:
     off, nearly = ({**AFTER, "w": AFTER["w"] + np.float32(by)} for by in (0.1, 0.15))
     assert compare(Trained(BEFORE, AFTER, AFTER, off), nearly, Rounding("bfloat16")).kind == CLOSE
