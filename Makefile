@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-scale bench-faults lock
+.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-scale bench-faults lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -68,6 +68,10 @@ bench-hosts: ## measure up and down of 64 fake hosts against Fabric's own group 
 bench-graphs: ## count the operations of a chief's graph and of a worker's, and how long building takes
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.graphs
+
+bench-starts: ## measure `launch up` to the first step, and each role's memory, beside the textbook's script (as root; ARGS=)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.starts $(ARGS)
 
 bench-scale: ## measure what a hosts file of 10,000 tasks costs, stage by stage
 	@requirements/bootstrap.sh test

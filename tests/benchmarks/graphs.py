@@ -7,8 +7,6 @@ import time
 from types import ModuleType
 from typing import Any, Dict, List, NamedTuple
 
-import numpy as np
-
 from cluster import crew
 from cluster.builder import Builder
 from cluster.engine import tf
@@ -16,8 +14,9 @@ from cluster.job import Job
 from cluster.partition import FEWEST_SLICES, MOST_SLICES
 from cluster.task import Task, Train
 from tests.benchmarks.speed import job
+from tests.benchmarks.speed.variables import odd
 
-VARIABLES, MEGABYTES = 47, 36.5
+SHAPES = odd(36.5, 47)
 CLUSTERS = ((2, 2), (4, 4), (8, 8), (16, 64))
 NETWORKS = {"slow": MOST_SLICES, "quick": FEWEST_SLICES}
 
@@ -28,13 +27,6 @@ class Size(NamedTuple):
     operations: int
     loads: int
     seconds: float
-
-
-def shapes() -> List[List[int]]:
-    """Matrices of odd sides, a few of them much larger than the others."""
-    sides = np.random.RandomState(1).gamma(2.0, 1.0, [VARIABLES, 2]) + 0.2
-    scale = np.sqrt(MEGABYTES * 1e6 / 4 / np.prod(sides, 1).sum())
-    return [[int(side) + 1 for side in pair] for pair in sides * scale]
 
 
 def size(ps: int, workers: int, index: int, slices: int, of: List[List[int]]) -> Size:
@@ -61,11 +53,10 @@ def main() -> None:
     """Prints a row for each cluster and network."""
     print("| ps | workers | network | loads | chief's operations | built in s | another worker's | built in s |")
     print("|---:|---:|---|---:|---:|---:|---:|---:|")
-    of = shapes()
-    size(2, 2, 0, FEWEST_SLICES, of)  # what TensorFlow loads when it is used first
+    size(2, 2, 0, FEWEST_SLICES, SHAPES)  # what TensorFlow loads when it is used first
     for ps, workers in CLUSTERS:
         for network, slices in NETWORKS.items():
-            chief, worker = (size(ps, workers, index, slices, of) for index in (0, 1))
+            chief, worker = (size(ps, workers, index, slices, SHAPES) for index in (0, 1))
             print(
                 f"| {ps} | {workers} | {network} | {chief.loads} | {chief.operations:,} | {chief.seconds:.1f} |"
                 f" {worker.operations:,} | {worker.seconds:.1f} |",

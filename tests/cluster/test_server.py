@@ -28,6 +28,18 @@ def test_a_workers_sessions_do_not_wait_for_other_workers() -> None:
     assert list(session_config(Task("ps", 0, cluster)).device_filters) == ["/job:ps/task:0"]
 
 
+def test_graphs_are_rewritten_only_where_that_makes_steps_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (Task("worker", index, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}) for index in (0, 1))
+
+    def rewrites(*lent: Task) -> bool:
+        return not session_config(one, lent).graph_options.rewrite_options.disable_meta_optimizer
+
+    monkeypatch.setattr("cluster.server.available_gpus", list)
+    assert (rewrites(), rewrites(other)) == (False, True)  # the other's devices may be GPUs
+    monkeypatch.setattr("cluster.server.available_gpus", lambda: ["/device:GPU:0"])
+    assert rewrites()
+
+
 def test_without_gpus_a_worker_has_one_tower_or_as_many_cpu_devices_as_it_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -97,6 +97,7 @@ class Bench:
             "train": case.train(),
             "ps": case.way.ps,
             "workers": case.workers,
+            "rewritten": case.rewritten,
             "path": self._path(case),
         }
         answer = asked.ask(request, self._patience_s())

@@ -70,6 +70,11 @@ class Case:
         return self.author.same or self.way.sync == "backup"
 
     @property
+    def rewritten(self) -> bool:
+        """Whether TensorFlow rewrites the graph, as it does where there are GPUs: in every second case."""
+        return zlib.crc32(f"{self.author.name} {self.way}".encode()) % 2 == 0
+
+    @property
     def per_tower(self) -> int:
         """Examples in a tower's batch."""
         return SAME if self.same else GLOBAL_BATCH // (self.workers * self.way.towers)

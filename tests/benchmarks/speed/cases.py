@@ -13,7 +13,7 @@ class Case:
     """One cluster and one model.
 
     ``mbit``: of every network card, each way; None for no limit. ``colocated``: ps k is on worker k's host; else each
-    task has a host of its own. ``even``: the model's variables have one size, else one has 60 % of the bytes.
+    task has a host of its own. ``kind``: of the model's variables, see ``variables.KINDS``.
     ``job``: a real model, with its ``args``, in place of variables of known sizes.
     """
 
@@ -23,7 +23,7 @@ class Case:
     mbit: Optional[float]
     megabytes: float
     number: int  # of variables
-    even: bool = False
+    kind: str = "uneven"
     colocated: bool = False
     towers: int = 1
     batch: int = 1  # examples of one tower
@@ -79,7 +79,7 @@ class Way:
         """Of the variables to train."""
         if self.cut:
             return variables.even(case.megabytes, self.cut * case.ps)
-        return (variables.even if case.even else variables.uneven)(case.megabytes, case.number)
+        return variables.KINDS[case.kind](case.megabytes, case.number)
 
 
 WAYS = {
@@ -118,13 +118,17 @@ CASES = {
         Case("colocated", 4, 4, 250, 40, 16, colocated=True),
         Case("two", 2, 2, 250, 40, 16),
         Case("one", 1, 1, 250, 40, 16),
+        Case("two-odd", 2, 2, 250, 36.5, 47, kind="odd"),
+        Case("four-odd", 4, 4, 250, 36.5, 47, kind="odd"),
+        Case("eight-odd", 8, 8, 250, 36.5, 47, kind="odd"),
+        Case("four-odd-100", 4, 4, 100, 36.5, 47, kind="odd"),
         Case("towers", 4, 4, 250, 40, 16, towers=4),
         Case("small", 4, 4, 250, 10, 16),
         Case("medium", 4, 4, 250, 20, 16),
         Case("large", 4, 4, 250, 80, 16),
         Case("digits", 2, 2, 100, 8.866856, 8, batch=8, job="digits", args={"filters": 64, "hidden": 4096}),
         Case("recommend", 2, 2, None, 6.918532, 8, batch=512, job="recommend"),
-        Case("unlimited-16", 2, 2, None, 40, 16, even=True),
-        Case("unlimited-300", 2, 2, None, 40, 300, even=True),
+        Case("unlimited-16", 2, 2, None, 40, 16, kind="equal"),
+        Case("unlimited-300", 2, 2, None, 40, 300, kind="equal"),
     )
 }

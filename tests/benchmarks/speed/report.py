@@ -54,7 +54,7 @@ def title(case: Case) -> str:
     net = "a network without limit" if case.mbit is None else f"{case.mbit:g} Mbit/s"
     bound = case.bound_ms()
     what = f"the job `{case.job}`, " if case.job else ""
-    kind = f"{case.number} {'equal' if case.even else 'uneven'} variables" if not case.job else "its variables"
+    kind = f"{case.number} {case.kind} variables" if not case.job else "its variables"
     return (
         f"`{case.name}`: {case.workers} worker{'s' * (case.workers > 1)} and {case.ps} ps"
         f"{' on the same hosts' if case.colocated else ', a host each'}, {net}; {what}{case.megabytes:.3g} MB in"

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type
 
 from tests.benchmarks.speed.cases import Case, Way
+from tests.benchmarks.speed.memory import peaks_mb
 from tests.benchmarks.speed.stamps import Stamp, Window, step_of
 from tests.hosts import FakeHosts, Traffic
 from tests.hosts.boot import wait
@@ -52,12 +53,14 @@ def measure(hosts: FakeHosts, case: Case, way: Way, pace: Pace, logs: Path) -> D
     Raises:
       Failed: it came to nothing.
     """
+    began = time.monotonic()
     window = Window(case.workers, pace.warm, pace.seconds, pace.steps)
     readings = []
     with Cluster(hosts, case, way, logs) as cluster:
         while window.last is None:
             if window.told(*cluster.next_stamp()):
                 readings.append(_read(hosts, case))
+        peaks = peaks_mb(hosts)
     first, last = readings
     steps = window.steps if way.waits else window.steps / case.workers
     per_step = case.workers * steps
@@ -70,6 +73,8 @@ def measure(hosts: FakeHosts, case: Case, way: Way, pace: Pace, logs: Path) -> D
         "received_mb": received / 1e6,
         "sent_mb": sent / 1e6,
         "busy": busy / max(1, busy + idle),
+        "joined_s": window.joined_at_s - began,
+        **{f"{role}_peak_mb": peak for role, peak in peaks.items()},
     }
 
 

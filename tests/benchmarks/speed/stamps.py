@@ -50,6 +50,11 @@ class Window:
         return False
 
     @property
+    def joined_at_s(self) -> float:
+        """When every worker had told of a step; available once the window has begun."""
+        return max(stamp.at_s for stamp in self._joined.values())
+
+    @property
     def steps(self) -> int:
         """Between the first stamp and the last; available after the end."""
         return self.last.step - self.first.step if self.first and self.last else 0

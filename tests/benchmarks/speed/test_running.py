@@ -30,6 +30,8 @@ def test_a_measurement_has_the_step_time_and_the_bytes_of_one_step(
     # Of three steps, one may be counted in part: a card is read at another moment than a step ends.
     assert found["received_mb"] == pytest.approx(CASE.megabytes, rel=0.4)
     assert found["sent_mb"] == pytest.approx(CASE.megabytes, rel=0.4)
+    assert 0 < found["joined_s"] < 300
+    assert 10 < found["ps_peak_mb"] < 10_000 and 10 < found["chief_peak_mb"] < 10_000
     assert [host.processes() for host in hosts] == [[], []]
 
 

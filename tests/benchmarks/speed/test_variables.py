@@ -2,13 +2,14 @@
 
 from typing import Callable, List
 
+import numpy as np
 import pytest
 
-from tests.benchmarks.speed.variables import even, uneven
+from tests.benchmarks.speed.variables import even, odd, uneven
 
 
 def bytes_of(shapes: List[List[int]]) -> List[int]:
-    return [4 * rows * columns for rows, columns in shapes]
+    return [4 * int(np.prod(shape)) for shape in shapes]
 
 
 @pytest.mark.parametrize("shapes", [even, uneven])
@@ -27,3 +28,9 @@ def test_even_variables_are_alike_but_for_what_rounding_leaves() -> None:
 
 def test_the_largest_of_uneven_variables_has_60_percent() -> None:
     assert max(bytes_of(uneven(40, 16))) == 24_000_000
+
+
+def test_odd_variables_are_as_large_as_asked_and_some_much_larger_than_others() -> None:
+    sizes = bytes_of(odd(36.5, 47))
+    assert sum(sizes) == 36.5e6 and len(sizes) == 47
+    assert max(sizes) > 20 * min(sizes) > 0

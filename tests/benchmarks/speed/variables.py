@@ -1,6 +1,8 @@
 """The shapes of models that are nothing but variables of a known size."""
 
-from typing import List
+from typing import Callable, Dict, List
+
+import numpy as np
 
 _ROW = 250  # float32 values: a row has 1000 bytes
 _LARGEST = 0.6  # of the bytes, in the largest of uneven variables
@@ -18,6 +20,15 @@ def uneven(megabytes: float, number: int) -> List[List[int]]:
     return _shapes([*_shared(rows - largest, [1 / (1 + index) for index in range(number - 1)]), largest])
 
 
+def odd(megabytes: float, number: int) -> List[List[int]]:
+    """Matrices of odd sides, a few of them much larger than the others, as models have, and a vector of the rest."""
+    values = round(megabytes * 1e6 / 4)
+    sides = np.random.RandomState(1).gamma(2.0, 1.0, [number - 1, 2]) + 0.2
+    scale = np.sqrt(values / np.prod(sides, 1).sum())
+    matrices = [[max(1, int(side)) for side in pair] for pair in sides * scale]
+    return [*matrices, [values - sum(rows * columns for rows, columns in matrices)]]
+
+
 def _rows(megabytes: float) -> int:
     return round(megabytes * 1e6 / (4 * _ROW))
 
@@ -30,3 +41,6 @@ def _shared(rows: int, weights: List[float]) -> List[int]:
 
 def _shapes(lengths: List[int]) -> List[List[int]]:
     return [[length, _ROW] for length in lengths]
+
+
+KINDS: Dict[str, Callable[[float, int], List[List[int]]]] = {"uneven": uneven, "equal": even, "odd": odd}
