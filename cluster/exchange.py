@@ -11,6 +11,7 @@ variable that has no copy, such as a table, of which only rows travel.
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.constants import Constants
 from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.masters import plain_name
@@ -39,9 +40,9 @@ class Load:
 
 
 class Came(NamedTuple):
-    """The values of a parcel that have come to a worker, as one tensor and by name."""
+    """The values of a parcel that have come to a worker, by name, and a number that is there once they are."""
 
-    received: Any
+    arrived: Any
     values: Dict[str, Any]
 
 
@@ -64,6 +65,7 @@ class Exchange:
 
     def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None):
         self.copies, self.wire, self.publish = copies, wire, publish
+        self._constants = Constants()
 
     def loads(self, grads_and_vars: GradsAndVars) -> List[Load]:
         """Everything that a worker gives to a step, parcels first; variables without a gradient are left out."""
@@ -107,5 +109,5 @@ class Exchange:
     def came(self, parcel: Parcel, sent: Any) -> "Came":
         """What a server has sent, in the worker's memory."""
         with tf.device(self.copies.host):
-            received = tf.identity(self.wire.widen(sent))
-            return Came(received, self.copies.unpack(parcel, received))
+            received, arrived = tf.identity_n([self.wire.widen(sent), self._constants.of(1, self.copies.host)])
+            return Came(arrived, self.copies.unpack(parcel, received))

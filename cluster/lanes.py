@@ -33,8 +33,8 @@ class Lane:
             # Those with values come first: see ``Exchange.loads``.
             self._queues = [self._made_for(load) for load in loads if load.parcel]
             self._shapes = [load.shape.as_list() for load in loads if load.parcel]
-            self._places = [tf.constant(place) for place in range(len(loads))]
-            self._own = [tf.constant(place * workers + told[0]) for place in range(len(loads))]
+            self._places = tf.unstack(tf.range(len(loads)))
+            self._own = tf.unstack(tf.range(len(loads)) * workers + told[0])
 
     def _made_for(self, load: Load) -> Dict[int, Any]:
         kinds, shapes = [tf.int64, load.grad.dtype], [(), load.shape]

@@ -8,6 +8,7 @@ import copy
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
+from tensorflow.core.framework.variable_pb2 import VariableDef
 
 from cluster.engine import tf
 from cluster.layout import Layout, Piece
@@ -70,7 +71,8 @@ class Masters:
     ):
         self._layout, self._servers, self._mirrors, self._initializers = layout, servers, mirrors, initializers
         self._given = made or {}
-        self._zeros: Dict[Tuple[Any, Tuple[int, ...]], Any] = {}
+        with tf.control_dependencies(None):
+            self._nothing = tf.no_op()
         self.pieces: Dict[str, List[Any]] = {
             name: [made[name]] if made else [self._made(name, piece) for piece in layout.pieces(name)]
             for name in layout.measured
@@ -82,20 +84,34 @@ class Masters:
         return [piece for pieces in self.pieces.values() for piece in pieces]
 
     def _made(self, name: str, piece: Piece) -> Any:
-        mirror = self._mirrors[name]
         with tf.device(ps_device(self._servers[piece.name])):
-            initializer = self._initializer(name, piece)
-            made = tf.get_variable(
-                f"{SCOPE}/{piece.name}",
-                piece.shape if callable(initializer) else None,
-                mirror.dtype.base_dtype,
-                initializer,
-                trainable=False,
-                collections=[],
-                use_resource=False,
-                constraint=mirror.constraint,
-            )
+            made = self._drawn(name, piece) if self._draws_its_own(name) else self._declared(name, piece)
         made._set_save_slice_info(self._slice_info(name, piece))
+        return made
+
+    def _drawn(self, name: str, piece: Piece) -> Any:
+        """A variable with an initializer of its own."""
+        mirror = self._mirrors[name]
+        initializer = _for_piece(self._initializers.get(name), piece, self._layout.measured[name].shape)
+        return tf.get_variable(
+            f"{SCOPE}/{piece.name}",
+            piece.shape,
+            mirror.dtype.base_dtype,
+            initializer,
+            trainable=False,
+            collections=[],
+            use_resource=False,
+            constraint=mirror.constraint,
+        )
+
+    def _declared(self, name: str, piece: Piece) -> Any:
+        """A variable that is one operation: the chief's variable gives it its first value, and nothing else is read."""
+        mirror = self._mirrors[name]
+        with tf.name_scope(None), tf.control_dependencies(None):
+            held = tf.raw_ops.VariableV2(shape=piece.shape, dtype=mirror.dtype.base_dtype, name=f"{SCOPE}/{piece.name}")
+        definition = VariableDef(variable_name=held.name, snapshot_name=held.name, initializer_name=self._nothing.name)
+        made = tf.Variable(variable_def=definition, use_resource=False)
+        made._trainable, made._constraint = False, mirror.constraint
         return made
 
     def _slice_info(self, name: str, piece: Piece) -> Any:
@@ -108,19 +124,6 @@ class Masters:
             full_name, full, begin = own.full_name, own.full_shape, own.var_offset
         offset = [one + other for one, other in zip(begin, piece.offset)]
         return tf.Variable.SaveSliceInfo(full_name, list(full), offset, list(piece.shape))
-
-    def _initializer(self, name: str, piece: Piece) -> Any:
-        given = self._initializers.get(name)
-        if self._draws_its_own(name):
-            return _for_piece(given, piece, self._layout.measured[name].shape)
-        return self._nothing(self._mirrors[name].dtype.base_dtype, piece.shape)
-
-    def _nothing(self, dtype: Any, shape: Tuple[int, ...]) -> Any:
-        """A first value that nobody uses, as the chief's variable gives it; one for all of a shape."""
-        if (dtype, shape) not in self._zeros:
-            with tf.control_dependencies(None):
-                self._zeros[dtype, shape] = tf.zeros(shape, dtype)
-        return self._zeros[dtype, shape]
 
     def _draws_its_own(self, name: str) -> bool:
         """Whether the servers make the first value: of a table, which may be larger than the chief's memory."""

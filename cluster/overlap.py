@@ -40,7 +40,8 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
 
     Available after ``apply_gradients``, beside what that has:
       lanes: what each server has of a step.
-      give_now: one operation for each load, in the order of ``lanes``: gives its gradient, waits for nothing.
+      give: one operation for each load, in the order of ``lanes``: gives its gradient when it is its turn.
+      at_once: what to feed to a session for loads that are given without waiting for their turns.
       finish_now: one for each load: takes, updates, sends the values, notes it as applied (chief only).
       settle: one for each lane: notes the loads at ``places`` of it, fed to it, which were taken before (chief only).
       conclude: after all loads were applied: counts the step and sends tokens for it (chief only).
@@ -59,10 +60,10 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         self._turns = Turns()
         self._pieces = Piecewise(self._opt)
         self.taken = []
-        self.give_now: List[Any] = []
         self.finish_now: List[Any] = []
-        given = [self._exchange_load(lane, place) for lane in self.lanes for place in range(len(lane.loads))]
-        counted = self._count(given)
+        self.give = [self._exchange_load(lane, place) for lane in self.lanes for place in range(len(lane.loads))]
+        self.at_once = self._turns.at_once
+        counted = self._count(self.give)
         self._make_own()
         finish = self._make_chief() if self.is_chief else []
         with tf.control_dependencies([counted, *finish]):
@@ -83,11 +84,10 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         """One load's way there and back; what has happened once its gradient was given."""
         load = lane.loads[place]
         accumulator = self._accumulator(load)
-        self.give_now.append(self._given(lane, place, accumulator, load.grad))
         if self.is_chief:
             self._make_update(lane, place, accumulator)
         if load.parcel is None:
-            return self.give_now[-1]
+            return self._given(lane, place, accumulator, load.grad)
         given = self._given(lane, place, accumulator, self._turns.wait(load).grad)
         # The waits of loads that are not under way together add up to what the step has waited.
         values = lane.values(place, self.worker_index, given, is_timed=place % WINDOW == 0)

@@ -96,9 +96,8 @@ class Overlapping(Synchronous):
 
     def _give_rest(self, session: Any) -> None:
         given = self._notes(session).given[:, self._optimizer.worker_index] > self._stamp
-        rest = [give for give, is_given in zip(self._optimizer.give_now, given) if not is_given]
         self._fill_copies(session)
-        session.run(rest)
+        session.run(_those(self._optimizer.give, ~given), self._optimizer.at_once)
 
     def _has_applied_all(self, session: Any) -> bool:
         """Applies the loads that can be applied; whether there is none left."""

@@ -1,6 +1,6 @@
 """An optimizer that applies the gradients of some variables at a time."""
 
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from cluster.apart import is_elementwise
 from cluster.engine import tf
@@ -20,6 +20,7 @@ class Piecewise:
     def __init__(self, optimizer: Any):
         self.optimizer = optimizer
         self._used: List[Any] = []
+        self._prepared: Dict[Tuple[int, str], Dict[str, Any]] = {}
         self._updates: List[Any] = []
 
     @staticmethod
@@ -36,18 +37,29 @@ class Piecewise:
             if isinstance(self.optimizer, Grouped)
             else [(self.optimizer, list(grads_and_vars))]
         )
-        update = tf.group(*[self._apply(optimizer, pairs) for optimizer, pairs in shared_out])
+        update = _grouped([self._apply(optimizer, pairs) for optimizer, pairs in shared_out])
         self._updates.append(update)
         return update
 
     def _apply(self, optimizer: Any, grads_and_vars: GradsAndVars) -> Any:
         if not any(optimizer is each for each in self._used):
             self._used.append(optimizer)
-        optimizer._finish = lambda updates, name: tf.group(*updates, name=name)
+        optimizer._finish = lambda updates, name: _grouped(updates)
+        optimizer._prepare = lambda: self._prepare(optimizer, grads_and_vars[0][1].device)
         try:
             return optimizer.apply_gradients(grads_and_vars)
         finally:
-            del optimizer._finish  # what the class says holds again
+            del optimizer._finish, optimizer._prepare  # what the class says holds again
+
+    def _prepare(self, optimizer: Any, server: str) -> None:
+        """Give an optimizer the tensors that it makes of its settings: once on each server, not for each update."""
+        made = self._prepared.setdefault((id(optimizer), server), {})
+        if not made:
+            before = dict(vars(optimizer))
+            with tf.control_dependencies(None), tf.device(server):
+                type(optimizer)._prepare(optimizer)
+            made.update({name: each for name, each in vars(optimizer).items() if before.get(name) is not each})
+        vars(optimizer).update(made)
 
     def finish(self) -> Any:
         """The operation that does what is left of the step, after every update."""
@@ -57,3 +69,7 @@ class Piecewise:
     def finish_alone(self) -> Any:
         """The same, for a step whose updates have been run before."""
         return tf.group(*[each._finish([tf.no_op()], "finish_alone") for each in self._used])
+
+
+def _grouped(operations: Sequence[Any]) -> Any:
+    return operations[0] if len(operations) == 1 else tf.group(*operations)

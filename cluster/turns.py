@@ -16,21 +16,25 @@ WINDOW = 3  # loads of one server that are under way: one there, one back, and o
 class Turns:
     """The turns of one worker's loads, in the order in which they are asked for.
 
-    ``values`` are all those that have come back to the worker, by name.
+    Attributes:
+      values: all those that have come back to the worker, by name.
+      at_once: what to feed to a session for loads that are not to wait for their turns.
     """
 
     def __init__(self) -> None:
         self.values: Dict[str, Any] = {}
+        self.at_once: Dict[Any, int] = {}
         self._back: Dict[str, List[Any]] = {}  # for each server, in the order of its loads
 
     def wait(self, load: Load) -> Load:
         """The same load with a gradient that waits for its turn: for the values of what was sent a window before it."""
         back = self._back.get(load.device, [])
-        turn = [back[-WINDOW]] if len(back) >= WINDOW else []
-        with tf.control_dependencies(turn):
-            return dataclasses.replace(load, grad=tf.identity(load.grad))
+        if len(back) < WINDOW:
+            return load
+        return dataclasses.replace(load, grad=tf.identity_n([load.grad, back[-WINDOW]])[0])
 
     def came_back(self, load: Load, came: Came) -> None:
         """These are the new values of a load."""
-        self._back.setdefault(load.device, []).append(came.received)
+        self._back.setdefault(load.device, []).append(came.arrived)
+        self.at_once[came.arrived] = 1
         self.values.update(came.values)

@@ -5,7 +5,7 @@ run some of the step's operations and never another.
 """
 
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Mapping
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping
 
 import numpy as np
 import pytest
@@ -105,8 +105,12 @@ class Worker(Stepping):
     def give(self, number: int) -> None:
         """Gives the first loads of its step, and is gone."""
         self.stepper._load(self.session)
-        self.session.run(self.optimizer.give_now[:number])
+        self.give_at_once(range(number))
         self.session.close()
+
+    def give_at_once(self, places: Iterable[int]) -> None:
+        """Gives these loads without waiting for any that it gave before."""
+        self.session.run([self.optimizer.give[place] for place in places], self.optimizer.at_once)
 
     def values(self) -> np.ndarray:
         return np.array(self.session.run(self._on_servers))
@@ -230,8 +234,8 @@ def test_a_chief_that_died_in_a_step_finishes_it_when_it_comes_back(
     workers: List[Worker], make: Make, gave: int, applied: int
 ) -> None:
     chief, other = workers
-    other.session.run(other.optimizer.give_now)
-    chief.session.run(chief.optimizer.give_now[:gave])
+    other.give_at_once(range(len(PARCELS)))
+    chief.give_at_once(range(gave))
     chief.session.run(chief.optimizer.finish_now[: min(gave, applied)])
     chief.session.close()
     again, other_again = make(0), make(1)
@@ -244,7 +248,7 @@ def test_a_chief_that_died_in_a_step_finishes_it_when_it_comes_back(
 def test_a_load_that_was_taken_and_not_told_counts_as_applied(workers: List[Worker], make: Make) -> None:
     chief, _other = workers
     for worker in workers:
-        worker.session.run(worker.optimizer.give_now)
+        worker.give_at_once(range(len(PARCELS)))
     chief.session.run(chief.optimizer.empty[0])  # as if it had died before the update
     chief.session.close()
     again, other_again = make(0), make(1)
@@ -258,7 +262,7 @@ def test_a_load_that_was_taken_and_not_told_counts_as_applied(workers: List[Work
 def test_a_chief_that_died_before_it_counted_the_step_counts_it(workers: List[Worker], make: Make) -> None:
     chief, _other = workers
     for worker in workers:
-        worker.session.run(worker.optimizer.give_now)
+        worker.give_at_once(range(len(PARCELS)))
     chief.session.run(chief.optimizer.finish_now)
     chief.session.close()
     again, other_again = make(0), make(1)
@@ -348,9 +352,9 @@ def owing(workers: List[Worker]) -> List[bool]:
 def test_who_gave_all_that_may_be_given_owes_nothing(workers: List[Worker], make: Make) -> None:
     chief, other = workers
     assert owing(workers) == [True, True]
-    other.session.run([other.optimizer.give_now[place] for place in (*range(WINDOW), len(PARCELS) - 1)])
+    other.give_at_once([*range(WINDOW), len(PARCELS) - 1])
     assert owing(workers) == [True, False]
-    chief.session.run(chief.optimizer.give_now[:1])
+    chief.give_at_once([0])
     assert owing(workers) == [True, False]  # the chief could apply
     chief.session.run(chief.optimizer.finish_now[0])
     assert owing(workers) == [True, True]  # and then it is the other's turn
