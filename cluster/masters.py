@@ -144,10 +144,9 @@ class Masters:
         """The opposite of ``split``."""
         return values[0] if name not in self._layout.cuts else tf.concat(values, self._layout.cuts[name].axis)
 
-    def write(self, name: str, value: Any) -> Any:
-        """The operation that gives the pieces of a variable their parts of ``value``."""
-        parts = self.split(name, value)
-        return tf.group(*[tf.assign(piece, part).op for piece, part in zip(self.pieces[name], parts)])
+    def write(self, name: str, value: Any) -> List[Any]:
+        """The operations that give the pieces of a variable their parts of ``value``."""
+        return [tf.assign(piece, part).op for piece, part in zip(self.pieces[name], self.split(name, value))]
 
     def read(self, name: str) -> Any:
         """The whole value of a variable, joined on the current device."""
@@ -163,7 +162,7 @@ class Masters:
             if self._draws_its_own(name):
                 given += [piece.initializer for piece in self.pieces[name]]
             else:
-                given.append(self.write(name, mirror.initial_value if self.is_table(name) else mirror.read_value()))
+                given += self.write(name, mirror.initial_value if self.is_table(name) else mirror.read_value())
         return tf.group(*given)
 
 

@@ -70,7 +70,7 @@ class State:
         """Make the operation that writes to the servers what this step has changed."""
         done = [op for found in self._writes.values() for op in found]
         with tf.control_dependencies(done):
-            return tf.group(*[masters.write(name, _now(self._variables[name])) for name in self.changed])
+            return tf.group(*[op for name in self.changed for op in masters.write(name, _now(self._variables[name]))])
 
 
 def _now(variable: Any) -> Any:

@@ -146,7 +146,7 @@ def test_what_is_written_and_read_again_is_the_same(target: str) -> None:
     with tf.Graph().as_default():
         found = made(matrix, w="dense")
         written = found.masters.write("w", tf.constant(values))
-        with tf.control_dependencies([written]):
+        with tf.control_dependencies(written):
             again = found.masters.read("w")
         np.testing.assert_array_equal(first_values(target, found, again)[0], values)
 
@@ -217,7 +217,7 @@ def test_a_worker_takes_what_came_in_parcels_and_fetches_the_rest_and_its_step(t
                 piece.name: tf.fill(piece.shape, index + 1.0) for index, piece in enumerate(found.layout.pieces("w"))
             }
             assigned = mirrors.assigned(came, ["b"], tf.constant(7, tf.int64))
-            elsewhere = [found.masters.write(name, tf.fill([3], 9.0)) for name in ("b", "idle")]
+            elsewhere = [op for name in ("b", "idle") for op in found.masters.write(name, tf.fill([3], 9.0))]
             with tf.control_dependencies(elsewhere):
                 ready = tf.no_op()
         with session(target) as running:
