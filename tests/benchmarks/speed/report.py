@@ -8,12 +8,20 @@ from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
 
 Result = Dict[str, Any]  # one measurement: case, way and what ``running.measure`` returns
 
-_HEAD = "| way | times | least ms | median ms | over the bound | over stock | MB received | MB sent | processors |"
+_HEAD = (
+    "| way | times | least ms | median ms | over the bound | over stock | MB received | MB sent | processors | start s"
+    " | chief MB | worker MB | ps MB |"
+)
+_OF_A_START = ("joined_s", "chief_peak_mb", "worker_peak_mb", "ps_peak_mb")  # older results have none
 _TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 class Found(NamedTuple):
-    """What the measurements of one case in one way say together; bytes are those of one worker and step."""
+    """What the measurements of one case in one way say together; bytes are those of one worker and step.
+
+    ``start``: medians of the seconds until every worker had taken a step, and of the peak memory of a chief, another
+    worker and a ps in megabytes; None where that was not measured.
+    """
 
     times: int
     least_ms: float
@@ -21,6 +29,7 @@ class Found(NamedTuple):
     received_mb: float
     sent_mb: float
     busy: float
+    start: Sequence[Optional[float]]
 
     @classmethod
     def of(cls, results: Sequence[Result], case: Case, way: Way) -> Optional["Found"]:
@@ -29,8 +38,15 @@ class Found(NamedTuple):
         if not chosen:
             return None
         times_ms = [each["step_ms"] for each in chosen]
-        means = [float(statistics.mean(each[key] for each in chosen)) for key in ("received_mb", "sent_mb", "busy")]
-        return cls(len(chosen), min(times_ms), statistics.median(times_ms), *means)
+        received, sent, busy = (
+            float(statistics.mean(each[key] for each in chosen)) for key in ("received_mb", "sent_mb", "busy")
+        )
+        start = [_median([each[key] for each in chosen if key in each]) for key in _OF_A_START]
+        return cls(len(chosen), min(times_ms), statistics.median(times_ms), received, sent, busy, start)
+
+
+def _median(values: Sequence[float]) -> Optional[float]:
+    return statistics.median(values) if values else None
 
 
 def tables(results: Sequence[Result]) -> str:
@@ -67,7 +83,7 @@ def table(case: Case, results: Sequence[Result]) -> str:
     """The table of one case."""
     found = {way.name: Found.of(results, case, way) for way in WAYS.values()}
     rows = [_row(case, WAYS[name], each, _stock_ms(found, WAYS[name])) for name, each in found.items() if each]
-    return "\n".join([_HEAD, "|---|" + 8 * "---:|", *rows])
+    return "\n".join([_HEAD, "|---|" + 12 * "---:|", *rows])
 
 
 def _stock_ms(found: Mapping[str, Optional[Found]], way: Way) -> Optional[float]:
@@ -86,6 +102,7 @@ def _row(case: Case, way: Way, found: Found, stock_ms: Optional[float]) -> str:
         f"{found.received_mb:.2f}",
         f"{found.sent_mb:.2f}",
         f"{100 * found.busy:.0f} %",
+        *("" if each is None else f"{each:.0f}" for each in found.start),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -21,8 +21,16 @@ def test_a_row_has_least_median_and_ratios() -> None:
     case = CASES["dedicated"]
     bound = case.bound_ms() or 0
     found = measured("dedicated", "stock", 3 * bound) + measured("dedicated", "ours", bound, 1.5 * bound, 2 * bound)
-    cells = report.table(case, found).splitlines()[-1].strip("| ").split(" | ")
-    assert cells[1:] == ["3", f"{bound:.0f}", f"{1.5 * bound:.0f}", "1.50", "0.50", "40.50", "40.25", "50 %"]
+    cells = report.table(case, found).splitlines()[-1].split(" | ")
+    assert cells[1:9] == ["3", f"{bound:.0f}", f"{1.5 * bound:.0f}", "1.50", "0.50", "40.50", "40.25", "50 %"]
+
+
+def test_a_row_has_what_a_start_took_where_that_was_measured() -> None:
+    older, newer = measured("two", "ours", 1, 2)
+    newer.update(joined_s=12.4, chief_peak_mb=800.0, worker_peak_mb=600.0, ps_peak_mb=300.0)
+    row = report.table(CASES["two"], [older, newer]).splitlines()[-1]
+    assert row.endswith("| 12 | 800 | 600 | 300 |")
+    assert report.table(CASES["two"], [older]).splitlines()[-1].endswith("% |  |  |  |  |")
 
 
 def test_what_waits_for_nobody_is_compared_with_what_does_not_either() -> None:
