@@ -17,11 +17,12 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 # of its own: clusters in the test process (tests/cluster) leave threads and thousands of files open behind them.
 PYTEST = $(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
-test: ## build .venv with the test extras, then run the whole test suite in two processes (ARGS= goes to pytest)
+test: ## build .venv with the test extras, then run the whole test suite in three processes (ARGS= goes to pytest)
 	@requirements/bootstrap.sh test
 ifeq ($(strip $(ARGS)),)
 	@$(PYTEST) tests/launch tests/hosts
-	@$(PYTEST) tests --ignore=tests/launch --ignore=tests/hosts
+	@$(PYTEST) tests/cluster tests/differential tests/benchmarks
+	@$(PYTEST) tests $(addprefix --ignore=tests/,launch hosts cluster differential benchmarks)
 else
 	@$(PYTEST) $(ARGS)
 endif
