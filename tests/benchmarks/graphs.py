@@ -14,9 +14,9 @@ from cluster.job import Job
 from cluster.partition import FEWEST_SLICES, MOST_SLICES
 from cluster.task import Task, Train
 from tests.benchmarks.speed import job
-from tests.benchmarks.speed.variables import odd
+from tests.benchmarks.speed.cases import CASES, WAYS
 
-SHAPES = odd(36.5, 47)
+SHAPES = WAYS["ours"].shapes(CASES["two-odd"])
 CLUSTERS = ((2, 2), (4, 4), (8, 8), (16, 64))
 NETWORKS = {"slow": MOST_SLICES, "quick": FEWEST_SLICES}
 

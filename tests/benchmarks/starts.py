@@ -6,6 +6,7 @@ task does on its way is listed with the second in which it was first seen.
 """
 
 import argparse
+import dataclasses
 import json
 import shutil
 import statistics
@@ -18,7 +19,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from tests.benchmarks.graphs import SHAPES
 from tests.benchmarks.speed import job
-from tests.benchmarks.speed.cases import WAYS, Case
+from tests.benchmarks.speed.cases import CASES, WAYS
 from tests.benchmarks.speed.memory import peaks_mb
 from tests.benchmarks.speed.running import ENDLESS, Cluster
 from tests.hosts import FakeHosts, MissingError
@@ -39,7 +40,7 @@ class Start(NamedTuple):
 
 def textbook(hosts: FakeHosts, number: int, folder: Path) -> Start:
     """Starts the textbook's script, and ends it."""
-    case = Case("start", number, number, None, 36.5, 47, kind="odd")
+    case = dataclasses.replace(CASES["two-odd"], workers=number, ps=number)
     began = time.monotonic()
     joined: Set[int] = set()
     with Cluster(hosts, case, WAYS["stock"], folder) as cluster:
@@ -53,6 +54,7 @@ def ours(hosts: FakeHosts, number: int, folder: Path) -> Start:
     shutil.copy(str(job.__file__), str(folder / "model.py"))
     file = folder / "hosts.yaml"
     values = {
+        "name": folder.name,
         "python": sys.executable,
         "ssh": {"config": str(hosts.ssh_config), "known_hosts": str(hosts.known_hosts)},
         "cluster": {"worker": [f"h[1-{number}]"], "ps": [f"h[{number + 1}-{2 * number}]"]},
@@ -65,25 +67,25 @@ def ours(hosts: FakeHosts, number: int, folder: Path) -> Start:
     with (folder / "up.log").open("w") as log:
         up = subprocess.Popen([sys.executable, "-m", "launch", "up", str(file)], stdout=log, stderr=log)
     try:
-        _watch(hosts, number, up, began)
+        _watch(hosts, folder.name, number, up, began)
         return _start(hosts, time.monotonic() - began)
     finally:
         subprocess.run([sys.executable, "-m", "launch", "down", str(file)], check=False, stdout=subprocess.DEVNULL)
         up.wait(PATIENCE_S)
 
 
-def _watch(hosts: FakeHosts, number: int, up: Any, began: float) -> None:
+def _watch(hosts: FakeHosts, name: str, number: int, up: Any, began: float) -> None:
     """Waits until every worker has told of a step; prints what each was seen to do when."""
     seen: Dict[str, Dict[str, float]] = {}
     while sum(_STEPPED in each for each in seen.values()) < number:
         if up.poll() is not None or time.monotonic() - began > PATIENCE_S:
             raise RuntimeError(f"expected a step of every worker, found `launch up` {up.returncode}; see its log")
         for host in hosts:
-            for folder in Path(f"/proc/{host.init()}/{_RUNS}").glob("*/*.*"):
+            for folder in Path(f"/proc/{host.init()}/{_RUNS}").glob(f"{name}-*/*.*"):
                 seen.setdefault(folder.name, {}).setdefault(_doing(folder), time.monotonic() - began)
         time.sleep(POLL_S)
-    for name, phases in sorted(seen.items()):
-        print(f"  {name:10}", "; ".join(f"{at:.1f} s {doing}" for doing, at in phases.items()), file=sys.stderr)
+    for task, phases in sorted(seen.items()):
+        print(f"  {task:10}", "; ".join(f"{at:.1f} s {doing}" for doing, at in phases.items()), file=sys.stderr)
 
 
 def _doing(folder: Path) -> str:
@@ -111,7 +113,7 @@ def compare(number: int, mbit: Optional[float], repeats: int) -> None:
                 host.shape(mbit)
         for repeat in range(repeats):
             for index, (way, start) in enumerate(ways.items()):
-                folder = Path(home) / f"{repeat}.{index}"
+                folder = Path(home) / f"start-{repeat}-{index}"
                 folder.mkdir()
                 found[way].append(start(hosts, number, folder))
     floor = statistics.median(each.seconds for each in found["the textbook's script"])
