@@ -1,7 +1,7 @@
 """What came of a model that was trained here, beside what came of it in one process."""
 
 import re
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -50,11 +50,18 @@ class Rounding(NamedTuple):
         """Whether values and gradients travel in 16 bits."""
         return self.wire != "float32"
 
-    def allowed(self, name: str, of: Trained) -> float:
-        """How far a variable may be off."""
+    def allowed(self, of: Trained) -> Dict[str, float]:
+        """How far each variable with numbers in it may be off, by name; an integer by nothing."""
+        share = 0.0 if self.of_wire else _wildest(of)
+        return {
+            name: self._allowed(name, of, share) if value.dtype.kind in "fc" and value.size else 0.0
+            for name, value in of.after.items()
+        }
+
+    def _allowed(self, name: str, of: Trained, share: float) -> float:
         size, moved = _size(of, name), _moved(of, name)
         rounding = _BFLOAT16_OF_VALUE * size + _BFLOAT16_OF_MOVE * moved if self.of_wire and moved else 0.0
-        sway = _off(of, of.rounded, name) if self.of_wire else max(_off(of, of.swayed, name), _wildest(of) * moved)
+        sway = max(_off(of, of.rounded if self.of_wire else of.swayed, name), share * moved)
         return _NEAR * size + rounding + (_FLOAT16_OF_MOVE * moved if self.half else 0.0) + _OF_SWAY * sway
 
 
@@ -83,31 +90,29 @@ def _wildest(of: Trained) -> float:
 def compare(reference: Trained, found: Values, rounding: Rounding = Rounding()) -> Verdict:  # noqa: B008 (immutable)
     """Compares every variable of the author, and the step, with those of one process."""
     complaints: List[str] = []
+    allowed = rounding.allowed(reference)
     for name in sorted(reference.after):
         if name not in found:
             complaints.append(f"{name} is not in the checkpoint")
         else:
-            complaints += _complaints(name, reference, found[name], rounding)
+            complaints += _complaints(name, reference, found[name], allowed[name], rounding)
     if complaints:
         return Verdict(DIFFERENT, "; ".join(complaints))
     if all(np.array_equal(expected, found[name]) for name, expected in reference.after.items()):
         return Verdict(BITS)
-    return Verdict(
-        CLOSE, f"at most {max(_share(name, reference, found, rounding) for name in reference.after):.0%} of that"
-    )
+    share = max(_share(reference.after[name], found[name], allowed[name]) for name in reference.after)
+    return Verdict(CLOSE, f"at most {share:.0%} of that")
 
 
-def _share(name: str, reference: Trained, found: Values, rounding: Rounding) -> float:
+def _share(expected: Any, found: Any, allowed: float) -> float:
     """How much of the allowed difference a variable has."""
-    expected = reference.after[name]
     if expected.dtype.kind not in "fc" or not expected.size:
         return 0.0
-    off = np.abs(found[name].astype(np.float64) - expected).max()
-    return float(off / rounding.allowed(name, reference))
+    return float(np.abs(found.astype(np.float64) - expected).max() / allowed)
 
 
-def _complaints(name: str, reference: Trained, found: Any, rounding: Rounding) -> List[str]:
-    before, expected = reference.before[name], reference.after[name]
+def _complaints(name: str, reference: Trained, found: Any, allowed: float, rounding: Rounding) -> List[str]:
+    expected = reference.after[name]
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return [f"{name}: {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"]
     if expected.dtype.kind not in "fc":
@@ -118,14 +123,11 @@ def _complaints(name: str, reference: Trained, found: Any, rounding: Rounding) -
         return [f"{name}: its master has lost the bits that {rounding.wire} lacks"]
     off = np.abs(found.astype(np.float64) - expected)
     worst = np.unravel_index(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape) if off.size else ()
-    if not off.size or off[worst] <= rounding.allowed(name, reference):
+    if not off.size or off[worst] <= allowed:
         return []
-    moved = np.abs(expected - before).max()
+    moved = _moved(reference, name)
     # Beside a kink, as of an absolute value, the last bit decides to which side an element goes.
-    if (
-        np.count_nonzero(~(off <= rounding.allowed(name, reference))) <= _BESIDE_A_KINK * off.size
-        and off[worst] <= moved
-    ):
+    if np.count_nonzero(~(off <= allowed)) <= _BESIDE_A_KINK * off.size and off[worst] <= moved:
         return []
     return [
         f"{name}{list(map(int, worst))}: {found[worst]:.6g}, expected {expected[worst]:.6g} (all moved ≤ {moved:.2g})"
