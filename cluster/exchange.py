@@ -65,7 +65,7 @@ class Exchange:
 
     def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None):
         self.copies, self.wire, self.publish = copies, wire, publish
-        self._constants = Constants()
+        self.constants = Constants()
 
     def loads(self, grads_and_vars: GradsAndVars) -> List[Load]:
         """Everything that a worker gives to a step, parcels first; variables without a gradient are left out."""
@@ -109,5 +109,5 @@ class Exchange:
     def came(self, parcel: Parcel, sent: Any) -> "Came":
         """What a server has sent, in the worker's memory."""
         with tf.device(self.copies.host):
-            received, arrived = tf.identity_n([self.wire.widen(sent), self._constants.of(1, self.copies.host)])
+            received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.of(1, self.copies.host)])
             return Came(arrived, self.copies.unpack(parcel, received))

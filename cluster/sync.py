@@ -23,7 +23,6 @@ from typing import Any, List, Optional, Sequence
 
 from cluster.accumulators import Accumulator, same
 from cluster.clipping import clipped
-from cluster.constants import Constants
 from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load
@@ -107,7 +106,6 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self._clip_norm, self._weight = clip_norm, weight
         self._exchange = exchange or Exchange(Copies([], {}, ""), Wire())
         self._accumulators: List[Accumulator] = []
-        self._constants = Constants()
 
     @property
     def copies(self) -> Copies:
@@ -181,7 +179,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
 
     def _accumulator(self, load: Load) -> Accumulator:
-        accumulator = Accumulator(load, self.required, self._exchange.wire, self.is_strict, self._constants)
+        accumulator = Accumulator(load, self.required, self._exchange.wire, self.is_strict, self._exchange.constants)
         self._accumulators.append(accumulator)
         return accumulator
 
