@@ -13,11 +13,11 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 	@requirements/bootstrap.sh run
 	@$(VENV)/bin/launch up hosts.yaml $(ARGS)
 
-# A file is one process's: its tests share hosts and clusters. They wait more than they compute. The launcher has processes
-# of its own: clusters in the test process (tests/cluster) leave threads and thousands of files open behind them.
+# A file is one process's: its tests share hosts and clusters. They wait more than they compute. They are run in
+# three stages: clusters in a test's process leave threads and thousands of files open until it ends.
 PYTEST = $(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
-test: ## build .venv with the test extras, then run the whole test suite in three processes (ARGS= goes to pytest)
+test: ## build .venv with the test extras, then run the whole test suite (ARGS= goes to pytest)
 	@requirements/bootstrap.sh test
 ifeq ($(strip $(ARGS)),)
 	@$(PYTEST) tests/launch tests/hosts
