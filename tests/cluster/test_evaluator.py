@@ -134,7 +134,7 @@ def test_layers_of_keras_lookup_tables_and_the_global_step_are_as_in_training(
     assert not follower.measure_next(), "it is measured already"
 
 
-LARGE = 12  # variables of a piece each
+LARGE = 24  # variables of a piece each
 
 
 def large(x: Any) -> Any:
