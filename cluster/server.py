@@ -36,7 +36,9 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
         os.environ.pop(name.upper(), None)
     _refuse_taken_port(task)
     cluster = tf.train.ClusterSpec(dict(task.cluster))
-    server = tf.train.Server(cluster, job_name=task.role, task_index=task.index, config=_server_config(devices, threads))
+    server = tf.train.Server(
+        cluster, job_name=task.role, task_index=task.index, config=_server_config(devices, threads)
+    )
     _kept.append(server)
     return server
 
@@ -59,7 +61,7 @@ def wait_for_ps(task: Task) -> None:
 
 
 def threads_of(settings: Train) -> int:
-    """Return how many threads an operation has: one in a run that is verified, so that its sums are alike everywhere."""
+    """Return how many threads an operation has: one in a run that is verified, so that sums are alike everywhere."""
     return 1 if settings.verify else 0
 
 

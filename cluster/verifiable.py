@@ -26,7 +26,9 @@ def unverifiable(train: Train) -> Iterator[str]:
     for key, value, why in _NEEDED:
         found = getattr(train, key)
         if found != value:
-            yield f"train.{key}: expected {value} for launch verify, found {found}: {why}; add --set train.{key}={value}"
+            yield (
+                f"train.{key}: expected {value} for launch verify, found {found}: {why}; add --set train.{key}={value}"
+            )
     if train.sync == "stock":
         yield (
             "train.sync: expected overlapped or plain for launch verify, found stock: TensorFlow's own optimizer adds"

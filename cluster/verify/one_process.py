@@ -57,7 +57,8 @@ class OneProcess:
         with tf.Graph().as_default() as graph, tf.device(HERE):
             fed, batches = zip(*map(placeholders, structures))
             self._fed = fed
-            self._model = WholeModel(job, tasks, units, train, args, batches).build(lambda device: HERE)
+            self._model = WholeModel(job, tasks, units, train, args, batches)
+            self._model.build(lambda device: HERE)
             self._pieces = Pieces(layout, self._model.variables)
             known = tf.global_variables()
             self._step = self._make_step()

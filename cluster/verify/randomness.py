@@ -3,13 +3,14 @@
 import re
 from typing import Any, Iterable, Iterator, Set
 
-from cluster.engine import tf
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.state import place
 
 # Operations that count by themselves; those called "Stateless…" get all they need as an input.
-_DRAWS = re.compile(r"^(Stateful)?(Random|Truncated|ParameterizedTruncated|Standard|Uniform|Multinomial|NonDeterministic)")
+_DRAWS = re.compile(
+    r"^(Stateful)?(Random|Truncated|ParameterizedTruncated|Standard|Uniform|Multinomial|NonDeterministic)"
+)
 
 
 def refuse_random(job: Job, ops: Iterable[Any]) -> None:
@@ -32,21 +33,21 @@ def refuse_random(job: Job, ops: Iterable[Any]) -> None:
 
 
 def _kinds(op: Any) -> Iterator[str]:
-    """The types of an operation that keeps state, and of those in the functions that it calls."""
-    if op.op_def is None or op.op_def.is_stateful or not op.type.startswith("Stateless"):
-        yield op.type
-    library = {each.signature.name: each for each in op.graph.as_graph_def().library.function} if _calls(op) else {}
-    left, seen = list(_calls(op)), set()  # type: ignore[var-annotated]
+    """The type of an operation, and of those in the functions that it calls."""
+    yield op.type
+    if not _calls(op.node_def):
+        return
+    library = {each.signature.name: each for each in op.graph.as_graph_def().library.function}
+    left, seen = list(_calls(op.node_def)), {""}
     while left:
         name = left.pop()
-        if name in seen or name not in library:
-            continue
-        seen.add(name)
-        for node in library[name].node_def:
-            yield node.op
-            left += [attr.func.name for attr in node.attr.values() if attr.HasField("func")]
+        if name not in seen and name in library:
+            seen.add(name)
+            for node in library[name].node_def:
+                yield node.op
+                left += _calls(node)
 
 
-def _calls(op: Any) -> Set[str]:
-    """The functions that an operation names."""
-    return {attr.func.name for attr in op.node_def.attr.values() if attr.HasField("func")}
+def _calls(node: Any) -> Set[str]:
+    """The functions that a node of a graph names."""
+    return {attr.func.name for attr in node.attr.values() if attr.HasField("func")}

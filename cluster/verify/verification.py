@@ -24,9 +24,7 @@ class Verification:
       units: of the towers of each worker.
     """
 
-    def __init__(
-        self, job: Job, task: Task, units: List[str], train: Train, args: Mapping[str, Any], replica: Replica
-    ):
+    def __init__(self, job: Job, task: Task, units: List[str], train: Train, args: Mapping[str, Any], replica: Replica):
         self._job, self._task, self._units, self._train, self._args = job, task, units, train, args
         self._replica = replica
         self._servers = {plain_name(each): _read(each) for each in replica.variables}
@@ -88,8 +86,9 @@ class Verification:
 
     def close(self) -> None:
         """End the sessions of the one process."""
-        for each in (*self._readers, self._one):
-            each.close()
+        self._one.close()
+        for reader in self._readers:
+            reader.close()
 
     def _compare(self, step: int, found: Mapping[str, Any]) -> None:
         _refuse(difference(step, found, self._one.values(list(found))))
