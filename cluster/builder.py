@@ -206,8 +206,8 @@ class Builder:
         optimizer = self.apart or self._elementwise()
         loss, pairs = guarded(self.model.loss, self.grads, train.on_nan, self.model.gradients.scales)
         weight = self.model.parts.weight
-        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._tell_batch()])
         split = [pair for grad, name in pairs for pair in self._split(grad, name)]
+        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._tell(split)])
         clip_norm = None if self.apart else train.clip_norm  # apart it is done after what the optimizer itself does
         with counting_by(self.global_step):
             if train.mode == "async":
@@ -220,11 +220,11 @@ class Builder:
             )
             return Synchronous(whole, split, self.global_step, loss)
 
-    def _tell_batch(self) -> List[Any]:
-        """For ``launch verify``, what tells the chief which batch this worker has."""
+    def _tell(self, pairs: Sequence[Any]) -> List[Any]:
+        """For ``launch verify``, what tells the chief which batch this worker has, and which gradients it gives."""
         if not self.train.verify:
             return []
-        self.digests = Digests(self.task, self.model.batches[0])
+        self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])
         return [self.digests.tell]
 
     def _elementwise(self) -> Any:

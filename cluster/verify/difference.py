@@ -41,6 +41,21 @@ def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Op
     return None
 
 
+def unlike_gradient(found: Sequence[int], expected: Sequence[int]) -> str:
+    """Say, for the end of a message, whether a worker computed another gradient of its batch than the chief's host.
+
+    Args:
+      found: digests of the gradients that the workers have given; ``expected`` has those of one process.
+    """
+    workers = [str(worker) for worker, (one, other) in enumerate(zip(found, expected)) if one != other]
+    if not workers:
+        return "; every worker gave the right gradient, so the sum or the update differs"
+    return (
+        f"; worker {workers[0]} gave another gradient than one process has of the same batch and variables: its host"
+        " computes otherwise than the chief's, if another processor or library is there"
+    )
+
+
 def _unlike(one: Any, other: Any) -> Any:
     """Which elements have other bits, bool [elements]; -0.0 is not 0.0, and a NaN is itself."""
     size = max(one.dtype.itemsize, 1)

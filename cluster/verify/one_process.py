@@ -21,7 +21,8 @@ from cluster.parcels import Parcel
 from cluster.state import State
 from cluster.task import Task, Train
 from cluster.uses import ancestors
-from cluster.verify.pieces import Pieces, added, tensors_of
+from cluster.verify.digests import gradient_digest, tensors_of
+from cluster.verify.pieces import Pieces, added
 from cluster.verify.randomness import refuse_random
 from cluster.verify.reader import HERE, Batch, feeding, placeholders, session_config
 from cluster.verify.whole_model import WholeModel
@@ -79,9 +80,10 @@ class OneProcess:
         for each in self._after:
             self._session.run(each)
 
-    def step(self, batches: Sequence[Batch]) -> None:
-        """Train with one batch of each worker."""
-        self._session.run(self._step, feeding(self._fed, batches))
+    def step(self, batches: Sequence[Batch]) -> List[int]:
+        """Train with one batch of each worker; return the digest of the gradients of each."""
+        _, digests = self._session.run([self._step, self._digests], feeding(self._fed, batches))
+        return [int(number) for number in digests]
 
     def values(self, names: Sequence[str]) -> Values:
         """Read variables, by name."""
@@ -95,6 +97,7 @@ class OneProcess:
     def _make_step(self) -> Any:
         model = self._model
         workers = [self._pieces.split(worker.grads) for worker in model.workers]
+        self._digests = [gradient_digest(list(worker.values())) for worker in workers]
         sums = {name: added([of_worker[name] for of_worker in workers]) for name in workers[0]}
         self._settle_state([*model.losses, *tensors_of([each for worker in workers for each in worker.values()])])
         with tf.control_dependencies(tensors_of(list(sums.values()))):  # nothing changes before all is computed

@@ -5,7 +5,7 @@ of a slice and one of the whole do not have the same bits: one process updates t
 """
 
 from functools import reduce
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 from cluster.accumulators import merge_rows
 from cluster.engine import tf
@@ -69,12 +69,3 @@ def added(grads: Sequence[Any]) -> Any:
     values = tf.concat([grad.values for grad in grads], 0)
     indices = tf.concat([grad.indices for grad in grads], 0)
     return merge_rows(tf.IndexedSlices(values, indices, grads[0].dense_shape))
-
-
-def tensors_of(grads: Sequence[Any]) -> List[Any]:
-    """Return the tensors that gradients are made of: of a sparse one its values and indices."""
-    return [each for grad in grads for each in _parts(grad)]
-
-
-def _parts(grad: Any) -> List[Any]:
-    return [grad.values, grad.indices] if isinstance(grad, tf.IndexedSlices) else [grad]

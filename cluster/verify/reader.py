@@ -8,7 +8,7 @@ from cluster.job import Job
 from cluster.model_graph import ModelGraph
 from cluster.seeds import set_seed
 from cluster.task import Task, Train
-from cluster.verify.digests import digest
+from cluster.verify.digests import batch_digest, flat
 
 HERE = "/device:CPU:0"
 
@@ -35,7 +35,7 @@ class Reader(ModelGraph):
             set_seed(task, args)
             self.step = tf.train.get_or_create_global_step()
             (self.structure,), self.start_input = self._inputs(estimate=False)
-            self._batch = [flat(self.structure), digest(self.structure)]
+            self._batch = [flat(self.structure), batch_digest(self.structure)]
             prepare = [tf.local_variables_initializer(), tf.tables_initializer()]
         self._session = tf.Session(graph=graph, config=session_config())
         self._session.run(prepare)
@@ -52,11 +52,6 @@ class Reader(ModelGraph):
     def close(self) -> None:
         """End the session."""
         self._session.close()
-
-
-def flat(batch: Mapping[str, Any]) -> List[Any]:
-    """Return the tensors that a batch is made of: of a sparse one its indices, values and shape."""
-    return list(tf.nest.flatten(dict(batch), expand_composites=True))
 
 
 def placeholders(structure: Mapping[str, Any]) -> Tuple[List[Any], Any]:

@@ -10,7 +10,8 @@ from cluster.layout import whole
 from cluster.masters import plain_name
 from cluster.replica import Replica
 from cluster.task import TRAINERS, Task, Train
-from cluster.verify.difference import difference, unlike_batch
+from cluster.verify.difference import difference, unlike_batch, unlike_gradient
+from cluster.verify.digests import told
 from cluster.verify.one_process import OneProcess
 from cluster.verify.reader import Reader
 
@@ -62,10 +63,10 @@ class Verification:
           TrainingError: a worker's batch, or a variable, differs; names the first.
         """
         batches = [reader.next() for reader in self._readers]
-        told = [int(number) for number in session.run(self._replica.batches)]
-        _refuse(unlike_batch(step, told, [batch.digest for batch in batches]))
-        self._one.step(batches)
-        self._compare(step, session.run(self._servers))
+        there = told(session.run(self._replica.digests))
+        _refuse(unlike_batch(step, there.batches, [batch.digest for batch in batches]))
+        gradients = self._one.step(batches)
+        self._compare(step, session.run(self._servers), unlike_gradient(there.gradients, gradients))
         self.steps += 1
 
     def result(self) -> Dict[str, float]:
@@ -90,8 +91,9 @@ class Verification:
         for reader in self._readers:
             reader.close()
 
-    def _compare(self, step: int, found: Mapping[str, Any]) -> None:
-        _refuse(difference(step, found, self._one.values(list(found))))
+    def _compare(self, step: int, found: Mapping[str, Any], reason: str = "") -> None:
+        text = difference(step, found, self._one.values(list(found)))
+        _refuse(text and text + reason)
 
     def _tasks(self) -> List[Task]:
         """Every worker, the chief first, with as many examples as it."""
