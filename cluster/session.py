@@ -270,6 +270,7 @@ class Trainer:
             self._pulse.turn("saving", self._waited_s())
             self._save(session, int(self.step or 0))
             if self._verification is not None:
+                self._pulse.turn("comparing")
                 self._verification.step(session, int(self.step or 0))
             self._pulse.turn("step")
         else:

@@ -90,10 +90,6 @@ class OneProcess:
         found: Values = self._session.run({name: self._reads[name] for name in names})
         return found
 
-    def close(self) -> None:
-        """End the session."""
-        self._session.close()
-
     def _make_step(self) -> Any:
         model = self._model
         workers = [self._pieces.split(worker.grads) for worker in model.workers]

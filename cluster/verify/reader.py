@@ -49,10 +49,6 @@ class Reader(ModelGraph):
         values, number = self._session.run(self._batch)
         return Batch(values, int(number))
 
-    def close(self) -> None:
-        """End the session."""
-        self._session.close()
-
 
 def placeholders(structure: Mapping[str, Any]) -> Tuple[List[Any], Any]:
     """Make, in the current graph, what a batch of the same kind is fed through, flat and as a batch."""

@@ -85,12 +85,6 @@ class Verification:
             "verified_optimizer_variables": len(others),
         }
 
-    def close(self) -> None:
-        """End the sessions of the one process."""
-        self._one.close()
-        for reader in self._readers:
-            reader.close()
-
     def _compare(self, step: int, found: Mapping[str, Any], reason: str = "") -> None:
         text = difference(step, found, self._one.values(list(found)))
         _refuse(text and text + reason)

@@ -16,9 +16,9 @@ from unittest.mock import patch
 
 from tests.cluster import processes
 
-ROUNDS, WARM_UP = 4, 10  # runs of each kind; steps that do not count
+ROUNDS, WARM_UP = 4, 50  # runs of each kind; steps that do not count
 CASES: Dict[str, Any] = {
-    "digits": ("digits", {}, {"steps": 150, "batch_size": 32}),
+    "digits": ("digits", {}, {"steps": 300, "batch_size": 32}),
     "resnet50": ("synthetic", {"model": "resnet50"}, {"steps": 25, "batch_size": 1}),
 }
 
