@@ -20,6 +20,7 @@ from cluster.placement import ps_device
 from cluster.wire import Wire
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
+_OUTBOX = "outbox"
 Publish = Callable[[], Any]  # makes the operation by which the chief writes the model's own state to the servers
 
 
@@ -55,6 +56,11 @@ def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
     """The (gradient, variable) pairs of a load, on its server."""
     with tf.device(load.device):
         return load.unpack(wire.widen(load.grad) if load.parcel else load.grad)
+
+
+def is_outbox(op: Any) -> bool:
+    """Whether an operation, which is a variable, is one in which a parcel lies ready to travel."""
+    return bool(op.get_attr("shared_name").decode().endswith(f"/{_OUTBOX}"))
 
 
 class Exchange:
@@ -139,7 +145,7 @@ class Exchange:
         if parcel.name not in self._outboxes:
             with tf.control_dependencies(None):
                 self._outboxes[parcel.name] = tf.raw_ops.VariableV2(
-                    shape=self.copies.packed_shape(parcel), dtype=self.wire.type, shared_name=f"outbox_of_{parcel.name}"
+                    shape=self.copies.packed_shape(parcel), dtype=self.wire.type, shared_name=f"{parcel.name}/{_OUTBOX}"
                 )
         return self._outboxes[parcel.name]
 
