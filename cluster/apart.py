@@ -34,14 +34,16 @@ _ELEMENTWISE = (
 _INNER = "apart/"
 _ONE_AT_A_TIME = threading.RLock()  # a class has one method for all threads
 _OWN = tf.train.Optimizer.compute_gradients
-_METHODS = {"compute_gradients", "apply_gradients"}
 
 
 def is_elementwise(optimizer: Any) -> bool:
-    """Whether it is known to treat each element of a variable by itself: one of TensorFlow's own, not a subclass."""
+    """Whether it is known to treat each element of a variable by itself: one of TensorFlow's own, not a subclass.
+
+    Nor one that was given a method of its own: an attribute in place of one of its class.
+    """
     if isinstance(optimizer, Grouped):
         return all(map(is_elementwise, optimizer.parts.values()))
-    return type(optimizer) in _ELEMENTWISE and not _METHODS & set(vars(optimizer))
+    return type(optimizer) in _ELEMENTWISE and not any(hasattr(type(optimizer), name) for name in vars(optimizer))
 
 
 class OwnGradients(NamedTuple):

@@ -106,6 +106,12 @@ class Copies:
                 pieces.append(tf.zeros([-self._size(name) % _ROW]))
         return tf.reshape(tf.concat(pieces, 0), [-1, _ROW])
 
+    def packed_shape(self, parcel: Parcel) -> Tuple[int, ...]:
+        """The shape of what ``pack`` makes."""
+        if len(parcel.names) == 1:
+            return self._shapes[parcel.names[0]]
+        return sum(-(-self._size(name) // _ROW) for name in parcel.names), _ROW
+
     def unpack(self, parcel: Parcel, tensor: Any) -> Dict[str, Any]:
         """The opposite of ``pack``."""
         if len(parcel.names) == 1:

@@ -1,7 +1,7 @@
 """How gradients get to the servers and new values back: what a step sends, piece by piece.
 
     worker   the gradient of a load            -> its server
-    server   [the update, when it is due]
+    server   [the update, when it is due; then the new value is laid out]
     worker   the new value of a parcel         <- its server, into the worker's memory
 
 A *load* is what is given as one: the gradients of a parcel in one tensor, or the gradient of a
@@ -20,6 +20,7 @@ from cluster.placement import ps_device
 from cluster.wire import Wire
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
+_OUTBOX = "outbox"
 Publish = Callable[[], Any]  # makes the operation by which the chief writes the model's own state to the servers
 
 
@@ -57,6 +58,11 @@ def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
         return load.unpack(wire.widen(load.grad) if load.parcel else load.grad)
 
 
+def is_outbox(op: Any) -> bool:
+    """Whether an operation, which is a variable, is one in which a parcel lies ready to travel."""
+    return bool(op.get_attr("shared_name").decode().endswith(f"/{_OUTBOX}"))
+
+
 class Exchange:
     """Sends in the pieces that ``copies`` are made of, in the numbers that ``wire`` says.
 
@@ -67,6 +73,7 @@ class Exchange:
     def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None, in_order: bool = False):
         self.copies, self.wire, self.publish, self.in_order = copies, wire, publish, in_order
         self.constants = Constants()
+        self._outboxes: Dict[str, Any] = {}
 
     def loads(self, grads_and_vars: GradsAndVars) -> List[Load]:
         """Everything that a worker gives to a step, parcels first; variables without a gradient are left out."""
@@ -106,6 +113,42 @@ class Exchange:
             # TensorFlow moves a cast to before the reading of its variable: it must wait itself, or is a step behind.
             with tf.control_dependencies(after):
                 return self.wire.narrow(self.copies.pack(parcel, values))
+
+    def lay_out(self, parcel: Parcel, after: Any) -> Any:
+        """Make what travels to the workers, once for all of them; return the operation after which it lies ready.
+
+        A variable that travels as it is lies ready itself. Several together, or one in other numbers, are written into
+        an *outbox*: a variable of the server in which they are as they travel.
+        """
+        if self._travels_as_it_is(parcel):
+            return after
+        sent = self.outgoing(parcel, [after])
+        with tf.device(ps_device(parcel.server)):
+            return tf.assign(self._outbox(parcel), sent).op
+
+    def laid_out(self, parcel: Parcel, after: Sequence[Any]) -> Any:
+        """What was laid out, when ``after`` has happened, on the server."""
+        if self._travels_as_it_is(parcel):
+            return self.outgoing(parcel, after)
+        with tf.device(ps_device(parcel.server)), tf.control_dependencies(after):
+            return tf.identity(self._outbox(parcel))
+
+    def cleared(self) -> List[Any]:
+        """Operations that give outboxes a value, so that nobody finds one without."""
+        return [
+            tf.assign(outbox, tf.zeros(outbox.shape, outbox.dtype.base_dtype)).op for outbox in self._outboxes.values()
+        ]
+
+    def _travels_as_it_is(self, parcel: Parcel) -> bool:
+        return len(parcel.names) == 1 and self.wire.type == tf.float32
+
+    def _outbox(self, parcel: Parcel) -> Any:
+        if parcel.name not in self._outboxes:
+            with tf.control_dependencies(None):
+                self._outboxes[parcel.name] = tf.raw_ops.VariableV2(
+                    shape=self.copies.packed_shape(parcel), dtype=self.wire.type, shared_name=f"{parcel.name}/{_OUTBOX}"
+                )
+        return self._outboxes[parcel.name]
 
     def came(self, parcel: Parcel, sent: Any) -> "Came":
         """What a server has sent, in the worker's memory."""

@@ -8,8 +8,8 @@ import copy
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
-from tensorflow.core.framework.variable_pb2 import VariableDef
 
+from cluster.declared import declared, variable_of
 from cluster.engine import tf
 from cluster.layout import Layout, Piece
 from cluster.placement import ps_device
@@ -105,13 +105,11 @@ class Masters:
         )
 
     def _declared(self, name: str, piece: Piece) -> Any:
-        """A variable that is one operation: the chief's variable gives it its first value, and nothing else is read."""
+        """A variable that the chief's own gives its first value."""
         mirror = self._mirrors[name]
-        with tf.name_scope(None), tf.control_dependencies(None):
-            held = tf.raw_ops.VariableV2(shape=piece.shape, dtype=mirror.dtype.base_dtype, name=f"{SCOPE}/{piece.name}")
-        definition = VariableDef(variable_name=held.name, snapshot_name=held.name, initializer_name=self._nothing.name)
-        made = tf.Variable(variable_def=definition, use_resource=False)
-        made._trainable, made._constraint = False, mirror.constraint
+        held = declared(f"{SCOPE}/{piece.name}", piece.shape, mirror.dtype.base_dtype)
+        made = variable_of(held, self._nothing)
+        made._constraint = mirror.constraint
         return made
 
     def _slice_info(self, name: str, piece: Piece) -> Any:

@@ -5,12 +5,13 @@ does one at a time, and takes twice as long as it must. Here each load goes its 
 
     worker i   pushes load j
     chief      takes the sum of N gradients from its accumulator            (blocks until N came)
-    chief      updates its variables, then puts their new values, with a token, into each worker's queue of load j
-    worker i   takes the values from there into its copies
+    chief      updates its variables, then puts a token into each worker's queue of that server
+    worker i   fetches the new values into its copies, when it has its token for load j
 
 and the order makes it quick. All workers push the loads of a server in the same order, and load j only
 when the values of load j - WINDOW have come back (``cluster.turns``). The first loads are
-those whose gradients backpropagation knows first, so pushing begins while it is still at work.
+those whose gradients backpropagation knows first, so pushing begins while it is still at work. Tokens
+come in that order too, so that one queue of a server is enough for a worker.
 
 The order is also why this is strict: the values of load j that a worker computes step t + 1 with are those of
 step t, as it waits for their token, and nothing changes them until it has given its gradient of step t + 1.
@@ -24,12 +25,13 @@ the stamp of the last gradient that it gave. ``cluster.overlapping`` has the rul
 a worker or a chief that dies somewhere between.
 """
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load
-from cluster.lanes import Lane
+from cluster.lanes import ChiefsLane, Lane
 from cluster.piecewise import Piecewise
+from cluster.queues import ManyQueues
 from cluster.sync import Meeting, TokenSyncOptimizer
 from cluster.turns import WINDOW, Turns
 
@@ -41,7 +43,8 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
       lanes: what each server has of a step.
       give: one operation for each load, in the order of ``lanes``: gives its gradient when it is its turn.
       at_once: what to feed to a session for loads that are given without waiting for their turns.
-      finish_now: one for each load: takes, updates, sends the values, notes it as applied (chief only).
+      finish_now: one for each load: takes, updates, notes it as applied, and gives nobody a token (chief only).
+      let_go: lets all workers go on without a token for the rest of the step (chief only).
       settle: one for each lane: notes the loads at ``places`` of it, fed to it, which were taken before (chief only).
       conclude: after all loads were applied: counts the step and sends tokens for it (chief only).
     """
@@ -73,24 +76,34 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         with tf.control_dependencies([self.copies.put(self._turns.values, self._next_stamp)]):
             return tf.identity(token)
 
-    def _lanes(self) -> List[Lane]:
+    def _lanes(self) -> Sequence[Lane]:
         of: Dict[str, List[Load]] = {}
         for load in self._loads:
             of.setdefault(load.device, []).append(load)
-        return [Lane(device, loads, self.num_workers, self._told, self._stamp) for device, loads in of.items()]
+        common = (self.num_workers, self._told, self._stamp)
+        if not self.is_chief:
+            return [Lane(device, loads, *common) for device, loads in of.items()]
+        many = ManyQueues(self.num_workers)
+        return [ChiefsLane(device, loads, *common, many) for device, loads in of.items()]
+
+    @property
+    def _led(self) -> List[ChiefsLane]:
+        """All lanes on the chief, and none on another worker."""
+        return [lane for lane in self.lanes if isinstance(lane, ChiefsLane)]
 
     def _exchange_load(self, lane: Lane, place: int) -> Any:
         """One load's way there and back; what has happened once its gradient was given."""
         load = lane.loads[place]
         accumulator = self._accumulator(load)
-        if self.is_chief:
+        if isinstance(lane, ChiefsLane):
             self._make_update(lane, place, accumulator)
         if load.parcel is None:
             return self._given(lane, place, accumulator, load.grad)
         given = self._given(lane, place, accumulator, self._turns.wait(load).grad)
         # The waits of loads that are not under way together add up to what the step has waited.
-        values = lane.values(place, self.worker_index, given, is_timed=place % WINDOW == 0)
-        self._turns.came_back(load, self._exchange.came(load.parcel, values))
+        token = lane.wait(given, is_timed=place % WINDOW == 0)
+        sent = self._exchange.laid_out(load.parcel, [token])
+        self._turns.came_back(load, self._exchange.came(load.parcel, sent))
         return given
 
     def _given(self, lane: Lane, place: int, accumulator: Meeting, grad: Any) -> Any:
@@ -98,29 +111,34 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         with tf.device(lane.device), tf.control_dependencies([given]):
             return lane.note_given(place)
 
-    def _make_update(self, lane: Lane, place: int, accumulator: Meeting) -> None:
+    def _make_update(self, lane: ChiefsLane, place: int, accumulator: Meeting) -> None:
         taken = accumulator.take()
         self.taken.append(taken)
         with tf.device(lane.device):
             updated = self._pieces.update(accumulator.unpacked(taken))
         parcel = lane.loads[place].parcel
-        values = self._exchange.outgoing(parcel, [updated]) if parcel else None
-        self.finish_now.append(lane.tell_applied(place, values, [updated]))
+        if parcel is not None:
+            updated = self._exchange.lay_out(parcel, updated)
+            lane.tell(updated)
+        self.finish_now.append(lane.note_applied(place, updated))
 
     def _apply(self) -> Any:
         self.conclude = self._concluded([self._pieces.finish_alone()])
-        with tf.control_dependencies([tf.group(*self.finish_now)]):
+        told = [each for lane in self._led for each in lane.told]
+        with tf.control_dependencies([tf.group(*self.finish_now, *told)]):
             return self._pieces.finish()
 
     def _make_own(self) -> None:
         super()._make_own()
-        self.drain = tf.group(self.drain, *[lane.drained([self.worker_index]) for lane in self.lanes])
+        self.drain = tf.group(self.drain, *[lane.drained() for lane in self.lanes])
 
     def _make_chief(self) -> List[Any]:
         finish = super()._make_chief()
-        self.drain_all = tf.group(self.drain_all, *[lane.drained(self._told) for lane in self.lanes])
-        self.recall = tf.group(self.recall, *[lane.recalled() for lane in self.lanes])
-        self.places = [tf.placeholder(tf.int32, [None]) for _ in self.lanes]
-        self.settle = [lane.settled(places) for lane, places in zip(self.lanes, self.places)]
-        self.set_stamps = tf.group(self.set_stamps, *[lane.all_noted(self._opening_stamp) for lane in self.lanes])
+        self.drain_all = tf.group(self.drain_all, *[lane.all_drained() for lane in self._led])
+        self.let_go = tf.group(*[lane.let_go() for lane in self._led])
+        self.recall = tf.group(self.recall, self.let_go)
+        self.places = [tf.placeholder(tf.int32, [None]) for _ in self._led]
+        self.settle = [lane.settled(places) for lane, places in zip(self._led, self.places)]
+        noted = [lane.all_noted(self._opening_stamp) for lane in self._led]
+        self.set_stamps = tf.group(self.set_stamps, *noted, *self._exchange.cleared())
         return finish

@@ -30,9 +30,9 @@ class Overlapping(Synchronous):
     * A worker that has given nothing to step t begins it, like one that never died.
     * One that has given some loads gives the others now, and waits until the step is over. Their gradient is
       of another batch, and of variables of which some are a step further; each load has one of every worker.
-    * A chief does the same, and takes over: it applies each load that has all its gradients. A
-      load that has been taken, but not told as applied, counts as applied: its update may be missing.
-      When all are applied it counts the step.
+    * A chief does the same, and takes over: it lets all go on, and applies each load that has all its gradients. A
+      load that has been taken, but not noted as applied, counts as applied: its update may be missing.
+      When all are applied it counts the step. Who went on without a token fetches all values then.
     """
 
     overlaps = True
@@ -76,6 +76,7 @@ class Overlapping(Synchronous):
         session.run(self._optimizer.announce)
         if not self._has_given(session):
             return self._begin(session, step)
+        session.run(self._optimizer.let_go)  # what is left of the step is applied in another order than tokens have
         self._give_rest(session)
         wait_for(f"the other workers' gradients of step {step}", lambda: self._has_applied_all(session))
         session.run([self._optimizer.conclude])

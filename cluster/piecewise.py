@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from cluster.apart import is_elementwise
 from cluster.engine import tf
 from cluster.grouped import Grouped
+from cluster.slots import ZeroSlots
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
 
@@ -22,6 +23,7 @@ class Piecewise:
         self._used: List[Any] = []
         self._prepared: Dict[Tuple[int, str], Dict[str, Any]] = {}
         self._updates: List[Any] = []
+        self._slots = ZeroSlots()
 
     @staticmethod
     def can(optimizer: Any) -> bool:
@@ -46,10 +48,11 @@ class Piecewise:
             self._used.append(optimizer)
         optimizer._finish = lambda updates, name: _grouped(updates)
         optimizer._prepare = lambda: self._prepare(optimizer, grads_and_vars[0][1].device)
+        optimizer._zeros_slot = lambda *of: self._slots.slot(optimizer, *of)
         try:
             return optimizer.apply_gradients(grads_and_vars)
         finally:
-            del optimizer._finish, optimizer._prepare  # what the class says holds again
+            del optimizer._finish, optimizer._prepare, optimizer._zeros_slot  # what the class says holds again
 
     def _prepare(self, optimizer: Any, server: str) -> None:
         """Give an optimizer the tensors that it makes of its settings: once on each server, not for each update."""

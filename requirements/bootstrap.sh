@@ -196,8 +196,11 @@ seal() { # set
 }
 
 # Only a folder that is new, empty, or an environment is replaced. What identifies one goes last, so that
-# an interrupted removal can go on.
+# an interrupted removal can go on. A link may lead to the environment of another checkout, which would be lost.
 clear_folder() {
+    if [ -L "$venv" ]; then
+        fail "$venv is a link, and what it leads to was not built for this checkout; remove the link, or name the folder itself with VENV=."
+    fi
     if [ -e "$venv" ] && [ ! -e "$venv/pyvenv.cfg" ] && [ ! -e "$log" ] && ! rmdir "$venv" 2>/dev/null; then
         fail "$venv is in the way: expected a Python environment or nothing there; move it, or choose another folder with VENV=."
     fi

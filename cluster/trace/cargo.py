@@ -3,6 +3,7 @@
 import re
 from typing import Any, Container, Iterator, List, Mapping, Sequence, Set, Tuple
 
+from cluster.exchange import is_outbox
 from cluster.masters import author_name
 from cluster.trace.spans import Place, Transfer
 
@@ -40,14 +41,14 @@ class Cargo:
         """The variables on its own task that a tensor was made of."""
         here, seen, left = _task_of(op), {op}, [op]
         while left:
-            new = {taken.op for taken in left.pop().inputs if not _is_token(taken)} - seen
+            new = {taken.op for taken in left.pop().inputs} - seen
             left += [each for each in new if _task_of(each) == here]
             seen |= new
         return sorted(name for each in seen for name in self._held_by(each))
 
     def _held_by(self, op: Any) -> Sequence[str]:
-        """The variables that an operation is, or whose values it keeps."""
-        if op.type.startswith("FIFOQueue"):
+        """The variables that an operation is, or whose values it keeps as they travel."""
+        if op.type == "VariableV2" and is_outbox(op):
             return self._parcels.get(_load_of(op), [])
         name = author_name(op)
         return [name] if name in self._variables else []
@@ -86,14 +87,9 @@ class Cargo:
 
 
 def _load_of(op: Any) -> str:
-    """The name of the load that an accumulator collects, or that a queue keeps for a worker."""
+    """The name of the load that an accumulator collects, or that an outbox keeps."""
     name: str = op.get_attr("shared_name").decode()
     return name.rpartition("/")[0]
-
-
-def _is_token(tensor: Any) -> bool:
-    """Whether it is what comes first out of a queue: a token, before the values that it comes with."""
-    return bool(tensor.op.type.startswith("QueueDequeue") and tensor.value_index == 0)
 
 
 def _users(op: Any) -> Iterator[Tuple[Any, int]]:

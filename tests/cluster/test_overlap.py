@@ -270,17 +270,55 @@ def test_a_chief_that_died_before_it_counted_the_step_counts_it(workers: List[Wo
     np.testing.assert_allclose(again.values(), expected(2, 1), rtol=1e-6)
 
 
-def test_values_left_over_are_noticed_and_the_copies_fetched_anew(workers: List[Worker]) -> None:
-    other = workers[1]
+def test_tokens_left_over_are_noticed_and_the_values_fetched_when_the_step_is_over(workers: List[Worker]) -> None:
+    chief, other = workers
     stepped(workers, 1)
-    queue = other.optimizer.lanes[0]._queues[0][1]
-    with other.session.graph.as_default():
-        # the last step's token once more, and values that nobody has
-        again = queue.enqueue([np.int64(other.stepper._stamp), np.full(queue.shapes[1], 9, np.float32)])
-    other.session.run(again)
-    stepped(workers, 1)  # it took those that were left over, and then fetched all
+    left_over(other, [other.stepper._stamp] * 6)  # the last step's once more
+
+    def step_of_the_chief() -> int:
+        # It has gone through its tokens, and fetched values, before any of this step was applied.
+        eventually("the other's gradients", lambda: has_given_all(chief, other))
+        return chief.step()
+
+    assert together(step_of_the_chief, other.step) == [2, 2]
     np.testing.assert_allclose(stepped(workers, 2), expected(2, 4), rtol=1e-6)
-    assert other.session.run(queue.size()) == 0
+    assert other.session.run(other.optimizer.lanes[0].queues[0].size()) == 0
+
+
+def left_over(worker: Worker, tokens: List[int]) -> None:
+    """Leaves tokens in the worker's queue of the first server."""
+    with worker.session.graph.as_default():
+        put = worker.optimizer.lanes[0].queues[0].enqueue_many([np.array(tokens, np.int64)])
+    worker.session.run(put)
+
+
+def has_given_all(chief: Worker, other: Worker) -> bool:
+    lane = chief.optimizer.lanes[0]
+    given = chief.session.run(lane.given).reshape([len(lane.loads), -1])
+    return bool((given[:, other.index] > other.stepper._stamp).all())
+
+
+def test_who_is_let_go_fetches_what_the_others_have(workers: List[Worker], make: Make) -> None:
+    chief, other = workers
+    chief.give_at_once([0])
+    chief.session.close()  # in the middle of its step
+    again = make(0)
+    assert together(again.join, other.step) == [1, 1]
+    np.testing.assert_allclose(stepped([again, other], 2), expected(2, 3), rtol=1e-6)
+
+
+def test_who_is_let_go_too_late_has_the_right_values_one_step_later(workers: List[Worker]) -> None:
+    chief, _ = workers
+    stepped(workers, 1)
+    chief.session.run(chief.optimizer.let_go)  # by a chief that came back when the other had all its tokens
+    chief.session.run(chief.optimizer.drain)
+    np.testing.assert_allclose(stepped(workers, 3), expected(2, 4), rtol=1e-6)
+
+
+def test_a_worker_has_one_queue_of_tokens_for_all_loads_of_a_server(workers: List[Worker]) -> None:
+    chief, other = workers
+    assert [len(lane.queues) for lane in other.optimizer.lanes] == [1, 1]
+    assert [len(lane.queues) for lane in chief.optimizer.lanes] == [2, 2]
 
 
 def test_values_left_in_the_copies_are_noticed(workers: List[Worker]) -> None:

@@ -83,16 +83,14 @@ def test_variables_that_are_read_or_given_together_are_all_named(graph: Any) -> 
     assert pushed(gradient, 0) == ["cut/part_0", "dense"]
 
 
-def test_values_that_a_queue_keeps_for_a_worker_are_named_and_a_token_is_not(graph: Any) -> None:
+def test_what_lies_ready_in_an_outbox_is_named_and_a_token_is_not(graph: Any) -> None:
     with tf.device(ps_device(0)):
-        stamp, values = tf.FIFOQueue(
-            -1, [tf.int64, tf.float32], [(), [11]], shared_name="parcel_0/values_for_1"
-        ).dequeue()
-        sent = tf.cast(values, tf.bfloat16)
-        token = tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name="token_sync/tokens_1").dequeue()
-        oldest = tf.reduce_min(tf.stack([stamp, token]))
+        outbox = tf.raw_ops.VariableV2(shape=[11], dtype=tf.bfloat16, shared_name="parcel_0/outbox")
+        token = tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name="token_sync/loads_of_0_for_1").dequeue()
+        with tf.control_dependencies([token]):
+            sent = tf.identity(outbox)
     assert pulled(sent, 0) == ["cut/part_0", "dense"]
-    assert pulled(oldest, 0) == []
+    assert pulled(token, 0) == []
 
 
 def test_slices_of_one_gradient_are_told_apart_by_where_they_go(graph: Any) -> None:

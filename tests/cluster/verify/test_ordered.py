@@ -26,7 +26,7 @@ def meeting(grads: Sequence[Any], variable: Any) -> List[Any]:
     return [Ordered(plain_load(grad, variable), worker, told[worker]) for worker, grad in enumerate(grads)]
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_the_sum_is_that_of_the_workers_in_order(session: Any, order: Sequence[int]) -> None:
     grads = [tf.fill([2], part) for part in PARTS]
     workers = meeting(grads, tf.get_variable("w", [2]))
@@ -37,7 +37,7 @@ def test_the_sum_is_that_of_the_workers_in_order(session: Any, order: Sequence[i
     np.testing.assert_array_equal(session.run(taken), [0, 0])
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_each_row_is_added_in_that_order_too(session: Any, order: Sequence[int]) -> None:
     grads = [
         tf.IndexedSlices(tf.fill([2, 2], part), tf.constant([3, worker], tf.int64), tf.constant([ROWS, 2], tf.int64))
