@@ -210,7 +210,7 @@ class Apart:
         # given up while it waits has changed nothing.
         ready = [each for grad in grads.values() if grad is not None for each in _tensors(grad)]
         with tf.control_dependencies(ready):
-            pairs = clipped(self._changed(optimizer, grads, variables), self._clip_norm)
+            pairs = clipped(changed(optimizer, grads, variables), self._clip_norm)
         with tf.control_dependencies(ready):
             update = optimizer.apply_gradients(pairs)
         if update is None:
@@ -219,24 +219,6 @@ class Apart:
             )
         with tf.name_scope(_INNER):
             return tf.group(update)
-
-    @staticmethod
-    def _changed(optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
-        """What the optimizer makes of the mean gradients before it applies them."""
-        names = {variable.name: name for name, variable in variables.items()}
-        trained = [variable for variable in variables.values() if variable.trainable]
-
-        def own(self: Any, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
-            return [(grads[names[each.name]], each) for each in (trained if var_list is None else var_list)]
-
-        with tf.name_scope(_INNER):
-            loss = tf.placeholder(tf.float32, [])
-        with _in_place_of_own(own):
-            pairs = list(optimizer.compute_gradients(loss, trained))
-        needed = ancestors([grad for grad, _ in pairs])
-        if loss.op in needed:
-            raise JobError(_refused(optimizer, "uses the loss for more than its gradient"))
-        return pairs
 
     def _bring_in(self, inner: Any, step: Any, update: Any) -> None:
         """Make the inner graph part of the current one."""
@@ -269,6 +251,32 @@ class Apart:
                 with tf.device(op.device):
                     op._update_input(0, tf.cast(tensor, op.inputs[0].dtype))
         return self.update if not self.is_checked else tf.group(*[_checked(v, self.update) for _, v in grads_and_vars])
+
+
+def changed(optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
+    """Return what an optimizer makes of the mean gradients before it applies them, as (gradient, variable) pairs.
+
+    Args:
+      grads: the mean gradients by name.
+      variables: by name.
+
+    Raises:
+      JobError: it uses the loss itself.
+    """
+    names = {variable.name: name for name, variable in variables.items()}
+    trained = [variable for variable in variables.values() if variable.trainable]
+
+    def own(self: Any, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return [(grads[names[each.name]], each) for each in (trained if var_list is None else var_list)]
+
+    with tf.name_scope(_INNER):
+        loss = tf.placeholder(tf.float32, [])
+    with _in_place_of_own(own):
+        pairs = list(optimizer.compute_gradients(loss, trained))
+    needed = ancestors([grad for grad, _ in pairs])
+    if loss.op in needed:
+        raise JobError(_refused(optimizer, "uses the loss for more than its gradient"))
+    return pairs
 
 
 def _checked(variable: Any, update: Any) -> Any:

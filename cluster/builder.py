@@ -10,7 +10,7 @@ servers'. *In-graph* the chief builds one graph with towers on the devices of ev
     exchange      gradients to the servers, new values back into the worker's variables
 """
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cluster.accumulators import merge_rows
 from cluster.apart import Apart, Spec, is_elementwise
@@ -33,6 +33,7 @@ from cluster.partition import SLICES
 from cluster.piecewise import Piecewise
 from cluster.placement import Placement, ps_device, worker_device
 from cluster.replica import Replica, Stepper
+from cluster.seeds import set_seed
 from cluster.state import State
 from cluster.stock_graph import stock_replica
 from cluster.sync import TokenSyncOptimizer
@@ -41,6 +42,7 @@ from cluster.tables import move, split_rows
 from cluster.task import Task, Train
 from cluster.updates import with_updates
 from cluster.uses import ancestors
+from cluster.verify.digests import Digests
 from cluster.wire import Wire
 
 _LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
@@ -67,6 +69,7 @@ class Builder:
         self.job, self.task, self.train, self.args, self.crew = job, task, train, args, crew
         self._slices, self._estimate = slices, estimate
         self.host = worker_device(task.role, task.index)
+        self.digests: Optional[Digests] = None
 
     def build(self) -> Replica:
         """The graph, with everything in it that training needs.
@@ -76,7 +79,7 @@ class Builder:
         """
         graph = tf.Graph()
         with graph.as_default(), tf.device(self.host):
-            self._seed()
+            set_seed(self.task, self.args)
             self.model = ModelGraph(self.job, self.task, self.train, self.args, self.crew)
             if self.train.sync == "stock":
                 return stock_replica(self.model, self._estimate)
@@ -89,12 +92,6 @@ class Builder:
             self._refuse_too_large()
             self._make_masters(f"slices-{slices}")
             return self._replica(graph)
-
-    def _seed(self) -> None:
-        """Let random numbers of different workers differ; without a seed in ``args`` also those of different runs."""
-        seed = self.args.get("seed")
-        if seed is not None:
-            tf.set_random_seed((int(seed) + 0x9E3779B1 * self.task.worker_index) % (1 << 31))
 
     def _look(self) -> None:
         """What the model does with each of its variables."""
@@ -178,6 +175,7 @@ class Builder:
             self._first_values(slots),
             model.parts.examples,
             model.parts.shares,
+            self.digests.told if self.digests else None,
         )
 
     def _exchange(self) -> Exchange:
@@ -187,7 +185,7 @@ class Builder:
         fetched = self._fetched()
         copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled)
         publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
-        return Exchange(copies, Wire(self.train.wire), publish)
+        return Exchange(copies, Wire(self.train.wire), publish, in_order=self.train.verify)
 
     def _fetched(self) -> List[str]:
         """What a step uses that does not come in parcels, and may have changed on the servers."""
@@ -208,8 +206,8 @@ class Builder:
         optimizer = self.apart or self._elementwise()
         loss, pairs = guarded(self.model.loss, self.grads, train.on_nan, self.model.gradients.scales)
         weight = self.model.parts.weight
-        loss = with_updates(loss, self.model.updates if task.is_chief else [])
         split = [pair for grad, name in pairs for pair in self._split(grad, name)]
+        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._tell(split)])
         clip_norm = None if self.apart else train.clip_norm  # apart it is done after what the optimizer itself does
         with counting_by(self.global_step):
             if train.mode == "async":
@@ -221,6 +219,13 @@ class Builder:
                 optimizer, task.num_workers, task.worker_index, train.backup_workers, clip_norm, exchange, weight
             )
             return Synchronous(whole, split, self.global_step, loss)
+
+    def _tell(self, pairs: Sequence[Any]) -> List[Any]:
+        """For ``launch verify``, what tells the chief which batch this worker has, and which gradients it gives."""
+        if not self.train.verify:
+            return []
+        self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])
+        return [self.digests.tell]
 
     def _elementwise(self) -> Any:
         """The optimizer that works on the servers' variables, and counts by their step."""

@@ -66,11 +66,12 @@ def is_outbox(op: Any) -> bool:
 class Exchange:
     """Sends in the pieces that ``copies`` are made of, in the numbers that ``wire`` says.
 
-    ``publish`` is None where a model changes no variables but those that are trained.
+    ``publish`` is None where a model changes no variables but those that are trained. ``in_order``: whether gradients
+    are added in the order of the workers, which ``launch verify`` needs.
     """
 
-    def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None):
-        self.copies, self.wire, self.publish = copies, wire, publish
+    def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None, in_order: bool = False):
+        self.copies, self.wire, self.publish, self.in_order = copies, wire, publish, in_order
         self.constants = Constants()
         self._outboxes: Dict[str, Any] = {}
 

@@ -55,6 +55,7 @@ class ModelGraph:
       parts: what part of a step's mean loss each of them is.
       variables: all global ones but the step's, by name.
       owned: names of those that the optimizer made.
+      batches: a batch of each member of the crew, as its dataset has it.
       start_input: makes the datasets begin, once tables have their values.
       prepare: gives lookup tables and local variables their values.
     """
@@ -72,10 +73,11 @@ class ModelGraph:
         """
         self.step = tf.train.get_or_create_global_step()
         batches, self.start_input = self._inputs(estimate)
+        self.batches = batches
         self.optimizer: Any = None
+        self.losses: List[Any] = []
         with self.noted.scope():
-            found = self._towers(self._parts(batches, setter))
-        self.gradients = Gradients(add_gradients([pairs for pairs, _ in found]), any(each for _, each in found))
+            self.gradients = self._differentiated(self._parts(batches, setter))
         self.loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in self.losses]))
         self._refuse_without_variables(any(grad is not None for grad, _ in self.gradients.pairs))
         self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope="tower_0/")
@@ -102,11 +104,15 @@ class ModelGraph:
         """A batch of each member of the crew, read in its own memory, and what makes the datasets begin."""
         batches, starts = [], []
         for member in self.crew:
-            with tf.device(worker_device(member.task.role, member.task.index)):
+            with tf.device(self._host(member.task)):
                 batch, start = self._input(member.task)
             batches.append(self._known(batch) if estimate else batch)
             starts.append(start)
         return batches, tf.group(*starts)
+
+    def _host(self, task: Task) -> str:
+        """The device of a task's memory."""
+        return worker_device(task.role, task.index)
 
     def _input(self, task: Task) -> Tuple[Dict[str, Any], Any]:
         with self.job.blamed():
@@ -149,18 +155,23 @@ class ModelGraph:
         units = stage_units(unit, self.train.stages)
         return [setter(worker_device(task.role, task.index, unit)) for unit in units]
 
-    def _towers(self, parts: Sequence[Part]) -> List[Tuple[GradsAndVars, bool]]:
-        """The gradients of each part; a tower begins with its next part when it has those of the one before."""
-        self.losses: List[Any] = []
-        self.parts = Parts(self.task, self.train, len(parts))
+    def _differentiated(self, parts: Sequence[Part]) -> Gradients:
+        """The sum of the gradients of all parts."""
+        return self._sum_of(self.task, parts, sum(len(member.units) for member in self.crew))
+
+    def _sum_of(self, task: Task, parts: Sequence[Part], towers: int) -> Gradients:
+        """The sum of the gradients of parts of one worker's batch.
+
+        A tower begins with its next part when it has the gradients of the one before.
+        """
+        self.parts = Parts(task, self.train, len(parts))
         found: List[Tuple[GradsAndVars, bool]] = []
-        at_once = sum(len(member.units) for member in self.crew)
         for index, part in enumerate(parts):
-            before = found[index - at_once][0] if index >= at_once else []
-            loss = self._loss(index, Part(part.devices, _after(before, part.batch)))
+            before = found[index - towers][0] if index >= towers else []
+            loss = self._loss(len(self.losses), Part(part.devices, _after(before, part.batch)))
             self.losses.append(loss)
             found.append(self._gradients(loss, part.devices))
-        return found
+        return Gradients(add_gradients([pairs for pairs, _ in found]), any(each for _, each in found))
 
     def _loss(self, index: int, part: Part) -> Any:
         """The loss per example of one part."""

@@ -27,13 +27,12 @@ a worker or a chief that dies somewhere between.
 
 from typing import Any, Dict, List, Sequence
 
-from cluster.accumulators import Accumulator
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load
 from cluster.lanes import ChiefsLane, Lane
 from cluster.piecewise import Piecewise
 from cluster.queues import ManyQueues
-from cluster.sync import TokenSyncOptimizer
+from cluster.sync import Meeting, TokenSyncOptimizer
 from cluster.turns import WINDOW, Turns
 
 
@@ -107,12 +106,12 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         self._turns.came_back(load, self._exchange.came(load.parcel, sent))
         return given
 
-    def _given(self, lane: Lane, place: int, accumulator: Accumulator, grad: Any) -> Any:
+    def _given(self, lane: Lane, place: int, accumulator: Meeting, grad: Any) -> Any:
         given = accumulator.give(grad, self._stamp)
         with tf.device(lane.device), tf.control_dependencies([given]):
             return lane.note_given(place)
 
-    def _make_update(self, lane: ChiefsLane, place: int, accumulator: Accumulator) -> None:
+    def _make_update(self, lane: ChiefsLane, place: int, accumulator: Meeting) -> None:
         taken = accumulator.take()
         self.taken.append(taken)
         with tf.device(lane.device):

@@ -23,7 +23,8 @@ class Replica:
     the servers': on the chief those of a checkpoint, optimizer slots and global step included.
     ``agreed`` are those that every worker has. ``parcels`` are what travels together.
     ``prepare`` and then ``start_input`` begin a session. ``examples`` is how many a step of this worker has, where that
-    varies; ``shares`` is there where other workers may have more or fewer.
+    varies; ``shares`` is there where other workers may have more or fewer. ``digests`` tells the chief of a run that
+    is verified what each worker has computed, and with which batch.
     """
 
     graph: Any
@@ -40,3 +41,4 @@ class Replica:
     first_values: List[Any]
     examples: Any = None
     shares: Optional[Shares] = None
+    digests: Any = None

@@ -7,7 +7,7 @@ from typing import Any, List, Sequence
 
 from cluster.engine import tf
 from cluster.errors import TaskError
-from cluster.task import Task
+from cluster.task import Task, Train
 from cluster.towers import available_gpus
 from cluster.waiting import listens, wait_for
 
@@ -19,8 +19,11 @@ _kept: List[Any] = []
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
-def start(task: Task, devices: int = 1) -> Any:
+def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
     """Starts this task's server; it lives as long as the process. Without GPUs it has ``devices`` CPU devices.
+
+    Each operation has as many ``threads`` as the machine has processors, unless their number is given: how TensorFlow
+    sums, and so the last bits of a sum, depends on it.
 
     Proxies are removed from the environment of this process: TensorFlow's RPCs would go
     through them, even to this very machine, and hang.
@@ -33,7 +36,9 @@ def start(task: Task, devices: int = 1) -> Any:
         os.environ.pop(name.upper(), None)
     _refuse_taken_port(task)
     cluster = tf.train.ClusterSpec(dict(task.cluster))
-    server = tf.train.Server(cluster, job_name=task.role, task_index=task.index, config=_server_config(devices))
+    server = tf.train.Server(
+        cluster, job_name=task.role, task_index=task.index, config=_server_config(devices, threads)
+    )
     _kept.append(server)
     return server
 
@@ -55,9 +60,16 @@ def wait_for_ps(task: Task) -> None:
         wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
 
 
-def _server_config(devices: int) -> Any:
+def threads_of(settings: Train) -> int:
+    """Return how many threads an operation has: one in a run that is verified, so that sums are alike everywhere."""
+    return 1 if settings.verify else 0
+
+
+def _server_config(devices: int, threads: int) -> Any:
     """Devices are made by the server, so this is where their options count, not in the session."""
-    config = tf.ConfigProto(device_count={"CPU": devices}, allow_soft_placement=True)
+    config = tf.ConfigProto(
+        device_count={"CPU": devices}, allow_soft_placement=True, intra_op_parallelism_threads=threads
+    )
     config.gpu_options.allow_growth = True
     return config
 

@@ -30,6 +30,7 @@ from cluster.step_times import StepTimes
 from cluster.summaries import Summaries
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
+from cluster.verify.verification import Verification
 from cluster.waiting import TIMEOUT_S, wait_for
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
@@ -75,7 +76,7 @@ class Trainer:
     ):
         self.job, self.task, self.settings, self.args = job.with_args(args), task, settings, args
         self.step: Optional[int] = None
-        self._folder = checkpoint_dir
+        self._folder = None if settings.verify else checkpoint_dir
         self._reporter = reporter
         self._requests = SaveRequests(reporter.folder)
         self._pulse = reporter.pulse
@@ -84,7 +85,7 @@ class Trainer:
     def setup(self) -> None:
         """Starts this task's server, then builds the whole graph."""
         self._pulse.does("opens its port")
-        self._server = server.start(self.task, crew.devices_of(self.settings))
+        self._server = server.start(self.task, crew.devices_of(self.settings), server.threads_of(self.settings))
         self._pulse.does("looks for the devices of its towers")
         self._crew = crew.gathered(self.task, self.settings, self._server)
         self.task = crew.as_client(self.task, self._crew)
@@ -108,6 +109,7 @@ class Trainer:
                 self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
             self._step_times = StepTimes(self.task)
             self._summaries = self._make_summaries()
+            self._verification = self._make_verification()
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
         self.replica.graph.finalize()
 
@@ -117,6 +119,11 @@ class Trainer:
         scalars = {**self.replica.stepper.scalars(), **self._step_times.scalars()}
         batch = self.task.batch_size * self.task.num_workers
         return Summaries(self._reporter.beside("summaries"), scalars, self.settings.steps, batch)
+
+    def _make_verification(self) -> Optional[Verification]:
+        if not (self.settings.verify and self.task.is_chief):
+            return None
+        return Verification(self.job, self.task, self._crew[0].units, self.settings, self.args, self.replica)
 
     def describe(self) -> None:
         """Says in one line what this worker is about to do."""
@@ -142,6 +149,7 @@ class Trainer:
                 session.close()
                 self._build()
             except server.LOST as error:
+                self._refuse_recovery(error)
                 self._recover(session, error)
 
     def _connect(self) -> Any:
@@ -150,6 +158,18 @@ class Trainer:
         server.wait_for_ps(self.task)
         crew.wait_for_lent(self._crew)
         return server.connect(self.task, self._server, self.replica.graph, crew.lent(self._crew))
+
+    def _refuse_recovery(self, error: Exception) -> None:
+        """A run that is verified is compared from its first step to its last.
+
+        Raises:
+          TrainingError: it is one.
+        """
+        if self.settings.verify:
+            raise TrainingError(
+                f"{self.task.name}: lost a server after step {self.step}, and launch verify goes on from no checkpoint;"
+                f" see why that ended, and begin again ({reason_of(error)})"
+            ) from error
 
     def _recover(self, session: Any, error: Exception) -> None:
         if self._pause_s * 2 > TIMEOUT_S:
@@ -166,6 +186,9 @@ class Trainer:
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
         self.step = self._enter(session)
+        if self._verification is not None:
+            self._pulse.does("builds the one process to compare with")
+            self._verification.begin(session)
         self._diary.begin(self.step)
         self._tracing.begin(self.step)
         self._pulse.ask = lambda: self.replica.stepper.owes(session)
@@ -246,6 +269,9 @@ class Trainer:
         if self.task.is_chief:
             self._pulse.turn("saving", self._waited_s())
             self._save(session, int(self.step or 0))
+            if self._verification is not None:
+                self._pulse.turn("comparing")
+                self._verification.step(session, int(self.step or 0))
             self._pulse.turn("step")
         else:
             self._pulse.turn("step", self._waited_s())
@@ -286,6 +312,8 @@ class Trainer:
             )
 
     def _evaluate(self, session: Any) -> Dict[str, float]:
+        if self._verification is not None:
+            return self._verification.result()
         if self.replica.evaluation is None:
             return {}
         self.replica.stepper.refresh(session)

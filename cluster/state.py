@@ -42,7 +42,7 @@ class State:
         for name, found in self._writes.items():
             if found and name in trained:
                 raise JobError(
-                    f"{_place(found[0])}: the model assigns the variable {name}, which the optimizer trains;"
+                    f"{place(found[0])}: the model assigns the variable {name}, which the optimizer trains;"
                     " expected one or the other: give tf.get_variable a constraint, or make it trainable=False"
                 )
 
@@ -51,7 +51,7 @@ class State:
             again = [op for op in found if op.name.startswith("tower_") and not op.name.startswith("tower_0/")]
             if again:
                 raise JobError(
-                    f"{_place(again[0])}: every tower would change the variable {name} once in a step; expected one"
+                    f"{place(again[0])}: every tower would change the variable {name} once in a step; expected one"
                     " change a step: add the operation to tf.GraphKeys.UPDATE_OPS, and do not let the loss wait for it"
                 )
 
@@ -77,8 +77,8 @@ def _now(variable: Any) -> Any:
     return variable.read_value()
 
 
-def _place(op: Any) -> str:
-    """``file:line`` of the author's that made an operation."""
+def place(op: Any) -> str:
+    """Return ``file:line`` of the author that made an operation, else its name."""
     frames: Sequence[Any] = op.traceback or ()
     own = [frame for frame in frames if not _LIBRARIES.match(frame[0])]
     return f"{own[-1][0]}:{own[-1][1]}" if own else str(op.name)

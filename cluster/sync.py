@@ -19,7 +19,7 @@ there is no thread that would be left blocked when training ends.
 the rules for a worker, a chief or a parameter server that starts again.
 """
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence, Union
 
 from cluster.accumulators import Accumulator, same
 from cluster.clipping import clipped
@@ -27,10 +27,12 @@ from cluster.copies import Copies
 from cluster.engine import tf
 from cluster.exchange import Exchange, Load
 from cluster.queues import emptied, newest
+from cluster.verify.ordered import Ordered
 from cluster.wire import Wire
 
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
 _SCOPE = "token_sync"  # of the variables that are not the job's
+Meeting = Union[Accumulator, Ordered]  # where the workers' gradients of a load meet
 
 
 class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
@@ -105,7 +107,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.waited: Any = None
         self._clip_norm, self._weight = clip_norm, weight
         self._exchange = exchange or Exchange(Copies([], {}, ""), Wire())
-        self._accumulators: List[Accumulator] = []
+        self._accumulators: List[Meeting] = []
 
     @property
     def copies(self) -> Copies:
@@ -178,8 +180,13 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
             grads = self._told_late(grads)
         return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
 
-    def _accumulator(self, load: Load) -> Accumulator:
-        accumulator = Accumulator(load, self.required, self._exchange.wire, self.is_strict, self._exchange.constants)
+    def _accumulator(self, load: Load) -> Meeting:
+        wire, constants = self._exchange.wire, self._exchange.constants
+        accumulator: Meeting = (
+            Ordered(load, self.worker_index, self._told)
+            if self._exchange.in_order
+            else Accumulator(load, self.required, wire, self.is_strict, constants)
+        )
         self._accumulators.append(accumulator)
         return accumulator
 

@@ -46,7 +46,8 @@ class Train:
     ``replication`` says whether every worker
     has a graph of its own (``between-graph``) or the chief one for all (``in-graph``); ``evaluate_batches`` is how many
     held-out batches an evaluation takes at most, None for all; ``trace`` is the global step
-    whose making every worker traces, None for no step.
+    whose making every worker traces, None for no step. ``verify`` is no key of a hosts file: ``launch verify`` sets it,
+    and the run is compared with one process after each step.
     """
 
     mode: str = "sync"
@@ -64,6 +65,7 @@ class Train:
     evaluate_batches: Optional[int] = None
     trace: Optional[int] = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    verify: bool = False
 
     @property
     def may_overlap(self) -> bool:

@@ -15,6 +15,7 @@ from cluster.errors import TaskError
 from cluster.outcome import Outcome, Progress, Reporter
 from cluster.output import outlive_full_disk
 from cluster.task import UNFIT_FOR_STOCK, Task, Train
+from cluster.verifiable import unverifiable
 
 _EXAMPLE = """\
 example, a whole run on this machine in one shell:
@@ -63,7 +64,7 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
     _refuse_impossible(task, settings)
     reporter.pulse.does("loads TensorFlow")
     if task.role == "ps":
-        return _serve(task, reporter)
+        return _serve(task, settings, reporter)
     if task.role == "worker" and settings.replication == "in-graph" and not task.is_chief:
         return _lend(task, settings, reporter)
     # Only here, so that -h, a wrong TF_CONFIG and a wrong job answer without loading TensorFlow.
@@ -79,13 +80,13 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
 def _lend(task: Task, settings: Train, reporter: Reporter) -> Outcome:
     from cluster.crew import devices_of
 
-    return _serve(task, reporter, devices_of(settings))
+    return _serve(task, settings, reporter, devices_of(settings))
 
 
-def _serve(task: Task, reporter: Reporter, devices: int = 1) -> Outcome:
+def _serve(task: Task, settings: Train, reporter: Reporter, devices: int = 1) -> Outcome:
     from cluster import farewell, server
 
-    serving = server.start(task, devices)
+    serving = server.start(task, devices, server.threads_of(settings))
     reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
     reporter.pulse.turn("serving")
     farewell.wait_until_done(task, serving)
@@ -130,6 +131,8 @@ def _impossible(task: Task, settings: Train) -> Iterator[str]:
         yield f"train.accumulate: expected at least 1, found {settings.accumulate}"
     if settings.mode == "async" and settings.sync != Train.sync:
         yield f"train.sync: expected {Train.sync} in mode async, found {settings.sync}; leave it out"
+    if settings.verify:
+        yield from unverifiable(settings)
     if settings.sync == "stock":
         yield from _unfit_for_stock(settings)
     if not task.cluster.get("ps"):

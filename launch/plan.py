@@ -31,7 +31,7 @@ LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux han
 class PlannedTask:
     """One process. ``folder`` says in which bundle it runs; ``{code}`` in argv and env is the job's.
 
-    A ``spare`` is a ps that starts when the host of another is lost.
+    A ``spare`` is a ps that starts when the host of another is lost. ``saves``: whether a chief ends with a checkpoint.
     In argv ``{environment}`` is the Python environment that ``launch setup`` built on the host.
     ``env`` lacks ``TF_CONFIG``, which would hold the whole cluster in every task: see ``Plan.environment``.
     """
@@ -48,6 +48,7 @@ class PlannedTask:
     folder: str
     chief: bool
     spare: bool
+    saves: bool = True
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,7 @@ def _task(
         folder="launcher" if spec.command is None else "job",
         chief=chief,
         spare=task.spare,
+        saves=not spec.train.verify,
     )
 
 

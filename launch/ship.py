@@ -22,6 +22,7 @@ _SKIPPED = ("__pycache__", "node_modules")
 _ON_HOSTS = (
     "cluster/*.py",
     "cluster/trace/*.py",
+    "cluster/verify/*.py",
     "launch/__init__.py",
     "launch/agent/*.py",
     "launch/agent/supervision/*.py",

@@ -29,6 +29,7 @@ TENSORFLOW_FREE = (
     "cluster.replacing",
     "cluster.save_request",
     "cluster.pulse",
+    "cluster.verifiable",
 )
 SSH = ("fabric", "paramiko", "invoke")
 VAGUE = {"util", "utils", "common", "helper", "helpers", "manager", "v2"}

@@ -235,12 +235,13 @@ class HostTasks:
         self._emit(Exited(running.task, running.attempt, None, cause, kind="frozen"))
 
     def _outcome(self, name: str) -> Optional[Outcome]:
-        """The task's own word, checked: a chief succeeds only with a checkpoint that is there."""
+        """The task's own word, checked: a chief that is to save one succeeds only with a checkpoint that is there."""
         try:
             outcome = read_outcome(self._folder.task(name))
         except UNREADABLE as error:
             return Outcome(False, cause=f"its outcome cannot be read: {error}")
-        if outcome is None or not outcome.succeeded or not self._tasks[name].get("chief"):
+        task = self._tasks[name]
+        if outcome is None or not outcome.succeeded or not (task.get("chief") and task.get("saves", True)):
             return outcome
         if outcome.checkpoint and glob.glob(glob.escape(outcome.checkpoint) + "*"):
             return outcome

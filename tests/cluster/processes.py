@@ -13,6 +13,7 @@ from cluster.outcome import Outcome, Progress, read_outcome, read_progress
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = [sys.executable, "-m", "jobs.main"]  # of every task
 Key = Tuple[str, int]
 
 
@@ -58,9 +59,7 @@ class Cluster:
             "LAUNCH_TASK_DIR": str(home),
         }
         argv = [
-            sys.executable,
-            "-m",
-            "jobs.main",
+            *PROGRAM,
             self.job,
             "--train",
             json.dumps(train),

@@ -1,0 +1,36 @@
+"""Which settings ``launch verify`` can compare with one process, and why not the others."""
+
+from typing import Iterator, NamedTuple
+
+from cluster.task import Train
+
+
+class _Needed(NamedTuple):
+    """What a key must be, and why."""
+
+    key: str
+    value: object
+    why: str
+
+
+_NEEDED = (
+    _Needed("mode", "sync", "asynchronous steps have no order"),
+    _Needed("replication", "between-graph", "in-graph one process computes every step already"),
+    _Needed("backup_workers", 0, "which gradients make a step depends on who is quick"),
+    _Needed("wire", "float32", "in 16 bits gradients are rounded on their way"),
+)
+
+
+def unverifiable(train: Train) -> Iterator[str]:
+    """Name the settings that cannot be verified, each with what was expected, found, and why."""
+    for key, value, why in _NEEDED:
+        found = getattr(train, key)
+        if found != value:
+            yield (
+                f"train.{key}: expected {value} for launch verify, found {found}: {why}; add --set train.{key}={value}"
+            )
+    if train.sync == "stock":
+        yield (
+            "train.sync: expected overlapped or plain for launch verify, found stock: TensorFlow's own optimizer adds"
+            " gradients in any order; add --set train.sync=overlapped"
+        )

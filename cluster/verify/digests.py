@@ -1,0 +1,77 @@
+"""What each worker computes with, and what it gives: two numbers made of all bytes of its batch and its gradients.
+
+A worker tells the chief both in every step. They say whose fault a difference is: the input's, the computation's, or
+that of what comes after it.
+"""
+
+from typing import Any, List, Mapping, NamedTuple, Sequence
+
+from cluster.engine import tf
+from cluster.placement import ps_device
+from cluster.task import Task
+
+_BITS = 62
+
+
+class Told(NamedTuple):
+    """The digests of all workers in one step, in their order."""
+
+    batches: List[int]
+    gradients: List[int]
+
+
+def told(numbers: Any) -> Told:
+    """Return what came through ``Digests.told``."""
+    return Told(*(column.tolist() for column in numbers.T))
+
+
+def digest(tensors: Sequence[Any]) -> Any:
+    """Return an int64 scalar that depends on every byte of these tensors."""
+    each = [tf.strings.to_hash_bucket_fast(tf.io.serialize_tensor(tensor), 1 << _BITS) for tensor in tensors]
+    together = tf.strings.join([tf.strings.as_string(number) for number in each], " ")
+    return tf.strings.to_hash_bucket_fast(together, 1 << _BITS)
+
+
+def batch_digest(batch: Mapping[str, Any]) -> Any:
+    """Return the digest of a batch, in which tensors may be sparse, ragged or nested."""
+    return digest(flat(batch))
+
+
+def flat(batch: Mapping[str, Any]) -> List[Any]:
+    """Return the tensors that a batch is made of: of a sparse one its indices, values and shape."""
+    return list(tf.nest.flatten(dict(batch), expand_composites=True))
+
+
+def gradient_digest(grads: Sequence[Any]) -> Any:
+    """Return the digest of gradients, dense ones or of rows."""
+    return digest(tensors_of(grads))
+
+
+def tensors_of(grads: Sequence[Any]) -> List[Any]:
+    """Return the tensors that gradients are made of: of one of rows its values and indices."""
+    return [
+        tensor
+        for grad in grads
+        for tensor in ([grad.values, grad.indices] if isinstance(grad, tf.IndexedSlices) else [grad])
+    ]
+
+
+class Digests:
+    """A queue for each worker on ``ps:0``, in the current graph.
+
+    Attributes:
+      tell: the operation by which this worker tells of its step.
+      told: int64 [workers, 2], waits until every worker has told of its next step (chief only, else None).
+    """
+
+    def __init__(self, task: Task, batch: Mapping[str, Any], grads: Sequence[Any]):
+        own = tf.stack([batch_digest(batch), gradient_digest(grads)])
+        with tf.device(ps_device(0)):
+            self.tell = self._queue(task.worker_index).enqueue(own)
+            self.told: Any = None
+            if task.is_chief:
+                self.told = tf.stack([self._queue(worker).dequeue() for worker in range(task.num_workers)])
+
+    @staticmethod
+    def _queue(worker: int) -> Any:
+        return tf.FIFOQueue(-1, tf.int64, shapes=[2], shared_name=f"verify/digests_of_{worker}")

@@ -1,0 +1,146 @@
+"""What plain TensorFlow computes in one process of the batches of all workers: one set of variables, one graph.
+
+    gradients of worker 0, 1, 2, …   each of its part of the mean loss, by the towers that the worker has
+    their sum                        ((g0 + g1) + g2) + …
+    the optimizer                    as the job makes it, on the model's own variables
+
+No server, no queue and no token is in it.
+"""
+
+from functools import reduce
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from cluster.accumulators import same
+from cluster.apart import changed, is_elementwise
+from cluster.clipping import clipped
+from cluster.copies import Copies
+from cluster.engine import tf
+from cluster.job import Job
+from cluster.layout import Layout
+from cluster.parcels import Parcel
+from cluster.state import State
+from cluster.task import Task, Train
+from cluster.uses import ancestors
+from cluster.verify.digests import gradient_digest, tensors_of
+from cluster.verify.pieces import Pieces, added
+from cluster.verify.randomness import refuse_random
+from cluster.verify.reader import HERE, Batch, feeding, placeholders, session_config
+from cluster.verify.whole_model import WholeModel
+
+Values = Dict[str, Any]
+
+
+class OneProcess:
+    """The training of one process, in a graph and a session of its own.
+
+    Args:
+      tasks: the workers, the chief first.
+      units: of the towers of each.
+      layout, parcels: how the servers cut variables, and what travels together.
+      structures: what the dataset of each worker gives.
+
+    Attributes:
+      variables: by name: the model's, their pieces, the step's, and what the optimizer keeps.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        tasks: Sequence[Task],
+        units: Sequence[str],
+        train: Train,
+        args: Mapping[str, Any],
+        layout: Layout,
+        parcels: Sequence[Parcel],
+        structures: Sequence[Mapping[str, Any]],
+    ):
+        self._parcels, self._layout, self._clip_norm = parcels, layout, train.clip_norm
+        with tf.Graph().as_default() as graph, tf.device(HERE):
+            fed, batches = zip(*map(placeholders, structures))
+            self._fed = fed
+            self._model = WholeModel(job, tasks, units, train, args, batches)
+            self._model.build(lambda device: HERE)
+            self._pieces = Pieces(layout, self._model.variables)
+            known = tf.global_variables()
+            self._step = self._make_step()
+            slots = [each for each in tf.global_variables() if each not in known]
+            refuse_random(job, ancestors([self._step]))
+            self.variables = {each.op.name: each for each in tf.global_variables()}
+            self._reads = {name: each.read_value() for name, each in self.variables.items()}
+            self._initialise = [tf.variables_initializer(known), self._model.prepare]
+            self._after = [self._pieces.join(), *(each.initializer for each in slots)]
+            graph.finalize()
+        self._session = tf.Session(graph=graph, config=session_config())
+
+    def begin(self, values: Mapping[str, Any]) -> None:
+        """Take the first values of variables or of their pieces, by name; what the optimizer keeps begins anew."""
+        self._session.run(self._initialise)
+        for name, value in values.items():
+            self.variables[name].load(value, self._session)
+        for each in self._after:
+            self._session.run(each)
+
+    def step(self, batches: Sequence[Batch]) -> List[int]:
+        """Train with one batch of each worker; return the digest of the gradients of each."""
+        _, digests = self._session.run([self._step, self._digests], feeding(self._fed, batches))
+        return [int(number) for number in digests]
+
+    def values(self, names: Sequence[str]) -> Values:
+        """Read variables, by name."""
+        found: Values = self._session.run({name: self._reads[name] for name in names})
+        return found
+
+    def _make_step(self) -> Any:
+        model = self._model
+        workers = [self._pieces.split(worker.grads) for worker in model.workers]
+        self._digests = [gradient_digest(list(worker.values())) for worker in workers]
+        sums = {name: added([of_worker[name] for of_worker in workers]) for name in workers[0]}
+        self._settle_state([*model.losses, *tensors_of([each for worker in workers for each in worker.values()])])
+        with tf.control_dependencies(tensors_of(list(sums.values()))):  # nothing changes before all is computed
+            sums = {name: same(grad) for name, grad in self._divided(sums).items()}
+        with tf.control_dependencies([self._update(sums), *model.updates]):
+            joined = self._pieces.join()
+        with tf.control_dependencies([joined]):
+            return tf.assign_add(model.step, 1).op
+
+    def _settle_state(self, computed: Sequence[Any]) -> None:
+        """Let what the model changes itself change when all towers have been computed, as on the chief."""
+        model = self._model
+        of_model = {name: each for name, each in model.variables.items() if name in model.model_variables}
+        state = State(of_model, model.workers[0].grads, ancestors([*computed, *model.updates]))
+        state.write_last(computed)
+
+    def _divided(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
+        """Gradients of batches that vary in size, over the sum of their weights."""
+        if self._model.workers[0].weight is None:
+            return dict(sums)
+        weight = reduce(lambda one, other: one + other, [worker.weight for worker in self._model.workers])
+        return {name: _over(grad, weight) for name, grad in sums.items()}
+
+    def _update(self, sums: Mapping[str, Any]) -> Any:
+        model, optimizer = self._model, self._model.optimizer
+        if is_elementwise(optimizer):
+            pairs = [(grad, self._pieces.variables[name]) for name, grad in self._clipped(sums).items()]
+            return optimizer.apply_gradients(pairs)
+        grads = {name: sums.get(name) for name in model.variables}
+        return optimizer.apply_gradients(clipped(changed(optimizer, grads, model.variables), self._clip_norm))
+
+    def _clipped(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
+        """Gradients scaled down, with the norm of what travels together: a sum depends on what is summed at once."""
+        if self._clip_norm is None:
+            return dict(sums)
+        copies = Copies(self._parcels, self._layout.shapes, HERE)
+        together = [name for parcel in self._parcels for name in parcel.names]
+        loads: List[Tuple[Any, Any]] = [(copies.pack(parcel, sums), parcel) for parcel in self._parcels]
+        loads += [(grad, name) for name, grad in sums.items() if name not in together]
+        found: Dict[str, Any] = {}
+        for grad, load in clipped(loads, self._clip_norm):
+            found.update(copies.unpack(load, grad) if isinstance(load, Parcel) else {load: grad})
+        return found
+
+
+def _over(grad: Any, weight: Any) -> Any:
+    weight = tf.cast(weight, grad.dtype)
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(grad.values / weight, grad.indices, grad.dense_shape)
+    return grad / weight

@@ -1,0 +1,53 @@
+"""Models that draw random numbers: every graph draws others, so they cannot be verified."""
+
+import re
+from typing import Any, Iterable, Iterator, Set
+
+from cluster.errors import JobError
+from cluster.job import Job
+from cluster.state import place
+
+# Operations that count by themselves; those called "Stateless…" get all they need as an input.
+_DRAWS = re.compile(
+    r"^(Stateful)?(Random|Truncated|ParameterizedTruncated|Standard|Uniform|Multinomial|NonDeterministic)"
+)
+
+
+def refuse_random(job: Job, ops: Iterable[Any]) -> None:
+    """Refuse a step that draws random numbers.
+
+    Args:
+      ops: what a step runs, in the current graph.
+
+    Raises:
+      JobError: it does; names the line of the job.
+    """
+    for op in sorted(ops, key=lambda each: str(each.name)):
+        for kind in _kinds(op):
+            if _DRAWS.match(kind):
+                raise JobError(
+                    f"{place(op)}: expected a model that computes the same whenever it is given the same batch, found"
+                    f" one that draws random numbers ({kind} {op.name}); launch verify needs it without, say by an"
+                    " argument of the job"
+                )
+
+
+def _kinds(op: Any) -> Iterator[str]:
+    """The type of an operation, and of those in the functions that it calls."""
+    yield op.type
+    if not _calls(op.node_def):
+        return
+    library = {each.signature.name: each for each in op.graph.as_graph_def().library.function}
+    left, seen = list(_calls(op.node_def)), {""}
+    while left:
+        name = left.pop()
+        if name not in seen and name in library:
+            seen.add(name)
+            for node in library[name].node_def:
+                yield node.op
+                left += _calls(node)
+
+
+def _calls(node: Any) -> Set[str]:
+    """The functions that a node of a graph names."""
+    return {attr.func.name for attr in node.attr.values() if attr.HasField("func")}

@@ -1,0 +1,135 @@
+"""The chief's part of ``launch verify``: after every step it compares the servers' variables with one process."""
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping
+
+from cluster.engine import tf
+from cluster.errors import TrainingError
+from cluster.job import Job
+from cluster.layout import whole
+from cluster.masters import plain_name
+from cluster.replica import Replica
+from cluster.task import TRAINERS, Task, Train
+from cluster.verify.difference import difference, unlike_batch, unlike_gradient
+from cluster.verify.digests import told
+from cluster.verify.one_process import OneProcess
+from cluster.verify.reader import Reader
+
+
+class Verification:
+    """What one chief compares in a run. Make it in the graph of ``replica``, before that is finalized.
+
+    Args:
+      job: with its args bound.
+      task: the chief; ``batch_size`` is that of its towers together.
+      units: of the towers of each worker.
+    """
+
+    def __init__(self, job: Job, task: Task, units: List[str], train: Train, args: Mapping[str, Any], replica: Replica):
+        self._job, self._task, self._units, self._train, self._args = job, task, units, train, args
+        self._replica = replica
+        self._servers = {plain_name(each): _read(each) for each in replica.variables}
+        self._model = [plain_name(each) for each in replica.agreed]
+        self.steps = 0  # that were compared
+
+    def begin(self, session: Any) -> None:
+        """Build the one process, and give it the first values of the servers.
+
+        Raises:
+          TrainingError: the run has begun before, or its workers have unlike numbers of examples.
+          JobError: the model cannot be verified.
+        """
+        first = session.run(self._servers)
+        self._refuse_unlike_workers(session)
+        self._refuse_begun(int(session.run(self._replica.global_step)))
+        train = self._train_of_all()
+        self._readers = [Reader(self._job, task, train, self._args) for task in self._tasks()]
+        structures = [reader.structure for reader in self._readers]
+        self._one = OneProcess(
+            self._job, self._tasks(), self._units, train, self._args,
+            self._replica.layout, self._replica.parcels, structures,
+        )  # fmt: skip
+        self._refuse_other_names()
+        self._one.begin({name: first[name] for name in self._model})
+        self._compare(0, first)
+
+    def step(self, session: Any, step: int) -> None:
+        """Train one step in one process, and compare.
+
+        Args:
+          step: the global step after what the servers have just taken.
+
+        Raises:
+          TrainingError: a worker's batch, or a variable, differs; names the first.
+        """
+        batches = [reader.next() for reader in self._readers]
+        there = told(session.run(self._replica.digests))
+        _refuse(unlike_batch(step, there.batches, [batch.digest for batch in batches]))
+        gradients = self._one.step(batches)
+        self._compare(step, session.run(self._servers), unlike_gradient(there.gradients, gradients))
+        self.steps += 1
+
+    def result(self) -> Dict[str, float]:
+        """Return how much was compared: variables of the model and of its optimizer, whole ones, and steps.
+
+        Raises:
+          TrainingError: no step was.
+        """
+        if not self.steps:
+            _refuse("expected at least one step to compare, found none; let train.steps be at least 1")
+        names = {whole(name) for name in self._model}
+        others = {name for name in self._servers if whole(name) not in names and name not in self._model}
+        return {
+            "verified_steps": self.steps,
+            "verified_variables": len(names),
+            "verified_optimizer_variables": len(others),
+        }
+
+    def _compare(self, step: int, found: Mapping[str, Any], reason: str = "") -> None:
+        text = difference(step, found, self._one.values(list(found)))
+        _refuse(text and text + reason)
+
+    def _tasks(self) -> List[Task]:
+        """Every worker, the chief first, with as many examples as it."""
+        batch_size = self._task.batch_size
+        return [
+            Task(role, index, self._task.cluster, batch_size)
+            for role in TRAINERS
+            for index in range(len(self._task.cluster.get(role, ())))
+        ]
+
+    def _train_of_all(self) -> Train:
+        return replace(self._train, towers=len(self._units))
+
+    def _refuse_unlike_workers(self, session: Any) -> None:
+        shares = self._replica.shares
+        if shares is not None and float(session.run(shares.share)) != 1.0:
+            _refuse(
+                "train.towers: expected as many towers on every worker, found others; launch verify needs a number"
+                " in place of auto"
+            )
+
+    @staticmethod
+    def _refuse_begun(step: int) -> None:
+        if step:
+            _refuse(f"expected a run that begins at step 0, found it at step {step}; launch verify resumes none")
+
+    def _refuse_other_names(self) -> None:
+        missing = [name for name in self._servers if name not in self._one.variables]
+        known = {*self._servers, *map(whole, self._servers)}
+        extra = [name for name in self._one.variables if name not in known]
+        if missing or extra:
+            _refuse(
+                f"expected the same variables on the servers and in one process, found only one of them to have"
+                f" {(missing + extra)[0]}; launch verify cannot compare this optimizer"
+            )
+
+
+def _read(variable: Any) -> Any:
+    with tf.device(variable.device):
+        return variable.read_value()
+
+
+def _refuse(text: Any) -> None:
+    if text is not None:
+        raise TrainingError(text)

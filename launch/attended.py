@@ -1,0 +1,70 @@
+"""A run that this launcher starts and follows: from its plan to its report."""
+
+import os
+import secrets
+import sys
+from datetime import datetime
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+
+from launch import display, report
+from launch.down import take_down, told
+from launch.errors import SUCCEEDED
+from launch.fleet import Fleet
+from launch.interrupts import Interrupts
+from launch.logs import print_log_of_culprit
+from launch.plan import make_plan, refuse_oversized, requests, run_name
+from launch.resume import bring_newest
+from launch.revive import Revival
+from launch.ship import launcher_code, with_folder
+from launch.start import advising, read_secrets, start_agents
+from launch.succession import Beginning, successor
+from launch.verbs.asked import Asked, say
+from launch.watch import Watch
+
+Ending = Callable[[Mapping[str, Any]], List[str]]  # the last lines of a run, from its status
+
+
+class Ended(NamedTuple):
+    """How a run ended, or was left.
+
+    Attributes:
+      code: the launcher's exit code.
+      status: the run's last one.
+      follows: the run that begins where the chief's host was lost, else None.
+    """
+
+    code: int
+    status: Dict[str, Any]
+    follows: Optional[Beginning] = None
+
+
+def attend(asked: Asked, beginning: Beginning, interrupts: Interrupts, ending: Ending, detach: bool = False) -> Ended:
+    """Start a run, follow it to its end or until it is up, take it down, and print how it ended.
+
+    Raises:
+      LaunchError: it cannot start.
+    """
+    spec = beginning.spec
+    job = asked.job(spec)
+    run = make_plan(spec, job, run_name(spec.name, datetime.now()), sys.executable)
+    refuse_oversized(run)
+    code = with_folder(launcher_code(), job)
+    wanted = requests(run, code, secrets.token_hex(16), read_secrets(spec, os.environ), beginning.resume)
+    with Fleet(spec, run.python, code, interrupts) as fleet:
+        with display.for_terminal() as view:
+            view.note(f"{run.run}: {len(run.tasks)} tasks on {display.fold(run.hosts)}")
+            with advising(f"launch check {asked}"):
+                fleet.connect()
+                if beginning.resume:
+                    bring_newest(fleet, run, wanted, view.note, beginning.needed)
+                start_agents(fleet, wanted)
+            watch = Watch(fleet, run, view, interrupts, Revival(fleet, wanted), detach)
+            ended = watch.follow()
+        if ended["state"] == "running":
+            say(*report.detached(run.run, str(asked)))
+            return Ended(SUCCEEDED, ended)
+        left = take_down(fleet, wanted, reason="the run is over", heed=False)
+        print_log_of_culprit(fleet, ended, say)
+        say(*([] if left.clean else told(left)), *ending(ended))
+        follows = successor(spec, watch.lead_lost_at, [problem.host for problem in left.problems], interrupts, say)
+        return Ended(report.exit_code(ended, interrupts.received), ended, follows)

@@ -1,0 +1,31 @@
+"""``launch verify``"""
+
+import click
+
+from launch import verification
+from launch.attended import attend
+from launch.errors import FAILED, SUCCEEDED
+from launch.interrupts import Interrupts
+from launch.succession import Beginning
+from launch.verbs.asked import Asked, with_hosts_file
+
+
+@click.command()
+@with_hosts_file
+@click.option(
+    "--steps", type=click.IntRange(min=1), default=100, show_default=True,
+    help="How many steps to compare; never more than train.steps.",
+)  # fmt: skip
+def verify(asked: Asked, steps: int) -> int:
+    """Trains as ``up`` does, and compares each step with one process on the same batches, to the bit.
+
+    Exit code 0: every variable was equal after every step. Otherwise 1, with the first step and variable
+    that differ. It computes on CPUs, restarts nothing, and reads and writes no checkpoint.
+
+    \b
+    Example:  launch verify hosts.yaml --steps 20
+    """
+    spec = verification.prepared(asked.spec(), steps)
+    with Interrupts() as interrupts:
+        ended = attend(asked, Beginning(spec, resume=False), interrupts, verification.ending)
+    return FAILED if ended.code == SUCCEEDED and not verification.is_equal(ended.status) else ended.code

@@ -1,0 +1,87 @@
+"""What ``launch verify`` makes of a hosts file, and what it prints."""
+
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from cluster.spec import load
+from cluster.spec.model import Spec
+from cluster.task import Checkpoint
+from launch.errors import UsageError
+from launch.verification import ending, is_equal, prepared
+
+TEXT = """
+job: digits
+cluster: {ps: [cpu01], worker: ["gpu[01-02]"], evaluator: [cpu02]}
+"""
+COMPARED = {"verified_steps": 20.0, "verified_variables": 8.0, "verified_optimizer_variables": 19.0}
+
+
+def spec(tmp_path: Path, text: str = "", job: str = TEXT) -> Spec:
+    path = tmp_path / "hosts.yaml"
+    path.write_text(job + text)
+    return load(path)
+
+
+def status(state: str = "succeeded", **more: Any) -> Dict[str, Any]:
+    tasks = [{"role": "ps"}, {"role": "worker"}, {"role": "worker"}]
+    return {"run": "digits-1", "state": state, "cause": None, "metrics": {}, "tasks": tasks, **more}
+
+
+def test_it_neither_restarts_nor_resumes_nor_saves(tmp_path: Path) -> None:
+    text = (
+        "train: {steps: 40, checkpoint: {dir: /of/a/run, replicas: 1}, trace: 3}\nrestart: {max: 5}\n"
+        "elastic: {min_workers: 1}\n"
+    )
+    found = prepared(spec(tmp_path, text), 100)
+    assert (found.train.steps, found.train.verify, found.train.trace) == (40, True, None)
+    assert (found.train.checkpoint, found.restart.max, found.elastic) == (Checkpoint(), 0, None)
+    assert [task.name for task in found.tasks] == ["ps:0", "worker:0", "worker:1"]
+
+
+def test_it_compares_as_many_steps_as_it_is_told(tmp_path: Path) -> None:
+    assert prepared(spec(tmp_path), 7).train.steps == 7
+
+
+def test_it_computes_on_cpus_with_as_many_towers(tmp_path: Path) -> None:
+    job = "job: digits\ncluster: {ps: [cpu01], worker: [{host: gpu01, gpus: [0, 1]}]}\n"
+    found = prepared(spec(tmp_path, job=job), 1)
+    assert [task.gpus for task in found.tasks] == [(), ()] and found.train.towers == 2
+
+
+@pytest.mark.parametrize("text", ["train: {mode: async}", "train: {wire: bfloat16, backup_workers: 1}"])
+def test_what_cannot_be_verified_is_refused_with_the_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        prepared(spec(tmp_path, text), 1)
+    lines = str(refused.value).splitlines()
+    assert len(lines) == text.count(":") - 1
+    assert all(line.startswith(f"{tmp_path}/hosts.yaml: train.") for line in lines)
+
+
+def test_a_program_of_others_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="command: expected a job"):
+        prepared(spec(tmp_path, job="command: [a]\ncluster: {ps: [c], worker: [d]}\n"), 1)
+
+
+def test_a_hosts_file_cannot_ask_for_it(tmp_path: Path) -> None:
+    from cluster.errors import SpecError
+
+    with pytest.raises(SpecError, match="verify"):
+        spec(tmp_path, "train: {verify: true}")
+
+
+def test_equal_is_said_in_one_line() -> None:
+    assert ending(status(metrics=COMPARED)) == [
+        "digits-1 is equal to one process to the bit in 20 steps: 8 variables and 19 of the optimizer, 2 workers"
+    ]
+
+
+def test_a_difference_is_the_cause() -> None:
+    cause = "worker:0@a: step 7: servers' w differs"
+    assert ending(status("failed", cause=cause)) == [f"digits-1 failed: {cause}"]
+
+
+def test_a_run_that_tells_of_no_comparison_is_not_equal() -> None:
+    assert not is_equal(status()) and not is_equal(status("failed", metrics=COMPARED))
+    assert "expected the chief to report" in ending(status())[0]
