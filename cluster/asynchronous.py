@@ -94,8 +94,8 @@ class Asynchronous:
     def close(self, session: Any) -> None:
         """Nothing keeps workers out but variables without a value."""
 
-    def open(self, session: Any, steps: int = 0) -> int:
-        """Chief: joins; nothing is needed beyond the variables."""
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
+        """Chief: joins; nothing is needed beyond the variables, which others may have changed already."""
         return self.join(session, steps)
 
     def join(self, session: Any, steps: int) -> int:

@@ -92,6 +92,11 @@ class Copies:
         session.run([self._fill, *also], {self._step: step})
         self._is_filled = True
 
+    def keep(self, session: Any) -> None:
+        """Drop what has come, and let the worker's variables keep what they have for the step that begins."""
+        session.run(self.drain)
+        self._is_filled = True
+
     def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
         """One tensor of what travels together, on the current device: of its own shape, or [rows, 16] if it is several.
 

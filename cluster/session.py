@@ -217,10 +217,10 @@ class Trainer:
         else:
             stepper.close(session)
             self._pulse.does("gives the variables their values")
-            if not self._checkpoints.restore(session):
-                for given in self.replica.first_values:
-                    session.run(given)
-            return stepper.open(session, self.settings.steps)
+            is_new = not self._checkpoints.restore(session)
+            for given in self.replica.first_values if is_new else []:
+                session.run(given)
+            return stepper.open(session, self.settings.steps, is_new)
         return stepper.join(session, self.settings.steps)
 
     def _settle(self, session: Any) -> None:

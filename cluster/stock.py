@@ -105,7 +105,7 @@ class Stock:
     def close(self, session: Any) -> None:
         """Keep nobody out: workers wait for nothing but variables that have no value."""
 
-    def open(self, session: Any, steps: int = 0) -> int:
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
         """Chief: tell of the traps once, preload the tokens, start the queue runner, and join."""
         if not self._entered:
             print(TRAPS, flush=True)

@@ -92,19 +92,21 @@ class Synchronous:
             session.run(self._optimizer.drain_all)
             session.run(self._optimizer.recall)
 
-    def open(self, session: Any, steps: int = 0) -> int:
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
         """Chief: after every variable has its value, prepares the servers, lets workers join, and joins.
 
         Args:
           steps: where training stops; only backup workers need to know it here.
+          is_new: the servers' values are the first ones, which this worker's own variables gave them.
         """
         step = int(session.run(self._global_step))
         session.run(self._set_era, {self._number: era_after(session.run(self._last_era), time.time())})
         self._set_local(session, step)
         self._empty_accumulators(session)
-        session.run(self._optimizer.drain)
-        self._fill_copies(session)
+        session.run([self._optimizer.drain, self._optimizer.forget])
         session.run(self._count_all, {self._number: step})
+        # The others fetch the values meanwhile, and nothing changes these before this worker gives a gradient.
+        self._copies.keep(session) if is_new else self._fill_copies(session)
         self._given = step
         self._start_finisher(session, steps - step)
         return step

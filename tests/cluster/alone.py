@@ -28,7 +28,7 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     serving = server.start(ps)
     threading.Thread(target=farewell.wait_until_done, args=(ps, serving), daemon=True).start()
     home = folder / "worker.0"
-    home.mkdir()
+    home.mkdir(exist_ok=True)  # a run that goes on
     job = job if isinstance(job, Job) else Job.from_module(job)
     ended: List[Outcome] = []
 

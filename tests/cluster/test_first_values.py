@@ -1,0 +1,48 @@
+"""The chief of a new run has the first values already: it gave them to the servers."""
+
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from cluster.copies import Copies
+from cluster.engine import tf
+from cluster.job import Job
+from cluster.outcome import Outcome
+from tests.cluster.alone import train_alone
+
+
+def model(x: Any) -> Any:
+    """The gradient is twice the variable, which begins with 3."""
+    return x * tf.get_variable("w", [], initializer=tf.constant_initializer(3.0)) ** 2
+
+
+JOB = Job(
+    "job.py",
+    lambda task, args: tf.data.Dataset.from_tensors({"x": [1.0]}).repeat(),
+    model,
+    lambda args: tf.train.GradientDescentOptimizer(0.1),
+)
+
+
+@pytest.mark.parametrize("sync", ["overlapped", "plain"])
+def test_it_does_not_fetch_them_back_and_one_that_goes_on_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: str
+) -> None:
+    filled: List[int] = []
+    fill = Copies.fill
+
+    def noted(self: Copies, session: Any, step: int, also: Any = ()) -> None:
+        filled.append(step)
+        fill(self, session, step, also)
+
+    monkeypatch.setattr(Copies, "fill", noted)
+    kept = {"sync": sync, "batch_size": 1, "checkpoint": {"every_s": 0}}
+    new = train_alone(JOB, tmp_path, {}, steps=1, **kept)
+    assert filled == [] and value(new) == pytest.approx(3 * 0.8)
+    again = train_alone(JOB, tmp_path, {}, steps=2, **kept)
+    assert filled == [1] and value(again) == pytest.approx(3 * 0.8**2)
+
+
+def value(outcome: Outcome) -> float:
+    return float(tf.train.load_checkpoint(outcome.checkpoint).get_tensor("w"))
