@@ -121,7 +121,11 @@ CASES = {
         Case("two-odd", 2, 2, 250, 36.5, 47, kind="odd"),
         Case("four-odd", 4, 4, 250, 36.5, 47, kind="odd"),
         Case("eight-odd", 8, 8, 250, 36.5, 47, kind="odd"),
-        Case("four-odd-100", 4, 4, 100, 36.5, 47, kind="odd"),
+        *(
+            Case(f"{word}-odd{name}", number, number, mbit, 36.5, 47, kind="odd")
+            for name, mbit in {"-100": 100, "-1000": 1000, "-unlimited": None}.items()
+            for word, number in {"two": 2, "four": 4, "eight": 8}.items()
+        ),
         Case("towers", 4, 4, 250, 40, 16, towers=4),
         Case("small", 4, 4, 250, 10, 16),
         Case("medium", 4, 4, 250, 20, 16),
