@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-starved bench-scale bench-faults lock
+.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-starved bench-scale bench-faults ring lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -57,6 +57,9 @@ bench: ## measure start and end of a run against what TensorFlow alone takes, an
 bench-speed: ## measure steps on fake hosts against their bound and TensorFlow's own optimizer (as root; ARGS=)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.speed run $(ARGS)
+
+ring: ## build .venv-ring with Horovod, whose ring bench-speed then compares with
+	@requirements/ring.sh
 
 bench-docs: ## write the tables and plots of docs/benchmarks.md from the results beside them
 	@requirements/bootstrap.sh plots

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from tests.benchmarks.speed import bounds, overview, plots, report, transfer
+from tests.benchmarks.speed import bounds, horovod, overview, plots, report, transfer
 from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
 from tests.benchmarks.speed.results import add, read
 from tests.benchmarks.speed.running import Failed, Pace, measure
@@ -38,8 +38,12 @@ def _run(asked: argparse.Namespace) -> None:
     pace = Pace(seconds=asked.seconds, steps=asked.steps)
     cases = [CASES[name] for name in dict.fromkeys(name for names in asked.case for name in names)]
     ways = [WAYS[name] for name in asked.way]
+    lacks = horovod.missing() if any(way.ring and case.allows(way) for way in ways for case in cases) else None
+    if lacks is not None:
+        print(f"ring: skipped: {lacks}", flush=True)
     for case in cases:
-        compare(case, [way for way in ways if case.allows(way)], asked.repeats, pace, asked.results, asked.logs)
+        possible = [way for way in ways if case.allows(way) and not (way.ring and lacks)]
+        compare(case, possible, asked.repeats, pace, asked.results, asked.logs)
 
 
 def _cases(pattern: str) -> List[str]:
