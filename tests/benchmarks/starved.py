@@ -24,7 +24,7 @@ from tests.hosts import FakeHosts, Host, MissingError
 from tests.hosts.share import share
 
 STEPS = 2
-POLL_S, PATIENCE_S = 1.0, 1800.0
+POLL_S, PATIENCE_S = 1.0, 1200.0
 _RUNS = "root/root/.launch/runs"
 
 
