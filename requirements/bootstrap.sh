@@ -145,6 +145,7 @@ choose_python() { # sets python and runtime
 # ---- building
 
 build() { # set
+    refuse_a_link
     choose_python
     clear_folder
     echo "Building $venv: $("$python" -V), runtime $runtime; this takes about a minute, and longer where packages have to be downloaded."
@@ -160,6 +161,7 @@ build() { # set
 }
 
 extend() { # set
+    refuse_a_link
     read -r runtime _ <"$venv/stamp-run"
     case $1 in
     test) echo "Adding what the tests need to $venv." ;;
@@ -193,6 +195,12 @@ logged() { # command
 seal() { # set
     rm -rf "$venv/tmp"
     (stamp "$runtime" "$1" >"$venv/stamp-$1") 2>>"$log" || explain
+}
+
+# Behind a link is the environment of another checkout, in which programs may run.
+refuse_a_link() {
+    [ ! -h "$venv" ] ||
+        fail "$venv is a link, and what it leads to is not this checkout's to build or change: remove the link, or choose another folder with VENV=."
 }
 
 # Only a folder that is new, empty, or an environment is replaced. What identifies one goes last, so that

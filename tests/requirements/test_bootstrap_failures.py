@@ -36,6 +36,16 @@ def test_a_folder_that_is_no_environment_is_never_removed(checkout: Checkout) ->
     assert kept.exists()
 
 
+def test_an_environment_behind_a_link_is_another_checkouts_and_stays_as_it_is(checkout: Checkout) -> None:
+    checkout.python("3.7")
+    checkout.built()
+    (checkout.root / ".venv-linked").symlink_to(checkout.venv)
+    for which in ("run", "test"):
+        assert "is a link, and what it leads to" in checkout.refused(which, VENV=".venv-linked")
+    assert (checkout.root / ".venv-linked").is_symlink()
+    assert checkout.built() == []
+
+
 def test_a_folder_that_cannot_be_written_is_named(checkout: Checkout) -> None:
     checkout.python("3.7")
     (checkout.root / "file").touch()
