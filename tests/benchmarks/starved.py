@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional
 
@@ -94,25 +96,25 @@ def _keep(hosts: FakeHosts, folder: Path) -> None:
 def main() -> int:
     """Return 1 where somebody was accused, 3 where this machine cannot have such hosts."""
     asked = _options()
-    restart = {} if asked.frozen_s is None else {"frozen_s": asked.frozen_s}
     home = asked.logs or Path(tempfile.mkdtemp(prefix="starved-"))
-    verdicts: List[Verdict] = []
+    accused = 0
     try:
-        for index in range(asked.starts):
-            folder = home / f"starved-{index + 1}"
-            folder.mkdir(parents=True)
-            verdicts.append(_one(asked, folder, restart))
-            _tell(verdicts[-1], folder)
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            folders = [home / f"starved-{index + 1}" for index in range(asked.starts)]
+            for folder, found in zip(folders, pool.map(partial(_one, asked), folders)):
+                _tell(found, folder)
+                accused += bool(found.accusations)
     except MissingError as error:
         print(error, file=sys.stderr)
         return 3
-    accused = sum(bool(each.accusations) for each in verdicts)
-    print(f"{accused} of {len(verdicts)} starts accused somebody healthy")
+    print(f"{accused} of {asked.starts} starts accused somebody healthy")
     return 1 if accused else 0
 
 
-def _one(asked: argparse.Namespace, folder: Path, restart: Mapping[str, Any]) -> Verdict:
+def _one(asked: argparse.Namespace, folder: Path) -> Verdict:
     """Return the verdict of one start, on hosts of its own."""
+    folder.mkdir(parents=True)
+    restart = {} if asked.frozen_s is None else {"frozen_s": asked.frozen_s}
     with FakeHosts(2 * asked.size) as hosts, share(hosts, asked.cores):
         for host in hosts:
             if asked.mbit:
@@ -123,18 +125,18 @@ def _one(asked: argparse.Namespace, folder: Path, restart: Mapping[str, Any]) ->
 def _tell(found: Verdict, folder: Path) -> None:
     when = "never" if found.seconds is None else f"{found.seconds:.0f} s"
     silent = f"; not heard for a while: {', '.join(sorted(found.silent))}" if found.silent else ""
-    print(
-        f"{folder.name}: {STEPS} steps of every worker: {when}; accused: {len(found.accusations)}{silent}", flush=True
-    )
+    print(f"{folder.name}: {STEPS} steps of every worker: {when}; accused: {len(found.accusations)}{silent}")
     for each in found.accusations:
-        print(f"    {each}", flush=True)
+        print(f"    {each}")
     if found.accusations:
-        print(f"    files: {folder}", flush=True)
+        print(f"    files: {folder}")
+    sys.stdout.flush()
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--starts", type=int, default=2, help="how many, one after the other (2)")
+    parser.add_argument("--starts", type=int, default=2, help="how many (2)")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="how many at a time, each on hosts of its own (1)")
     parser.add_argument("--size", type=int, default=4, help="workers, and as many ps (4)")
     parser.add_argument("--cores", type=float, default=0.1, help="of each host (0.1)")
     parser.add_argument("--mbit", type=float, default=250.0, help="of every network card; 0: no limit (250)")
