@@ -25,7 +25,7 @@ from tests.chaos.seen import look
 from tests.hosts import FakeHosts, Host, MissingError
 from tests.hosts.share import share
 
-STEPS = 2
+STEPS = 4  # the first has five minutes by itself: a verdict on a step comes from the second on
 POLL_S, PATIENCE_S = 1.0, 1200.0
 _RUNS = "root/root/.launch/runs"
 
