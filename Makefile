@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-scale bench-faults lock
+.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-starved bench-scale bench-faults ring lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -58,6 +58,9 @@ bench-speed: ## measure steps on fake hosts against their bound and TensorFlow's
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.speed run $(ARGS)
 
+ring: ## build .venv-ring with Horovod, whose ring bench-speed then compares with
+	@requirements/ring.sh
+
 bench-docs: ## write the tables and plots of docs/benchmarks.md from the results beside them
 	@requirements/bootstrap.sh plots
 	@$(VENV)/bin/python -m tests.benchmarks.speed docs
@@ -73,6 +76,10 @@ bench-graphs: ## count the operations of a chief's graph and of a worker's, and 
 bench-starts: ## measure `launch up` to the first step, and each role's memory, beside the textbook's script (as root; ARGS=)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.starts $(ARGS)
+
+bench-starved: ## start clusters whose hosts have a tenth of a core each, and count the healthy tasks that are accused (as root; ARGS=)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.starved $(ARGS)
 
 bench-scale: ## measure what a hosts file of 10,000 tasks costs, stage by stage
 	@requirements/bootstrap.sh test

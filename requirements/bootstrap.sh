@@ -145,6 +145,7 @@ choose_python() { # sets python and runtime
 # ---- building
 
 build() { # set
+    refuse_a_link
     choose_python
     clear_folder
     echo "Building $venv: $("$python" -V), runtime $runtime; this takes about a minute, and longer where packages have to be downloaded."
@@ -160,6 +161,7 @@ build() { # set
 }
 
 extend() { # set
+    refuse_a_link
     read -r runtime _ <"$venv/stamp-run"
     case $1 in
     test) echo "Adding what the tests need to $venv." ;;
@@ -195,12 +197,15 @@ seal() { # set
     (stamp "$runtime" "$1" >"$venv/stamp-$1") 2>>"$log" || explain
 }
 
+# Behind a link is the environment of another checkout, in which programs may run.
+refuse_a_link() {
+    [ ! -h "$venv" ] ||
+        fail "$venv is a link, and what it leads to is not this checkout's to build or change: remove the link, or choose another folder with VENV=."
+}
+
 # Only a folder that is new, empty, or an environment is replaced. What identifies one goes last, so that
-# an interrupted removal can go on. A link may lead to the environment of another checkout, which would be lost.
+# an interrupted removal can go on.
 clear_folder() {
-    if [ -L "$venv" ]; then
-        fail "$venv is a link, and what it leads to was not built for this checkout; remove the link, or name the folder itself with VENV=."
-    fi
     if [ -e "$venv" ] && [ ! -e "$venv/pyvenv.cfg" ] && [ ! -e "$log" ] && ! rmdir "$venv" 2>/dev/null; then
         fail "$venv is in the way: expected a Python environment or nothing there; move it, or choose another folder with VENV=."
     fi

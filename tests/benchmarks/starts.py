@@ -8,23 +8,20 @@ task does on its way is listed with the second in which it was first seen.
 import argparse
 import dataclasses
 import json
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
-from tests.benchmarks.graphs import SHAPES
-from tests.benchmarks.speed import job
+from tests.benchmarks.launched import PATIENCE_S, launched
 from tests.benchmarks.speed.cases import CASES, WAYS
 from tests.benchmarks.speed.memory import peaks_mb
-from tests.benchmarks.speed.running import ENDLESS, Cluster
+from tests.benchmarks.speed.running import Cluster
 from tests.hosts import FakeHosts, MissingError
 
-POLL_S, PATIENCE_S = 0.1, 600.0
+POLL_S = 0.1
 _RUNS = "root/root/.launch/runs"
 _STEPPED = "has taken a step"
 
@@ -51,27 +48,10 @@ def textbook(hosts: FakeHosts, number: int, folder: Path) -> Start:
 
 def ours(hosts: FakeHosts, number: int, folder: Path) -> Start:
     """Starts a run with `launch up`, prints what its tasks did meanwhile, and ends it."""
-    shutil.copy(str(job.__file__), str(folder / "model.py"))
-    file = folder / "hosts.yaml"
-    values = {
-        "name": folder.name,
-        "python": sys.executable,
-        "ssh": {"config": str(hosts.ssh_config), "known_hosts": str(hosts.known_hosts)},
-        "cluster": {"worker": [f"h[1-{number}]"], "ps": [f"h[{number + 1}-{2 * number}]"]},
-        "job": "model.py",
-        "args": {"shapes": SHAPES},
-        "train": {"steps": ENDLESS, "batch_size": 1},
-    }
-    file.write_text(json.dumps(values))
     began = time.monotonic()
-    with (folder / "up.log").open("w") as log:
-        up = subprocess.Popen([sys.executable, "-m", "launch", "up", str(file)], stdout=log, stderr=log)
-    try:
+    with launched(hosts, number, folder) as up:
         _watch(hosts, folder.name, number, up, began)
         return _start(hosts, time.monotonic() - began)
-    finally:
-        subprocess.run([sys.executable, "-m", "launch", "down", str(file)], check=False, stdout=subprocess.DEVNULL)
-        up.wait(PATIENCE_S)
 
 
 def _watch(hosts: FakeHosts, name: str, number: int, up: Any, began: float) -> None:

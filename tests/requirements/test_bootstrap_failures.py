@@ -36,16 +36,14 @@ def test_a_folder_that_is_no_environment_is_never_removed(checkout: Checkout) ->
     assert kept.exists()
 
 
-def test_a_link_to_the_environment_of_another_checkout_is_refused_and_nothing_there_is_removed(
-    checkout: Checkout, tmp_path: Path
-) -> None:
-    other = tmp_path / "another" / ".venv"
+def test_an_environment_behind_a_link_is_another_checkouts_and_stays_as_it_is(checkout: Checkout) -> None:
     checkout.python("3.7")
-    checkout.built(VENV=str(other))
-    there = sorted(path.relative_to(other) for path in other.rglob("*"))
-    checkout.venv.symlink_to(other)
-    assert "is a link, and what it leads to was not built for this checkout" in checkout.refused()
-    assert sorted(path.relative_to(other) for path in other.rglob("*")) == there
+    checkout.built()
+    (checkout.root / ".venv-linked").symlink_to(checkout.venv)
+    for which in ("run", "test"):
+        assert "is a link, and what it leads to" in checkout.refused(which, VENV=".venv-linked")
+    assert (checkout.root / ".venv-linked").is_symlink()
+    assert checkout.built() == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(checkout: Checkout) -> None:

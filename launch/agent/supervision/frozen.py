@@ -11,9 +11,10 @@ What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
 Seconds are those that the agent counts (``launch.agent.vitals``): fewer than the clock's for a task that works.
 
 ``in its step`` is said of a task only if it says of itself that the others wait for it, or that nobody waits for
-anybody; and of nobody while another task is stopped, silent or saving, a host is silent, or a ps is away: then the
-others have cause to wait, and after it they have as long as before. If it could be said of every worker at once, then
-something is slow that they share: they have five minutes, as in a first step.
+anybody. What counts begins when it said otherwise last: who has waited for others has as long as they had. It is said
+of nobody while another task is stopped, silent or saving, a host is silent, or a ps is away: then the others have cause
+to wait, and after it they have as long as before. If it could be said of every worker at once, then something is slow
+that they share: they have five minutes, as in a first step.
 
 A debugger that holds a process (state ``t``) is meant to: nobody is the culprit then. Where every process of the run
 is stopped, somebody has paused the run.
@@ -71,6 +72,7 @@ class Watch:
         self._busy: Dict[str, float] = {}  # stopped, silent or saving, so that others may wait: when it was told last
         self._stopped: Dict[str, float] = {}
         self._owing: Dict[str, float] = {}  # those whose step lasts, and waits for them
+        self._free_until: Dict[str, float] = {}  # what counted of a step when it was told last not to wait for the task
         self._shared: Optional[_Shared] = None
 
     def heard(self, event: Event, now: float) -> None:
@@ -120,6 +122,11 @@ class Watch:
                 table[name] = self._clock
         if busy:
             self._settled_at = self._clock
+        counted_s = float(sign.get("counted_s") or 0.0)
+        if sign.get("owes") is False:
+            self._free_until[name] = counted_s
+        elif counted_s < self._free_until.get(name, 0.0):  # another step
+            del self._free_until[name]
 
     def _why(
         self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int, tasks: Mapping[str, TaskRecord]
@@ -139,7 +146,7 @@ class Watch:
         if phase == "saving" and counted_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
             return f"writing a checkpoint for {phase_s:.0f} s"
         settled_s = self._clock - self._settled_at
-        lasts_s = min(counted_s, settled_s)
+        lasts_s = min(counted_s - self._free_until.get(name, 0.0), settled_s)
         if phase not in _STEPS or not sign.get("owes") or lasts_s < bound_s:
             return None
         if lasts_s < FIRST_S and (phase == "first step" or self._is_shared(tasks)):

@@ -1,12 +1,13 @@
 """The command line: python -m tests.benchmarks.speed run --case dedicated --way stock ours --repeats 3 (as root)."""
 
 import argparse
+import fnmatch
 import sys
 import tempfile
 from pathlib import Path
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
-from tests.benchmarks.speed import bounds, plots, report, transfer
+from tests.benchmarks.speed import bounds, horovod, overview, plots, report, transfer
 from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
 from tests.benchmarks.speed.results import add, read
 from tests.benchmarks.speed.running import Failed, Pace, measure
@@ -28,15 +29,29 @@ def main() -> int:
     if asked.verb == "docs":
         write(read(asked.results), DOCS)
     else:
-        print(report.tables(read(asked.results)))
+        found = read(asked.results)
+        print(f"{report.tables(found)}\n\n{overview.overview(found)}")
     return 0
 
 
 def _run(asked: argparse.Namespace) -> None:
     pace = Pace(seconds=asked.seconds, steps=asked.steps)
-    for name in asked.case:
-        ways = [WAYS[way] for way in asked.way if CASES[name].allows(WAYS[way])]
-        compare(CASES[name], ways, asked.repeats, pace, asked.results, asked.logs)
+    cases = [CASES[name] for name in dict.fromkeys(name for names in asked.case for name in names)]
+    ways = [WAYS[name] for name in asked.way]
+    lacks = horovod.missing() if any(way.ring and case.allows(way) for way in ways for case in cases) else None
+    if lacks is not None:
+        print(f"ring: skipped: {lacks}", flush=True)
+    for case in cases:
+        possible = [way for way in ways if case.allows(way) and not (way.ring and lacks)]
+        compare(case, possible, asked.repeats, pace, asked.results, asked.logs)
+
+
+def _cases(pattern: str) -> List[str]:
+    """The names of the cases that a pattern of the shell stands for."""
+    found = fnmatch.filter(CASES, pattern)
+    if not found:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(CASES)}, or a pattern of them, found {pattern}")
+    return found
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb")
     verbs.required = True
     run = verbs.add_parser("run", help="measure; results are added to those in the file")
-    run.add_argument("--case", nargs="+", default=["quick"], choices=list(CASES))
+    run.add_argument("--case", nargs="+", type=_cases, default=[["quick"]], help="names, or patterns: '*-odd'")
     run.add_argument("--way", nargs="+", default=list(WAYS), choices=list(WAYS))
     run.add_argument("--repeats", type=int, default=3)
     run.add_argument("--seconds", type=float, default=Pace().seconds, help="that a measurement takes at least")
@@ -89,7 +104,7 @@ def _shape(hosts: FakeHosts, mbit: float) -> float:
 def write(results: Sequence[report.Result], docs: Path) -> None:
     """The page and its pictures."""
     page = docs / "benchmarks.md"
-    page.write_text(report.page(page.read_text(), results))
+    page.write_text(overview.page(report.page(page.read_text(), results), results))
     plots.draw(results, docs / "benchmarks")
 
 

@@ -39,7 +39,13 @@ class Case:
         return index if self.colocated or role == "worker" else self.workers + index
 
     def allows(self, way: "Way") -> bool:
-        """Whether the case can be trained in this way: a real model is not cut by hand, and stock has no towers."""
+        """Whether the case can be trained in this way.
+
+        A real model is not cut by hand, and stock has no towers. A ring has no servers, so it is compared with those
+        that share the workers' hosts.
+        """
+        if way.ring and not self.colocated:
+            return False
         return not (self.job and way.cut) and not (self.towers > 1 and way.stock)
 
     def bound_ms(self, wire: str = "float32") -> Optional[float]:
@@ -69,7 +75,11 @@ class Way:
 
     @property
     def stock(self) -> bool:
-        return self.train is None
+        return self.train is None and not self.ring
+
+    @property
+    def ring(self) -> bool:
+        return self.script == "ring"
 
     @property
     def wire(self) -> str:
@@ -93,6 +103,7 @@ WAYS = {
             script="bare",
             told="the order of this project's steps and nothing else, 64 variables on each ps",
         ),
+        Way("ring", script="ring", told="Horovod's ring all-reduce over Gloo, no servers"),
         Way("ours", {}, told="this project"),
         Way(
             "whole",
@@ -121,7 +132,12 @@ CASES = {
         Case("two-odd", 2, 2, 250, 36.5, 47, kind="odd"),
         Case("four-odd", 4, 4, 250, 36.5, 47, kind="odd"),
         Case("eight-odd", 8, 8, 250, 36.5, 47, kind="odd"),
-        Case("four-odd-100", 4, 4, 100, 36.5, 47, kind="odd"),
+        *(
+            Case(f"{word}-odd{name}", number, number, mbit, 36.5, 47, kind="odd")
+            for name, mbit in {"-100": 100, "-1000": 1000, "-unlimited": None}.items()
+            for word, number in {"two": 2, "four": 4, "eight": 8}.items()
+        ),
+        Case("colocated-odd", 4, 4, 250, 36.5, 47, kind="odd", colocated=True),
         Case("towers", 4, 4, 250, 40, 16, towers=4),
         Case("small", 4, 4, 250, 10, 16),
         Case("medium", 4, 4, 250, 20, 16),

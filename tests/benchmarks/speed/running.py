@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type
 
+from tests.benchmarks.speed import horovod
 from tests.benchmarks.speed.cases import Case, Way
 from tests.benchmarks.speed.memory import peaks_mb
 from tests.benchmarks.speed.stamps import Stamp, Window, step_of
@@ -98,7 +99,7 @@ class Cluster:
 
     def __enter__(self) -> "Cluster":
         try:
-            for index in range(self._case.ps):
+            for index in range(0 if self._way.ring else self._case.ps):
                 self._start("ps", index)
             self._start("worker", 0)
             if self._way.stock:  # its other workers look for values every 30 s only: they start once there are some
@@ -152,9 +153,10 @@ class Cluster:
     def _argv(self, role: str, index: int) -> List[str]:
         config = json.dumps({"cluster": self._addresses(), "task": {"type": role, "index": index}})
         environment = [f"TF_CONFIG={config}", f"PYTHONPATH={ROOT}", "PYTHONUNBUFFERED=1", "CUDA_VISIBLE_DEVICES="]
+        python = horovod.PYTHON if self._way.ring else sys.executable
         if self._home is not None:
             environment.append(f"LAUNCH_TASK_DIR={self._home}/{role}.{index}")
-        return ["env", *environment, sys.executable, "-W", "ignore", *self._program()]
+        return ["env", *environment, python, "-W", "ignore", *self._program()]
 
     def _program(self) -> List[str]:
         case, way = self._case, self._way

@@ -124,6 +124,22 @@ def test_what_does_not(told: Dict[str, Any]) -> None:
     assert replay.at(700.0, sign("worker:1", **told)) == []
 
 
+def test_a_task_has_its_full_time_from_when_the_step_waits_for_it_and_not_for_others() -> None:
+    replay = run()
+    pass_time(replay, 100.0, 130.0)
+    assert replay.at(130.0, sign("worker:1", phase_s=30.0, owes=False)) == []
+    assert replay.at(131.0, sign("worker:1", phase_s=31.0, owes=True)) == []
+    assert replay.at(139.0, sign("worker:1", phase_s=39.9, owes=True)) == []
+    assert killed(replay.at(140.0, sign("worker:1", phase_s=40.0, owes=True))) == ["worker:1"]
+
+
+def test_what_it_did_not_owe_in_one_step_is_not_taken_off_another() -> None:
+    replay = run()
+    assert replay.at(100.0, sign("worker:1", phase_s=30.0, owes=False)) == []
+    assert replay.at(104.0, sign("worker:1", phase_s=3.0, owes=None)) == []
+    assert killed(replay.at(111.0, sign("worker:1", phase_s=10.0, owes=True))) == ["worker:1"]
+
+
 def test_a_run_that_says_so_waits_longer_or_for_ever() -> None:
     assert run(frozen_s=60.0).at(100.0, sign("worker:1", phase_s=59.0, owes=True)) == []
     assert killed(run(frozen_s=60.0).at(100.0, sign("worker:1", phase_s=60.0, owes=True))) == ["worker:1"]
