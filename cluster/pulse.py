@@ -11,11 +11,13 @@ import faulthandler
 import json
 import os
 import signal
+import statistics
 import threading
 import time
+from collections import deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Optional, Tuple, Union
 
 PULSE = "pulse.json"
 STACKS = "stacks.txt"
@@ -24,6 +26,8 @@ BEAT_S = 1.0
 SIZE = 512  # bytes of the file, always
 LATE_S = 3.0  # a step that takes so long is asked about
 WINDOW_S = 300.0
+STEPS = ("first step", "step")
+USUAL_OF = 9  # steps
 PHASES = {
     "starting": "it loads, builds its graph, or joins the others, for the first time or again",
     "first step": "it takes the first step after it has joined, or the first of another kind",
@@ -42,14 +46,16 @@ class Sign:
 
     ``beat`` counts the signs. ``phase`` is one of ``PHASES``, ``phase_s`` how long it has lasted, ``slowest_s`` how
     long it has lasted at most in the last minutes without what was spent waiting for other workers; 0 where that
-    is not known. ``owes``: whether others wait for this task in this step, or nobody does; None: not known. ``doing``:
-    what it does of its start, in words.
+    is not known. ``usual_s``: how long steps have lasted of late, with what was spent waiting; 0 before any.
+    ``owes``: whether others wait for this task in this step, or nobody does; None: not known. ``doing``: what it does
+    of its start, in words.
     """
 
     beat: int
     phase: str
     phase_s: float = 0.0
     slowest_s: float = 0.0
+    usual_s: float = 0.0
     owes: Optional[bool] = None
     doing: str = ""
 
@@ -61,13 +67,15 @@ class Pulse:
     is late, and may block for ever.
     """
 
-    def __init__(self, folder: Optional[Union[str, Path]]):
+    def __init__(self, folder: Optional[Union[str, Path]], clock: Callable[[], float] = time.monotonic):
         self._folder = None if folder is None else Path(folder)
         self.ask: Optional[Callable[[], Optional[bool]]] = None
         self._phase, self._doing = "starting", ""
         self._turns = 0  # phases so far
-        self._since = time.monotonic()
+        self._clock = clock
+        self._since = clock()
         self._slowest: Dict[str, Slowest] = {}
+        self._steps: Deque[float] = deque(maxlen=USUAL_OF)  # seconds that each has lasted
         self._beats = 0
         self._seen: Tuple[int, int] = (0, 0)  # turns, and at which beat they were first seen
         self._asker: Optional[threading.Thread] = None
@@ -77,11 +85,13 @@ class Pulse:
 
     def turn(self, phase: str, waited_s: float = 0.0) -> None:
         """A phase begins, and the one before it is over; of that ``waited_s`` were spent waiting for other workers."""
-        now = time.monotonic()
+        now = self._clock()
         slowest = self._slowest.get(self._phase)
         if slowest is None:
             slowest = self._slowest.setdefault(self._phase, Slowest())
         slowest.note(now, now - self._since - waited_s)
+        if self._phase in STEPS:
+            self._steps.append(now - self._since)
         self._phase, self._doing, self._since = phase, "", now
         self._turns += 1
 
@@ -91,7 +101,7 @@ class Pulse:
 
     def restart(self) -> None:
         """The phase before was broken off: it tells nothing of how long it takes."""
-        self._phase, self._since = "starting", time.monotonic()
+        self._phase, self._since = "starting", self._clock()
         self._turns += 1
 
     # -- the thread beside it
@@ -123,10 +133,12 @@ class Pulse:
         lasts_s = (self._beats - self._seen[1]) * BEAT_S
         slowest = self._slowest.get(phase)
         slowest_s = 0.0 if slowest is None else slowest.seconds
-        if phase in ("first step", "step") and lasts_s >= max(LATE_S, 2 * slowest_s):
+        # The lower one of two: what a first step takes says nothing once there is another.
+        usual_s = statistics.median_low(self._steps.copy() or [0.0])
+        if phase in STEPS and lasts_s >= max(LATE_S, 2 * slowest_s):
             self._ask_beside(turns)
         owes = self._answer[1] if self._answer[0] == turns else None
-        return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), owes, self._doing)
+        return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), round(usual_s, 3), owes, self._doing)
 
     def _ask_beside(self, turns: int) -> None:
         ask = self.ask

@@ -19,7 +19,7 @@ from launch.agent.work import Work, pace, work_of
 LOOK_S = 1.0
 SLOW_SHARE = 0.2
 QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is told
-_SHOWN = ("phase", "phase_s", "slowest_s", "owes", "doing")
+_SHOWN = ("phase", "phase_s", "slowest_s", "usual_s", "owes", "doing")
 LASTING = ("first step", "step", "saving")  # the others may take any time
 
 

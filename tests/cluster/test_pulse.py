@@ -63,6 +63,18 @@ def test_how_long_a_step_takes_leaves_out_what_it_waits_for_others() -> None:
     assert pulse.beat().slowest_s < 0.05
 
 
+def test_what_steps_usually_take_counts_waiting_and_no_single_step() -> None:
+    now = [100.0]
+    pulse = Pulse(None, clock=lambda: now[0])
+    usual: List[float] = []
+    for phase, seconds in [("first step", 90.0), ("step", 2.0), ("saving", 500.0), ("step", 4.0), ("step", 400.0)]:
+        pulse.turn(phase, waited_s=1.0)
+        usual.append(pulse.beat().usual_s)
+        now[0] += seconds
+    pulse.turn("ending", waited_s=399.0)
+    assert [*usual, pulse.beat().usual_s] == [0.0, 90.0, 2.0, 2.0, 4.0, 4.0]
+
+
 def test_a_step_that_was_broken_off_says_nothing_of_how_long_steps_take() -> None:
     pulse = Pulse(None)
     pulse.turn("step")

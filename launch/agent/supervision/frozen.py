@@ -5,7 +5,8 @@ What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
     stopped       the kernel says that a signal has stopped it, for ``frozen_s``; programs of others, too
     silent        its sign of life is late by ``frozen_s``, or by five times its slowest step of late; in its first
                   step, and while it saves or ends, by a minute; while it loads or builds its graph by five
-    in its step   it lives, and the step that waits for it has lasted as long; its first step may take five minutes
+    in its step   it lives, and the step that waits for it has lasted as long, and twice as long as steps usually do
+                  with all waiting; its first step may take five minutes
     saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
 
 Seconds are those that the agent counts (``launch.agent.vitals``): fewer than the clock's for a task that works.
@@ -31,6 +32,7 @@ from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.record import TaskRecord
 
 SLOWER = 5.0  # a step that takes so many times its slowest of late
+SLOWER_IN_ALL = 2.0  # and so many times what steps take in all, as where each host has little of a processor
 SAVING_S, SAVING_SLOWER = 60.0, 10.0
 FIRST_S = 300.0
 LONGEST_GAP_S = 1.0  # between two events: the lead itself stood still for what is more
@@ -147,7 +149,8 @@ class Watch:
             return f"writing a checkpoint for {phase_s:.0f} s"
         settled_s = self._clock - self._settled_at
         lasts_s = min(counted_s - self._free_until.get(name, 0.0), settled_s)
-        if phase not in _STEPS or not sign.get("owes") or lasts_s < bound_s:
+        usual_s = float(sign.get("usual_s") or 0.0)
+        if phase not in _STEPS or not sign.get("owes") or lasts_s < max(bound_s, SLOWER_IN_ALL * usual_s):
             return None
         if lasts_s < FIRST_S and (phase == "first step" or self._is_shared(tasks)):
             return None

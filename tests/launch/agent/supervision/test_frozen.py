@@ -88,6 +88,7 @@ def test_a_task_is_accused_once_per_attempt_and_counts_as_failed_each_time() -> 
         {"silent_s": 60.0, "phase": "saving"},
         {"phase_s": 10.0, "owes": True},
         {"phase_s": 20.0, "owes": True, "slowest_s": 4.0},
+        {"phase_s": 60.0, "owes": True, "usual_s": 30.0},  # of which it waited nearly all
         {"phase_s": 300.0, "owes": True, "phase": "first step"},
         {"phase_s": 60.0, "phase": "saving", "owes": None},
         {"stopped_s": 10.0, "state": "T", "phase": "starting"},
@@ -108,6 +109,7 @@ def test_what_makes_a_task_frozen(told: Dict[str, Any]) -> None:
         {"silent_s": 59.0, "phase": "ending"},
         {"phase_s": 9.0, "owes": True},
         {"phase_s": 19.0, "owes": True, "slowest_s": 4.0},
+        {"phase_s": 59.0, "owes": True, "usual_s": 30.0},
         {"phase_s": 200.0, "owes": False},  # it waits for another
         {"phase_s": 200.0, "owes": None},  # nobody knows
         {"phase_s": 299.0, "owes": True, "phase": "first step"},
