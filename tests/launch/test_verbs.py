@@ -10,7 +10,7 @@ from typing import Iterator, List
 
 import pytest
 
-from launch import cli
+from launch import attended, cli
 from tests.launch.launcher import LAUNCH, ROOT, Launcher, finish
 from tests.waiting import eventually
 
@@ -117,7 +117,7 @@ def test_a_second_up_of_the_name_is_refused_with_the_run_that_holds_it(detached:
 def test_a_second_up_within_the_same_second_is_refused_alike(
     detached: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "run_name", lambda name, now: detached.run_folder().name)
+    monkeypatch.setattr(attended, "run_name", lambda name, now: detached.run_folder().name)
     ran = detached("up")
     assert ran.returncode == 3
     assert f"localhost: {detached.run_folder().name} is already up; " in ran.stderr
