@@ -17,6 +17,8 @@ LIST = "checkpoint"  # what other programs read to learn which is the newest; he
 ASIDE = ".unreadable"
 OURS = "model"  # what our own are called, before the dash and the step
 PARTIAL = ".partial"  # after a checkpoint's name: the folder in which it is written
+_PARTIAL_LIST = f".{LIST}{PARTIAL}"
+
 _PART = r"-(\d+)\.(index|data-\d+-of-\d+)"
 _ANY_FILE = re.compile(rf"[^/]+{_PART}")
 _OUR_FILE = re.compile(rf"{OURS}{_PART}(\.tempstate\d+)?")
@@ -59,7 +61,7 @@ def belongs_to_one(name: str) -> bool:
 def write_list(folder: Path, names: Sequence[str]) -> None:
     """Tells other programs which checkpoints there are: ``names`` in the folder, newest last. Raises OSError."""
     lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
-    partial = folder / f".{LIST}.partial"
+    partial = folder / _PARTIAL_LIST
     partial.write_text("\n".join(lines) + "\n")
     os.replace(str(partial), str(folder / LIST))
 
@@ -103,7 +105,7 @@ def remove_unfinished(folder: Path) -> None:
         for name in names:
             if _OUR_FOLDER.fullmatch(name):
                 shutil.rmtree(str(folder / name), ignore_errors=True)
-            elif _is_unfinished(name, names):
+            elif name == _PARTIAL_LIST or _is_unfinished(name, names):
                 (folder / name).unlink()
 
 

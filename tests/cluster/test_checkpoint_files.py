@@ -35,6 +35,7 @@ def test_what_no_index_belongs_to_is_unfinished_but_not_what_was_set_aside(tmp_p
     whole = ["model-1.index", "model-1.data-00000-of-00001"]
     aside = ["model-2.index.unreadable", "model-2.data-00000-of-00001"]
     write(tmp_path, *whole, *aside, "model-3.data-00000-of-00001", "model-1.index.tempstate7", "best-4.data-0-of-1")
+    write(tmp_path, ".checkpoint.partial")  # of a chief that was killed while it wrote the list
     for folder in ("model-4.partial", "best-4.partial"):
         (tmp_path / folder).mkdir()
     write(tmp_path / "model-4.partial", "piece-0.index", "merged.data-00000-of-00002")
