@@ -183,7 +183,10 @@ class Builder:
         copies.adopt(self.masters.all)
         self.mirrors = Mirrors(self.model.variables, self.model.step, self.layout, self.masters)
         fetched = self._fetched()
-        copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled)
+        mirrors = self.mirrors
+        copies.load_into(
+            lambda values, step: mirrors.assigned(values, fetched, step), mirrors.filled, count=mirrors.counted
+        )
         publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
         return Exchange(copies, Wire(self.train.wire), publish, in_order=self.train.verify)
 

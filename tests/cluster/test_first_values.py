@@ -13,8 +13,9 @@ from tests.cluster.alone import train_alone
 
 
 def model(x: Any) -> Any:
-    """The gradient is twice the variable, which begins with 3."""
-    return x * tf.get_variable("w", [], initializer=tf.constant_initializer(3.0)) ** 2
+    """The gradient is twice the variable, which begins with 3, and is a hundredth more in the second step."""
+    step = tf.cast(tf.train.get_global_step(), tf.float32)
+    return x * tf.get_variable("w", [], initializer=tf.constant_initializer(3.0)) ** 2 * (1 + step / 100)
 
 
 JOB = Job(
@@ -41,7 +42,7 @@ def test_it_does_not_fetch_them_back_and_one_that_goes_on_does(
     new = train_alone(JOB, tmp_path, {}, steps=1, **kept)
     assert filled == [] and value(new) == pytest.approx(3 * 0.8)
     again = train_alone(JOB, tmp_path, {}, steps=2, **kept)
-    assert filled == [1] and value(again) == pytest.approx(3 * 0.8**2)
+    assert filled == [1] and value(again) == pytest.approx(3 * 0.8 * (1 - 0.2 * 1.01))
 
 
 def value(outcome: Outcome) -> float:
