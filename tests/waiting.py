@@ -1,17 +1,27 @@
 """Waiting for what must come: tests sleep for nothing else."""
 
+import sys
+import threading
 import time
+import traceback
 from typing import Any, Callable
 
 PATIENCE_S = 120.0  # more than a busy machine needs
 
 
 def eventually(what: str, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """The first true value of ``condition``; fails the test when there is none in time."""
+    """The first true value of ``condition``; fails the test when there is none in time, and shows what threads do."""
     until = time.monotonic() + patience_s
     while time.monotonic() < until:
         value = condition()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError(f"not within {patience_s:.0f} s: {what}")
+    raise AssertionError(f"not within {patience_s:.0f} s: {what}\n{_other_threads()}".rstrip())
+
+
+def _other_threads() -> str:
+    """Where each other thread of Python is, innermost frames last."""
+    frames, own = sys._current_frames(), threading.get_ident()
+    others = [each for each in threading.enumerate() if each.ident != own and each.ident in frames]
+    return "\n".join(f"{each.name}:\n{''.join(traceback.format_stack(frames[each.ident], 8))}" for each in others)
