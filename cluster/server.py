@@ -13,8 +13,6 @@ from cluster.waiting import listens, wait_for
 
 LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # what a session raises once a server has started again
 
-# A server's destructor, and a session's where its peers have gone, can block for ever: both are
-# kept until the process exits.
 _kept: List[Any] = []
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
@@ -39,15 +37,22 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
     server = tf.train.Server(
         cluster, job_name=task.role, task_index=task.index, config=_server_config(devices, threads)
     )
-    _kept.append(server)
-    return server
+    return keep(server)
 
 
 def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> Any:
     """A session on ``graph`` that reaches the parameter servers, and workers that only serve, through this server."""
-    session = tf.Session(server.target, graph=graph, config=session_config(task, lent))
-    _kept.append(session)
-    return session
+    return keep(tf.Session(server.target, graph=graph, config=session_config(task, lent)))
+
+
+def keep(made: Any) -> Any:
+    """Return a server or a session, and let it live until the process exits: its destructor can block for ever.
+
+    A session's does so where its peers have gone, or where a dataset of it is being read. Python runs it in whichever
+    thread it collects garbage in.
+    """
+    _kept.append(made)
+    return made
 
 
 def wait_for_ps(task: Task) -> None:

@@ -22,6 +22,6 @@ def eventually(what: str, condition: Callable[[], Any], patience_s: float = PATI
 
 def _other_threads() -> str:
     """Where each other thread of Python is, innermost frames last."""
-    frames, own = sys._current_frames(), threading.get_ident()
-    others = [each for each in threading.enumerate() if each.ident != own and each.ident in frames]
-    return "\n".join(f"{each.name}:\n{''.join(traceback.format_stack(frames[each.ident], 8))}" for each in others)
+    named = {thread.ident: thread.name for thread in threading.enumerate()}
+    others = [(ident, frame) for ident, frame in sys._current_frames().items() if ident != threading.get_ident()]
+    return "\n".join(f"{named.get(ident)}:\n{''.join(traceback.format_stack(frame, 8))}" for ident, frame in others)

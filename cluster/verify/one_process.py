@@ -18,6 +18,7 @@ from cluster.engine import tf
 from cluster.job import Job
 from cluster.layout import Layout
 from cluster.parcels import Parcel
+from cluster.server import keep
 from cluster.state import State
 from cluster.task import Task, Train
 from cluster.uses import ancestors
@@ -70,7 +71,7 @@ class OneProcess:
             self._initialise = [tf.variables_initializer(known), self._model.prepare]
             self._after = [self._pieces.join(), *(each.initializer for each in slots)]
             graph.finalize()
-        self._session = tf.Session(graph=graph, config=session_config())
+        self._session = keep(tf.Session(graph=graph, config=session_config()))
 
     def begin(self, values: Mapping[str, Any]) -> None:
         """Take the first values of variables or of their pieces, by name; what the optimizer keeps begins anew."""

@@ -7,6 +7,7 @@ from cluster.engine import tf
 from cluster.job import Job
 from cluster.model_graph import ModelGraph
 from cluster.seeds import set_seed
+from cluster.server import keep
 from cluster.task import Task, Train
 from cluster.verify.digests import batch_digest, flat
 
@@ -37,7 +38,7 @@ class Reader(ModelGraph):
             (self.structure,), self.start_input = self._inputs(estimate=False)
             self._batch = [flat(self.structure), batch_digest(self.structure)]
             prepare = [tf.local_variables_initializer(), tf.tables_initializer()]
-        self._session = tf.Session(graph=graph, config=session_config())
+        self._session = keep(tf.Session(graph=graph, config=session_config()))
         self._session.run(prepare)
         self._session.run(self.start_input)
 

@@ -1,0 +1,37 @@
+"""The batches of one worker, read once more."""
+
+import gc
+import weakref
+
+import numpy as np
+
+from cluster.job import Job
+from cluster.task import Task, Train
+from cluster.verify.reader import Reader
+from tests.cluster.jobs import verified
+
+CLUSTER = {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]}
+TRAIN = Train.from_dict({"batch_size": 8, "towers": 1, "verify": True})
+
+
+def reader(worker: int) -> Reader:
+    return Reader(Job.from_module(verified).with_args({}), Task("worker", worker, CLUSTER, 8), TRAIN, {})
+
+
+def test_each_worker_s_batches_are_those_of_its_shard_in_order() -> None:
+    x = verified.examples()["x"]
+    for worker in range(2):
+        one, other = reader(worker), reader(worker)
+        first, second = one.next(), one.next()
+        assert other.next().digest == first.digest != second.digest
+        for batch, begin in ((first, 0), (second, 8)):
+            assert any(np.array_equal(value, x[worker::2][begin : begin + 8]) for value in batch.values)
+
+
+def test_a_reader_that_is_dropped_closes_no_session_in_whichever_thread_collects_garbage() -> None:
+    dropped = reader(0)
+    dropped.next()
+    session = weakref.ref(dropped._session)
+    del dropped
+    gc.collect()
+    assert session() is not None
