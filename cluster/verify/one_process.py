@@ -64,7 +64,7 @@ class OneProcess:
             known = tf.global_variables()
             self._step = self._make_step()
             slots = [each for each in tf.global_variables() if each not in known]
-            refuse_random(job, ancestors([self._step]))
+            refuse_random(ancestors([self._step]))
             self.variables = {each.op.name: each for each in tf.global_variables()}
             self._reads = {name: each.read_value() for name, each in self.variables.items()}
             self._initialise = [tf.variables_initializer(known), self._model.prepare]
