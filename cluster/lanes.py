@@ -119,8 +119,7 @@ class ChiefsLane(Lane):
         Who gets such a token, ``CLOSED``, fetches what the servers have when the step is over.
         """
         with tf.device(self.device):
-            waits = sum(load.parcel is not None for load in self.loads)
-            return self._many.put(self._handles, tf.fill([waits], tf.constant(CLOSED, tf.int64)))
+            return self._many.put(self._handles, tf.fill([returning(self.loads)], tf.constant(CLOSED, tf.int64)))
 
     def settled(self, places: Any) -> Any:
         """Make the operation that notes loads as applied at ``places``, int32 [n]."""
@@ -138,6 +137,11 @@ class ChiefsLane(Lane):
             stamp = tf.identity(stamp)
             fresh = [tf.assign(notes, tf.fill(notes.shape, stamp)) for notes in (self.applied, self.given)]
             return tf.group(*fresh)
+
+
+def returning(loads: Sequence[Load]) -> int:
+    """Count those of a server's loads whose values come back: for so many tokens a worker waits in a step."""
+    return sum(load.parcel is not None for load in loads)
 
 
 def _time_after(done: Any) -> Any:
