@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from cluster.constants import Constants
 from cluster.copies import Copies
+from cluster.declared import declared
 from cluster.engine import tf
 from cluster.masters import plain_name
 from cluster.parcels import Parcel
@@ -144,10 +145,8 @@ class Exchange:
 
     def _outbox(self, parcel: Parcel) -> Any:
         if parcel.name not in self._outboxes:
-            with tf.control_dependencies(None):
-                self._outboxes[parcel.name] = tf.raw_ops.VariableV2(
-                    shape=self.copies.packed_shape(parcel), dtype=self.wire.type, shared_name=f"{parcel.name}/{_OUTBOX}"
-                )
+            name = f"{parcel.name}/{_OUTBOX}"
+            self._outboxes[parcel.name] = declared(name, self.copies.packed_shape(parcel), self.wire.type, name)
         return self._outboxes[parcel.name]
 
     def came(self, parcel: Parcel, sent: Any) -> "Came":
