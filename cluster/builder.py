@@ -183,10 +183,7 @@ class Builder:
         copies.adopt(self.masters.all)
         self.mirrors = Mirrors(self.model.variables, self.model.step, self.layout, self.masters)
         fetched = self._fetched()
-        mirrors = self.mirrors
-        copies.load_into(
-            lambda values, step: mirrors.assigned(values, fetched, step), mirrors.filled, count=mirrors.counted
-        )
+        copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled)
         publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
         return Exchange(copies, Wire(self.train.wire), publish, in_order=self.train.verify)
 
@@ -197,10 +194,14 @@ class Builder:
         return [*trained, *([] if self.task.is_chief else state), *self.model.owned]
 
     def _first_values(self, slots: Sequence[Any]) -> List[Any]:
-        """Chief: its own variables, the servers' from these, and what the optimizer keeps, in the order of making."""
+        """Chief: its own variables, the servers' from these, and what the optimizer keeps, in the order of making.
+
+        Its own global step is among the first: the chief of a new run takes its first step with what it has here.
+        """
         if not self.task.is_chief:
             return []
         own = [each for name, each in self.model.variables.items() if not self.masters.is_table(name)]
+        own.append(self.model.step)
         first = [tf.variables_initializer(own), self.masters.first_values(), self.global_step.initializer]
         return [*first, *([each.initializer for each in slots] if self.apart else [tf.variables_initializer(slots)])]
 

@@ -45,7 +45,7 @@ class Copies:
             self._queue = tf.FIFOQueue(-1, kinds, [(), *self._of_names(shapes)], shared_name="copies")
             self.number = self._queue.size()
             self.drain = tf.group(emptied(self._queue))
-            self._stamp = self._load = self._fill = self._count = tf.no_op()
+            self._stamp = self._load = self._fill = tf.no_op()
             self._step = tf.placeholder(tf.int64, [])
 
     @property
@@ -61,25 +61,18 @@ class Copies:
         together = {name for parcel in self.parcels for name in parcel.names}
         self.variables.update({plain_name(each): each for each in variables if plain_name(each) in together})
 
-    def load_into(
-        self,
-        assign: Callable[[Mapping[str, Any], Any], Any],
-        fill: Callable[[Any], Any],
-        count: Callable[[Any], Any] = lambda step: tf.no_op(),
-    ) -> None:
+    def load_into(self, assign: Callable[[Mapping[str, Any], Any], Any], fill: Callable[[Any], Any]) -> None:
         """Say what becomes of the values.
 
         Args:
           assign: makes of them, by name, and of the global step the operation that gives the worker's variables theirs.
           fill: makes the one that gives them theirs without any of these.
-          count: makes the one that gives only the worker's own global step its value.
         """
         with tf.device(self.host):
             values: List[Any] = []
             if self._names:
                 self._stamp, *values = self._queue.dequeue()
             self._load, self._fill = assign(dict(zip(self._names, values)), self._step), fill(self._step)
-            self._count = count(self._step)
 
     def load(self, session: Any, step: int) -> Optional[int]:
         """Give the worker's variables what has come for global step ``step``; return its stamp, None without any."""
@@ -99,10 +92,9 @@ class Copies:
         session.run([self._fill, *also], {self._step: step})
         self._is_filled = True
 
-    def keep(self, session: Any, step: int) -> None:
-        """Drop what has come, and let the worker's variables keep what they have, for global step ``step``."""
+    def keep(self, session: Any) -> None:
+        """Drop what has come, and let the worker's variables keep what they have, for the step that begins."""
         session.run(self.drain)
-        session.run(self._count, {self._step: step})
         self._is_filled = True
 
     def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:

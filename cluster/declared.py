@@ -7,10 +7,14 @@ from tensorflow.core.framework.variable_pb2 import VariableDef
 from cluster.engine import tf
 
 
-def declared(name: str, shape: Tuple[int, ...], dtype: Any) -> Any:
-    """Make the operation of a variable on the current device; nothing gives it a value."""
+def declared(name: str, shape: Tuple[int, ...], dtype: Any, shared_name: str = "") -> Any:
+    """Make the operation of a variable on the current device; nothing gives it a value.
+
+    Args:
+      shared_name: what servers call it, whatever its name in a graph; without it they go by that name.
+    """
     with tf.name_scope(None), tf.control_dependencies(None):
-        return tf.raw_ops.VariableV2(shape=shape, dtype=dtype, name=name)
+        return tf.raw_ops.VariableV2(shape=shape, dtype=dtype, name=name, shared_name=shared_name)
 
 
 def variable_of(held: Any, initializer: Any) -> Any:

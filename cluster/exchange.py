@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from cluster.constants import Constants
 from cluster.copies import Copies
+from cluster.declared import declared
 from cluster.engine import tf
 from cluster.masters import plain_name
 from cluster.parcels import Parcel
@@ -134,20 +135,19 @@ class Exchange:
             return tf.identity(self._outbox(parcel))
 
     def cleared(self) -> List[Any]:
-        """Operations that give outboxes a value, so that nobody finds one without."""
-        return [
-            tf.assign(outbox, tf.zeros(outbox.shape, outbox.dtype.base_dtype)).op for outbox in self._outboxes.values()
-        ]
+        """Make the operations that give outboxes a value, so that nobody finds one without."""
+        of: Dict[str, List[Any]] = {}
+        for outbox in self._outboxes.values():
+            of.setdefault(outbox.device, []).append(outbox)
+        return [op for device, outboxes in of.items() for op in _zeroed(device, outboxes)]
 
     def _travels_as_it_is(self, parcel: Parcel) -> bool:
         return len(parcel.names) == 1 and self.wire.type == tf.float32
 
     def _outbox(self, parcel: Parcel) -> Any:
         if parcel.name not in self._outboxes:
-            with tf.control_dependencies(None):
-                self._outboxes[parcel.name] = tf.raw_ops.VariableV2(
-                    shape=self.copies.packed_shape(parcel), dtype=self.wire.type, shared_name=f"{parcel.name}/{_OUTBOX}"
-                )
+            name = f"{parcel.name}/{_OUTBOX}"
+            self._outboxes[parcel.name] = declared(name, self.copies.packed_shape(parcel), self.wire.type, name)
         return self._outboxes[parcel.name]
 
     def came(self, parcel: Parcel, sent: Any) -> "Came":
@@ -155,3 +155,14 @@ class Exchange:
         with tf.device(self.copies.host):
             received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.of(1, self.copies.host)])
             return Came(arrived, self.copies.unpack(parcel, received))
+
+
+def _zeroed(device: str, outboxes: Sequence[Any]) -> List[Any]:
+    """Make the operations that fill the outboxes of one server with zeros, one for each.
+
+    A function makes the zeros, on the server: they do not travel, and its operations are no operations of the graph.
+    """
+    kinds = [(outbox.shape, outbox.dtype.base_dtype) for outbox in outboxes]
+    with tf.device(device):
+        zeros = tf.wrap_function(lambda: [tf.zeros(*kind) for kind in kinds], [])()
+        return [tf.assign(outbox, zero).op for outbox, zero in zip(outboxes, zeros)]

@@ -10,7 +10,7 @@ from typing import Any, List, Sequence
 from cluster.engine import tf
 from cluster.exchange import Load
 from cluster.queues import ManyQueues, emptied
-from cluster.sync import CLOSED, counter
+from cluster.sync import CLOSED, counter, time_after
 
 
 class Lane:
@@ -55,11 +55,11 @@ class Lane:
         """
         with tf.device(self.device):
             if is_timed:
-                self._began.append(_time_after(given))
+                self._began.append(time_after(given))
             with tf.control_dependencies([given, *self._tokens[-1:]]):
                 token = self.queues[0].dequeue()
             if is_timed:
-                self._ended.append(_time_after(token))
+                self._ended.append(time_after(token))
         self._tokens.append(token)
         return token
 
@@ -119,8 +119,7 @@ class ChiefsLane(Lane):
         Who gets such a token, ``CLOSED``, fetches what the servers have when the step is over.
         """
         with tf.device(self.device):
-            waits = sum(load.parcel is not None for load in self.loads)
-            return self._many.put(self._handles, tf.fill([waits], tf.constant(CLOSED, tf.int64)))
+            return self._many.put(self._handles, tf.fill([returning(self.loads)], tf.constant(CLOSED, tf.int64)))
 
     def settled(self, places: Any) -> Any:
         """Make the operation that notes loads as applied at ``places``, int32 [n]."""
@@ -140,6 +139,6 @@ class ChiefsLane(Lane):
             return tf.group(*fresh)
 
 
-def _time_after(done: Any) -> Any:
-    with tf.control_dependencies([done]):
-        return tf.timestamp()
+def returning(loads: Sequence[Load]) -> int:
+    """Count those of a server's loads whose values come back: for so many tokens a worker waits in a step."""
+    return sum(load.parcel is not None for load in loads)

@@ -47,7 +47,7 @@ class Mirrors:
         """
         taken = [self._assign(name, self._of(name, values)) for name in self._in_parcels(values)]
         read = [self._assign(name, self._masters.read(name)) for name in fetched]
-        return tf.group(*taken, *read, self.counted(step))
+        return tf.group(*taken, *read, tf.assign(self.step, step).op)
 
     def fetched_within(self, step: Set[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any) -> None:
         """Let the operations of a step wait until the variables have these values: see ``assigned``."""
@@ -59,10 +59,6 @@ class Mirrors:
         """The operation that reads everything from the servers but tables, for a global step that begins."""
         names = [name for name in self.variables if not self._masters.is_table(name)]
         return self.assigned({}, names, step)
-
-    def counted(self, step: Any) -> Any:
-        """The operation that gives the worker's own global step its value."""
-        return tf.assign(self.step, step).op
 
     def _in_parcels(self, values: Mapping[str, Any]) -> List[str]:
         return [name for name in self.variables if all(piece.name in values for piece in self._layout.pieces(name))]

@@ -5,7 +5,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence
 import numpy as np
 
 from cluster.engine import tf
-from cluster.lanes import Lane
+from cluster.lanes import Lane, returning
 from cluster.overlap import OverlappedSyncOptimizer
 from cluster.synchronous import ASK_MS, Synchronous
 from cluster.turns import WINDOW
@@ -125,8 +125,7 @@ def may_be_given(applied: Any, lanes: Sequence[Lane]) -> Any:
     """
     turns, start = np.ones(len(applied), bool), 0
     for lane in lanes:
-        in_turn = sum(load.parcel is not None for load in lane.loads)
-        for place in range(WINDOW, in_turn):
+        for place in range(WINDOW, returning(lane.loads)):
             turns[start + place] = applied[start + place - WINDOW]
         start += len(lane.loads)
     return turns

@@ -26,7 +26,7 @@ BEAT_S = 1.0
 SIZE = 512  # bytes of the file, always
 LATE_S = 3.0  # a step that takes so long is asked about
 WINDOW_S = 300.0
-STEPS = ("first step", "step")
+STEPS = ("first step", "step")  # the phases that are steps
 USUAL_OF = 9  # steps
 PHASES = {
     "starting": "it loads, builds its graph, or joins the others, for the first time or again",

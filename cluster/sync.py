@@ -160,8 +160,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
             return tf.identity(token)
 
     def _time_after(self, done: Any) -> Any:
-        with tf.device(self.local_step.device), tf.device("/cpu:0"), tf.control_dependencies([done]):
-            return tf.timestamp()
+        with tf.device(self.local_step.device), tf.device("/cpu:0"):
+            return time_after(done)
 
     def _make_state(self, global_step: Any) -> None:
         self.local_step, self.local_era = counter("local_step", [], 0), counter("local_era", [], 0)
@@ -274,6 +274,12 @@ def _divided(grad: Any, weight: Any) -> Any:
         if isinstance(grad, tf.IndexedSlices):
             return tf.IndexedSlices(grad.values / tf.cast(weight, grad.dtype), grad.indices, grad.dense_shape)
         return grad / tf.cast(weight, grad.dtype)
+
+
+def time_after(done: Any) -> Any:
+    """Return the time when ``done`` has happened, a float64 scalar on the current device: seconds since 1970."""
+    with tf.control_dependencies([done]):
+        return tf.timestamp()
 
 
 def counter(name: str, shape: List[int], value: int) -> Any:

@@ -106,7 +106,7 @@ class Synchronous:
         session.run([self._optimizer.drain, self._optimizer.forget])
         session.run(self._count_all, {self._number: step})
         # The others fetch the values meanwhile, and nothing changes these before this worker gives a gradient.
-        self._copies.keep(session, step) if is_new else self._fill_copies(session)
+        self._copies.keep(session) if is_new else self._fill_copies(session)
         self._given = step
         self._start_finisher(session, steps - step)
         return step

@@ -8,19 +8,17 @@ No server, no queue and no token is in it.
 """
 
 from functools import reduce
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.accumulators import same
 from cluster.apart import changed, is_elementwise
 from cluster.clipping import clipped
 from cluster.copies import Copies
 from cluster.engine import tf
-from cluster.job import Job
 from cluster.layout import Layout
 from cluster.parcels import Parcel
 from cluster.server import keep
 from cluster.state import State
-from cluster.task import Task, Train
 from cluster.uses import ancestors
 from cluster.verify.digests import gradient_digest, tensors_of
 from cluster.verify.pieces import Pieces, added
@@ -29,14 +27,15 @@ from cluster.verify.reader import HERE, Batch, feeding, placeholders, session_co
 from cluster.verify.whole_model import WholeModel
 
 Values = Dict[str, Any]
+MakeModel = Callable[[Sequence[Dict[str, Any]]], WholeModel]
 
 
 class OneProcess:
     """The training of one process, in a graph and a session of its own.
 
     Args:
-      tasks: the workers, the chief first.
-      units: of the towers of each.
+      make_model: makes of a batch of each worker the model that is to be built in the current graph.
+      clip_norm: of the run.
       layout, parcels: how the servers cut variables, and what travels together.
       structures: what the dataset of each worker gives.
 
@@ -46,26 +45,23 @@ class OneProcess:
 
     def __init__(
         self,
-        job: Job,
-        tasks: Sequence[Task],
-        units: Sequence[str],
-        train: Train,
-        args: Mapping[str, Any],
+        make_model: MakeModel,
+        clip_norm: Optional[float],
         layout: Layout,
         parcels: Sequence[Parcel],
         structures: Sequence[Mapping[str, Any]],
     ):
-        self._parcels, self._layout, self._clip_norm = parcels, layout, train.clip_norm
+        self._parcels, self._layout, self._clip_norm = parcels, layout, clip_norm
         with tf.Graph().as_default() as graph, tf.device(HERE):
             fed, batches = zip(*map(placeholders, structures))
             self._fed = fed
-            self._model = WholeModel(job, tasks, units, train, args, batches)
+            self._model = make_model(batches)
             self._model.build(lambda device: HERE)
             self._pieces = Pieces(layout, self._model.variables)
             known = tf.global_variables()
             self._step = self._make_step()
             slots = [each for each in tf.global_variables() if each not in known]
-            refuse_random(job, ancestors([self._step]))
+            refuse_random(ancestors([self._step]))
             self.variables = {each.op.name: each for each in tf.global_variables()}
             self._reads = {name: each.read_value() for name, each in self.variables.items()}
             self._initialise = [tf.variables_initializer(known), self._model.prepare]

@@ -44,6 +44,7 @@ class Ordered:
 
     def take(self) -> Any:
         """Return the sum ((g0 + g1) + g2) + … of one gradient of every worker, once all are there."""
+        # Like pieces.added, and apart from it on purpose: that verifies what is done here.
         with tf.device(self.load.device):
             taken = [queue.dequeue() for queue in self._queues.values()]
             return self._added_rows(taken) if self._sparse else reduce(tf.add, taken)

@@ -2,6 +2,9 @@
 
 TensorFlow computes some functions differently for the last elements of a tensor than for all before them. So an update
 of a slice and one of the whole do not have the same bits: one process updates the same slices.
+
+How dense values are cut, joined and added is written here once more, beside ``cluster.masters`` and
+``cluster.verify.ordered``: what verifies must not do it with the code that it verifies.
 """
 
 from functools import reduce
@@ -64,6 +67,7 @@ class Pieces:
 
 def added(grads: Sequence[Any]) -> Any:
     """Return ((g0 + g1) + g2) + … of dense gradients, or of sparse ones row by row in the same order."""
+    # Like Ordered.take, and apart from it on purpose: a mistake that they shared would not be found.
     if not isinstance(grads[0], tf.IndexedSlices):
         return reduce(lambda one, other: one + other, grads)
     values = tf.concat([grad.values for grad in grads], 0)

@@ -4,7 +4,6 @@ import re
 from typing import Any, Iterable, Iterator, Set
 
 from cluster.errors import JobError
-from cluster.job import Job
 from cluster.state import place
 
 # Operations that count by themselves; those called "Stateless…" get all they need as an input.
@@ -13,7 +12,7 @@ _DRAWS = re.compile(
 )
 
 
-def refuse_random(job: Job, ops: Iterable[Any]) -> None:
+def refuse_random(ops: Iterable[Any]) -> None:
     """Refuse a step that draws random numbers.
 
     Args:

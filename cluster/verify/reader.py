@@ -66,6 +66,6 @@ def session_config() -> Any:
 
 def feeding(fed: Sequence[Sequence[Any]], batches: Sequence[Batch]) -> Mapping[Any, Any]:
     """Return what to feed to a session, for the placeholders and the batch of each worker."""
-    return {
-        hole: value for holes, batch in zip(fed, batches) for hole, value in zip(holes, batch.values)
-    }  # fmt: skip
+    holes = [hole for of_worker in fed for hole in of_worker]
+    values = [value for batch in batches for value in batch.values]
+    return dict(zip(holes, values))

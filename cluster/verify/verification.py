@@ -1,7 +1,7 @@
 """The chief's part of ``launch verify``: after every step it compares the servers' variables with one process."""
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Sequence
 
 from cluster.engine import tf
 from cluster.errors import TrainingError
@@ -14,6 +14,7 @@ from cluster.verify.difference import difference, unlike_batch, unlike_gradient
 from cluster.verify.digests import told
 from cluster.verify.one_process import OneProcess
 from cluster.verify.reader import Reader
+from cluster.verify.whole_model import WholeModel
 
 
 class Verification:
@@ -45,10 +46,8 @@ class Verification:
         train = self._train_of_all()
         self._readers = [Reader(self._job, task, train, self._args) for task in self._tasks()]
         structures = [reader.structure for reader in self._readers]
-        self._one = OneProcess(
-            self._job, self._tasks(), self._units, train, self._args,
-            self._replica.layout, self._replica.parcels, structures,
-        )  # fmt: skip
+        layout, parcels = self._replica.layout, self._replica.parcels
+        self._one = OneProcess(self._whole_model, train.clip_norm, layout, parcels, structures)
         self._refuse_other_names()
         self._one.begin({name: first[name] for name in self._model})
         self._compare(0, first)
@@ -100,6 +99,9 @@ class Verification:
 
     def _train_of_all(self) -> Train:
         return replace(self._train, towers=len(self._units))
+
+    def _whole_model(self, batches: Sequence[Dict[str, Any]]) -> WholeModel:
+        return WholeModel(self._job, self._tasks(), self._units, self._train_of_all(), self._args, batches)
 
     def _refuse_unlike_workers(self, session: Any) -> None:
         shares = self._replica.shares

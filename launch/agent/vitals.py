@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
-from cluster.pulse import Sign, read_sign
+from cluster.pulse import STEPS, Sign, read_sign
 from launch.agent import processes
 from launch.agent.work import Work, pace, work_of
 
@@ -20,7 +20,7 @@ LOOK_S = 1.0
 SLOW_SHARE = 0.2
 QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is told
 _SHOWN = ("phase", "phase_s", "slowest_s", "usual_s", "owes", "doing")
-LASTING = ("first step", "step", "saving")  # the others may take any time
+LASTING = (*STEPS, "saving")  # the others may take any time
 
 
 class Seen(NamedTuple):

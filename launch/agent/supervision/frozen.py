@@ -26,6 +26,7 @@ import re
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
+from cluster.pulse import STEPS
 from cluster.task import TRAINERS
 from launch.agent.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
 from launch.agent.supervision.incidents import Incidents
@@ -38,7 +39,6 @@ FIRST_S = 300.0
 LONGEST_GAP_S = 1.0  # between two events: the lead itself stood still for what is more
 QUIET_S = 3.0  # a task whose sign is so late may be what others wait for
 FRESH_S = 5.0  # older signs say nothing
-_STEPS = ("first step", "step")
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
 _OF_PYTHON = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<")
 _OURS = ("/cluster/", "/jobs/main.py")
@@ -117,7 +117,7 @@ class Watch:
         stopped = sign["state"] in "Tt"
         saves = sign.get("phase") == "saving" and sign["phase_s"] >= QUIET_S
         busy = stopped or saves or sign["silent_s"] >= QUIET_S
-        owes = sign.get("phase") in _STEPS and sign["phase_s"] >= QUIET_S and bool(sign.get("owes"))
+        owes = sign.get("phase") in STEPS and sign["phase_s"] >= QUIET_S and bool(sign.get("owes"))
         for table, holds in ((self._stopped, stopped), (self._busy, busy), (self._owing, owes)):
             table.pop(name, None)
             if holds:
@@ -150,7 +150,7 @@ class Watch:
         settled_s = self._clock - self._settled_at
         lasts_s = min(counted_s - self._free_until.get(name, 0.0), settled_s)
         usual_s = float(sign.get("usual_s") or 0.0)
-        if phase not in _STEPS or not sign.get("owes") or lasts_s < max(bound_s, SLOWER_IN_ALL * usual_s):
+        if phase not in STEPS or not sign.get("owes") or lasts_s < max(bound_s, SLOWER_IN_ALL * usual_s):
             return None
         if lasts_s < FIRST_S and (phase == "first step" or self._is_shared(tasks)):
             return None
