@@ -121,6 +121,8 @@ WAYS = {
     )
 }
 
+_LAYERS = {"layers": 10, "side": 1000}
+
 CASES = {
     case.name: case
     for case in (
@@ -144,6 +146,10 @@ CASES = {
         Case("large", 4, 4, 250, 80, 16),
         Case("digits", 2, 2, 100, 8.866856, 8, batch=8, job="digits", args={"filters": 64, "hidden": 4096}),
         Case("recommend", 2, 2, None, 6.918532, 8, batch=512, job="recommend"),
+        *(
+            Case(f"layers{name}", 2, 2, mbit, 40, 10, batch=6144, job="tests.benchmarks.speed.layers", args=_LAYERS)
+            for name, mbit in {"": 250, "-unlimited": None}.items()
+        ),
         Case("unlimited-16", 2, 2, None, 40, 16, kind="equal"),
         Case("unlimited-300", 2, 2, None, 40, 300, kind="equal"),
     )

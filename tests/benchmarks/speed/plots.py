@@ -10,8 +10,9 @@ from tests.benchmarks.speed.report import Result
 
 BY_HOSTS = [CASES[name] for name in ("one", "two", "dedicated")]
 BY_SIZE = [CASES[name] for name in ("small", "medium", "dedicated", "large")]
-BY_RATE = re.compile(r".*-odd-")  # they are in a table of their own
-LIMITED = [case for case in CASES.values() if case.mbit and case.name != "quick" and not BY_RATE.match(case.name)]
+# Those by rate are in a table of their own, the quick one is for trying out, and layers are mostly arithmetic.
+LEFT_OUT = re.compile(r".*-odd-|quick$|layers")
+LIMITED = [case for case in CASES.values() if case.mbit and not LEFT_OUT.match(case.name)]
 
 
 def draw(results: Sequence[Result], folder: Path) -> None:
