@@ -4,6 +4,7 @@ Import ``tf`` from here: importing it also switches 2.x back to graphs and sessi
 which must happen before the first operation is made.
 """
 
+import importlib
 import os
 from typing import Any
 
@@ -15,3 +16,6 @@ import tensorflow.compat.v1 as _tensorflow
 tf: Any = _tensorflow
 tf.logging.set_verbosity(tf.logging.ERROR)  # the rest is advice to leave graphs and sessions
 tf.disable_v2_behavior()
+
+# That advice is not shown, but TensorFlow 1.15 prepares it whenever an operation is made: a sixth of building a graph.
+vars(importlib.import_module("tensorflow.python.util.deprecation")).update(_PRINT_DEPRECATION_WARNINGS=False)
