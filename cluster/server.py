@@ -48,8 +48,8 @@ def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> A
 def keep(made: Any) -> Any:
     """Return a server or a session, and let it live until the process exits: its destructor can block for ever.
 
-    A session's does so where its peers have gone, or where a dataset of it is being read. Python runs it in whichever
-    thread it collects garbage in.
+    A session's has done so where its peers had gone, and on TensorFlow 2.21 also where it had none. Python runs it in
+    whichever thread collects garbage.
     """
     _kept.append(made)
     return made
