@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test differential chaos check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-starved bench-scale bench-faults ring lock
+.PHONY: help up test test-fast differential chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-starved bench-scale bench-faults ring lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -13,19 +13,26 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 	@requirements/bootstrap.sh run
 	@$(VENV)/bin/launch up hosts.yaml $(ARGS)
 
-# A file is one process's: its tests share hosts and clusters. They wait more than they compute. They are run in
-# three stages: clusters in a test's process leave threads and thousands of files open until it ends.
+# A file is one process's: its tests share hosts and clusters. They are run in three stages: clusters in a test's
+# process leave threads and thousands of files open until it ends. Tests of the launcher wait more than they compute.
 PYTEST = $(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
+# Each stage adds to what those before it skipped, so that the last lines tell of all (tests/skips.py).
+test: export SKIPPED = $(VENV)/skipped
 test: ## build .venv with the test extras, then run the whole test suite (ARGS= goes to pytest)
 	@requirements/bootstrap.sh test
+	@rm -f $(SKIPPED)
 ifeq ($(strip $(ARGS)),)
-	@$(PYTEST) tests/launch tests/hosts
+	@$(PYTEST) -n 3 tests/launch tests/hosts
 	@$(PYTEST) tests/cluster tests/differential tests/benchmarks
 	@$(PYTEST) tests $(addprefix --ignore=tests/,launch hosts cluster differential benchmarks)
 else
 	@$(PYTEST) $(ARGS)
 endif
+
+test-fast: ## build .venv with the test extras, then run the tests that start nothing and load no TensorFlow (ARGS=)
+	@requirements/bootstrap.sh test
+	@$(PYTEST) --fast $(ARGS)
 
 differential: ## train small models beside plain TensorFlow in one process, every pair of ways (ARGS=--docs: all ways, half a day)
 	@requirements/bootstrap.sh test
@@ -36,12 +43,16 @@ chaos: ## meet N runs on fake hosts with random faults, from SEED on, and tell w
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.chaos -n $(or $(N),20) $(addprefix --seed ,$(SEED)) $(ARGS)
 
+attack: ## attack a run on fake hosts as another user and as a neighbour, and tell what got through (as root; ARGS=)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.attack $(ARGS)
+
 check: ## formatter, linter, types, shell scripts and import arrows
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/ruff format --check
 	@$(VENV)/bin/ruff check
 	@$(VENV)/bin/mypy
-	@$(VENV)/bin/shellcheck requirements/*.sh .ci/run
+	@$(VENV)/bin/shellcheck requirements/*.sh tests/*.sh .ci/run
 	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py
 
 docs: ## write the reference anew and build the documentation into build/site

@@ -1,6 +1,37 @@
-"""What a cluster is, and how one task of it trains.
+"""What a cluster is, and how one task of it trains, on TensorFlow 1.15 and 2.x through ``compat.v1``.
 
-``errors``, ``spec``, ``task`` and ``outcome`` need no TensorFlow and are shared
-with the launcher; ``server``, ``placement``, ``towers``, ``sync`` and ``session``
-are the training itself, on TensorFlow 1.15 and 2.x through ``compat.v1``.
+For authors of jobs:
+
+  task, job     a task of a cluster and its settings; the functions of a job's file
+  layers, optimizers, schedules, datafiles, stages, towers
+                what a model's file may import
+  errors        everything that can be wrong on the cluster's side
+
+Rooms, each above those before it:
+
+  spec          the hosts file; only the launcher reads it
+  runtime       sessions, servers, devices
+  variables     what variables are like, and where their values are
+  sharing       several copies of a model on one set of variables
+  updates       how gradients change variables
+  model         what plain TensorFlow would build of a job
+  steps         how gradients of all workers become one update
+  checkpoints   written and read by the chief
+  trace         a timeline of one step
+  verify        a run beside one process
+  training      one worker, from graph to outcome
+
+And what launcher, agent and task agree on, without TensorFlow:
+
+addresses         which addresses the internet can reach
+checkpoint_files  the files of checkpoints in a folder
+outcome           what a task reports, in files
+output            what a task prints, also where the disk is full
+pulse             the sign of life of a task
+record_file       a small JSON file of another program, read as a dataclass
+regular_file      opening files where other programs write too
+replacing         replacing a small file
+save_request      asking the chief for a checkpoint now
+template          the words of ``command:``
+verifiable        which settings ``launch verify`` can compare
 """

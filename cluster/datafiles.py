@@ -3,8 +3,8 @@
 import os
 from typing import Any, Mapping
 
-from cluster.engine import tf
 from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
 
 
 def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:

@@ -6,7 +6,7 @@ is a variable scope of its own.
 
 from typing import Any, Dict, Tuple
 
-from cluster.engine import tf
+from cluster.runtime.tf_compat import tf
 
 
 def dense(name: str, x: Any, units: int) -> Any:

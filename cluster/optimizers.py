@@ -10,8 +10,8 @@ args:
 
 from typing import Any, Callable, Dict, Mapping, Tuple
 
-from cluster.engine import tf
 from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
 from cluster.schedules import learning_rate, number
 
 _Made = Tuple[Callable[..., Any], Dict[str, float]]

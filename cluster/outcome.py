@@ -12,17 +12,23 @@ import socket
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
+from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union
 
 from cluster.errors import JobError, TaskError, TrainingError
 from cluster.pulse import Pulse
+from cluster.record_file import ANY_NUMBER, read_record
 from cluster.replacing import replace, reserve
 
 PROGRESS = "progress.json"
 OUTCOME = "outcome.json"
+WORK = "work"  # where it works, beside its other files
 _ROOM = ".outcome.room"  # becomes the outcome's file where there is no room for a new one
 _ROOM_BYTES = 4096
+LARGEST = 1 << 20  # bytes of either file
+_LONGEST_TRACE = 100_000  # characters
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Progress:
     """
 
     step: int
-    loss: Optional[float] = None
+    loss: Optional[float] = field(default=None, metadata=ANY_NUMBER)
     step_time_ms: Optional[float] = None
     examples: int = 0
     checkpoint_step: Optional[int] = None
@@ -49,7 +55,7 @@ class Progress:
     checkpoint_problem: Optional[str] = None
     save_begun: Optional[int] = None
     save_done: Optional[int] = None
-    metrics: Dict[str, float] = field(default_factory=dict)  # of an evaluator
+    metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)  # of an evaluator
     time: float = 0.0  # seconds since the epoch, on the task's own clock
 
 
@@ -64,7 +70,7 @@ class Outcome:
     retry: bool = True
     checkpoint: Optional[str] = None
     checkpoint_step: Optional[int] = None
-    metrics: Dict[str, float] = field(default_factory=dict)
+    metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)
     time: float = 0.0
 
     @classmethod
@@ -74,7 +80,7 @@ class Outcome:
         own = isinstance(error, (JobError, TaskError, TrainingError))
         cause = text if own and text else f"{type(error).__name__}: {text}".rstrip(": ")
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        return cls(False, step, _one_line(cause), trace, retry=not own)
+        return cls(False, step, _one_line(cause), trace[-_LONGEST_TRACE:], retry=not own)
 
 
 class Reporter:
@@ -150,25 +156,32 @@ class Reporter:
 
 
 def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
-    """The newest progress in ``folder``, or None where there is none yet."""
-    values = _read(Path(folder) / PROGRESS)
-    return None if values is None else Progress(**values)
+    """The newest progress in ``folder``, or None where there is none yet.
+
+    Raises:
+      OSError: it cannot be read, or is no regular file.
+      ValueError: it is no progress.
+    """
+    progress = _read(Path(folder) / PROGRESS, Progress)
+    problem = progress and progress.checkpoint_problem
+    return replace_fields(progress, checkpoint_problem=_one_line(problem)) if progress and problem else progress
 
 
 def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
-    """The outcome in ``folder``, or None where the task wrote none."""
-    values = _read(Path(folder) / OUTCOME)
-    return None if values is None else Outcome(**values)
+    """The outcome in ``folder``, or None where the task wrote none. Raises as ``read_progress`` does."""
+    outcome = _read(Path(folder) / OUTCOME, Outcome)
+    if outcome is not None and not (outcome.checkpoint or "").isprintable():
+        raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")
+    return replace_fields(outcome, cause=_one_line(outcome.cause)) if outcome and outcome.cause else outcome
 
 
-def _read(path: Path) -> Optional[Dict[str, Any]]:
+def _read(path: Path, kind: Type[T]) -> Optional[T]:
     try:
-        values: Dict[str, Any] = json.loads(path.read_text())
+        return read_record(path, kind, LARGEST)
     except FileNotFoundError:
         return None
-    return values
 
 
 def _one_line(text: str, limit: int = 500) -> str:
-    line = " ".join(text.split())
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -17,7 +17,9 @@ import time
 from collections import deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Deque, Dict, Optional, Tuple, Union
+from typing import Callable, Deque, Dict, Optional, Tuple, Union
+
+from cluster.record_file import read_record
 
 PULSE = "pulse.json"
 STACKS = "stacks.txt"
@@ -175,10 +177,10 @@ class Slowest:
 
 
 def read_sign(folder: Union[str, Path]) -> Optional[Sign]:
-    """The newest sign in a task's folder; None where there is none, or it is being written."""
+    """The newest sign in a task's folder; None where there is none, or it is being written, or is no sign."""
     try:
-        with open(str(Path(folder) / PULSE), "rb") as file:
-            values: Dict[str, Any] = json.loads(file.read(SIZE).decode())
-        return Sign(**values)
-    except (OSError, ValueError, TypeError):
+        sign = read_record(Path(folder) / PULSE, Sign, SIZE)
+    except (OSError, ValueError):
         return None
+    counts = min(sign.beat, sign.phase_s, sign.slowest_s, sign.usual_s) >= 0
+    return sign if counts and sign.phase in PHASES and sign.doing.isprintable() else None

@@ -1,5 +1,6 @@
 """Asking the chief for a checkpoint now: a number in a file of its task's folder, which it looks at between steps."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -12,7 +13,10 @@ LOOK_S = 0.1  # a look costs some microseconds, a step may take less than a mill
 def ask(folder: Union[str, Path], number: int) -> None:
     """Asks the task of this folder to save. A higher number than any before is a new request. Raises OSError."""
     partial = Path(folder) / f".{SAVE}.partial"
-    partial.write_text(str(number))
+    with contextlib.suppress(FileNotFoundError):
+        partial.unlink()
+    with open(str(partial), "x") as file:  # a new file: whatever else is there would be waited for, or written through
+        file.write(str(number))
     os.replace(str(partial), str(Path(folder) / SAVE))
 
 

@@ -11,8 +11,8 @@ Warmup and decay multiply; steps are absolute global steps, so a resumed run goe
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from cluster.engine import tf
 from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
 
 
 def learning_rate(rate: float, decay: Optional[Mapping[str, Any]] = None, warmup: float = 0) -> Any:

@@ -14,7 +14,7 @@ one device, or outside of any tower, ``stage`` does nothing.
 import contextlib
 from typing import Any, Callable, Iterator, Sequence, Union
 
-from cluster.engine import tf
+from cluster.runtime.tf_compat import tf
 
 Device = Union[str, Callable[[Any], str]]  # whatever tf.device takes
 _OPEN = "cluster/open_towers"  # the collection of the towers being built in a graph, the innermost last

@@ -9,7 +9,7 @@ task. So what the launcher starts can also be started by hand.
 """
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 from cluster.errors import TaskError
@@ -38,13 +38,14 @@ class Checkpoint:
 class Train:
     """The ``train`` section of a hosts file, as every task receives it.
 
-    ``steps`` is the absolute global step to stop at; ``batch_size`` counts examples per
+    ``steps`` is the absolute global step to stop at; ``tower_batch_size``, the key batch_size, counts examples of one
     tower; ``accumulate`` is how many such batches each tower sums to one step;
     ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number;
-    ``stages`` is how many devices a tower has; ``sync`` says who makes synchronous steps: this project, overlapping
-    pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class (``stock``);
-    ``replication`` says whether every worker
-    has a graph of its own (``between-graph``) or the chief one for all (``in-graph``); ``evaluate_batches`` is how many
+    ``stages`` is how many devices a tower has; ``tower_sum`` says where gradients of a worker's towers are added up: on
+    the ``worker``'s processor, or on its GPUs by ``nccl``; ``sync`` says who makes synchronous steps: this project,
+    overlapping pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class
+    (``stock``); ``replication`` says whether every worker has a graph of its own (``between-graph``) or the chief one
+    for all (``in-graph``); ``evaluate_batches`` is how many
     held-out batches an evaluation takes at most, None for all; ``trace`` is the global step
     whose making every worker traces, None for no step. ``verify`` is no key of a hosts file: ``launch verify`` sets it,
     and the run is compared with one process after each step.
@@ -54,10 +55,11 @@ class Train:
     sync: str = "overlapped"
     replication: str = "between-graph"
     steps: int = 1000
-    batch_size: int = 64
+    tower_batch_size: int = 64
     accumulate: int = 1
     towers: Union[str, int] = "auto"
     stages: int = 1
+    tower_sum: str = "worker"
     backup_workers: int = 0
     wire: str = "float32"
     clip_norm: Optional[float] = None
@@ -85,6 +87,10 @@ class Train:
         checkpoint = _known(Checkpoint, values.pop("checkpoint", None) or {}, "train.checkpoint")
         return _known(cls, {**values, "checkpoint": checkpoint}, "train")
 
+    def to_dict(self) -> Dict[str, Any]:
+        """Return the mapping that ``from_dict`` reads."""
+        return {_key(name): value for name, value in asdict(self).items()}
+
 
 def tf_config(cluster: str, role: str, index: int) -> str:
     """The value of ``TF_CONFIG`` for one task; ``cluster`` is JSON already, since it is the same for all of them."""
@@ -92,11 +98,16 @@ def tf_config(cluster: str, role: str, index: int) -> str:
 
 
 def _known(cls: Type[_T], values: Mapping[str, Any], where: str) -> _T:
-    names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    names = {_key(f.name): f.name for f in fields(cls)}  # type: ignore[arg-type]
     unknown = sorted(set(values) - set(names))
     if unknown:
         raise TaskError(f"{where}: expected keys among {', '.join(names)}; found {unknown[0]!r}")
-    return cls(**values)
+    return cls(**{names[key]: value for key, value in values.items()})
+
+
+def _key(name: str) -> str:
+    """Return the key of a field: users write what is of one tower without saying so."""
+    return "batch_size" if name == "tower_batch_size" else name
 
 
 @dataclass(frozen=True)
@@ -104,8 +115,8 @@ class Task:
     """One process of a cluster.
 
     ``cluster`` maps a role to the addresses (``host:port``) of its tasks, the evaluator
-    left out. ``batch_size`` is the number of examples that this worker gives to one step: the
-    batch size per tower, times its towers, times the batches that are accumulated; it is what a job's ``inputs``
+    left out. ``batch_size`` is the worker's batch size, the number of examples that it gives to one step: the
+    batch size of a tower, times its towers, times the batches that are accumulated; it is what a job's ``inputs``
     batches by.
     """
 

@@ -8,34 +8,17 @@ once back.
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from cluster.accumulators import merge_rows
-from cluster.engine import tf
-from cluster.sharing import NotShared as NotShared
-from cluster.sharing import Sharing
-from cluster.sharing import refuse_new_variables as refuse_new_variables
+from cluster.runtime.devices import available_gpus as available_gpus
+from cluster.runtime.devices import device_names as device_names
+from cluster.runtime.gradients import merge_rows
+from cluster.runtime.tf_compat import tf
+from cluster.sharing.variables import NotShared as NotShared
+from cluster.sharing.variables import Sharing
+from cluster.sharing.variables import refuse_new_variables as refuse_new_variables
 from cluster.stages import Device, tower_on
 
 Devices = Union[Device, Sequence[Device]]  # of one tower: one, or one for each of its stages
 GradsAndVars = List[Tuple[Any, Any]]
-
-
-def available_gpus() -> List[str]:
-    """Names of the GPUs that this process sees, ``["/device:GPU:0", …]``.
-
-    Asks for the physical devices: listing the logical ones would take their memory.
-    """
-    found = tf.config.experimental.list_physical_devices("GPU")
-    return [f"/device:GPU:{index}" for index in range(len(found))]
-
-
-def device_names(number: int) -> List[str]:
-    """Names of ``number`` devices: GPUs where there are any, else as many CPU devices.
-
-    A process has one CPU device unless its session or server is configured with
-    ``tf.ConfigProto(device_count={"CPU": number})``.
-    """
-    kind = "GPU" if available_gpus() else "CPU"
-    return [f"/device:{kind}:{index}" for index in range(number)]
 
 
 def make_parallel(fn: Callable[..., Any], devices: Union[int, Sequence[Devices]], **batch: Any) -> Any:

@@ -14,8 +14,8 @@ from typing import Any, Dict, List, Mapping
 
 import numpy as np
 
-from cluster.engine import tf
 from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 
 NUMBERS, CATEGORIES = 13, 26

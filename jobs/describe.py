@@ -19,15 +19,15 @@ import re
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Set
 
-from cluster.builder import Builder
-from cluster.crew import as_client, own_devices
 from cluster.job import load
-from cluster.layout import Layout, whole
-from cluster.masters import plain_name
-from cluster.measuring import Measured
-from cluster.placement import assign, variable_bytes
-from cluster.replica import Replica
+from cluster.model.device_pool import as_client, own_devices
+from cluster.steps.replica import Replica
 from cluster.task import Task, Train
+from cluster.training.builder import Builder
+from cluster.variables.layout import Layout, whole
+from cluster.variables.masters import plain_name
+from cluster.variables.placement import assign, variable_bytes
+from cluster.variables.profile import Measured
 from jobs.main import make_parser, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")

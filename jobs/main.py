@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from cluster.errors import TaskError
-from cluster.outcome import Outcome, Progress, Reporter
+from cluster.outcome import WORK, Outcome, Progress, Reporter
 from cluster.output import outlive_full_disk
 from cluster.task import UNFIT_FOR_STOCK, Task, Train
 from cluster.verifiable import unverifiable
@@ -36,6 +36,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
     reporter.pulse.begin()
+    _leave_the_code(os.environ)
     try:
         outcome = _run(options, reporter)
     except Exception as error:
@@ -44,6 +45,13 @@ def main(argv: Optional[List[str]] = None) -> int:
     if not outcome.succeeded:
         print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
     return 0 if outcome.succeeded else 1
+
+
+def _leave_the_code(environ: Mapping[str, str]) -> None:
+    """Work where the launcher made a folder for this task: what a job writes there meets no other task."""
+    folder = environ.get("LAUNCH_TASK_DIR")
+    if folder and os.path.isdir(os.path.join(folder, WORK)):
+        os.chdir(os.path.join(folder, WORK))
 
 
 def make_parser(program: str, description: str, example: str = "") -> argparse.ArgumentParser:
@@ -69,7 +77,7 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
         return _lend(task, settings, reporter)
     # Only here, so that -h, a wrong TF_CONFIG and a wrong job answer without loading TensorFlow.
     from cluster.job import load
-    from cluster.session import train
+    from cluster.training.trainer import train
 
     job = load(options.job, Path(__file__).parent)
     if task.role == "evaluator":
@@ -78,25 +86,25 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
 
 
 def _lend(task: Task, settings: Train, reporter: Reporter) -> Outcome:
-    from cluster.crew import devices_of
+    from cluster.model.device_pool import devices_of
 
     return _serve(task, settings, reporter, devices_of(settings))
 
 
 def _serve(task: Task, settings: Train, reporter: Reporter, devices: int = 1) -> Outcome:
-    from cluster import farewell, server
+    from cluster.runtime import server, shutdown
 
     serving = server.start(task, devices, server.threads_of(settings))
     reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
     reporter.pulse.turn("serving")
-    farewell.wait_until_done(task, serving)
+    shutdown.wait_until_done(task, serving)
     outcome = Outcome(True)
     reporter.outcome(outcome)
     return outcome
 
 
 def _evaluate(job: Any, task: Task, settings: Train, args: Dict[str, Any], reporter: Reporter) -> Outcome:
-    from cluster.evaluator import follow
+    from cluster.training.evaluator import follow
 
     outcome = follow(job, task, settings, args, reporter)
     reporter.outcome(outcome)
@@ -127,6 +135,8 @@ def _refuse_impossible(task: Task, settings: Train) -> None:
 def _impossible(task: Task, settings: Train) -> Iterator[str]:
     if settings.replication == "in-graph" and (settings.mode != "sync" or settings.backup_workers):
         yield "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"
+    if settings.replication == "in-graph" and settings.tower_sum != Train.tower_sum:
+        yield f"train.tower_sum: expected {Train.tower_sum} with replication in-graph, found {settings.tower_sum}"
     if settings.accumulate < 1:
         yield f"train.accumulate: expected at least 1, found {settings.accumulate}"
     if settings.mode == "async" and settings.sync != Train.sync:

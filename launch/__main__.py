@@ -1,5 +1,35 @@
-"""``python -m launch``"""
+"""The command ``launch``, and ``python -m launch``: Ctrl-C ends it in one line, from its first moment to its last."""
 
-from launch.cli import main
+import os
+import signal
+from types import FrameType
+from typing import Any, Optional
 
-main()
+
+def main() -> None:
+    """Load the command line, which takes half a second, and run it."""
+    _on_ctrl_c(_leave)
+    from launch import cli  # here: a Ctrl-C may come into it
+
+    try:
+        _on_ctrl_c(signal.default_int_handler)  # an exception: a verb ends what it has begun
+        cli.main()
+    except KeyboardInterrupt:
+        _leave(signal.SIGINT, None)
+    finally:
+        _on_ctrl_c(_leave)
+
+
+def _on_ctrl_c(handler: Any) -> None:
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
+        signal.signal(signal.SIGINT, handler)
+
+
+def _leave(number: int, frame: Optional[FrameType]) -> None:
+    """End this process at once, which has begun nothing, or has ended it."""
+    os.write(2, b"interrupted by SIGINT\n")
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,10 +2,14 @@
 
 A path reads as in jq: ``tasks[].role`` is the role of each of the tasks. Of a mapping with
 keys of the user's own, such as ``env``, only the mapping is named. Times are in seconds
-where a name does not say otherwise.
+where a name does not say otherwise. What ``launch status --json`` prints is described beside
+its dataclasses, in ``launch.status``.
 """
 
 from typing import Dict
+
+from launch.status.meanings import meanings
+from launch.status.run import RunStatus
 
 Fields = Dict[str, str]
 
@@ -73,89 +77,6 @@ PLAN: Fields = {
     "network.tasks[].task": "a ps or a worker",
     "network.tasks[].bytes_in": "what reaches it in a pull or a push",
     "network.tasks[].bytes_out": "what leaves it in a pull or a push",
-}
-
-_AT_S = "when, in seconds since the run began"
-_INCIDENT: Fields = {
-    "number": "of what went wrong, which, from 1; the first and the newest are told, the last one's is the count",
-    "kind": "one of those of docs/faults.md",
-    "open": "whether its task has not come back yet, or training has no step newer than before",
-    "at_s": _AT_S,
-    "role": "of the task; null where it is of a host, or of the run",
-    "index": "of the task",
-    "host": "where; null where it is of the run",
-    "attempt": "of the task, from 0",
-    "step": "the newest global step then; null before the first",
-    "cause": "what happened, in one line",
-    "exit_code": "negative: the signal; null where no process ended",
-    "signal": "its name, SIGKILL; null for none",
-    "log": "of that attempt, on its host",
-    "lines": "the last of that log",
-    "stack": "of a task that was frozen; else null",
-    "followed[].at_s": _AT_S,
-    "followed[].kind": "what only followed from it: of this kind",
-    "followed[].role": "of the task that it happened to; null where it is of a host",
-    "followed[].index": "of that task",
-    "followed[].host": "where",
-    "followed[].attempt": "of that task, from 0",
-    "followed[].exit_code": "as above",
-    "followed[].cause": "as above",
-    "followed[].log": "as above",
-    "followed_count": "how much followed; the first and the newest of it are kept",
-    "did[].at_s": _AT_S,
-    "did[].what": "what was done about it, in words",
-    "again_s": "seconds until the task took part in training again; null before",
-    "lost_steps": "how far the global step went back; null while open, and for a command",
-    "lost_seconds": "how long training stood, until there was a newer step than any before; null likewise",
-}
-
-STATUS: Fields = {
-    "run": "the run, name and time of its start",
-    "name": "its name",
-    "state": "starting, running, succeeded, failed or stopped",
-    "global_step": "the newest step that a worker has told of; null before the first",
-    "steps": "the step to stop at; null for a command",
-    "steps_per_second": "the chief's rate, over the last seconds",
-    "examples_per_second": "of all workers",
-    "loss": "of the chief's newest step; null before the first",
-    "checkpoint_step": "the step of the newest checkpoint; null before the first",
-    "replicas": "by host that keeps copies of checkpoints: the step of its newest; null before its first",
-    "checkpoint": "the final checkpoint, a path on the chief's host; null before the end",
-    "evaluation": "what the evaluator told last: the step, and each metric; null without",
-    "metrics": "of the held-out data, at the end; empty before",
-    "cause": "why it failed or was stopped, in one line; else null",
-    "formation": "which of its hosts an elastic run trains on now; null without the key elastic",
-    "formation.number": "how often the run was formed anew",
-    "formation.workers": "how many workers train, the chief among them",
-    "formation.of_workers": "how many the run began with",
-    "formation.ps": "how many ps hold the variables",
-    "formation.of_ps": "how many the run began with",
-    "formation.without[]": "the hosts that are lost, or were and wait to be taken back",
-    "formation.forming": "whether the processes of one formation are ending, for the next one to begin",
-    "waiting_share": "the part of a step, from 0 to 1, that workers wait for the slowest; null where none waits",
-    **_below("incidents[]", _INCIDENT),
-    "silent": "the hosts whose agents the lead does not hear right now",
-    "cause_incident": "the number of the incident that the run has failed for; null for none",
-    "lost_steps": "of all incidents: how far the global step went back, in all",
-    "lost_seconds": "of all incidents: how long training stood, in all",
-    **_below("tasks[]", _TASK),
-    "tasks[].gpus": "the indices of its GPUs",
-    "tasks[].state": "starting, running, succeeded, failed, restarting, stopped or lost",
-    "tasks[].doing": "what it does of its start, in words; null where that is not known, and once it runs",
-    "tasks[].pid": "of its newest process; null before the first",
-    "tasks[].exit_code": "of its newest process that has ended; negative: the signal; null before",
-    "tasks[].restarts": "how often it was started again",
-    "tasks[].step": "the newest that it has told of; null for a ps",
-    "tasks[].step_time_ms": "of its steps of late, in milliseconds; null before the first",
-    "tasks[].wait_ms": "of a step, its waiting for the others, in milliseconds; null where none waits",
-    "tasks[].straggler": "whether it works so much longer than the other workers that they wait for it",
-    "tasks[].bytes_in_per_second": "that it receives over TCP, over the last seconds; null where that is not known",
-    "tasks[].bytes_out_per_second": "that it sends, likewise",
-    "tasks[].gpu_percent": "of the time of late in which its GPUs computed, in the mean; null without a GPU",
-    "tasks[].gpu_memory_bytes": "in use on its GPUs, in all; null without a GPU",
-    "tasks[].dropped_gradients": "how many of its gradients came too late to count, with backup workers",
-    "tasks[].log": "the log of its newest attempt, on its host",
-    "tasks[].cause": "why it failed, in one line; else null",
 }
 
 _HOST: Fields = {
@@ -234,7 +155,7 @@ DIAGNOSE: Fields = {
 ANSWERS: Dict[str, Fields] = {
     "plan": PLAN,
     "check": CHECK,
-    "status": STATUS,
+    "status": meanings(RunStatus),
     "down": DOWN,
     "sweep": SWEEP,
     "setup": SETUP,

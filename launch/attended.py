@@ -3,25 +3,29 @@
 import os
 import secrets
 import sys
-from datetime import datetime
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from datetime import datetime, timedelta, timezone
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from launch import display, report
+from launch import display, generation, report
+from launch.agent.wire.run_request import RunRequest
+from launch.agent_requests import requests
 from launch.down import take_down, told
 from launch.errors import SUCCEEDED
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.logs import print_log_of_culprit
-from launch.plan import make_plan, refuse_oversized, requests, run_name
+from launch.plan import Plan, make_plan, refuse_oversized, run_name
+from launch.remembered import remember
 from launch.resume import bring_newest
 from launch.revive import Revival
 from launch.ship import launcher_code, with_folder
 from launch.start import advising, read_secrets, start_agents
+from launch.status.run import RunStatus
 from launch.succession import Beginning, successor
 from launch.verbs.asked import Asked, say
 from launch.watch import Watch
 
-Ending = Callable[[Mapping[str, Any]], List[str]]  # the last lines of a run, from its status
+Ending = Callable[[RunStatus], List[str]]  # the last lines of a run, from its status
 
 
 class Ended(NamedTuple):
@@ -34,7 +38,7 @@ class Ended(NamedTuple):
     """
 
     code: int
-    status: Dict[str, Any]
+    status: RunStatus
     follows: Optional[Beginning] = None
 
 
@@ -46,24 +50,40 @@ def attend(asked: Asked, beginning: Beginning, interrupts: Interrupts, ending: E
     """
     spec = beginning.spec
     job = asked.job(spec)
-    run = make_plan(spec, job, run_name(spec.name, datetime.now()), sys.executable)
-    refuse_oversized(run)
     code = with_folder(launcher_code(), job)
-    wanted = requests(run, code, secrets.token_hex(16), read_secrets(spec, os.environ), beginning.resume)
+    token, values = secrets.token_hex(16), read_secrets(spec, os.environ)
+
+    def planned(begins: datetime) -> Tuple[Plan, Dict[str, RunRequest]]:
+        run = make_plan(spec, job, run_name(spec.name, begins), sys.executable)
+        return run, requests(run, code, token, values, beginning.resume, str(asked))
+
+    begins = datetime.now(timezone.utc)
+    run, wanted = planned(begins)
+    refuse_oversized(run)
     with Fleet(spec, run.python, code, interrupts) as fleet:
         with display.for_terminal() as view:
             view.note(f"{run.run}: {len(run.tasks)} tasks on {display.fold(run.hosts)}")
             with advising(f"launch check {asked}"):
                 fleet.connect()
+                numbered = generation.number(fleet, wanted)
+                while not numbered.is_free:  # a run that began in this second has the name
+                    begins += timedelta(seconds=1)
+                    run, wanted = planned(begins)
+                    view.note(f"its name is {run.run}, as one began in the same second")
+                    numbered = generation.number(fleet, wanted)
+                wanted = numbered.requests
                 if beginning.resume:
-                    bring_newest(fleet, run, wanted, view.note, beginning.needed)
-                start_agents(fleet, wanted)
+                    wanted = bring_newest(fleet, run, wanted, view.note, beginning.needed)
+                for line in start_agents(fleet, wanted):
+                    view.note(line)
+                remember(spec, run.run, local=bool(asked.local))
             watch = Watch(fleet, run, view, interrupts, Revival(fleet, wanted), detach)
             ended = watch.follow()
-        if ended["state"] == "running":
+        if ended.state == "running":
             say(*report.detached(run.run, str(asked)))
             return Ended(SUCCEEDED, ended)
-        left = take_down(fleet, wanted, reason="the run is over", heed=False)
+        mine = {host: fleet.request(host, run=run.run) for host in wanted}
+        left = take_down(fleet, mine, reason="the run is over", heed=False)
         print_log_of_culprit(fleet, ended, say)
         say(*([] if left.clean else told(left)), *ending(ended))
         follows = successor(spec, watch.lead_lost_at, [problem.host for problem in left.problems], interrupts, say)

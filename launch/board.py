@@ -5,8 +5,9 @@ import time
 from types import TracebackType
 from typing import Any, Dict, Optional, Type
 
-from launch.channel import Channel, Noise, Silence
-from launch.errors import HostProblem
+from launch.channel import Silence
+from launch.conversation import Conversation
+from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 
 BEAT_S = 1.0
@@ -26,16 +27,16 @@ class Board:
 
     def __init__(self, fleet: Fleet):
         self._fleet, self._lead = fleet, fleet.lead
-        self._channel: Channel
+        self._conversation: Conversation
         self.run = ""
         self._port = 0
 
     def __enter__(self) -> "Board":
-        self._channel = self._fleet.contact(self._lead, "board", self._fleet.request(self._lead))
+        self._conversation = self._fleet.contact(self._lead, "board", self._fleet.request(self._lead))
         try:
             place = self._place()
         except BaseException:
-            self._channel.close()
+            self._conversation.close()
             raise
         self.run, self._port = place["run"], place["port"]
         return self
@@ -43,7 +44,7 @@ class Board:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        self._channel.close()
+        self._conversation.close()
 
     def dial(self) -> Any:
         """A connection to TensorBoard, with the methods of a socket."""
@@ -61,21 +62,17 @@ class Board:
             word = self._word()
             if word is not None:
                 return word
-        raise HostProblem(self._lead, f"TensorBoard did not listen within {START_S:.0f} s")
+        raise HostProblem(self._lead, ProblemKind.SILENT, f"TensorBoard did not listen within {START_S:.0f} s")
 
     def _word(self) -> Optional[Dict[str, Any]]:
         """What comes within a beat."""
         try:
-            self._channel.tell({"beat": True})
-            word = self._channel.hear(BEAT_S)
+            self._conversation.tell({"beat": True})
+            word = self._conversation.hear(BEAT_S)
         except Silence:
             return None
-        except (Noise, OSError) as error:
-            raise HostProblem(self._lead, f"lost TensorBoard: {error}") from error
         if word is None:
-            raise HostProblem(self._lead, f"lost TensorBoard: {self._channel.complaint() or 'the connection ended'}")
-        if "error" in word:
-            raise HostProblem(self._lead, word["error"])
+            raise self._conversation.ended("the connection ended")
         return word
 
 
@@ -90,8 +87,12 @@ def must_answer(port: int) -> None:
         connection.request("GET", "/")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        raise HostProblem("this machine", f"TensorBoard does not answer at port {port}: {error!r}") from error
+        raise HostProblem(
+            "this machine", ProblemKind.HERE, f"TensorBoard does not answer at port {port}: {error!r}"
+        ) from error
     finally:
         connection.close()
     if status != http.HTTPStatus.OK:
-        raise HostProblem("this machine", f"TensorBoard answers at port {port} with the status {status}")
+        raise HostProblem(
+            "this machine", ProblemKind.HERE, f"TensorBoard answers at port {port} with the status {status}"
+        )

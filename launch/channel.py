@@ -9,15 +9,18 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from launch.agent.text.plain_text import cleaned, may_hold_controls
+
 CHUNK = 1 << 16
+LONGEST = 1 << 26  # bytes of a line; the status of 10,000 tasks has some 10 MB
 
 
 class Silence(Exception):
     """Nothing came in time."""
 
 
-class Noise(Exception):
-    """A line came that is no answer of ours; the text shows it."""
+class Noise(OSError):
+    """A line came that is no answer of ours, so the conversation is broken; the text shows it."""
 
 
 class Channel(ABC):
@@ -26,6 +29,11 @@ class Channel(ABC):
     def __init__(self) -> None:
         self._unread = b""
         self._over = False
+
+    @property
+    def torn(self) -> bool:
+        """Whether the stream has ended in the middle of a line."""
+        return self._over and bool(self._unread)
 
     @abstractmethod
     def send(self, data: bytes) -> None:
@@ -56,12 +64,14 @@ class Channel(ABC):
 
         Raises:
           Silence: no whole line came in time. What did come is kept.
-          Noise: the line is not a JSON object.
+          Noise: the line is not a JSON object, or longer than any of ours.
         """
         until = time.monotonic() + timeout_s
         while b"\n" not in self._unread:
             if self._over:
                 return None
+            if len(self._unread) > LONGEST:
+                raise Noise(f"expected a line of JSON, found {len(self._unread)} bytes without an end")
             data = self.receive(max(0.0, until - time.monotonic()))
             self._over = not data
             self._unread += data
@@ -70,9 +80,11 @@ class Channel(ABC):
 
 
 def _read(line: str) -> Dict[str, Any]:
+    """Return what a line tells, without what a terminal would obey: a host's word may be any program's."""
     try:
         values = json.loads(line)
-    except ValueError:
+        values = cleaned(values) if may_hold_controls(line) else values
+    except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
         raise Noise(f"expected a line of JSON, found {line[:200]!r}")

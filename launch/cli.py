@@ -6,6 +6,7 @@ from typing import List, Optional
 import click
 
 from cluster.errors import SpecError
+from launch.agent.text.plain_text import without_controls
 from launch.errors import SUCCEEDED, USAGE, LaunchError
 from launch.verbs.board import board
 from launch.verbs.check import check
@@ -80,11 +81,12 @@ def main(arguments: Optional[List[str]] = None) -> None:
     except click.ClickException as error:
         error.show()
         code = USAGE
-    except click.Abort:
+    except click.Abort:  # of a KeyboardInterrupt
+        complain("interrupted by SIGINT")
         code = 130
     sys.exit(code or SUCCEEDED)
 
 
 def complain(text: str) -> None:
     """An error's text, on stderr."""
-    click.echo(text, err=True)
+    click.echo(without_controls(text), err=True)

@@ -4,18 +4,20 @@ A verb that answers with one line leaves the program on the host ready for the n
 that many of them cost one session and one Python there.
 """
 
+import json
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 from launch.channel import Channel, Host, Noise, Silence
-from launch.errors import HostProblem
+from launch.conversation import Conversation, Words
+from launch.errors import HostProblem, ProblemKind
 from launch.ship import Code
 
 ANSWER_S = 60.0
 STAY_S = 20.0
 MARGIN_S = 8.0  # what is told to a program shortly before it goes may be told to nobody
-RECEIVER = (Path(__file__).parent / "agent" / "receive.py").read_bytes()
+RECEIVER = (Path(__file__).parent / "agent" / "bootstrap.py").read_bytes()
 # -S: what runs there needs the standard library alone, and finding the rest takes longer than starting does.
 # Reads no byte more than the receiver's own. Without the caller's folder on the path, where a json.py may lie.
 _READ = f'import io,sys;sys.path.pop(0);exec(io.BufferedReader(io.FileIO(0,"rb",False),1).read({len(RECEIVER)}))'
@@ -46,21 +48,18 @@ def ask(
       HostProblem: it did not, or its answer is an error.
     """
     channel = _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb, "stay": stay_s}, request)
+    words = Words(noise=f"`{verb}`: ", broke=f"the connection broke during `{verb}`: ")
+    conversation = Conversation(host.name, channel, verb, words)
     with _closed_on_failure(channel):
         try:
-            answer = channel.hear(timeout_s)
+            answer = conversation.receive(timeout_s)
         except Silence:
-            raise HostProblem(host.name, f"`{verb}` was not answered within {timeout_s:.0f} s") from None
-        except Noise as error:
-            raise HostProblem(host.name, f"`{verb}`: {error}") from None
-        except OSError as error:
-            raise HostProblem(host.name, f"the connection broke during `{verb}`: {error}") from error
+            late = f"`{verb}` was not answered within {timeout_s:.0f} s"
+            raise HostProblem(host.name, ProblemKind.SILENT, late) from None
         if answer is None:
-            raise HostProblem(host.name, _last_words(host, channel))
+            raise _ended(host, channel)
     host.keep(channel, stay_s - MARGIN_S)
-    if "error" in answer:
-        raise HostProblem(host.name, str(answer["error"]))
-    return answer
+    return conversation.understood(answer)
 
 
 def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping[str, Any]) -> Channel:
@@ -73,14 +72,15 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
             _greet(host, channel, code, greeting)
             channel.tell(request)
         except Silence:
-            raise HostProblem(host.name, f"{host.python} did not answer within {ANSWER_S:.0f} s") from None
+            late = f"{host.python} did not answer within {ANSWER_S:.0f} s"
+            raise HostProblem(host.name, ProblemKind.SILENT, late) from None
         except Noise as error:
             advice = "let the shell's startup files print only in a terminal"
-            raise HostProblem(host.name, f"{error}; {advice}") from None
+            raise HostProblem(host.name, ProblemKind.NOISE, str(error), advice=advice) from None
         except OSError as error:
             complaint = channel.complaint()
-            broke = f"the connection broke: {error}; {complaint}"
-            raise HostProblem(host.name, _missing(host, complaint) or broke) from error
+            broke = HostProblem(host.name, ProblemKind.BROKEN, f"the connection broke: {error}; {complaint}")
+            raise (_missing(host, complaint) or broke) from error
     return channel
 
 
@@ -88,9 +88,14 @@ def _greet(host: Host, channel: Channel, code: Code, greeting: Mapping[str, Any]
     """Has the host name the code it lacks, and sends that."""
     channel.tell(greeting)
     answer = channel.hear(ANSWER_S)
-    if answer is None or "error" in answer:
-        raise HostProblem(host.name, str(answer["error"]) if answer else _last_words(host, channel))
-    for kind in answer["missing"]:
+    if answer is None:
+        raise _ended(host, channel)
+    if "error" in answer:
+        raise HostProblem.reported(host.name, answer)
+    missing = answer.get("missing")
+    if not isinstance(missing, list) or not set(map(str, missing)) <= set(code.bundles):
+        raise Noise(f"expected the code that is missing there, found {json.dumps(answer)[:200]}")
+    for kind in missing:
         bundle = code.bundles[kind]
         channel.send(b"%d\n" % len(bundle.data))
         channel.send(bundle.data)
@@ -105,14 +110,16 @@ def _closed_on_failure(channel: Channel) -> Iterator[None]:
         raise
 
 
-def _last_words(host: Host, channel: Channel) -> str:
+def _ended(host: Host, channel: Channel) -> HostProblem:
     complaint = channel.complaint() or "it ended without a word"
-    return _missing(host, complaint) or f"{host.python} ended before it answered: {complaint.splitlines()[-1]}"
+    last = f"{host.python} ended before it answered: {complaint.splitlines()[-1]}"
+    return _missing(host, complaint) or HostProblem(host.name, ProblemKind.PYTHON_ENDED, last)
 
 
-def _missing(host: Host, complaint: str) -> Optional[str]:
+def _missing(host: Host, complaint: str) -> Optional[HostProblem]:
     """What to do where the login shell has not found the Python."""
     last = complaint.splitlines()[-1] if complaint else ""
     if "not found" in last or "No such file" in last:
-        return f"no {host.python} there ({last}); install it, or name another with the key python"
+        install = "install it, or name another with the key python"
+        return HostProblem(host.name, ProblemKind.NO_PYTHON, f"no {host.python} there ({last})", advice=install)
     return None

@@ -1,9 +1,10 @@
 """Ending a run, with proof: per host, what was there and what is left."""
 
-from typing import Any, Dict, List, Mapping, NamedTuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple
 
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
+from launch.newest import Run, runs
 from launch.proof import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
@@ -27,26 +28,59 @@ class Left(NamedTuple):
 
 
 def look_and_take_down(fleet: Fleet, reason: str) -> Left:
-    """``launch down``: what is there, then its end, on every host of the file."""
+    """``launch down``: what is there, then its end, on every host of the file.
+
+    A run that lives, and whose lead the file does not name, is left alone: without its lead it would lose steps, and
+    on the lead's host all of it would live on.
+    """
     requests = {host: fleet.request(host) for host in fleet.hosts}
+    found, _ = fleet.ask("find", requests, ANSWER_S, stay_s=ANSWER_S)
+    meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
+    astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
+    if astray and meant[0].lives:
+        return Left({}, astray, {})
     # A host that cannot be reached is told of below. The others are asked again when the lead has ended the run.
     before, _ = fleet.ask("look", requests, ANSWER_S, stay_s=ANSWER_S)
     for host, report in before.items():
         requests[host]["was"] = [process["pid"] for process in report["processes"]]
-    return take_down(fleet, requests, reason)._replace(before=before)
+    left = take_down(fleet, requests, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts])
+    removed = [
+        _unnamed(fleet, host, f"took part in {run.name}", "nobody looked there")
+        for run in meant
+        for host in found.get(run.lead, {}).get("hosts", [])
+        if host not in fleet.hosts
+    ]
+    return left._replace(before=before, problems=[*left.problems, *astray, *removed])
 
 
-def take_down(fleet: Fleet, requests: Mapping[str, Mapping[str, Any]], reason: str, heed: bool = True) -> Left:
+def _astray(fleet: Fleet, run: Run) -> HostProblem:
+    """Why nothing is known of the run where it is led."""
+    return _unnamed(fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "nobody looked there")
+
+
+def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
+    """A host that plays a ``part`` in a run, and that the file does not name any more."""
+    what = f"{part}, and {fleet.spec.path} does not name it, so {so}"
+    return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, then run `launch down` again")
+
+
+def take_down(
+    fleet: Fleet,
+    requests: Mapping[str, Mapping[str, Any]],
+    reason: str,
+    heed: bool = True,
+    leads: Collection[str] = (),
+) -> Left:
     """Ends a run on its hosts: through the lead in order, then each host by itself.
 
-    ``requests`` has the lead first; of each only run, name, host and workdir count.
+    Of each of ``requests`` only run, name, host and workdir count. Without ``leads`` the first host is the lead.
     """
     kept = ("run", "name", "host", "workdir", "was")
     asked = {
         host: {**{key: request[key] for key in kept if key in request}, "timeout_s": STOP_S, "reason": reason}
         for host, request in requests.items()
     }
-    lead = dict(list(asked.items())[:1])
+    lead = {host: asked[host] for host in leads or list(asked)[:1]}
     reports, problems = fleet.ask("down", lead, ANSWER_S, heed)
     others = {host: request for host, request in asked.items() if host not in lead}
     more, further = fleet.ask("down", others, ANSWER_S, heed)

@@ -6,11 +6,18 @@
     └── Interrupted  128+n a signal ended what was under way
 
 ``HostProblem`` is one host's reason; it is collected into a CannotStart, so that the
-operator sees all that is wrong, not the first.
+operator sees all that is wrong, not the first. Its ``ProblemKind`` is what code decides by:
+
+    HostProblem         3  one host's
+    ├── the way there      unreachable, unknown-name, host-key, authentication, sshd, gateway
+    ├── what is there      python-missing, python-old, python-ended, folder, disk
+    ├── what it says       slow, silent, noise, broken, refused
+    └── elsewhere          unnamed (in the hosts file), here (on this machine)
 """
 
+import enum
 import signal
-from typing import Sequence
+from typing import Any, Mapping, Sequence
 
 SUCCEEDED, FAILED, USAGE, CANNOT_START, FOUND_WRONG = 0, 1, 2, 3, 4
 EXIT_CODES = {
@@ -35,14 +42,63 @@ class UsageError(LaunchError):
     exit_code = USAGE
 
 
+class ProblemKind(enum.Enum):
+    """What is wrong with a host. The words go over the wire: the agent's answers name some of them."""
+
+    UNREACHABLE = "unreachable"  # nobody answers at its address, or no way leads there
+    UNKNOWN_NAME = "unknown-name"  # this machine has no address for it
+    HOST_KEY = "host-key"  # its key is not the known one, or none is known
+    AUTHENTICATION = "authentication"  # it refuses our keys
+    SSHD = "sshd"  # its sshd drops logins, or opens no session or forward
+    GATEWAY = "gateway"  # the gateways before it lead in a circle
+    NO_PYTHON = "python-missing"  # the Python that the file names is not there
+    OLD_PYTHON = "python-old"  # the agent's code does not run on that Python
+    PYTHON_ENDED = "python-ended"  # that Python ended before it answered
+    FOLDER = "folder"  # another user could decide what runs in the working folder
+    DISK = "disk"  # the working folder cannot be written
+    SLOW = "slow"  # its part was not done by the deadline
+    SILENT = "silent"  # a program there was asked, and has not answered in time
+    NOISE = "noise"  # what came is no answer of ours
+    BROKEN = "broken"  # the connection broke, or ended too early
+    REFUSED = "refused"  # its agent says why it does not do what was asked
+    UNNAMED = "unnamed"  # it takes part in a run, and the file does not name it
+    HERE = "here"  # this machine lacks what it needs: a key file, a variable, a port
+
+
 class HostProblem(LaunchError):
-    """One host cannot be reached or cannot do what is asked of it."""
+    """One host cannot be reached or cannot do what is asked of it.
+
+    Attributes:
+      what: the fact.
+      advice: the next step, or a question that leads to it; "" for none.
+    """
 
     exit_code = CANNOT_START
 
-    def __init__(self, host: str, reason: str):
-        super().__init__(f"{host}: {reason}")
-        self.host, self.reason = host, reason
+    def __init__(self, host: str, kind: ProblemKind, what: str, advice: str = ""):
+        self.host, self.kind, self.what, self.advice = host, kind, what, advice
+        super().__init__(f"{host}: {self.reason}")
+
+    @classmethod
+    def reported(cls, host: str, answer: Mapping[str, Any], failed: str = "") -> "HostProblem":
+        """Return the problem in a host's answer {"error"}, which may name its "kind" and "advice".
+
+        Args:
+          failed: what has failed by it, in words before the host's own.
+        """
+        known = {kind.value: kind for kind in ProblemKind}
+        kind = known.get(str(answer.get("kind")), ProblemKind.REFUSED)
+        return cls(host, kind, f"{failed}{answer['error']}", advice=str(answer.get("advice") or ""))
+
+    @property
+    def reason(self) -> str:
+        """The sentence without the host's name."""
+        return f"{self.what}; {self.advice}" if self.advice else self.what
+
+    def with_advice(self, further: str) -> "HostProblem":
+        """Return this problem with more to know behind its advice."""
+        advice = "; ".join(filter(None, [self.advice, further]))
+        return HostProblem(self.host, self.kind, self.what, advice=advice)
 
 
 class CannotStart(LaunchError):

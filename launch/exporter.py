@@ -6,16 +6,18 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from socketserver import ThreadingMixIn
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Type
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Type
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.registry import Collector
 
 from launch import contact
-from launch.errors import CannotStart, HostProblem
+from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.metrics import Family, families
+from launch.newest import status_in
+from launch.status.run import RunStatus
 
 FRESH_S = 1.0  # an answer serves every scrape that comes within so long
 PATIENCE_S = 5.0  # of a scrape; Prometheus' own is ten seconds
@@ -26,7 +28,7 @@ LOOK_S = 0.2
 class Told(NamedTuple):
     """What the chief's host said: a status, or None where no run of the name has been; or why it said nothing."""
 
-    status: Optional[Dict[str, Any]]
+    status: Optional[RunStatus]
     problem: Optional[str] = None
 
 
@@ -49,10 +51,11 @@ class Lead:
             answer = contact.ask(
                 host, self._fleet.code, spec.workdir, "status", self._fleet.request(self.name), ANSWER_S
             )
+            status = status_in(self.name, answer)
         except HostProblem as problem:
             return Told(None, str(problem))
         self._broken = False
-        return Told(answer["status"])
+        return Told(status)
 
 
 class Newest:
@@ -127,8 +130,9 @@ class Exporter:
         try:
             self._server: Any = make_server(address, port, make_wsgi_app(registry), kind, _Quiet)
         except OSError as error:
-            refused = f"cannot listen on {address} port {port}: {error.strerror}; give another --port or --address"
-            raise CannotStart([HostProblem("this machine", refused)]) from error
+            refused = f"cannot listen on {address} port {port}: {error.strerror}"
+            advice = "give another --port or --address"
+            raise CannotStart([HostProblem("this machine", ProblemKind.HERE, refused, advice=advice)]) from error
         self.port: int = self._server.server_address[1]
         self._server.timeout = LOOK_S
 

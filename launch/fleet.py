@@ -9,12 +9,15 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.spec.model import Spec, Ssh, is_local
 from launch import contact
-from launch.agent.open_files import allow_open_files
-from launch.channel import Channel, Host
-from launch.errors import CannotStart, HostProblem
+from launch.agent.linux.open_files import allow_open_files
+from launch.agent.wire.run_request import RunRequest
+from launch.channel import Host
+from launch.conversation import Conversation
+from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.interrupts import Interrupts
 from launch.local import LocalHost
 from launch.ship import Code
+from launch.status.values import to_values
 
 T = TypeVar("T")
 LOOK_S = 0.2
@@ -30,12 +33,15 @@ class Fleet:
     Args:
       hosts: {name: python to run there}
       interrupts: asked while hosts are waited for, so that Ctrl-C never waits for them.
+
+    ``led_by`` is the host that was found to lead the run; until one was, the first is taken for it.
     """
 
     def __init__(self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts):
         self.spec, self.code, self.interrupts = spec, code, interrupts
         self._closing = ExitStack()
         self.hosts: Dict[str, Host] = make_hosts(hosts, spec.ssh, self._closing)
+        self.led_by: Optional[str] = None
         self._pool = ThreadPoolExecutor(max_workers=spec.ssh.fanout, thread_name_prefix="host")
 
     def __enter__(self) -> "Fleet":
@@ -87,8 +93,8 @@ class Fleet:
 
     @property
     def lead(self) -> str:
-        """The host that supervises the runs: the chief's."""
-        return next(iter(self.hosts))
+        """The host that supervises the run: the chief's."""
+        return self.led_by or next(iter(self.hosts))
 
     def ask_lead(self, verb: str, timeout_s: float = LEAD_S, **options: Any) -> Dict[str, Any]:
         """Asks the lead about the newest run.
@@ -101,21 +107,22 @@ class Fleet:
             raise CannotStart(problems)
         return answers[self.lead]
 
-    def contact(self, host: str, verb: str, request: Mapping[str, Any]) -> Channel:
+    def contact(self, host: str, verb: str, request: Mapping[str, Any]) -> Conversation:
         """A conversation with one host.
 
         Raises:
           HostProblem: the host cannot take part in it.
         """
-        return contact.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
+        channel = contact.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
+        return Conversation(host, channel, verb)
 
-    def start_agent(self, host: Host, request: Mapping[str, Any]) -> Dict[str, Any]:
+    def start_agent(self, host: Host, request: RunRequest) -> Dict[str, Any]:
         """Starts the agent of one host, which is ready then.
 
         Raises:
           HostProblem: it did not get ready; the text says why.
         """
-        return contact.ask(host, self.code, self.spec.workdir, "start", request, START_S)
+        return contact.ask(host, self.code, self.spec.workdir, "start", to_values(request), START_S)
 
     def begin(self, host: str, function: Callable[[Host], T]) -> "Future[T]":
         """Calls ``function`` for a host, beside whatever else goes on."""
@@ -150,7 +157,7 @@ class Fleet:
             if future in pending:
                 future.cancel()
                 self.hosts[name].close()  # what waits for the host there gets to know it
-                problems.append(HostProblem(name, f"no answer within {timeout_s:.0f} s"))
+                problems.append(HostProblem(name, ProblemKind.SLOW, f"no answer within {timeout_s:.0f} s"))
                 continue
             error = future.exception()
             if error is None:

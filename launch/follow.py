@@ -6,15 +6,19 @@ The launcher that started the run is a ``launch.watch.Watch``, which keeps it al
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Dict, Mapping, Optional
 
-from launch.agent.states import ENDED
-from launch.channel import Channel, Silence
+from launch.agent_requests import LEASE_S
+from launch.channel import Silence
+from launch.conversation import Conversation, as_run, reading
 from launch.display import View
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
-from launch.plan import LEASE_S
-from launch.task_table import name_of
+from launch.status.run import RunStatus
+from launch.status.states import ENDED
+from launch.status.task import TaskStatus
+from launch.status.wire import decoded, updated
 
 BEAT_S = 1.0
 SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made anew
@@ -28,36 +32,41 @@ class Follower(ABC):
 
     Args:
       request: names the run on its lead: {"run", "host", "workdir"}.
-      status: what is known before anything was heard.
+      status: what is known before anything was received.
     """
 
     beat = "ping"
 
-    def __init__(self, fleet: Fleet, request: Mapping[str, Any], status: Mapping[str, Any], view: View):
+    def __init__(self, fleet: Fleet, request: Mapping[str, Any], status: RunStatus, view: View):
         self._fleet, self._request, self._view = fleet, request, view
         self._lead: str = request["host"]
-        self._status = {key: value for key, value in status.items() if key != "tasks"}
-        self._tasks = by_name(status.get("tasks", []))
+        self._status = status  # of whose tasks only ``_tasks`` is kept current
+        self._tasks = by_name(status)
         self._beat_at = 0.0
         self._heard_at = 0.0
+        self._looked_at = time.monotonic()
 
     @abstractmethod
-    def greet(self, channel: Channel, first: bool) -> None:
+    def greet(self, lead: Conversation, first: bool) -> None:
         """Tells the lead what it is to know when a conversation begins, beyond that we watch."""
 
     @abstractmethod
-    def give_up(self, problem: str) -> None:
+    def give_up(self, problem: HostProblem) -> None:
         """The lead was out of reach for as long as the lease; ``problem`` says why."""
 
     @abstractmethod
-    def heed(self, channel: Channel) -> None:
+    def heed(self, lead: Conversation) -> None:
         """Passes on what the user wants; called twice a second."""
+
+    def answered(self, change: Mapping[str, Any]) -> None:
+        """The lead has sent a line."""
+        return
 
     def unwanted(self) -> bool:
         """Whether nobody wants to hear more."""
         return False
 
-    def satisfied(self, channel: Channel) -> bool:
+    def satisfied(self, lead: Conversation) -> bool:
         """Whether enough was heard, though the run goes on; called twice a second."""
         return False
 
@@ -65,77 +74,97 @@ class Follower(ABC):
         """Whether the lead's agent, which has died, was started again. Raises HostProblem."""
         return False
 
-    def follow(self) -> Dict[str, Any]:
+    def follow(self) -> RunStatus:
         """The run's last status."""
-        channel: Optional[Channel] = self._attach(first=True)
-        while channel is not None:
+        lead: Optional[Conversation] = self._attach(first=True)
+        while lead is not None:
+            why = ""
             try:
-                if self._listen(channel):
+                if self._listen(lead):
                     break
-            except OSError:
-                pass  # said below: a stream that broke is a stream that ended
+            except HostProblem as problem:  # a stream that broke is a stream that ended: both are said below
+                if problem.kind is ProblemKind.NOISE:
+                    why = f" ({problem.reason})"
+                    time.sleep(BEAT_S)  # a program that always answers so is not asked without a pause
             finally:
-                channel.close()
-            self._view.note(f"lost the connection to {self._lead}; trying again")
-            channel = self.again()
+                lead.close()
+            self._view.note(f"lost the connection to {self._lead}{why}; trying again")
+            lead = self.again()
         return self.status()
 
-    def status(self) -> Dict[str, Any]:
-        """``status --json`` as heard so far."""
-        return {**self._status, "tasks": list(self._tasks.values())}
+    def status(self) -> RunStatus:
+        """Return the run's status as far as the lead has sent it."""
+        return replace(self._status, tasks=list(self._tasks.values()))
 
-    def _attach(self, first: bool = False) -> Channel:
-        channel = self._fleet.contact(self._lead, "attach", self._request)
-        channel.tell({"do": "watch"})
-        self.greet(channel, first)
-        return channel
+    def _attach(self, first: bool = False) -> Conversation:
+        lead = self._fleet.contact(self._lead, "attach", self._request)
+        lead.tell({"do": "watch"})
+        self.greet(lead, first)
+        return lead
 
-    def _listen(self, channel: Channel) -> bool:
+    def _listen(self, lead: Conversation) -> bool:
         """True when there is nothing more to hear; False when the stream broke off."""
         self._heard_at = time.monotonic()
-        while time.monotonic() - self._heard_at < SILENT_S:
-            self.heed(channel)
-            self._beat(channel)
+        while self._silent_s() < SILENT_S:
+            self.heed(lead)
+            self._beat(lead)
             try:
-                change = channel.hear(BEAT_S / 2)
+                change = lead.hear(BEAT_S / 2)
             except Silence:
                 change = {}
             else:
                 self._heard_at = time.monotonic()
-            if change is None or "error" in change:
+                self.answered(change or {})
+            if change is None:
                 return False
             if "end" in change:
-                return True
-            if "run" in change:
+                return self._knows_the_run()
+            if change.get("run") is not None:
                 self._take(change)
-            if self.unwanted() or self.satisfied(channel):
+            if self.unwanted() or self.satisfied(lead):
                 return True
         return False
 
+    def _knows_the_run(self) -> bool:
+        """Return True. Raises HostProblem where nothing was reported of the run before its end."""
+        if not self._tasks:
+            raise HostProblem(self._lead, ProblemKind.NOISE, "expected the run's status, found only its end")
+        return True
+
+    def _silent_s(self) -> float:
+        """Return how long the lead was silent while we listened: a process that is stopped hears nobody."""
+        now, continued_at = time.monotonic(), self._fleet.interrupts.continued_at
+        if continued_at > self._looked_at:
+            self._view.note(f"this launcher was stopped for {continued_at - self._looked_at:.0f} s and goes on")
+            self._heard_at = max(self._heard_at, continued_at)
+        self._looked_at = now
+        return now - self._heard_at
+
     def _take(self, change: Mapping[str, Any]) -> None:
-        self._status = {**self._status, **change["run"]}
-        self._tasks.update(change["tasks"])
+        with reading(self._lead):
+            self._status = updated(self._status, change["run"])
+            self._tasks.update({name: decoded(TaskStatus, task) for name, task in change["tasks"].items()})
         self._view.show(self.status())
 
-    def _beat(self, channel: Channel) -> None:
+    def _beat(self, lead: Conversation) -> None:
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + BEAT_S
-            channel.tell({"do": self.beat})
+            lead.tell({"do": self.beat})
 
-    def again(self) -> Optional[Channel]:
+    def again(self) -> Optional[Conversation]:
         """A new connection within the lease; None when there is nothing more to follow."""
         host = self._fleet.hosts[self._lead]
-        problem = ""
-        while time.monotonic() - self._heard_at < LEASE_S and not self.unwanted():
+        problem = HostProblem(self._lead, ProblemKind.SILENT, f"no answer within {LEASE_S:.0f} s")
+        while self._silent_s() < LEASE_S and not self.unwanted():
             try:
                 host.close()
                 host.connect()
                 if self._ended_meanwhile():
                     return None
                 return self._attach()
-            except (HostProblem, OSError) as error:
-                problem = error.reason if isinstance(error, HostProblem) else str(error)
-                time.sleep(BEAT_S)
+            except HostProblem as error:
+                problem = error
+            time.sleep(BEAT_S)
         if not self.unwanted():
             self.give_up(problem)
         return None
@@ -146,14 +175,17 @@ class Follower(ABC):
             raise problems[0]
         if answers[self._lead].get("died") and self.revived():
             return False
-        status = answers[self._lead]["status"]
-        if status is None or status["state"] not in ENDED:
+        values = answers[self._lead]["status"]
+        if values is None:
             return False
-        tasks = status.pop("tasks")
-        self._take({"run": status, "tasks": by_name(tasks)})
+        status = as_run(self._lead, values)
+        if status.state not in ENDED:
+            return False
+        self._status, self._tasks = status, by_name(status)
+        self._view.show(self._status)
         return True
 
 
-def by_name(tasks: Any) -> Dict[str, Dict[str, Any]]:
-    """{``worker:1``: its entry in ``status --json``}"""
-    return {name_of(task): task for task in tasks}
+def by_name(status: RunStatus) -> Dict[str, TaskStatus]:
+    """Return the tasks of a run by name."""
+    return {task.name: task for task in status.tasks}

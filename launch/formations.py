@@ -1,14 +1,16 @@
 """Which of its hosts an elastic run trains on, in words."""
 
-from typing import Any, List, Mapping
+from typing import List
+
+from launch.status.run import RunStatus
 
 
-def formation(status: Mapping[str, Any]) -> List[str]:
+def formation(status: RunStatus) -> List[str]:
     """``formation 2: 3 of 4 workers, 2 of 2 ps; without gpu03``; nothing while the run is as it began."""
-    told = status.get("formation")
-    if not told or not (told["number"] or told["without"] or told["forming"]):
+    told = status.formation
+    if not told or not (told.number or told.without or told.forming):
         return []
-    sizes = f"{told['workers']} of {told['of_workers']} workers, {told['ps']} of {told['of_ps']} ps"
-    without = f"; without {', '.join(told['without'])}" if told["without"] else ""
-    forming = "; ending, for the next to begin" if told["forming"] else ""
-    return [f"formation {told['number']}: {sizes}{without}{forming}"]
+    sizes = f"{told.workers} of {told.of_workers} workers, {told.ps} of {told.of_ps} ps"
+    without = f"; without {', '.join(told.without)}" if told.without else ""
+    forming = "; ending, for the next to begin" if told.forming else ""
+    return [f"formation {told.number}: {sizes}{without}{forming}"]

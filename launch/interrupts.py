@@ -1,11 +1,12 @@
-"""Signals that ask the launcher to stop, as something to look at instead of an exception."""
+"""Signals that ask the launcher to stop or to pause, as something to look at instead of an exception."""
 
 import os
 import signal
 import sys
 import time
+from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, Dict, List, Optional, Type
+from typing import Any, Dict, Iterator, List, Optional, Type
 
 from launch.errors import Interrupted
 
@@ -17,15 +18,22 @@ LOOK_S = 0.1
 
 
 class Interrupts:
-    """While entered, remembers signals in the order they came. Who sends ``PATIENCE`` of them wants no more waiting."""
+    """While entered, remembers signals in the order they came. Who sends ``PATIENCE`` of them wants no more waiting.
+
+    ``continued_at``: when this process went on after somebody stopped it, as ``time.monotonic()`` has it.
+    ``pause_asked``: a Ctrl-Z came within ``pausable`` and ``pause`` was not called since.
+    """
 
     def __init__(self) -> None:
         self.received: List[int] = []
+        self.pause_asked = False
+        self.continued_at = 0.0
         self._former: Dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupts":
         for number in HEEDED:
             self._former[number] = signal.signal(number, self._remember)
+        self._former[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._go_on)
         return self
 
     def __exit__(
@@ -38,6 +46,30 @@ class Interrupts:
         self.received.append(number)
         if len(self.received) == PATIENCE:
             leave_at_once(number)
+
+    def _go_on(self, number: int, frame: Optional[FrameType]) -> None:
+        self.continued_at = time.monotonic()
+
+    @contextmanager
+    def pausable(self) -> Iterator[None]:
+        """Remember a Ctrl-Z for whoever looks at ``pause_asked``, instead of stopping this process at once."""
+        former = signal.getsignal(signal.SIGTSTP)
+        if former is signal.SIG_IGN:  # as a shell without job control has it
+            yield
+            return
+        signal.signal(signal.SIGTSTP, self._ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTSTP, former)
+
+    def _ask(self, number: int, frame: Optional[FrameType]) -> None:
+        self.pause_asked = True
+
+    def pause(self) -> None:
+        """Stop this process until it is continued."""
+        self.pause_asked = False
+        os.kill(os.getpid(), signal.SIGSTOP)
 
     def wait(self, seconds: float) -> None:
         """Waits, less when a signal comes. Raises Interrupted if one has."""

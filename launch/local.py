@@ -8,7 +8,7 @@ import tempfile
 from typing import Sequence
 
 from launch.channel import CHUNK, Channel, Host, Silence
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 
 DIAL_S = 10.0
 
@@ -78,12 +78,13 @@ class LocalHost(Host):
             return LocalChannel([os.path.expanduser(argv[0]), *argv[1:]])
         except OSError as error:
             why = os.strerror(error.errno or 0)
-            raise HostProblem(self.name, f"cannot start {argv[0]}: {why}; see the key python") from error
+            unstarted = f"cannot start {argv[0]}: {why}"
+            raise HostProblem(self.name, ProblemKind.NO_PYTHON, unstarted, advice="see the key python") from error
 
     def dial(self, port: int) -> socket.socket:
         try:
             connection = socket.create_connection(("127.0.0.1", port), DIAL_S)
         except OSError as error:
-            raise HostProblem(self.name, f"no answer at port {port}: {error}") from error
+            raise HostProblem(self.name, ProblemKind.UNREACHABLE, f"no answer at port {port}: {error}") from error
         connection.settimeout(None)
         return connection

@@ -13,18 +13,21 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from cluster.spec.model import Spec, TaskSpec
 from launch import report
-from launch.agent.masking import masked
-from launch.channel import Channel, Silence
+from launch.agent.text.masking import masked
+from launch.channel import Silence
+from launch.conversation import Conversation
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import Fleet
 from launch.folding import Folded, Line, Window, shown
-from launch.task_table import name_of
+from launch.newest import locate, status_in
+from launch.status.run import RunStatus
 
 LOOK_S = 0.5
 TOGETHER_S = 3.0  # equal lines of so short a time are told as one
 WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
 AHEAD = 1000  # lines that hosts may be ahead of who reads
 TAIL = 15  # lines of the culprit's log
+LONGEST = 300  # characters of each of them
 
 
 def select(spec: Spec, patterns: Sequence[str]) -> List[TaskSpec]:
@@ -91,11 +94,11 @@ def _readers(
     for task in tasks:
         by_host.setdefault(task.host, []).append(task.name)
     requests = {host: fleet.request(host, **options, tasks=names) for host, names in by_host.items()}
-    channels, missed = fleet.each(
+    conversations, missed = fleet.each(
         lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), heed=False
     )
     problems += missed
-    return [_lines(fleet, host, channel, problems) for host, channel in channels.items()]
+    return [_lines(fleet, conversation, problems) for conversation in conversations.values()]
 
 
 def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
@@ -125,26 +128,23 @@ def _hand_over(reader: Iterator[Line], came: "Queue[Optional[Line]]") -> None:
     came.put(None)
 
 
-def _lines(fleet: Fleet, host: str, channel: Channel, problems: List[HostProblem]) -> Iterator[Line]:
+def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]) -> Iterator[Line]:
     """What one host tells; how it breaks off is a problem of its own."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
-        for told in _told(fleet, channel):
-            if "error" in told:
-                problems.append(HostProblem(host, told["error"]))
-                return
-            yield Line(told["time"], told["task"], host, masked(told["line"], secrets))
-    except OSError as error:
-        problems.append(HostProblem(host, f"the connection broke: {error}"))
+        for told in _told(fleet, conversation):
+            yield Line(float(told["time"]), told["task"], conversation.host, masked(told["line"], secrets))
+    except HostProblem as problem:
+        problems.append(problem)
     finally:
-        channel.close()
+        conversation.close()
 
 
-def _told(fleet: Fleet, channel: Channel) -> Iterator[Dict[str, Any]]:
-    """What comes over a channel, until its end or a signal. Raises OSError when it breaks."""
+def _told(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
+    """What comes from a host, until its end or a signal. Raises HostProblem when it breaks."""
     while not fleet.interrupts.received:
         try:
-            told = channel.hear(LOOK_S)
+            told = conversation.hear(LOOK_S)
         except Silence:
             continue
         if told is None:
@@ -152,29 +152,33 @@ def _told(fleet: Fleet, channel: Channel) -> Iterator[Dict[str, Any]]:
         yield told
 
 
-def print_log_of_culprit(fleet: Fleet, status: Mapping[str, Any], say: Callable[..., None]) -> None:
+def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:
     """The last lines of the task that the run's cause names, if it names one: of the attempt that failed first."""
     task = report.culprit(status)
     first = None if task is None else report.first_failure(status, task)
     if first is not None:
-        say(f"last lines of {first['host']}:{first['log']}")
-        say(*(f"  {line}" for line in first["lines"]))
+        say(f"last lines of {first.host}:{first.log}")
+        for line in first.lines:
+            say(f"  {line}")
     elif task is not None:
-        say(f"last lines of {task['host']}:{task['log']}")
-        chosen = select(fleet.spec, [name_of(task)])
-        print_logs(fleet, chosen, lambda line: say("  " + line), raw=True, tail=TAIL)
+        say(f"last lines of {task.host}:{task.log}")
+        chosen = select(fleet.spec, [task.name])
+        print_logs(fleet, chosen, lambda line: say(f"  {line}"[:LONGEST]), raw=True, tail=TAIL)
 
 
 def print_first_cause(fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[str], None]) -> None:
     """Of a run that has failed: why, and the last lines of the task that failed first, if it is one of ``tasks``."""
     try:
-        status = fleet.ask_lead("status")["status"]
-    except CannotStart:
+        answer = fleet.ask_lead("status")
+        status = status_in(fleet.lead, answer)
+        if status is None and answer["status"] is not None:  # of a host that does not lead the run
+            status = locate(fleet).status
+    except (CannotStart, HostProblem, UsageError):
         return
-    if status is None or status["state"] != "failed":
+    if status is None or status.state != "failed":
         return
     task = report.culprit(status)
-    if task is not None and any(each.name == name_of(task) for each in tasks):
-        say(f"first cause: {status['cause']}")
+    if task is not None and any(each.name == task.name for each in tasks):
+        say(f"first cause: {status.cause}")
         print_log_of_culprit(fleet, status, say)
         say("every line, by time:")

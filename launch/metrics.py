@@ -1,28 +1,32 @@
-"""A run's status as Prometheus reads it: a function of what ``launch status --json`` tells."""
+"""A run's status as Prometheus reads it."""
 
 from collections import Counter
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Iterator, List, NamedTuple, Optional, Union
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from launch.agent import states
-from launch.task_table import name_of
+from launch.status import states
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
 
 Family = Union[GaugeMetricFamily, CounterMetricFamily]
-Status = Mapping[str, Any]
 OF_RUN = ["name"]
 OF_TASK = ["name", "task", "role", "host"]
 
 
 class Value(NamedTuple):
-    """A number of the status: its metric, what it is, its key there, and what it is multiplied with.
+    """A number of the status of a run or of a task.
 
-    A metric that ends in ``_total`` is a counter. A value that the status does not have is left out.
+    Attributes:
+      metric: its name; one that ends in ``_total`` is a counter.
+      meaning: what it is.
+      field: where the status has it; where that is None, the value is left out.
+      factor: what it is multiplied with.
     """
 
     metric: str
     meaning: str
-    key: str
+    field: str
     factor: float = 1.0
 
 
@@ -57,7 +61,7 @@ TASK_VALUES = (
 )
 
 
-def families(name: str, host: str, answered: bool, status: Optional[Status]) -> Iterator[Family]:
+def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) -> Iterator[Family]:
     """Every metric, without samples where nothing is known.
 
     Args:
@@ -73,46 +77,47 @@ def families(name: str, host: str, answered: bool, status: Optional[Status]) -> 
     for value in RUN_VALUES:
         yield _family(value, OF_RUN, [] if status is None else [(status, [name])])
     yield _evaluation(name, status)
-    yield from _tasks(name, [] if status is None else status["tasks"])
+    yield from _tasks(name, [] if status is None else status.tasks)
 
 
-def _info(name: str, status: Optional[Status]) -> Family:
+def _info(name: str, status: Optional[RunStatus]) -> Family:
     info = GaugeMetricFamily("launch_run_info", "1; the label run has the newest run's name.", labels=["name", "run"])
     if status is not None:
-        info.add_metric([name, status["run"]], 1.0)
+        info.add_metric([name, status.run], 1.0)
     return info
 
 
-def _state(name: str, status: Optional[Status]) -> Family:
+def _state(name: str, status: Optional[RunStatus]) -> Family:
     state = GaugeMetricFamily("launch_run_state", "1 for the run's state, 0 for the others.", labels=["name", "state"])
-    for each in states.OF_RUN if status is not None else ():
-        state.add_metric([name, each], float(status["state"] == each))  # type: ignore[index]
+    if status is not None:
+        for each in states.OF_RUN:
+            state.add_metric([name, each], float(status.state == each))
     return state
 
 
-def _evaluation(name: str, status: Optional[Status]) -> Family:
+def _evaluation(name: str, status: Optional[RunStatus]) -> Family:
     family = GaugeMetricFamily(
         "launch_evaluation", "What the evaluator told last; step is its checkpoint's.", labels=["name", "metric"]
     )
-    for metric, value in ((status or {}).get("evaluation") or {}).items():
+    for metric, value in ((status.evaluation if status else None) or {}).items():
         family.add_metric([name, metric], value)
     return family
 
 
-def _tasks(name: str, tasks: List[Status]) -> Iterator[Family]:
-    labelled = [(task, [name, name_of(task), task["role"], task["host"]]) for task in tasks]
+def _tasks(name: str, tasks: List[TaskStatus]) -> Iterator[Family]:
+    labelled = [(task, [name, task.name, task.role, task.host]) for task in tasks]
     up = GaugeMetricFamily("launch_task_up", "1 while a process of the task runs, else 0.", labels=OF_TASK)
     for task, labels in labelled:
-        up.add_metric(labels, float(task["state"] in ("starting", "running")))
+        up.add_metric(labels, float(task.state in ("starting", "running")))
     yield _by_state(name, tasks)
     yield up
     for value in TASK_VALUES:
         yield _family(value, OF_TASK, labelled)
 
 
-def _by_state(name: str, tasks: List[Status]) -> Family:
-    counted = Counter({(task["role"], state): 0 for task in tasks for state in states.OF_TASK})
-    counted.update((task["role"], task["state"]) for task in tasks)
+def _by_state(name: str, tasks: List[TaskStatus]) -> Family:
+    counted = Counter({(task.role, state): 0 for task in tasks for state in states.OF_TASK})
+    counted.update((task.role, task.state) for task in tasks)
     family = GaugeMetricFamily("launch_tasks", "Tasks of a role in a state.", labels=["name", "role", "state"])
     for (role, state), number in counted.items():
         family.add_metric([name, role, state], number)
@@ -123,6 +128,7 @@ def _family(value: Value, labels: List[str], found: List[Any]) -> Family:
     counts = value.metric.endswith("_total")
     family: Family = (CounterMetricFamily if counts else GaugeMetricFamily)(value.metric, value.meaning, labels=labels)
     for status, of in found:
-        if status.get(value.key) is not None:
-            family.add_metric(of, status[value.key] * value.factor)
+        number = getattr(status, value.field)
+        if number is not None:
+            family.add_metric(of, number * value.factor)
     return family

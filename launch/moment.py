@@ -17,7 +17,8 @@ def moment(text: str, now: datetime) -> float:
     """
     ago = _AGO.fullmatch(text)
     if ago:
-        return (now - timedelta(**{_UNITS[ago.group(2)]: float(ago.group(1))})).timestamp()
+        # From the timestamp: a datetime less ten minutes no longer knows which of autumn's two equal hours it is in.
+        return now.timestamp() - timedelta(**{_UNITS[ago.group(2)]: float(ago.group(1))}).total_seconds()
     try:
         return _written(text, now).timestamp()
     except ValueError:

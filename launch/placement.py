@@ -7,7 +7,7 @@ Building the job's graph needs TensorFlow, so a process of another Python does i
 import json
 import os
 import subprocess
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.task import TRAINERS, tf_config
@@ -120,7 +120,7 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
 def _arguments(plan: Plan, job: JobCode) -> List[str]:
     entry = str(job.folder / job.entry) if job.folder and job.entry.endswith(".py") else job.entry
     train = replace(plan.spec.train, towers=towers(plan.spec))  # there may be no GPUs here to count
-    return [entry, "--train", json.dumps(asdict(train)), "--args", json.dumps(plan.spec.args)]
+    return [entry, "--train", json.dumps(train.to_dict()), "--args", json.dumps(plan.spec.args)]
 
 
 def _environment(plan: Plan, job: JobCode) -> Dict[str, str]:

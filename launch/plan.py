@@ -5,50 +5,20 @@ A plan is computed from a spec, and the lock file that it names; it reaches no h
 
 import json
 import re
-from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
-from cluster.addresses import host_of
-from cluster.spec.model import Spec, TaskSpec, is_local
+from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec, is_local
 from cluster.task import MEMBERS, TRAINERS, tf_config
 from cluster.template import fill
 from launch import environment
+from launch.agent.wire.run_request import TaskRequest
 from launch.errors import UsageError
-from launch.ship import Code, JobCode
+from launch.ship import JobCode
 
 PYTHON = "python3.7"  # on the hosts, where the file names none
-LEASE_S = 15.0  # an attached run ends when its launcher is silent for so long
-LOST_S = 10.0  # a host is lost when its agent is silent for so long
-JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
-STAY_S = 20.0  # for a member's agent to wait for a lead that it does not hear any more
-ELASTIC_STAY_S = 900.0  # where the run goes on without its host, and takes it back
-GRACE_S = 10.0  # between TERM and KILL
 LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux hands to a process
-
-
-@dataclass(frozen=True)
-class PlannedTask:
-    """One process. ``folder`` says in which bundle it runs; ``{code}`` in argv and env is the job's.
-
-    A ``spare`` is a ps that starts when the host of another is lost. ``saves``: whether a chief ends with a checkpoint.
-    In argv ``{environment}`` is the Python environment that ``launch setup`` built on the host.
-    ``env`` lacks ``TF_CONFIG``, which would hold the whole cluster in every task: see ``Plan.environment``.
-    """
-
-    name: str
-    role: str
-    index: int
-    host: str
-    address: str
-    port: int
-    gpus: Any
-    argv: Tuple[str, ...]
-    env: Mapping[str, str]
-    folder: str
-    chief: bool
-    spare: bool
-    saves: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,7 +31,7 @@ class Plan:
 
     run: str
     spec: Spec
-    tasks: Tuple[PlannedTask, ...]
+    tasks: Tuple[TaskRequest, ...]
     lead: str
     control: Optional[str]
     python: Mapping[str, str]  # of each host, the lead first
@@ -73,14 +43,14 @@ class Plan:
         """Every host once, the lead first."""
         return tuple(self.python)
 
-    def environment(self, task: PlannedTask) -> Dict[str, str]:
-        """The variables of ``task``, ``TF_CONFIG`` too."""
+    def environment(self, task: TaskRequest) -> Dict[str, str]:
+        """Return the variables of ``task``, ``TF_CONFIG`` too, which would hold the whole cluster in every task."""
         return {**task.env, "TF_CONFIG": tf_config(self.cluster, task.role, task.index)}
 
 
 def run_name(name: str, now: datetime) -> str:
-    """``digits-20261120-155902``"""
-    return f"{name}-{now:%Y%m%d-%H%M%S}"
+    """``digits-20261120-155902``, in UTC: operators of one run stand in many time zones."""
+    return f"{name}-{now.astimezone(timezone.utc):%Y%m%d-%H%M%S}"
 
 
 def localised(spec: Spec, ports: Sequence[int]) -> Spec:
@@ -115,9 +85,11 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     runs = {host: environment.PYTHON if host in environments else python[host] for host in python}
     cluster = {role: [task.address for task in spec.tasks_of(role)] for role in MEMBERS}
     present = {role: addresses for role, addresses in cluster.items() if addresses}
-    command = _job_command(spec, job) if spec.command is None else _filled(spec.command, cluster)
     chief = spec.chief
-    tasks = tuple(_task(spec, task, command, job, run, runs[task.host], task is chief) for task in spec.tasks)
+    commands = {role: _command(spec, job, role, cluster) for role in ROLE_ORDER}
+    tasks = tuple(
+        _task(spec, task, commands[task.role], job, run, runs[task.host], task is chief) for task in spec.tasks
+    )
     return Plan(run, spec, tasks, chief.host, _control(spec, chief), python, json.dumps(present), environments)
 
 
@@ -151,7 +123,7 @@ def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:
 def _job_command(spec: Spec, job: JobCode) -> Tuple[str, ...]:
     """What follows the Python in the argv of every task of a job."""
     entry = f"{{code}}/{job.entry}" if job.entry.endswith(".py") else job.entry
-    return ("-m", "jobs.main", entry, "--train", _literally(asdict(spec.train)), "--args", _literally(spec.args))
+    return ("-m", "jobs.main", entry, "--train", _literally(spec.train.to_dict()), "--args", _literally(spec.args))
 
 
 def _literally(values: Mapping[str, Any]) -> str:
@@ -159,15 +131,23 @@ def _literally(values: Mapping[str, Any]) -> str:
     return re.sub(r"{(?=[A-Za-z_])", r"\\u007b", json.dumps(values))
 
 
-def _filled(command: Sequence[str], cluster: Mapping[str, Sequence[str]]) -> Tuple[str, ...]:
+def _command(spec: Spec, job: JobCode, role: str, cluster: Mapping[str, Sequence[str]]) -> Tuple[str, ...]:
+    """The argv of the tasks of a role, as far as it is the same for all of them; of a job without the Python."""
+    if spec.command is None:
+        return _job_command(spec, job)
+    return _filled(spec.command_of(role), cluster, spec.chief.address)
+
+
+def _filled(command: Sequence[str], cluster: Mapping[str, Sequence[str]], chief: str) -> Tuple[str, ...]:
     """``command:`` with what is the same for every task filled in: ``{ps_hosts}`` and its like."""
-    hosts = {f"{role}_hosts": ",".join(addresses) for role, addresses in cluster.items()}
-    return tuple(fill(word, hosts) for word in command)
+    values = {f"{role}_hosts": ",".join(addresses) for role, addresses in cluster.items()}
+    values.update(chief_address=chief, num_ps=str(len(cluster["ps"])), num_workers=str(len(cluster["worker"])))
+    return tuple(fill(word, values) for word in command)
 
 
 def _task(
     spec: Spec, task: TaskSpec, command: Tuple[str, ...], job: JobCode, run: str, python: str, chief: bool
-) -> PlannedTask:
+) -> TaskRequest:
     env = {
         **task.env,
         "CUDA_VISIBLE_DEVICES": task.gpus if isinstance(task.gpus, str) else ",".join(map(str, task.gpus)),
@@ -185,17 +165,17 @@ def _task(
         argv = (python, *command)
         if "." in job.entry and not job.entry.endswith(".py") and job.folder is not None:
             env["PYTHONPATH"] = "{code}"
-    return PlannedTask(
+    return TaskRequest(
         task.name,
-        task.role,
-        task.index,
-        task.host,
-        task.address,
-        task.port,
-        task.gpus if isinstance(task.gpus, str) else list(task.gpus),
         argv,
         env,
         folder="launcher" if spec.command is None else "job",
+        role=task.role,
+        index=task.index,
+        host=task.host,
+        address=task.address,
+        port=task.port,
+        gpus=task.gpus,
         chief=chief,
         spare=task.spare,
         saves=not spec.train.verify,
@@ -223,59 +203,3 @@ def oversized(plan: Plan) -> Optional[str]:
             found = f"{len(text):,} for {len(plan.tasks):,} tasks"
             return f"{name}: expected at most {LONGEST_TEXT:,} bytes, which Linux hands to a process, found {found}"
     return None
-
-
-def requests(plan: Plan, code: Code, token: str, secrets: Mapping[str, str], resume: bool) -> Dict[str, Dict[str, Any]]:
-    """What each host's agent is asked to run: {host: request}. Secrets travel on stdin only."""
-    tasks: Dict[str, List[Dict[str, Any]]] = {host: [] for host in plan.hosts}
-    for task in plan.tasks:
-        tasks[task.host].append(asdict(task))
-    asked = {host: _request(plan, host, tasks[host], code, token, secrets, resume) for host in plan.hosts}
-    if plan.spec.guard:
-        peers = list(dict.fromkeys(host_of(task.address) for task in plan.tasks))
-        asked = {host: {**request, "peers": peers} for host, request in asked.items()}
-    return asked
-
-
-def _request(
-    plan: Plan,
-    host: str,
-    tasks: List[Dict[str, Any]],
-    code: Code,
-    token: str,
-    secrets: Mapping[str, str],
-    resume: bool,
-) -> Dict[str, Any]:
-    request: Dict[str, Any] = {
-        "run": plan.run, "name": plan.spec.name, "host": host, "workdir": plan.spec.workdir, "code": code.hashes,
-        "cluster": plan.cluster, "tasks": tasks, "token": token, "secrets": dict(secrets),
-        "lead": {"host": plan.lead, "address": plan.control}, "lease_s": LEASE_S, "lost_after_s": LOST_S,
-        "join_s": JOIN_S, "grace_s": GRACE_S, "resume": resume,
-        "stay_s": ELASTIC_STAY_S if plan.spec.elastic else STAY_S, "checkpoint_dir": plan.spec.train.checkpoint.dir,
-        "keep": plan.spec.train.checkpoint.keep, "guard": plan.spec.guard, "allow_public": plan.spec.allow_public,
-    }  # fmt: skip
-    if host in plan.environments:
-        request.update(environment=plan.environments[host], setup=f"launch setup {plan.spec.path}")
-    if host == plan.lead:
-        request["run_plan"] = _run_plan(plan)
-        request["replicas"] = list(plan.hosts[1 : 1 + plan.spec.train.checkpoint.replicas])
-    return request
-
-
-def _run_plan(plan: Plan) -> Dict[str, Any]:
-    tasks = [
-        {
-            "name": t.name, "role": t.role, "index": t.index, "host": t.host, "address": t.address, "chief": t.chief,
-            "spare": t.spare,
-        }
-        for t in plan.tasks
-    ]  # fmt: skip
-    job, elastic = plan.spec.command is None, plan.spec.elastic
-    return {
-        "run": plan.run, "name": plan.spec.name, "hosts": list(plan.hosts), "tasks": tasks,
-        "steps": plan.spec.train.steps if job else None, "judge": "outcome" if job else "exit",
-        "restart_max": plan.spec.restart.max, "backoff_s": plan.spec.restart.backoff_s,
-        "control": plan.control, "join_s": JOIN_S, "lost_after_s": LOST_S, "grace_s": GRACE_S,
-        "leave_s": plan.spec.leave_s, "min_workers": elastic.min_workers if elastic else None,
-        "frozen_s": plan.spec.restart.frozen_s,
-    }  # fmt: skip

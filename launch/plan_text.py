@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.addresses import host_of
+from launch.agent.wire.run_request import TaskRequest
 from launch.amounts import of_bytes, of_seconds
 from launch.display import fold, make_console
-from launch.plan import Plan, PlannedTask
-from launch.task_table import name_of
+from launch.plan import Plan
+from launch.status.task_names import name_of
 
 MOST_PS = 8  # of which each has a line
 _ENDS = 3  # of more: so many of the fullest and the emptiest
@@ -60,7 +61,7 @@ def print_overview(plan: Plan, values: Mapping[str, Any], file: str) -> None:
 
 def tasks_table(plan: Plan) -> Table:
     """A row for all tasks of a role that have the same port and GPUs."""
-    alike: Dict[Alike, List[PlannedTask]] = defaultdict(list)
+    alike: Dict[Alike, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
         alike[Alike(task.role, task.port, gpus_text(task.gpus), _python(plan, task.host), task.spare)].append(task)
     table = _table("tasks", "hosts", "addresses", "gpus", "python")
@@ -88,7 +89,7 @@ def _fold_numbers(numbers: Sequence[int]) -> str:
     return folded if len(numbers) == 1 else f"[{folded}]"
 
 
-def _addresses(tasks: Sequence[PlannedTask]) -> str:
+def _addresses(tasks: Sequence[TaskRequest]) -> str:
     """``gpu[01-04]:2222``; the tasks have one port."""
     names = fold(dict.fromkeys(host_of(task.address) for task in tasks))
     return f"[{names}]:{tasks[0].port}" if ":" in names else f"{names}:{tasks[0].port}"
@@ -96,7 +97,7 @@ def _addresses(tasks: Sequence[PlannedTask]) -> str:
 
 def whole_task(task: Mapping[str, Any]) -> Iterator[str]:
     """Everything of one task: the command as a shell would take it, and its environment."""
-    yield f"{name_of(task)} on {task['host']}"
+    yield f"{name_of(task['role'], task['index'])} on {task['host']}"
     yield f"  address  {task['address']}"
     yield f"  gpus     {gpus_text(task['gpus'])}"
     yield f"  log      {task['log']}"

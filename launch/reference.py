@@ -10,7 +10,7 @@ from typing import Any, Iterator, List, Mapping, Sequence
 import click
 
 from cluster.spec.schema import in_words, keys
-from launch.agent.task_environment import ENVIRONMENT
+from launch.agent.tasks.task_env import ENVIRONMENT
 from launch.answers import ANSWERS
 from launch.cli import cli
 from launch.errors import EXIT_CODES

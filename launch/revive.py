@@ -8,9 +8,11 @@ became of the one before.
 import time
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.supervision.lives import Ends
+from launch.agent.wire.run_request import RunRequest
 from launch.channel import Host
 from launch.errors import HostProblem
 from launch.fleet import Fleet
@@ -41,9 +43,7 @@ class Revival:
       requests: what each host's agent was started with.
     """
 
-    def __init__(
-        self, fleet: Fleet, requests: Mapping[str, Mapping[str, Any]], clock: Callable[[], float] = time.monotonic
-    ):
+    def __init__(self, fleet: Fleet, requests: Mapping[str, RunRequest], clock: Callable[[], float] = time.monotonic):
         self._fleet, self._requests, self._clock = fleet, requests, clock
         self._tries: Dict[str, Try] = {}
         self._ends = Ends()  # of the lead's agent
@@ -80,7 +80,7 @@ class Revival:
     def _start(self, host: Host) -> Dict[str, Any]:
         host.close()
         host.connect()
-        return self._fleet.start_agent(host, {**self._requests[host.name], "again": True})
+        return self._fleet.start_agent(host, replace(self._requests[host.name], again=True))
 
     def close(self) -> None:
         """Waits for the tries under way, so that no agent begins after the run's end."""

@@ -4,10 +4,11 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from launch.channel import Channel, Host, Noise, Silence
+from launch.channel import Host, Silence
+from launch.conversation import Conversation
 from launch.display import fold
 from launch.environment import Order
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.progress import Progress
 from launch.wheels import CHUNK
@@ -15,6 +16,7 @@ from launch.wheels import CHUNK
 LOOK_S = 0.5
 SILENT_S = 300.0  # a host tells of its build every few seconds, but for removing old files on a slow disk
 INTERRUPTED = "interrupted"
+STATES = ("built", "up to date")  # of a host whose build has ended well
 END_S = 15.0  # for a build to end when it was interrupted
 
 
@@ -57,11 +59,11 @@ class _Conversation:
             return INTERRUPTED
         self._show("connecting")
         try:
-            channel = self._fleet.contact(self._host.name, "build", self._order.request(self._host.name))
+            conversation = self._fleet.contact(self._host.name, "build", self._order.request(self._host.name))
             try:
-                done = self._follow(channel)
+                done = self._follow(conversation)
             finally:
-                channel.close()
+                conversation.close()
         except HostProblem:
             self._progress.failed(self._host.name)
             raise
@@ -69,65 +71,68 @@ class _Conversation:
             self._progress.ready(self._host.name)
         return done
 
-    def _follow(self, channel: Channel) -> str:
+    def _follow(self, conversation: Conversation) -> str:
         heard_at = time.monotonic()
         while not self._interrupted():
             try:
-                said = self._hear(channel, LOOK_S)
+                said = self._hear(conversation, LOOK_S)
             except Silence:
                 self._progress.look()
                 if time.monotonic() - heard_at > SILENT_S:
-                    raise HostProblem(self._host.name, f"nothing was heard of its build for {SILENT_S:.0f} s") from None
+                    unheard = f"nothing was heard of its build for {SILENT_S:.0f} s"
+                    raise HostProblem(self._host.name, ProblemKind.SILENT, unheard) from None
                 continue
-            if "done" in said:
+            if said.get("done") in STATES:
                 return str(said["done"])
             if "want" in said:
-                self._send(channel, said["want"])
+                self._send(conversation, self._files(said["want"]))
             if "stage" in said:
                 self._show(said["stage"])
             heard_at = time.monotonic()
-        return self._end(channel)
+        return self._end(conversation)
 
-    def _hear(self, channel: Channel, timeout_s: float) -> Dict[str, Any]:
-        try:
-            said = channel.hear(timeout_s)
-        except (Noise, OSError) as error:
-            raise HostProblem(self._host.name, f"the connection broke during its build: {error}") from error
+    def _hear(self, conversation: Conversation, timeout_s: float) -> Dict[str, Any]:
+        said = conversation.hear(timeout_s)
         if said is None:
-            unsaid = f"its build ended without a word: {_last(channel.complaint())}"
-            raise HostProblem(self._host.name, self._lost or unsaid)
-        if "error" in said:
-            raise HostProblem(self._host.name, said["error"])
+            unsaid = f"its build ended without a word: {_last(conversation.complaint())}"
+            raise HostProblem(self._host.name, ProblemKind.BROKEN, self._lost or unsaid)
         return said
 
-    def _send(self, channel: Channel, wanted: List[str]) -> None:
+    def _files(self, wanted: List[str]) -> List[Path]:
+        unknown = [digest for digest in wanted if digest not in self._order.files]
+        if unknown:
+            strange = f"the connection broke during its build: expected files of the lock, found {unknown[0][:80]!r}"
+            raise HostProblem(self._host.name, ProblemKind.NOISE, strange)
+        return [self._order.files[digest] for digest in wanted]
+
+    def _send(self, conversation: Conversation, wanted: List[Path]) -> None:
         """The files that the host lacks; what is wrong with the host is heard after it."""
-        for path in (self._order.files[digest] for digest in wanted):
+        for path in wanted:
             self._show(f"receiving {path.name.split('-')[0]}")
             try:
-                self._send_file(channel, path)
+                self._send_file(conversation, path)
             except OSError as error:
                 self._lost = f"the connection broke while {path.name} was sent: {error}"
-                channel.end()
+                conversation.end()
                 return
 
-    def _send_file(self, channel: Channel, path: Path) -> None:
+    def _send_file(self, conversation: Conversation, path: Path) -> None:
         """A piece at a time: no file is ever in memory as a whole."""
         with open(str(path), "rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 if self._interrupted():
                     return
-                channel.send(chunk)
+                conversation.send(chunk)
                 self._progress.look()
 
-    def _end(self, channel: Channel) -> str:
+    def _end(self, conversation: Conversation) -> str:
         """Ends the build on the host, and waits until that is so."""
         try:
-            channel.end()
+            conversation.end()
             until = time.monotonic() + END_S
-            while channel.hear(max(0.0, until - time.monotonic())) is not None:
+            while conversation.hear(max(0.0, until - time.monotonic())) is not None:
                 continue
-        except (Silence, Noise, OSError):
+        except (Silence, HostProblem):
             pass  # out of reach: its agent ends the build when the connection is gone
         return INTERRUPTED
 
@@ -144,7 +149,7 @@ def _last(complaint: str) -> str:
 
 def told(outcome: Outcome) -> List[str]:
     """A line for the hosts that were built, one for those that were up to date."""
-    became = {state: [host for host, at in outcome.ready.items() if at == state] for state in ("built", "up to date")}
+    became = {state: [host for host, at in outcome.ready.items() if at == state] for state in STATES}
     return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
 
 

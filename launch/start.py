@@ -2,12 +2,13 @@
 
 import threading
 from contextlib import closing, contextmanager, suppress
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from cluster.spec.model import Spec
+from launch.agent.wire.run_request import RunRequest
 from launch.channel import Host
 from launch.down import take_down
-from launch.errors import CannotStart, HostProblem
+from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.follow import BEAT_S
 
@@ -25,18 +26,18 @@ class Keeping:
     def __enter__(self) -> "Keeping":
         return self
 
-    def begin(self, host: Host, request: Mapping[str, Any]) -> None:
+    def begin(self, host: Host, run: str) -> None:
         """From now on the lead hears of us."""
         # A thread of its own: the fleet's may all be busy with hosts that are slow to start.
-        self._beating = threading.Thread(target=self._beat, args=(host, request), daemon=True)
+        self._beating = threading.Thread(target=self._beat, args=(host, run), daemon=True)
         self._beating.start()
 
-    def _beat(self, host: Host, request: Mapping[str, Any]) -> None:
-        named = {key: request[key] for key in ("run", "host", "workdir")}
+    def _beat(self, host: Host, run: str) -> None:
+        named = self._fleet.request(host.name, run=run)
         # Without the lead there is nothing to keep, and what became of it is seen when it is told to go.
-        with suppress(HostProblem, OSError), closing(self._fleet.contact(host.name, "attach", named)) as channel:
+        with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
             while not self._over.is_set():
-                channel.tell({"do": "beat"})
+                lead.tell({"do": "beat"})
                 self._over.wait(BEAT_S)
 
     def __exit__(self, *_: object) -> None:
@@ -54,7 +55,10 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
     missing = [name for name in spec.secrets if name not in environ]
     if missing:
         raise CannotStart(
-            [HostProblem("this machine", f"the secret {name} is not set; export it first") for name in missing]
+            [
+                HostProblem("this machine", ProblemKind.HERE, f"the secret {name} is not set", advice="export it first")
+                for name in missing
+            ]
         )
     return {name: environ[name] for name in spec.secrets}
 
@@ -68,8 +72,10 @@ def advising(check: str) -> Iterator[None]:
         raise CannotStart(error.problems, f"see all that is in the way with `{check}`") from error
 
 
-def start_agents(fleet: Fleet, requests: Mapping[str, Dict[str, Any]]) -> None:
+def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
     """Starts an agent on every host; on a failure or a signal, none is left.
+
+    Returns what each host had to end first, which earlier runs of the name had left there, in lines.
 
     Raises:
       CannotStart: names every host whose agent did not get ready, and why.
@@ -80,14 +86,16 @@ def start_agents(fleet: Fleet, requests: Mapping[str, Dict[str, Any]]) -> None:
         request = requests[host.name]
         answer = fleet.start_agent(host, request)
         if host.name == fleet.lead and len(requests) > 1:
-            keeping.begin(host, request)
+            keeping.begin(host, request.run)
         return answer
 
     with Keeping(fleet) as keeping:
         # Not interrupted half way: an agent that is just starting could not be taken back.
         started, problems = fleet.each(start, list(requests), heed=False)
     if problems or fleet.interrupts.received:
-        take_down(fleet, {host: requests[host] for host in started}, reason="the start was taken back", heed=False)
+        taken_back = {host: fleet.request(host, run=requests[host].run) for host in started}
+        take_down(fleet, taken_back, reason="the start was taken back", heed=False)
     fleet.interrupts.check()
     if problems:
         raise CannotStart(problems)
+    return [f"{host}: {line}" for host, answer in started.items() for line in answer.get("ended", [])]

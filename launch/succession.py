@@ -11,11 +11,11 @@ from typing import Callable, Collection, List, NamedTuple, Optional
 
 from cluster.spec.model import Spec, TaskSpec
 from cluster.task import TRAINERS
+from launch.agent_requests import LEASE_S
 from launch.display import fold
 from launch.down import STOP_S
 from launch.follow import SILENT_S
 from launch.interrupts import Interrupts
-from launch.plan import LEASE_S
 from launch.selection import renumbered
 
 MARGIN_S = 2.0

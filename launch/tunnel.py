@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
 from launch.channel import CHUNK
-from launch.errors import CannotStart, HostProblem
+from launch.errors import CannotStart, HostProblem, ProblemKind
 
 Dial = Callable[[], Any]  # a connection with the methods of a socket; raises HostProblem
 
@@ -36,7 +36,12 @@ class Tunnel:
         try:
             self._server = _Server(("127.0.0.1", port), Joined)
         except OSError as error:
-            taken = HostProblem("this machine", f"cannot listen on port {port}: {error.strerror}; give another --port")
+            taken = HostProblem(
+                "this machine",
+                ProblemKind.HERE,
+                f"cannot listen on port {port}: {error.strerror}",
+                advice="give another --port",
+            )
             raise CannotStart([taken]) from error
         self.port: int = self._server.server_address[1]
 

@@ -1,7 +1,7 @@
 """What ``launch verify`` makes of a hosts file, and how it reports what the chief has compared."""
 
 from dataclasses import replace
-from typing import Any, List, Mapping
+from typing import List
 
 from cluster.spec.model import Spec
 from cluster.task import TRAINERS, Checkpoint, Train
@@ -9,6 +9,7 @@ from cluster.verifiable import unverifiable
 from launch import report
 from launch.errors import UsageError
 from launch.plan import towers
+from launch.status.run import RunStatus
 
 _STEPS, _MODEL, _OPTIMIZER = "verified_steps", "verified_variables", "verified_optimizer_variables"
 
@@ -43,23 +44,23 @@ def _train(spec: Spec, steps: int) -> Train:
     return replace(spec.train, steps=most, towers=towers(spec), trace=None, checkpoint=Checkpoint(), verify=True)
 
 
-def is_equal(status: Mapping[str, Any]) -> bool:
+def is_equal(status: RunStatus) -> bool:
     """Tell whether the run has succeeded and its chief has compared steps."""
-    return status["state"] == "succeeded" and bool((status.get("metrics") or {}).get(_STEPS))
+    return status.state == "succeeded" and bool(status.metrics.get(_STEPS))
 
 
-def ending(status: Mapping[str, Any]) -> List[str]:
+def ending(status: RunStatus) -> List[str]:
     """Return the last lines of ``launch verify``."""
     if is_equal(status):
-        return [f"{status['run']} {_equal(status)}"]
-    if status["state"] == "succeeded":
-        return [f"{status['run']}: expected the chief to report what it compared, found no report; see its log"]
-    return [*report.what_happened(status), f"{status['run']} {status['state']}: {status['cause']}"]
+        return [f"{status.run} {_equal(status)}"]
+    if status.state == "succeeded":
+        return [f"{status.run}: expected the chief to report what it compared, found no report; see its log"]
+    return [*report.what_happened(status), f"{status.run} {status.state}: {status.cause}"]
 
 
-def _equal(status: Mapping[str, Any]) -> str:
-    metrics = {name: int(value) for name, value in status["metrics"].items()}
-    workers = sum(task["role"] in TRAINERS for task in status["tasks"])
+def _equal(status: RunStatus) -> str:
+    metrics = {name: int(value) for name, value in status.metrics.items()}
+    workers = sum(task.role in TRAINERS for task in status.tasks)
     return (
         f"is equal to one process to the bit in {metrics[_STEPS]} steps: {metrics[_MODEL]} variables and"
         f" {metrics[_OPTIMIZER]} of the optimizer, {workers} workers"

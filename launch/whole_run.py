@@ -3,19 +3,20 @@
 from launch.display import fold
 from launch.errors import UsageError
 from launch.fleet import Fleet
+from launch.newest import locate
 
 
 def refuse_part(fleet: Fleet) -> None:
-    """Whether the hosts of ``fleet`` are all of the newest run's; its lead, the chief's host, knows.
+    """Whether the hosts of ``fleet`` are all of the newest run's; its lead knows.
 
     Raises:
-      UsageError: the run is led from elsewhere, or has other hosts too.
+      UsageError: there is no run, it is led from elsewhere, or it has other hosts too.
       CannotStart: the lead is out of reach.
     """
-    status = fleet.ask_lead("status")["status"]
+    status = locate(fleet).status
     advice = "give --include and --exclude as `launch up` was given them, or leave them out"
     if status is None:
-        raise UsageError(f"{fleet.lead}: expected to lead a run named {fleet.spec.name}, found none; {advice}")
-    others = {task["host"] for task in status["tasks"]} - set(fleet.hosts)
+        raise UsageError(f"{fold(fleet.hosts)}: expected a run named {fleet.spec.name}, found none; {advice}")
+    others = {task.host for task in status.tasks} - set(fleet.hosts)
     if others:
-        raise UsageError(f"{status['run']}: expected all of its hosts, found that {fold(others)} is left out; {advice}")
+        raise UsageError(f"{status.run}: expected all of its hosts, found that {fold(others)} is left out; {advice}")

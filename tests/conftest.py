@@ -1,13 +1,16 @@
-"""What holds for every test: with ``SKIPS=fail`` in the environment a skipped test has failed.
+"""What holds for every test: skipped tests are told at the end, and with ``SKIPS`` in the environment they have failed.
 
 CI sets it, so that a claim is never taken as shown on a machine that could not show it.
 """
 
 import os
 import resource
-from typing import Any, Generator
+from pathlib import Path
+from typing import Any, Generator, Optional
 
 import pytest
+
+from tests import fast, skips
 
 # Servers of TensorFlow cannot be stopped: those that tests make in this process keep their files open.
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
@@ -15,23 +18,37 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_N
 pytest_plugins = ["tests.hosts.fixture"]
 
 
-def _skips_fail(report: Any) -> None:
-    """Turns a skipped report into a failed one that names the reason. Expected failures stay as they are."""
-    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("SKIPS") == "fail":
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-        report.outcome = "failed"
-        report.longrepr = f"{report.nodeid}: expected to run, since SKIPS=fail; found {reason}"
+def pytest_addoption(parser: Any) -> None:
+    """``--fast``, which ``make test-fast`` sets."""
+    parser.addoption("--fast", action="store_true", help="only tests that start nothing and load no TensorFlow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: Any) -> Optional[bool]:
+    """Leave a slow file unread: its imports alone may take seconds."""
+    test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if test and config.getoption("fast") and not fast.is_fast(collection_path) else None
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Generator[None, Any, None]:
     """A test that skipped itself."""
     outcome = yield
-    _skips_fail(outcome.get_result())
+    skips.fail_unwanted(outcome.get_result())
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report() -> Generator[None, Any, None]:
     """A module that skipped itself while it was imported."""
     outcome = yield
-    _skips_fail(outcome.get_result())
+    skips.fail_unwanted(outcome.get_result())
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was skipped, in this stage of ``make test`` and in those before it."""
+    if hasattr(terminalreporter.config, "workerinput"):  # one of several processes: the first counts for all
+        return
+    total = skips.add_up(terminalreporter.stats.get("skipped", []), os.environ.get("SKIPPED"))
+    lines = skips.summary(total)
+    if lines:
+        terminalreporter.section(f"{sum(total.values())} tests were skipped")
+        terminalreporter.write_line("\n".join(lines))

@@ -6,6 +6,7 @@ second shows for each rule a line that breaks it.
 
 import ast
 import importlib.util
+import os
 import re
 import sys
 import sysconfig
@@ -29,8 +30,31 @@ TENSORFLOW_FREE = (
     "cluster.replacing",
     "cluster.save_request",
     "cluster.pulse",
+    "cluster.record_file",
+    "cluster.regular_file",
     "cluster.verifiable",
 )
+# The rooms of a package, floor by floor: each imports only from lower floors, and from modules that lie in no room.
+FLOORS = {
+    "cluster": (
+        ("spec", "runtime"),
+        ("sharing", "variables"),
+        ("updates",),
+        ("model",),
+        ("steps",),
+        ("checkpoints", "trace", "verify"),
+        ("training",),
+    ),
+    "launch.agent": (
+        ("linux", "text", "wire"),
+        ("gpus", "network"),
+        ("state",),
+        ("protocol",),
+        ("supervision", "tasks", "checkpoints", "environments"),
+        ("service", "verbs"),
+        ("diagnosis",),
+    ),
+}
 SSH = ("fabric", "paramiko", "invoke")
 VAGUE = {"util", "utils", "common", "helper", "helpers", "manager", "v2"}
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
@@ -79,7 +103,7 @@ def on_a_host(source: Source) -> bool:
     """Whether hosts run this file, where only Python, TensorFlow and numpy are to be expected."""
     module = source.module
     return (
-        within(module, "cluster", "jobs", "launch.agent") and not within(module, "cluster.spec")
+        within(module, "cluster", "jobs", "launch.agent", "launch.status") and not within(module, "cluster.spec")
     ) or module == "launch"
 
 
@@ -90,7 +114,11 @@ def standard(top: str) -> bool:
         return top not in ROOMS
     spec = importlib.util.find_spec(top)
     origin = (spec and spec.origin) or ""
-    return origin == "frozen" or (origin.startswith(sysconfig.get_paths()["stdlib"]) and "site-packages" not in origin)
+    if origin == "frozen":
+        return True
+    # Resolved: what Python loads as it starts is named by the path that Python was found by, which may have ".." in it.
+    library, file = (os.path.realpath(path) for path in (sysconfig.get_paths()["stdlib"], origin))
+    return file.startswith(library) and "site-packages" not in file
 
 
 def forbidden(source: Source, applies: bool, bad: Callable[[str], bool], rule: str) -> List[str]:
@@ -137,7 +165,11 @@ def only_remote_speaks_ssh(source: Source) -> List[str]:
 
 
 def hosts_need_only_python_tensorflow_and_numpy(source: Source) -> List[str]:
-    allowed = {"launch": ("launch.agent", "cluster"), "cluster": ("cluster",), "jobs": ("jobs", "cluster")}
+    allowed = {
+        "launch": ("launch.agent", "launch.status", "cluster"),
+        "cluster": ("cluster",),
+        "jobs": ("jobs", "cluster"),
+    }
     own = allowed.get(source.module.split(".")[0], ())
     rule = "this file runs on hosts, which have Python, TensorFlow and numpy, and no cluster.spec"
 
@@ -155,6 +187,23 @@ def errors_are_raised_not_asserted(source: Source) -> List[str]:
     return [f"{source.path}:{line}: assert: outside tests an error is raised, with a text that helps" for line in lines]
 
 
+def rooms_import_only_from_lower_floors(source: Source) -> List[str]:
+    broken = []
+    for house, floors in FLOORS.items():
+        own = room(source.module, house)
+        floor = next((number for number, rooms in enumerate(floors) if own in rooms), None)
+        if floor is not None:
+            higher = [f"{house}.{name}" for rooms in floors[floor:] for name in rooms if name != own]
+            rule = f"{house}.{own} lies on floor {floor}, and imports only from those below"
+            broken += forbidden(source, True, lambda m, higher=higher: within(m, *higher), rule)  # type: ignore[misc]
+    return broken
+
+
+def room(module: str, house: str) -> str:
+    """``steps`` of ``cluster.steps.exchange`` in cluster; "" of what lies in no room of the house."""
+    return module[len(house) + 1 :].split(".")[0] if within(module, house) else ""
+
+
 def files_are_named_for_what_is_in_them(source: Source) -> List[str]:
     vague = VAGUE.intersection(re.split(r"[/_.]", source.path))
     return [f"{source.path}:1: the name says {word!r}: name the one concept in it" for word in sorted(vague)]
@@ -168,13 +217,14 @@ RULES: List[Callable[[Source], List[str]]] = [
     the_tensorflow_free_part_is_free_of_it,
     only_remote_speaks_ssh,
     hosts_need_only_python_tensorflow_and_numpy,
+    rooms_import_only_from_lower_floors,
     errors_are_raised_not_asserted,
     files_are_named_for_what_is_in_them,
 ]
 
 BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
-    (cluster_knows_nothing_above_it, "cluster/server.py", "from launch import plan"),
-    (cluster_knows_nothing_above_it, "cluster/server.py", "from jobs.main import main"),
+    (cluster_knows_nothing_above_it, "cluster/runtime/server.py", "from launch import plan"),
+    (cluster_knows_nothing_above_it, "cluster/runtime/server.py", "from jobs.main import main"),
     (launch_knows_no_job, "launch/plan.py", "import jobs.digits"),
     (jobs_know_no_launcher, "jobs/main.py", "def f():\n    import launch.agent"),
     (launch_uses_the_tensorflow_free_part_of_cluster, "launch/plan.py", "from cluster import placement"),
@@ -183,11 +233,19 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (the_tensorflow_free_part_is_free_of_it, "cluster/spec/ranges.py", "from tensorflow import Graph"),
     (the_tensorflow_free_part_is_free_of_it, "cluster/task.py", "from .server import device"),
     (only_remote_speaks_ssh, "launch/ship.py", "from paramiko import SSHClient"),
-    (hosts_need_only_python_tensorflow_and_numpy, "cluster/server.py", "from cluster.spec import read"),
+    (hosts_need_only_python_tensorflow_and_numpy, "cluster/runtime/server.py", "from cluster.spec import read"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "import yaml"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "from ..plan import plan"),
+    (hosts_need_only_python_tensorflow_and_numpy, "launch/status/run.py", "from launch.amounts import of_bytes"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/__init__.py", "import click"),
     (hosts_need_only_python_tensorflow_and_numpy, "jobs/digits.py", "from sklearn import datasets"),
+    (rooms_import_only_from_lower_floors, "cluster/runtime/server.py", "from cluster.steps import exchange"),
+    (
+        rooms_import_only_from_lower_floors,
+        "cluster/variables/uses.py",
+        "from cluster.sharing.variables import Sharing",
+    ),
+    (rooms_import_only_from_lower_floors, "launch/agent/state/runs.py", "from launch.agent.tasks import health"),
     (errors_are_raised_not_asserted, "launch/plan.py", "assert True"),
     (files_are_named_for_what_is_in_them, "launch/ssh_utils.py", ""),
     (files_are_named_for_what_is_in_them, "cluster/common/errors.py", ""),
@@ -197,7 +255,10 @@ KEPT: List[Tuple[str, str]] = [
     ("launch/plan.py", "import click\nfrom cluster import errors, spec\nfrom cluster.task import Task"),
     ("launch/remote.py", "import fabric\nfrom paramiko import SSHException"),
     ("launch/agent/loop.py", "import os, json, time\nfrom cluster.outcome import Outcome\nfrom . import state"),
-    ("cluster/session.py", "import numpy as np\nimport tensorflow.compat.v1 as tf\nfrom cluster import towers"),
+    (
+        "cluster/training/trainer.py",
+        "import numpy as np\nimport tensorflow.compat.v1 as tf\nfrom cluster import towers",
+    ),
     ("cluster/spec/read.py", "import yaml\nfrom cluster.errors import SpecError"),
     ("jobs/main.py", "import tensorflow.compat.v1 as tf\nfrom cluster import session\nfrom jobs import digits"),
 ]
@@ -231,6 +292,33 @@ def test_a_file_that_breaks_the_rule_is_named_with_its_line(
 @pytest.mark.parametrize(("path", "text"), KEPT)
 def test_what_each_room_needs_is_allowed(path: str, text: str) -> None:
     assert [line for rule in RULES for line in rule(Source(path, ast.parse(text)))] == []
+
+
+def missing_in_map(package: Path) -> List[str]:
+    """The modules and rooms of a package that its docstring has no line for."""
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    inside = [path for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    names = sorted(path.stem for path in inside if not path.stem.startswith("__"))
+    return [name for name in names if not re.search(rf"^ *(?:\w+, )*{name}\b", text, re.MULTILINE)]
+
+
+MAPPED = [
+    package
+    for house in ("cluster", "launch/agent", "launch/status")
+    for package in (ROOT / house, *(path.parent for path in (ROOT / house).glob("*/__init__.py")))
+]
+
+
+@pytest.mark.parametrize("package", MAPPED, ids=lambda package: package.relative_to(ROOT).as_posix())
+def test_a_package_has_a_map_with_a_line_for_each_module(package: Path) -> None:
+    assert missing_in_map(package) == []
+
+
+def test_a_module_that_is_not_on_the_map_is_found(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text('"""A room.\n\nfirst, second   two\nthird   one\n"""\n')
+    for name in ("first", "second", "third", "fourth"):
+        (tmp_path / f"{name}.py").touch()
+    assert missing_in_map(tmp_path) == ["fourth"]
 
 
 def texts() -> Iterator[Path]:

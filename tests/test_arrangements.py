@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 import numpy as np
 import pytest
 
-from cluster.engine import tf
+from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec, load
 from launch.plan import towers
 from tests.cluster.jobs import table
@@ -49,7 +49,7 @@ def test_polynomial_finds_its_weights(name: str, tmp_path: Path) -> None:
     runs: List[ThreadedRun] = []
     for spec in specs(name, tmp_path):
         job = "jobs.polynomial" if spec.train.stages == 1 else "tests.cluster.jobs.staged"
-        train = replace(spec.train, towers=towers(spec), steps=STEPS, batch_size=BATCH)
+        train = replace(spec.train, towers=towers(spec), steps=STEPS, tower_batch_size=BATCH)
         taken = sum(len(run.tasks) for run in runs)
         runs.append(ThreadedRun(spec, job, train, {"learning_rate": 1.0, "seed": 0}, tmp_path / spec.name, taken))
     for run in [run.start() for run in runs]:
@@ -64,7 +64,7 @@ SYNCHRONOUS = [name for name, files in ARRANGEMENTS.items() if "async" not in fi
 def test_the_variables_are_those_of_one_device_and_the_whole_batch(name: str, optimizer: str, tmp_path: Path) -> None:
     spec = specs(name, tmp_path)[0]
     number = sum(task.role == "worker" for task in spec.tasks) * int(towers(spec))
-    train = replace(spec.train, towers=towers(spec), steps=12, batch_size=16 // number)
+    train = replace(spec.train, towers=towers(spec), steps=12, tower_batch_size=16 // number)
     args = {"optimizer": optimizer, "examples": EXAMPLES}
     variables = ThreadedRun(spec, "tests.cluster.jobs.table", train, args, tmp_path / "run").start().finish()
     assert variables["global_step"] == 12

@@ -10,7 +10,7 @@ from typing import List
 import pytest
 
 from cluster.spec import load
-from launch.agent.ports import free_ports
+from launch.agent.linux.ports import free_ports
 from launch.cli import cli
 
 ROOT = Path(__file__).parent.parent

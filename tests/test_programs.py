@@ -18,16 +18,25 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
 PAGE = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
 # Estimators are gone from TensorFlow 2.x, and its ParameterServerStrategy has no coordinator in 1.15.
-RUNS_HERE = ["classic", "estimator" if tensorflow.__version__.startswith("1.") else "coordinator"]
+RUNS_HERE = [
+    "classic",
+    "workers",
+    "controller",
+    "estimator" if tensorflow.__version__.startswith("1.") else "coordinator",
+]
 # What each task has become in the end, and what some of them have said by then.
 STATES = {
     "classic": {"ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"},
+    "workers": {f"worker:{index}": "succeeded" for index in range(3)},
+    "controller": {"chief:0": "succeeded", "worker:0": "stopped", "worker:1": "stopped"},
     "estimator": {"ps:0": "stopped", "chief:0": "succeeded", "worker:0": "succeeded", "evaluator:0": "succeeded"},
     "coordinator": {"ps:0": "stopped", "chief:0": "succeeded", "worker:0": "stopped", "worker:1": "stopped"},
 }
 SMALL = r"(0\.000\d*|0\.0|\S*e-\d\d)"
 SAID = {
     "classic": {f"worker:{index}": rf"step 30\d, loss {SMALL}, slope 2.000" for index in (0, 1)},
+    "workers": {f"worker:{index}": rf"step 300, loss {SMALL}, slope 2.000" for index in range(3)},
+    "controller": {"chief:0": f"step 300, loss {SMALL}, slope 2.000"},
     "estimator": {
         "chief:0": f"final step: {SMALL}",
         "evaluator:0": f"Saving dict for global step 30\\d: .* loss = {SMALL}",
@@ -62,7 +71,7 @@ def hosts_files() -> List[str]:
 
 def test_the_page_shows_each_examples_own_hosts_file() -> None:
     shown = {f"# docs/examples/{path.parent.name}/hosts.yaml\n{path.read_text()}" for path in EXAMPLES.glob("*/*.yaml")}
-    assert len(shown) == 3 and set(hosts_files()) == shown
+    assert len(shown) == 5 and set(hosts_files()) == shown
 
 
 @pytest.mark.parametrize("example", sorted(STATES))

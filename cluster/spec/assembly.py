@@ -1,14 +1,14 @@
 """Puts a ``Spec`` together from a document in which nothing is wrong."""
 
 from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from jsonschema import Draft7Validator
 
 from cluster.errors import Problem
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
-from cluster.spec.model import ROLE_ORDER, Elastic, Restart, Setup, Spec, Ssh, TaskSpec
+from cluster.spec.model import ROLE_ORDER, Command, Elastic, Restart, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.schema import in_words, keys
 from cluster.spec.slots import Slot
 from cluster.task import Train
@@ -30,15 +30,22 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         path=path,
         name=values.get("name", path.stem),
         tasks=_tasks(document, slots, values.get("python")),
-        command=tuple(values["command"]) if "command" in values else None,
+        command=_command(values.get("command")),
         train=Train.from_dict(values.get("train", {})),
         restart=Restart(**values.get("restart", {})),
         elastic=Elastic(**values["elastic"]) if "elastic" in values else None,
         secrets=tuple(values.get("secrets", ())),
         ssh=Ssh(**values.get("ssh", {})),
         setup=Setup(**values["setup"]) if "setup" in values else None,
+        job_at=document.place(("job",)).naming(("job",)),
         **plain,
     )
+
+
+def _command(given: Any) -> Optional[Command]:
+    if not isinstance(given, dict):
+        return None if given is None else tuple(given)
+    return {role: tuple(words) for role, words in given.items() if words is not None}
 
 
 def _tasks(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:

@@ -11,6 +11,8 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 # Indices; or "all" of the host's; or an equal "share" with the host's other tasks that said nothing.
 Gpus = Union[Tuple[int, ...], str]
+# The arguments of every task, or those of each role.
+Command = Union[Tuple[str, ...], Mapping[str, Tuple[str, ...]]]
 
 
 def is_local(host: str) -> bool:
@@ -103,14 +105,15 @@ class Spec:
 
     ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
     ends the run. ``python`` is None when the
-    file does not name one. ``setup`` is None when the hosts' Python is used as it is.
+    file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``job_at`` is where the
+    job is named: ``hosts.yaml:3:6: job``.
     """
 
     path: Path
     name: str
     tasks: Tuple[TaskSpec, ...]
     job: Optional[str] = None
-    command: Optional[Tuple[str, ...]] = None
+    command: Optional[Command] = None
     args: Dict[str, Any] = field(default_factory=dict)
     train: Train = field(default_factory=Train)
     restart: Restart = field(default_factory=Restart)
@@ -123,6 +126,7 @@ class Spec:
     allow_public: bool = False
     ssh: Ssh = field(default_factory=Ssh)
     setup: Optional[Setup] = None
+    job_at: str = "job"
 
     @property
     def hosts(self) -> Tuple[str, ...]:
@@ -132,6 +136,10 @@ class Spec:
     def tasks_of(self, role: str) -> Tuple[TaskSpec, ...]:
         """The tasks of ``role`` that a run begins with, by index: no spares."""
         return tuple(task for task in self.tasks if task.role == role and not task.spare)
+
+    def command_of(self, role: str) -> Tuple[str, ...]:
+        """The arguments of the tasks of ``role``, () where it has none; only valid with ``command``."""
+        return self.command.get(role, ()) if isinstance(self.command, Mapping) else self.command or ()
 
     @property
     def chief(self) -> TaskSpec:

@@ -29,6 +29,10 @@ class Place(NamedTuple):
         key = "" if self.where == OVERRIDE + key_text(path) else key_text(path)
         return Problem(self.where, self.line, self.column, key, expected, found, hint)
 
+    def naming(self, path: Path) -> str:
+        """The place and the key there, as a problem begins: ``hosts.yaml:3:6: job``, ``--set job``."""
+        return str(self.problem(path, "", "")).partition(": expected ")[0].rstrip(":")
+
     def __str__(self) -> str:
         return self.where if self.line is None else f"line {self.line}"
 

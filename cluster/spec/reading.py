@@ -7,6 +7,7 @@ from cluster.errors import Problem, SpecError
 from cluster.spec.assembly import assemble, check_name
 from cluster.spec.document import Document
 from cluster.spec.entries import read_entries
+from cluster.spec.file_text import text_of
 from cluster.spec.gpus import assign_gpus
 from cluster.spec.model import Spec
 from cluster.spec.overrides import override
@@ -36,7 +37,7 @@ def load(path: Union[str, Path], overrides: Sequence[str] = ()) -> Spec:
 
 
 def _document(path: Path, overrides: Sequence[str]) -> Tuple[Document, List[Problem]]:
-    root, problems = parse(_text(path), str(path))
+    root, problems = parse(text_of(path), str(path))
     if root is None:
         empty = Place(str(path), 1, 1).problem((), "the keys cluster and job", "an empty file")
         raise SpecError(problems or [empty])
@@ -46,18 +47,6 @@ def _document(path: Path, overrides: Sequence[str]) -> Tuple[Document, List[Prob
         wrong.append(document.problem((), "a mapping with the keys cluster and job", shown(document.value)))
         _raise_any([*problems, *wrong])
     return document, [*problems, *wrong]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        problem = Place(str(path)).problem((), "a hosts file that can be read", reason)
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        problem = Place(str(path), line, 1).problem((), "text in UTF-8", f"the byte 0x{error.object[error.start]:02x}")
-    raise SpecError([problem])
 
 
 def _raise_any(problems: Sequence[Problem]) -> None:

@@ -21,6 +21,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _job_or_command(document)
     if findings.fit("command"):
         yield from _unknown_placeholders(document)
+        yield from _without_effect(document)
+        yield from _roles_without_command(document, entries)
     yield from _secrets(document, findings, entries)
     if isinstance(document.value.get("cluster"), dict):
         yield from _missing_roles(document)
@@ -31,7 +33,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
     # Entries that could not be read may name workers, too.
     workers = _size(entries, *TRAINERS) if findings.fit("cluster") and all_read else None
     yield from elastic_rules(document, findings, workers)
-    if findings.fit("train", "checkpoint", "replicas"):
+    if document.value.get("command") is None and findings.fit("train", "checkpoint", "replicas"):
         yield from _replicas(document, entries if findings.fit("cluster") and all_read else None)
     if findings.fit("train", "mode") and findings.fit("train", "sync"):
         yield from _sync(document, findings)
@@ -39,6 +41,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _backup_workers(document, workers)
         if findings.fit("train", "replication"):
             yield from _in_graph(document)
+    if findings.fit("train", "replication") and findings.fit("train", "tower_sum"):
+        yield from _tower_sum(document)
 
 
 def _job_or_command(document: Document) -> Iterator[Problem]:
@@ -50,9 +54,30 @@ def _job_or_command(document: Document) -> Iterator[Problem]:
 
 
 def _unknown_placeholders(document: Document) -> Iterator[Problem]:
-    for index, word in enumerate(document.value.get("command") or ()):
-        for name in unknown(word):
-            yield document.problem(("command", index), "a known placeholder", f"{{{name}}}", nearest(name))
+    given = document.value.get("command") or ()
+    commands = given if isinstance(given, dict) else {None: given}
+    for role, words in commands.items():
+        for index, word in enumerate(words or ()):
+            path: Path = ("command", index) if role is None else ("command", role, index)
+            for name in unknown(word):
+                yield document.problem(path, "a known placeholder", f"{{{name}}}", nearest(name))
+
+
+def _roles_without_command(document: Document, entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Every role that has tasks needs a command, where each has its own."""
+    given = document.value.get("command")
+    for role in ROLE_ORDER if isinstance(given, dict) else ():
+        if _size(entries, role) and not given.get(role):
+            hint = f"add {role}: with its arguments, or write one list for all roles"
+            yield document.problem(("command",), f"a command for {role}, which cluster has", "none", hint, at_key=True)
+
+
+def _without_effect(document: Document) -> Iterator[Problem]:
+    """Refuse what only a job reads, beside a program that never would."""
+    for key in ("args", "train") if document.value.get("job") is None else ():
+        if document.value.get(key) and document.value.get("command") is not None:
+            hint = f"remove {key}: the program never reads it; write its settings as words of command"
+            yield document.problem((key,), "the key job beside it", "command", hint, at_key=True)
 
 
 def _secrets(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Problem]:
@@ -154,14 +179,20 @@ def _in_graph(document: Document) -> Iterator[Problem]:
             yield document.problem(("train", "backup_workers"), "0 with replication: in-graph", found, "leave it out")
 
 
+def _tower_sum(document: Document) -> Iterator[Problem]:
+    """NCCL, as TensorFlow has it, adds up what the GPUs of one process hold."""
+    train: Dict[str, Any] = document.value.get("train") or {}
+    found = train.get("tower_sum", Train.tower_sum)
+    if train.get("replication") == "in-graph" and found != Train.tower_sum:
+        expected = f"{Train.tower_sum} with replication: in-graph"
+        yield document.problem(("train", "tower_sum"), expected, found, "leave it out")
+
+
 def _replicas(document: Document, entries: Optional[Sequence[Entry]]) -> Iterator[Problem]:
     """The chief's own host has the originals. The hosts of spares keep copies, too."""
     checkpoint: Dict[str, Any] = (document.value.get("train") or {}).get("checkpoint") or {}
     replicas, path = checkpoint.get("replicas", 0), ("train", "checkpoint", "replicas")
-    if replicas and document.value.get("command") is not None:
-        hint = "leave it out: nothing is known of this program's checkpoints"
-        yield document.problem(path, "0 with command", str(replicas), hint)
-    elif replicas and entries is not None:
+    if replicas and entries is not None:
         others = len({machine_of(host) for entry in entries for host in entry.hosts}) - 1
         if replicas > others:
             expected = f"at most as many as there are hosts besides the chief's ({others})"

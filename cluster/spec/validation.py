@@ -1,6 +1,8 @@
 """Holds a document against the JSON Schema, and says in words what does not fit."""
 
 import difflib
+import json
+import shlex
 from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
 
 from jsonschema import Draft7Validator, validators
@@ -11,6 +13,7 @@ from cluster.spec.document import Document
 from cluster.spec.place import Path, key_text, shown
 from cluster.spec.schema import in_words, keys, schema
 
+_SHELL = frozenset("|&;<>$`*?~\n")  # what only a shell gives a meaning
 _Finding = Tuple[Path, Problem]  # the problem of the value or key at the path
 
 
@@ -66,7 +69,8 @@ def _explain(error: ValidationError, document: Document) -> Iterator[_Finding]:
         for inner in _meant(error):
             yield from _explain(inner, document)
     else:
-        yield path, document.problem(path, in_words(error.schema), document.found(path), _quoting(error))
+        hint = _as_words(error.instance) if path == ("command",) else _quoting(error)
+        yield path, document.problem(path, in_words(error.schema), document.found(path), hint)
 
 
 def _keyword(error: ValidationError) -> str:
@@ -107,6 +111,17 @@ def _meant(error: ValidationError) -> List[ValidationError]:
 
 def _is_of_another_type(error: ValidationError) -> bool:
     return _keyword(error) == "type" and not error.relative_path
+
+
+def _as_words(command: object) -> str:
+    """How a command is written that was given as one text, as a shell would read it."""
+    if not isinstance(command, str):
+        return ""
+    try:
+        words = ["sh", "-c", command] if _SHELL.intersection(command) else shlex.split(command)
+    except ValueError:  # a quote that nobody closes
+        return 'write each word as an item: ["{python}", "train.py"]'
+    return f"write each word as an item: {json.dumps(words, ensure_ascii=False)}"
 
 
 def _quoting(error: ValidationError) -> str:

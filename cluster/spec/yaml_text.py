@@ -5,7 +5,7 @@ Plain scalars are read by the core schema of YAML 1.2, as editors do, and not by
 """
 
 import re
-from typing import Any, Callable, Dict, List, Optional, Pattern, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
 import yaml
 from yaml.composer import ComposerError
@@ -15,6 +15,8 @@ from yaml.reader import ReaderError
 from cluster.errors import Problem
 from cluster.spec.place import Place, shown
 
+MOST_VALUES = 300_000  # with what aliases repeat; 10,000 tasks of seven keys each have 160,000
+DEEPEST = 100
 _TAG = "tag:yaml.org,2002:"
 TEXT_TAG, MAPPING_TAG, _NULL_TAG = _TAG + "str", _TAG + "map", _TAG + "null"
 _SCALARS: Dict[str, Callable[[str], Any]] = {
@@ -61,6 +63,21 @@ def _resolvers() -> Dict[str, List[Tuple[str, Pattern[str]]]]:
     return found
 
 
+class _TooMuch(Exception):
+    """A document of more values than a hosts file has; the mark is where it grew too large."""
+
+
+class _TooDeep(Exception):
+    """Lists or mappings within one another, deeper than a hosts file has them."""
+
+
+class _Size(NamedTuple):
+    """How many values are in a node, itself too, each as often as aliases repeat it; how deep they go."""
+
+    values: int
+    depth: int
+
+
 class _Loader(yaml.SafeLoader):
     """Composes nodes, and collects what hosts files must not have."""
 
@@ -68,6 +85,7 @@ class _Loader(yaml.SafeLoader):
 
     def __init__(self, text: str, where: str):
         self.problems: List[Problem] = []
+        self._written = 0
         super().__init__(text)
         self.name = where
 
@@ -81,7 +99,21 @@ class _Loader(yaml.SafeLoader):
         node: Any = super().compose_node(parent, index)
         if node.end_mark is None:
             raise ComposerError(None, None, "found an alias inside of what it names", event.start_mark)
+        self._weigh(node, event.start_mark)
         return node
+
+    def _weigh(self, node: Any, mark: Any) -> None:
+        """Refuse what a few lines of aliases can repeat without end, before anybody goes through all of it."""
+        self._written += 1
+        if not hasattr(node, "size"):
+            below = [child.size for child in _children(node)]
+            node.size = _Size(
+                1 + sum(each.values for each in below), 1 + max((each.depth for each in below), default=0)
+            )
+        if max(self._written, node.size.values) > MOST_VALUES:
+            raise _TooMuch(mark)
+        if node.size.depth > DEEPEST:
+            raise _TooDeep
 
     def compose_mapping_node(self, anchor: Any) -> MappingNode:
         node: MappingNode = super().compose_mapping_node(anchor)
@@ -92,11 +124,31 @@ class _Loader(yaml.SafeLoader):
             elif key.value in seen:
                 self._complain(key, "each key once", f"a second '{key.value}'; the first is on line {seen[key.value]}")
             seen.setdefault(str(key.value), key.start_mark.line + 1)
+        if sum(map(_merged, node.value)) > MOST_VALUES:
+            raise _TooMuch(node.start_mark)
         self.flatten_mapping(node)
         return node
 
     def _complain(self, what: Any, expected: str, found: str, hint: str = "") -> None:
         self.problems.append(Place.of(what.start_mark).problem((), expected, found, hint))
+
+
+def _children(node: Node) -> Iterator[Any]:
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            yield key
+            yield value
+    elif isinstance(node, SequenceNode):
+        yield from node.value
+
+
+def _merged(pair: Tuple[Node, Node]) -> int:
+    """How many pairs a pair of a mapping becomes, where it is a merge."""
+    key, value = pair
+    if key.tag != _TAG + "merge" or not isinstance(value, (MappingNode, SequenceNode)):
+        return 1
+    sources = value.value if isinstance(value, SequenceNode) else [value]
+    return sum(len(source.value) for source in sources if isinstance(source, MappingNode))
 
 
 def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
@@ -108,7 +160,11 @@ def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
         before = text[: error.position]
         place = Place(where, before.count("\n") + 1, error.position - before.rfind("\n"))
         return None, [place.problem((), "valid YAML", f"the character U+{error.character:04X}", "remove it")]
-    except RecursionError:
+    except _TooMuch as error:
+        hint = "write less with aliases and merges"
+        place = Place.of(error.args[0])
+        return None, [place.problem((), f"at most {MOST_VALUES:,} values", "more, with what aliases repeat", hint)]
+    except (RecursionError, _TooDeep):
         return None, [Place(where, 1, 1).problem((), "a hosts file", "lists or mappings nested too deeply")]
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark or error.context_mark

@@ -3,9 +3,9 @@
 import re
 from typing import Any, Container, Iterator, List, Mapping, Sequence, Set, Tuple
 
-from cluster.exchange import is_outbox
-from cluster.masters import author_name
+from cluster.steps.exchange import is_outbox
 from cluster.trace.spans import Place, Transfer
+from cluster.variables.masters import author_name
 
 _ACCUMULATES = "AccumulatorApplyGradient"  # its first input is the accumulator
 _CHANGES = re.compile(r"Apply|Scatter|Assign")  # their first input is the variable

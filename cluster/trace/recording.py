@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, List, Optional, Tuple
 
-from cluster.engine import tf
 from cluster.replacing import replace
+from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from cluster.trace.cargo import Cargo
 from cluster.trace.chrome import Whole, trace

@@ -6,8 +6,8 @@ that of what comes after it.
 
 from typing import Any, List, Mapping, NamedTuple, Sequence
 
-from cluster.engine import tf
-from cluster.placement import ps_device
+from cluster.runtime.devices import ps_device
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 
 _BITS = 62

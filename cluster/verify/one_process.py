@@ -10,16 +10,15 @@ No server, no queue and no token is in it.
 from functools import reduce
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from cluster.accumulators import same
-from cluster.apart import changed, is_elementwise
-from cluster.clipping import clipped
-from cluster.copies import Copies
-from cluster.engine import tf
-from cluster.layout import Layout
-from cluster.parcels import Parcel
-from cluster.server import keep
-from cluster.state import State
-from cluster.uses import ancestors
+from cluster.model.state import State
+from cluster.runtime.gradients import clipped, same
+from cluster.runtime.server import keep
+from cluster.runtime.tf_compat import tf
+from cluster.updates.apart import changed, is_elementwise
+from cluster.variables.buckets import Parcel
+from cluster.variables.layout import Layout
+from cluster.variables.local_copies import Copies
+from cluster.variables.uses import ancestors
 from cluster.verify.digests import gradient_digest, tensors_of
 from cluster.verify.pieces import Pieces, added
 from cluster.verify.randomness import refuse_random

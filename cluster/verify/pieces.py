@@ -3,17 +3,17 @@
 TensorFlow computes some functions differently for the last elements of a tensor than for all before them. So an update
 of a slice and one of the whole do not have the same bits: one process updates the same slices.
 
-How dense values are cut, joined and added is written here once more, beside ``cluster.masters`` and
-``cluster.verify.ordered``: what verifies must not do it with the code that it verifies.
+How dense values are cut, joined and added is written here once more, beside ``cluster.variables.masters`` and
+``cluster.steps.ordered``: what verifies must not do it with the code that it verifies.
 """
 
 from functools import reduce
 from typing import Any, Dict, Mapping, Sequence
 
-from cluster.accumulators import merge_rows
-from cluster.engine import tf
-from cluster.layout import Layout
-from cluster.tables import split_rows
+from cluster.runtime.gradients import merge_rows
+from cluster.runtime.tf_compat import tf
+from cluster.variables.layout import Layout
+from cluster.variables.tables import split_rows
 
 
 class Pieces:

@@ -4,7 +4,7 @@ import re
 from typing import Any, Iterable, Iterator, Set
 
 from cluster.errors import JobError
-from cluster.state import place
+from cluster.model.state import place
 
 # Operations that count by themselves; those called "Stateless…" get all they need as an input.
 _DRAWS = re.compile(

@@ -2,12 +2,12 @@
 
 from typing import Any, List, Mapping, NamedTuple, Sequence, Tuple
 
-from cluster.crew import Member
-from cluster.engine import tf
 from cluster.job import Job
-from cluster.model_graph import ModelGraph
-from cluster.seeds import set_seed
-from cluster.server import keep
+from cluster.model.device_pool import Member
+from cluster.model.model_graph import ModelGraph
+from cluster.model.seeds import set_seed
+from cluster.runtime.server import keep
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.verify.digests import batch_digest, flat
 

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Sequence
 
-from cluster.engine import tf
 from cluster.errors import TrainingError
 from cluster.job import Job
-from cluster.layout import whole
-from cluster.masters import plain_name
-from cluster.replica import Replica
+from cluster.runtime.tf_compat import tf
+from cluster.steps.replica import Replica
 from cluster.task import TRAINERS, Task, Train
+from cluster.variables.layout import whole
+from cluster.variables.masters import plain_name
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
 from cluster.verify.digests import told
 from cluster.verify.one_process import OneProcess

@@ -2,12 +2,12 @@
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from cluster.crew import Member
-from cluster.engine import tf
-from cluster.finite import guarded
 from cluster.job import Job
-from cluster.model_graph import Gradients, ModelGraph, Part
+from cluster.model.device_pool import Member
+from cluster.model.model_graph import Gradients, ModelGraph, Part
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
+from cluster.updates.nan_guard import guarded
 
 
 class OfWorker(NamedTuple):

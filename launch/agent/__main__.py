@@ -11,6 +11,7 @@
     board   TensorBoard beside the newest run's summaries, until the launcher goes
     sweep   what earlier runs left on this host; ends it where that is asked for
     diagnose  tells what may say why a run is as it is, piece by piece
+    find    what this host knows of the runs of a name: which is the newest, who leads it
     down    ends this host's part of a run and says what is left of it
     held    what this host could go on from, were a run resumed
     take    takes a checkpoint that another host gives
@@ -28,10 +29,17 @@ import sys
 import time
 from typing import Any, Callable, Dict
 
-from launch.agent import again, caller, down, inquire, locks, logs, resume
-from launch.agent.detach import fork_away
-from launch.agent.folder import RunFolder, expand
-from launch.agent.readable import readable
+from launch.agent.checkpoints import resume
+from launch.agent.linux.daemonize import fork_away
+from launch.agent.linux.polling import readable
+from launch.agent.protocol import local_client
+from launch.agent.service import takeover
+from launch.agent.service.located import folder_of
+from launch.agent.state import locks, runs
+from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.verbs import down, logs, status
+from launch.agent.wire.run_request import RunRequest
+from launch.status.values import Malformed, from_values
 
 START_S = 60.0
 ENDED_S, LOOK_S = 15.0, 0.01  # for an agent that refused to start, and its keeper, to be gone
@@ -68,23 +76,29 @@ def launcher_goes(seconds: float) -> bool:
 
 def start() -> None:
     """Makes the agent, a process of its own, and passes on its first word."""
-    plan = read_request()
-    folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
-    serving = again.make_way(folder) if plan.get("again") else None
+    try:
+        request = from_values(RunRequest, read_request())
+    except Malformed as error:
+        advice = "start again with the launcher that this code came with"
+        tell({"error": f"expected a request of this version, found {error}; {advice}"})
+        return
+    folder = folder_of(request)
+    serving = takeover.make_way(folder) if request.again else None
     if serving is not None:
         tell({"ready": True, "pid": serving, "lives": True})
         return
     ready, says = os.pipe()
     try:
-        folder.create(again=bool(plan.get("again")))
+        folder.create(again=request.again)
         log = folder.own / "agent.log"
-        agent = fork_away(lambda: serve(plan, says), log, says, f"launch agent of {folder.run} on {folder.host}")
+        agent = fork_away(lambda: serve(request, says), log, says, f"launch agent of {folder.run} on {folder.host}")
     except FileExistsError:  # two of the same second, which names a run
-        held = locks.lock_holder(folder.workdir, plan["name"], folder.host)
-        tell({"error": locks.refusal(folder.run) if held else f"{folder.run} began in this second; start again"})
+        held = locks.lock_holder(folder.workdir, request.name, folder.host)
+        second = f"{folder.run} began in this second; start again"
+        tell({"error": locks.refusal(folder.run, request.file) if held else second})
         return
     except OSError as error:
-        tell({"error": f"cannot make the run's folder {folder.own}: {error.strerror}"})
+        tell({"error": f"cannot make the run's folder {folder.own}: {error.strerror}", "kind": "disk"})
         return
     finally:
         os.close(says)
@@ -109,25 +123,28 @@ def _wait_for_end(agent: int) -> None:
 
 def check() -> None:
     """Takes part in ``launch check``."""
-    from launch.agent import check  # loads asyncio
+    from launch.agent.verbs import check  # loads asyncio
 
     check.check(read_request, tell)
 
 
-def serve(plan: Dict[str, Any], says: int) -> None:
+def serve(request: RunRequest, says: int) -> None:
     """The agent itself and its keeper; ``says`` is the pipe for its one word to ``start``."""
-    from launch.agent import daemon, keeper, pulse  # loads asyncio, which no other verb needs
+    from launch.agent.service import (
+        daemon,
+        guardian,
+        liveness_pipe,  # loads asyncio, which no other verb needs
+    )
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
         os.close(says)
 
-    folder = RunFolder(expand(plan["workdir"]), plan["run"], plan["host"])
-    keeper.kept(
-        folder,
-        lambda keeping, beating: daemon.serve(plan, say, keeping, beating),
+    guardian.kept(
+        folder_of(request),
+        lambda keeping, beating: daemon.serve(request, say, keeping, beating),
         release=lambda: os.close(says),
-        patience_s=pulse.patience_s(plan["lost_after_s"]),
+        patience_s=liveness_pipe.patience_s(request.lost_after_s),
     )
 
 
@@ -136,7 +153,7 @@ def attach() -> None:
     request = read_request()
     folder = RunFolder(expand(request["workdir"]), request["run"], request["host"])
     try:
-        agent = caller.connect(folder.own, timeout_s=10.0)
+        agent = local_client.connect(folder.own, timeout_s=10.0)
     except OSError as error:
         tell({"error": f"no agent of {request['run']} answers on this host: {error}"})
         return
@@ -155,42 +172,42 @@ def attach() -> None:
 
 def build() -> None:
     """Makes an environment, and ends when the launcher goes."""
-    from launch.agent.build import Build  # loads what no other verb needs
+    from launch.agent.environments.builder import Build  # loads what no other verb needs
 
     Build(read_request(), tell, read_some, launcher_goes).run()
 
 
 def sweep() -> None:
     """Tells what earlier runs left here."""
-    from launch.agent.sweep import sweep as swept  # loads what no other verb needs
+    from launch.agent.verbs.sweep import sweep as swept  # loads what no other verb needs
 
     tell(swept(read_request()))
 
 
 def take() -> None:
     """Takes part in bringing a checkpoint here."""
-    from launch.agent import handover  # loads asyncio
+    from launch.agent.checkpoints import migration  # loads asyncio
 
-    handover.take(read_request(), tell)
+    migration.take(read_request(), tell)
 
 
 def give() -> None:
     """Takes part in bringing a checkpoint to another host."""
-    from launch.agent import handover  # loads asyncio
+    from launch.agent.checkpoints import migration  # loads asyncio
 
-    handover.give(read_request(), tell)
+    migration.give(read_request(), tell)
 
 
 def diagnose() -> None:
     """Tells all that this host knows of a run."""
-    from launch.agent.diagnose import diagnose as told  # loads what no other verb needs
+    from launch.agent.diagnosis.sections import diagnose as told  # loads what no other verb needs
 
     told(read_request, tell)
 
 
 def board() -> None:
     """Serves summaries until the launcher goes."""
-    from launch.agent import board  # loads what no other verb needs
+    from launch.agent.verbs import board  # loads what no other verb needs
 
     board.board(read_request(), tell)
 
@@ -206,10 +223,11 @@ def run(verb: str) -> None:
         "start": start,
         "attach": attach,
         "check": check,
-        "status": lambda: tell(inquire.status(read_request())),
+        "status": lambda: tell(status.status(read_request())),
         "build": build,
-        "restart": lambda: tell(inquire.restart(read_request())),
+        "restart": lambda: tell(status.restart(read_request())),
         "look": lambda: tell(down.look(read_request())),
+        "find": lambda: tell(runs.find(read_request())),
         "down": lambda: tell(down.down(read_request())),
         "sweep": sweep,
         "logs": lambda: logs.logs(read_request(), tell, launcher_goes),

@@ -10,8 +10,9 @@ of all hosts dial the lead's.
 from collections import defaultdict
 from typing import Dict, FrozenSet, List, Mapping, Set, Tuple
 
-from launch.agent.target import Target
-from launch.plan import Plan, PlannedTask
+from launch.agent.network.target import Target
+from launch.agent.wire.run_request import TaskRequest
+from launch.plan import Plan
 
 CONTROL = "control"  # the lead's agent, among the roles
 _Ways = Mapping[str, Tuple[str, ...]]
@@ -42,7 +43,7 @@ def _roles(plan: Plan) -> Dict[str, Set[str]]:
     return roles
 
 
-def _part(task: PlannedTask) -> str:
+def _part(task: TaskRequest) -> str:
     """A chief takes a worker's part."""
     return "worker" if task.role == "chief" else task.role
 

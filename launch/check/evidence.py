@@ -13,7 +13,7 @@ Facts = Mapping[str, Any]
 class Evidence:
     """The plan that is checked, the facts of each host that answered, and why the others did not.
 
-    ``facts`` are what ``launch.agent.check`` tells: ``ports`` {port: None or who holds it}, the
+    ``facts`` are what ``launch.agent.verbs.check`` tells: ``ports`` {port: None or who holds it}, the
     fields of ``look``, and ``clock`` {"offset_s", "error_s"} against the launcher's.
     ``code`` has the hashes of what would be shipped now.
     """

@@ -1,25 +1,55 @@
 """What keeps the hosts that did not answer from it."""
 
-from typing import Iterator, Tuple
+from typing import Iterator, NamedTuple
 
 from launch.check.evidence import Evidence
 from launch.check.findings import Finding
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 
-# What a problem's sentence says, for many modules word them; its kind; what to try where the sentence has no command.
-_KINDS = (
-    ("host key", "host-key", ""),
-    ("the key python", "python", "see `ssh {host} ls /usr/bin /usr/local/bin`"),
-    ("expected Python", "python", "name a newer one with the key python"),
-    ("ended before it answered", "python", "name another with the key python"),
-    (
-        "cannot write the code",
-        "disk",
-        "see `ssh {host} df -h {workdir}`, or choose another folder with the key workdir",
+
+class Row(NamedTuple):
+    """What ``check`` says of a kind of problem.
+
+    Attributes:
+      finding: the kind of its finding.
+      keeps: whether what to do begins with the problem's own advice. A question is answered by ``further`` instead.
+      further: what else to do.
+    """
+
+    finding: str
+    keeps: bool
+    further: str
+
+
+_LOG_IN = "see `ssh {host} true`"
+_UNREACHED = Row("unreachable", True, _LOG_IN)
+ROWS = {
+    ProblemKind.UNREACHABLE: Row("unreachable", False, _LOG_IN),
+    ProblemKind.UNKNOWN_NAME: Row("unreachable", True, ""),
+    ProblemKind.HOST_KEY: Row("host-key", True, ""),
+    ProblemKind.AUTHENTICATION: Row("unreachable", True, ""),
+    ProblemKind.NO_PYTHON: Row("python", True, "see `ssh {host} ls /usr/bin /usr/local/bin`"),
+    ProblemKind.OLD_PYTHON: Row("python", True, "name a newer one with the key python"),
+    ProblemKind.PYTHON_ENDED: Row("python", True, "name another with the key python"),
+    ProblemKind.FOLDER: Row("disk", True, ""),
+    ProblemKind.DISK: Row(
+        "disk", True, "see `ssh {host} df -h {workdir}`, or choose another folder with the key workdir"
     ),
-    ("", "unreachable", "see `ssh {host} true`"),
-)
-SLOW = "no answer within"  # of this host's part of the check, once it was reached
+    ProblemKind.SLOW: Row("slow", True, "see `ssh {host} uptime`, or give it longer with --deadline-s"),
+    **dict.fromkeys(
+        (
+            ProblemKind.SSHD,
+            ProblemKind.GATEWAY,
+            ProblemKind.SILENT,
+            ProblemKind.NOISE,
+            ProblemKind.BROKEN,
+            ProblemKind.REFUSED,
+            ProblemKind.UNNAMED,
+            ProblemKind.HERE,
+        ),
+        _UNREACHED,
+    ),
+}
 
 
 def unanswered(evidence: Evidence) -> Iterator[Finding]:
@@ -28,27 +58,14 @@ def unanswered(evidence: Evidence) -> Iterator[Finding]:
     named = {problem.host for problem in evidence.problems}
     behind = tuple(host for host in silent if host not in named)
     for problem in evidence.problems:
-        kind, what, mend = _explained(problem, evidence.plan.spec.workdir)
+        kind, mend = ROWS[problem.kind].finding, _mend(problem, evidence.plan.spec.workdir)
         if problem.host in silent:
-            yield Finding(kind, (problem.host,), what, mend)
+            yield Finding(kind, (problem.host,), problem.what, mend)
         else:  # a gateway
-            yield Finding(kind, behind, f"{problem.host}: {what}", mend)
+            yield Finding(kind, behind, f"{problem.host}: {problem.what}", mend)
 
 
-def _explained(problem: HostProblem, workdir: str) -> Tuple[str, str, str]:
-    """Kind, what is wrong, what to do."""
-    if problem.reason.startswith(SLOW):
-        return "slow", problem.reason, f"see `ssh {problem.host} uptime`, or give it longer with --deadline-s"
-    kind, advice = next((kind, advice) for words, kind, advice in _KINDS if words in problem.reason)
-    what, mend = _halves(problem.reason)
-    if "`" not in mend:
-        known = [] if mend.endswith("?") else [mend]  # a question is answered by the command
-        mend = "; ".join(filter(None, [*known, advice.format(host=problem.host, workdir=workdir)]))
-    return kind, what, mend
-
-
-def _halves(reason: str) -> Tuple[str, str]:
-    """A problem's sentence: what is wrong, and from the first clause with a command, or the last, what to do."""
-    clauses = reason.split("; ")
-    first = next((number for number, clause in enumerate(clauses) if "`" in clause), max(1, len(clauses) - 1))
-    return "; ".join(clauses[:first]), "; ".join(clauses[first:])
+def _mend(problem: HostProblem, workdir: str) -> str:
+    row = ROWS[problem.kind]
+    further = row.further.format(host=problem.host, workdir=workdir)
+    return "; ".join(filter(None, [problem.advice if row.keeps else "", further]))

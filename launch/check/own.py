@@ -79,7 +79,8 @@ def guard(evidence: Evidence) -> Iterator[Finding]:
     """A guard that the file asks for can be had."""
     for host, facts in evidence.facts.items():
         if facts["unguarded"]:
-            yield Finding("guard", (host,), *facts["unguarded"])
+            what, *mend = facts["unguarded"]
+            yield Finding("guard", (host,), what, "; ".join(mend))
 
 
 def gpus(evidence: Evidence) -> Iterator[Finding]:
@@ -118,7 +119,7 @@ def folders(evidence: Evidence) -> Iterator[Finding]:
         for folder, state in facts["folders"].items():
             if state["error"]:
                 mend = f"see `ssh {host} df -h {folder}` and `ssh {host} ls -ld {folder}`, or choose another folder"
-                yield Finding("disk", (host,), f"{folder} cannot be written: {state['error']}", mend)
+                yield Finding("disk", (host,), f"{folder} cannot be used: {state['error']}", mend)
             elif state["free_bytes"] < LEAST_FREE_BYTES:
                 found = f"{state['free_bytes'] / 1e6:.0f} MB free"
                 what = f"{folder}: expected at least {LEAST_FREE_BYTES / 1e6:.0f} MB free, found {found}"

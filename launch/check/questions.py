@@ -7,8 +7,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.addresses import host_of, port_of
 from cluster.spec.model import is_local
+from launch.agent.wire.run_request import TaskRequest
 from launch.check.dials import dials
-from launch.plan import Plan, PlannedTask
+from launch.plan import Plan
 
 KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
 
@@ -28,7 +29,7 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
       words: two secrets of this check: what a caller says, and what our listener answers.
       deadline_s: after so many seconds a host ends its part by itself.
     """
-    tasks: Dict[str, List[PlannedTask]] = defaultdict(list)
+    tasks: Dict[str, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
         tasks[task.host].append(task)
     local = [host for host in plan.hosts if is_local(host)]
@@ -48,7 +49,7 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
     }  # fmt: skip
 
 
-def _ports(plan: Plan, host: str, tasks: Sequence[PlannedTask]) -> List[int]:
+def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> List[int]:
     control = [port_of(plan.control)] if plan.control is not None and host == plan.lead else []
     return [*(task.port for task in tasks), *control]
 
@@ -57,7 +58,7 @@ def _names(targets: Sequence[Tuple[str, str]]) -> List[str]:
     return list(dict.fromkeys(host_of(address) for address, _ in targets))
 
 
-def _needs(plan: Plan, host: str, tasks: Sequence[PlannedTask]) -> Dict[str, Any]:
+def _needs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Any]:
     """What the host's tasks use: their Python with their environment, GPUs, folders, programs."""
     asked = next((task for task in tasks if task.role != "ps"), tasks[0])
     checkpoints = plan.spec.train.checkpoint.dir
@@ -69,7 +70,7 @@ def _needs(plan: Plan, host: str, tasks: Sequence[PlannedTask]) -> Dict[str, Any
     }  # fmt: skip
 
 
-def _own_variables(task: PlannedTask) -> Dict[str, str]:
+def _own_variables(task: TaskRequest) -> Dict[str, str]:
     """The variables that an import may heed."""
     return {name: value for name, value in task.env.items() if not name.startswith(("LAUNCH_", "CUDA_"))}
 

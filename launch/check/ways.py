@@ -10,7 +10,7 @@ from launch.display import fold
 _ADDRESS = "see `ssh {caller} getent ahosts {name}`, or give the task another address with the key address"
 _FIREWALL = "let tcp port {ports} in from {callers}; `ssh {host} sudo nft list ruleset` shows what {host} keeps out"
 
-# Of each kind of failure (launch.agent.dial): what it means, and what mends it.
+# Of each kind of failure (launch.agent.network.probes): what it means, and what mends it.
 EXPLAINED = {
     "unresolved": ("the name has no address there ({detail})", _ADDRESS),
     "loopback": ("the name means the very host that asks ({detail}), as localhost does", _ADDRESS),
@@ -98,7 +98,7 @@ def walls(evidence: Evidence) -> List[Wall]:
 def _listened(evidence: Evidence, failure: Mapping[str, str]) -> bool:
     """Whether our listener was up: not where the port is taken, or the host did not take part to the end."""
     there = evidence.facts.get(failure["host"])
-    return there is not None and there["ports"][Way(failure["address"], "").port] is None
+    return there is not None and there["ports"].get(Way(failure["address"], "").port, "not ours") is None
 
 
 def _folded(ways: Sequence[Way]) -> str:

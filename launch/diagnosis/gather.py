@@ -6,15 +6,18 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
-from launch.agent.redaction import Redaction
+from launch.agent.text.redaction import Redaction
+from launch.answer_shapes import DIAGNOSED
 from launch.channel import Host
-from launch.check.interview import Conversation, read_clock
-from launch.errors import HostProblem
+from launch.check.interview import read_clock
+from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
+from launch.shape import fault
 
 TOTAL_BYTES = 50_000_000  # of all hosts, before they are packed
 LEAST_BYTES, MOST_BYTES = 60_000, 8_000_000  # of one host
 HOST_S = 25.0  # for one host, once it is its turn: one that hangs must not keep others from theirs
+SHOWN = 200  # characters of a piece that is not what its file has
 MARGIN_S = 3.0  # for the last pieces to arrive
 
 
@@ -30,6 +33,8 @@ class Evidence:
     problem: Optional[str] = None  # why it told nothing, or not all
     seconds: Optional[float] = None  # until all was told
     room: int = 2 * MOST_BYTES  # for what is still to come, in bytes
+    lives: bool = False  # its run
+    generation: int = 0  # of its run
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
         """Takes in what it said, as long as there is room for it; whether that was the last."""
@@ -40,14 +45,27 @@ class Evidence:
         self.room -= size if "file" in piece else 0
         if "missing" in piece:
             self.missing[piece["missing"]] = redaction.text(piece["why"])
+        elif _strangeness(piece) is not None:
+            self.missing[piece["file"]] = redaction.text(str(_strangeness(piece)))
         elif "text" in piece:
             self.files[piece["file"]] = redaction.text(piece["text"])
         elif "json" in piece:
-            value = redaction.value(piece["json"])
-            before = self.files.get(piece["file"])
-            self.files[piece["file"]] = {**before, **value} if isinstance(before, dict) else value
-        self.run = piece.get("run", self.run)
+            value, before = redaction.value(piece["json"]), self.files.get(piece["file"])
+            parts = [each for each in (before, value) if isinstance(each, dict)]
+            self.files[piece["file"]] = {**parts[0], **parts[1]} if len(parts) == 2 else value
+        if "done" in piece:
+            self.run, self.lives = piece["run"], piece.get("lives", False)
+            self.generation = piece.get("generation", 0)
         return "done" in piece
+
+
+def _strangeness(piece: Dict[str, Any]) -> Optional[str]:
+    """Return how a piece differs from what is read of its file; None where it does not, or nothing is read."""
+    value = piece.get("json", piece.get("text"))
+    at = fault(value, DIAGNOSED.get(piece.get("file", ""), object))
+    if at is None:
+        return None
+    return f"expected it with {at.lstrip('.') or 'other keys'}, found {json.dumps(value)[:SHOWN]}"
 
 
 def gather(fleet: Fleet, deadline_s: float) -> List[Evidence]:
@@ -77,18 +95,19 @@ def gather(fleet: Fleet, deadline_s: float) -> List[Evidence]:
 def _ask(fleet: Fleet, host: Host, evidence: Evidence, redaction: Redaction, share: int, until: float) -> None:
     began = time.monotonic()
     until = min(until, began + HOST_S)
-    channel = fleet.contact(host.name, "diagnose", {"do": "time"})
+    conversation = fleet.contact(host.name, "diagnose", {"do": "time"})
     try:
-        conversation = Conversation(host, channel, max(1.0, until - time.monotonic()))
-        conversation.hear()
-        evidence.clock = read_clock(conversation)
+        patience_s = max(1.0, until - time.monotonic())
+        conversation.answer(patience_s)
+        evidence.clock = read_clock(conversation, patience_s)
         within_s = max(1.0, until - time.monotonic() - MARGIN_S)
         wanted = {"bytes": share, "python": host.python, "secrets": list(fleet.spec.secrets), "within_s": within_s}
-        piece = conversation.ask(fleet.request(host.name, do="gather", **wanted))
+        conversation.tell(fleet.request(host.name, do="gather", **wanted))
+        piece = conversation.answer(patience_s)
         while not evidence.take(piece, redaction):
             if time.monotonic() > until + MARGIN_S:
-                raise HostProblem(host.name, f"it was still telling after {HOST_S:.0f} s")
-            piece = conversation.hear()
+                raise HostProblem(host.name, ProblemKind.SLOW, f"it was still telling after {HOST_S:.0f} s")
+            piece = conversation.answer(patience_s)
     finally:
-        channel.close()
+        conversation.close()
     evidence.seconds = time.monotonic() - began

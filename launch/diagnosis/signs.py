@@ -1,11 +1,15 @@
 """What looks wrong in what hosts tell: rules over the pieces of one host, and over all of them."""
 
-import time
 from collections import Counter
+from contextlib import suppress
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from launch.agent.states import ENDED
 from launch.diagnosis.gather import Evidence
+from launch.status.moments import utc
+from launch.status.run import RunStatus
+from launch.status.states import ENDED
+from launch.status.values import Malformed
+from launch.status.wire import decoded
 
 CLOCK_S = 1.0  # off by so much is told
 FREE_SHARE, FREE_BYTES = 0.02, 1_000_000_000  # of a disk
@@ -23,19 +27,22 @@ def signs(found: List[Evidence]) -> List[Sign]:
 
 
 def newest_run(found: List[Evidence]) -> Optional[str]:
-    """The newest run that a host tells of; hosts that were not in it have older ones."""
-    return max((each.run for each in found if each.run), default=None)
+    """The run that verbs mean: one that lives, else the one that began last; hosts not in it have older ones."""
+    told = sorted((each.lives, each.generation, each.run) for each in found if each.run)
+    return told[-1][2] if told else None
 
 
-def run_status(found: List[Evidence]) -> Optional[Dict[str, Any]]:
+def run_status(found: List[Evidence]) -> Optional[RunStatus]:
     """The status of the newest run, as its lead wrote it down last; None where the lead's host did not tell."""
     run = newest_run(found)
     told: List[Any] = [each.files.get("status.json") for each in found if each.run == run]
-    whole: List[Dict[str, Any]] = [each for each in told if isinstance(each, dict) and "tasks" in each]
-    return sorted(whole, key=lambda status: len(status["tasks"]))[-1] if whole else None
+    whole: List[Dict[str, Any]] = [each for each in told if isinstance(each, dict) and "state" in each]
+    with suppress(Malformed):
+        return decoded(RunStatus, sorted(whole, key=lambda status: len(status["tasks"]))[-1]) if whole else None
+    return None
 
 
-def _of_host(host: Evidence, status: Optional[Mapping[str, Any]], run: Optional[str]) -> Iterator[str]:
+def _of_host(host: Evidence, status: Optional[RunStatus], run: Optional[str]) -> Iterator[str]:
     if host.problem is not None:
         yield f"did not tell all: {host.problem}"
     for section, why in sorted(host.missing.items()):
@@ -46,25 +53,24 @@ def _of_host(host: Evidence, status: Optional[Mapping[str, Any]], run: Optional[
         yield from rule(host, status if host.run == run else None)
 
 
-def _agent(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _agent(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     live = host.files.get("live.json")
     if status is None or live is None:
         return
-    over = status["state"] in ENDED
+    over = status.state in ENDED
     if live["agent"] is None and not over:
         yield "its agent is gone, though the run has not ended"
     left = [each for each in live["processes"] if each["task"] is not None]
     if over and left:
         yield f"{len(left)} processes live on after the run's end; `launch sweep --kill` ends them"
-    expected = [f"{task['role']}:{task['index']}" for task in status["tasks"]
-                if task["host"] == host.host and task["state"] == "running"]  # fmt: skip
+    expected = [task.name for task in status.tasks if task.host == host.host and task.state == "running"]
     alive = {each["task"] for each in left}
     gone = [name for name in expected if name not in alive]
     if gone and not over:
         yield f"running by the run's status, but no process of it is there: {', '.join(gone)}"
 
 
-def _processes(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _processes(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     for each in host.files.get("live.json", {}).get("processes", []):
         who = f"{each['task'] or 'its agent or keeper'} (pid {each['pid']})"
         if each["state"] == "T":
@@ -75,15 +81,14 @@ def _processes(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[
             yield f"{who} has {each['swapped_bytes'] / 1e9:.1f} GB in the swap"
 
 
-def _kernel(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _kernel(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     messages = host.files.get("kernel.json", [])
     for kind, count in Counter(each["kind"] for each in messages).items():
         last = [each for each in messages if each["kind"] == kind][-1]
-        at = time.strftime("%H:%M:%S", time.localtime(last["time"]))
-        yield f"the kernel told {count} times of trouble with {kind}, last at {at}: {last['text'][:200]}"
+        yield f"the kernel told {count} times of trouble with {kind}, last at {utc(last['time'])}: {last['text'][:200]}"
 
 
-def _disks(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _disks(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     for folder, disk in sorted(host.files.get("disks.json", {}).items()):
         if disk["error"]:
             yield f"{folder}: {disk['error']}"
@@ -96,25 +101,25 @@ def _disks(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]
             yield f"{folder}: it cannot be written to"
 
 
-def _memory(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _memory(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     memory = host.files.get("machine.json", {}).get("memory", {})
     total, available = memory.get("MemTotal", 0), memory.get("MemAvailable", 0)
     if total and available < MEMORY_SHARE * total:
         yield f"{available / 1e9:.1f} GB of memory to be had of {total / 1e9:.0f} GB"
 
 
-def _load(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _load(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     machine = host.files.get("machine.json")
-    if machine and machine["cores"] and machine["load"][0] > LOAD_PER_CORE * machine["cores"]:
+    if machine and machine["cores"] and max(machine["load"][:1], default=0.0) > LOAD_PER_CORE * machine["cores"]:
         yield f"a load of {machine['load'][0]:.0f} on {machine['cores']} cores"
 
 
-def _clock(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _clock(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     if host.clock and abs(host.clock["offset_s"]) - host.clock["error_s"] > CLOCK_S:
         yield f"its clock is {host.clock['offset_s']:+.1f} s off this machine's"
 
 
-def _connections(host: Evidence, status: Optional[Mapping[str, Any]]) -> Iterator[str]:
+def _connections(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
     held = host.files.get("connections.json")
     if held and held["hanging"]:
         remotes = ", ".join(dict.fromkeys(f"{each['remote']} {each['state']}" for each in held["first"][:4]))

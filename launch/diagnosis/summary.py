@@ -31,14 +31,14 @@ def _run(found: List[Evidence]) -> Iterator[str]:
         told = [each.host for each in found if each.run]
         yield "no host tells of its state" if told else "no run of this name has been on these hosts"
         return
-    yield f"state: {status['state']}"
-    if status["global_step"] is not None:
-        yield f"step: {status['global_step']} of {status['steps']}, last checkpoint at {status['checkpoint_step']}"
-    if status["cause"]:
-        yield f"cause: {status['cause']}"
+    yield f"state: {status.state}"
+    if status.global_step is not None:
+        yield f"step: {status.global_step} of {status.steps}, last checkpoint at {status.checkpoint_step}"
+    if status.cause:
+        yield f"cause: {status.cause}"
     yield from (reports[0].get("words") or []) if reports else []
-    ill = [task for task in status["tasks"] if task["cause"]][:MOST_LINES]
-    yield from (f"{task['role']}:{task['index']}@{task['host']} {task['state']}: {task['cause']}" for task in ill)
+    ill = [task for task in status.tasks if task.cause][:MOST_LINES]
+    yield from (f"{task.title} {task.state}: {task.cause}" for task in ill)
 
 
 def _of_newest(each: Evidence, found: List[Evidence], file: str) -> bool:

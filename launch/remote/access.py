@@ -9,8 +9,9 @@ import paramiko
 from fabric.connection import derive_shorthand
 
 from cluster.spec.model import Ssh
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.remote import ssh_config
+from launch.remote.by_hand import ByHand
 from launch.remote.gateways import Gateways, Route
 from launch.remote.keys import Keys, ask_on_terminal
 from launch.remote.reasons import UnknownHostKey, dropped, explain
@@ -58,7 +59,16 @@ class Access:
 
     def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
         """What went wrong with a host's connection, in words."""
-        return HostProblem(name, explain(error, (connection.host, connection.port), self._settings))
+        by_hand = ByHand(
+            name=derive_shorthand(name)["host"], user=connection.user, port=connection.port, jump=self._jump(name),
+            entry=_entry(connection), settings=self._settings,
+        )  # fmt: skip
+        return explain(name, error, (connection.host, connection.port), by_hand)
+
+    def _jump(self, name: str) -> str:
+        """The gateways of ``ssh.gateway`` before a host, which may be one of them; others OpenSSH finds itself."""
+        hops = [hop.strip() for hop in (self._settings.gateway or "").split(",")]
+        return ",".join(hops[: hops.index(name)] if name in hops else filter(None, hops))
 
     def close(self) -> None:
         """Ends the gateways' connections, and every attempt that is under way."""
@@ -96,10 +106,9 @@ class Access:
 
     def _be_strict(self, connection: fabric.Connection) -> None:
         """Only a known key will do, and only of the kinds that are known is one asked for."""
-        entry = connection.host if connection.port == 22 else f"[{connection.host}]:{connection.port}"
-        known = self._known.lookup(connection.ssh_config.get("hostkeyalias", entry)) or {}
+        known = self._known.lookup(_entry(connection)) or {}
         for kind, key in known.items():
-            connection.client.get_host_keys().add(entry, kind, key)
+            connection.client.get_host_keys().add(_dialled(connection), kind, key)
         connection.client.set_missing_host_key_policy(RejectUnknown())
         if known:
             wanted = {name for kind in known for name in (_RSA if kind == "ssh-rsa" else (kind,))}
@@ -114,7 +123,7 @@ class Access:
         found = self._lookup(name)
         key = self._settings.key
         if key and not os.path.isfile(os.path.expanduser(key)):
-            raise HostProblem("this machine", f"ssh.key: expected a private key, found no file {key}")
+            raise HostProblem("this machine", ProblemKind.HERE, f"ssh.key: expected a private key, found no file {key}")
         return [*([key] if key else []), *found.get("identityfile", [])], found.get("identitiesonly", "no") == "yes"
 
 
@@ -162,6 +171,16 @@ class RejectUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         """Raises UnknownHostKey."""
         raise UnknownHostKey(f"no key is known for {hostname}")
+
+
+def _dialled(connection: fabric.Connection) -> str:
+    """The name under which Paramiko looks for the key of a host."""
+    return str(connection.host) if connection.port == 22 else f"[{connection.host}]:{connection.port}"
+
+
+def _entry(connection: fabric.Connection) -> str:
+    """The name under which the known hosts have it."""
+    return str(connection.ssh_config.get("hostkeyalias", _dialled(connection)))
 
 
 def _log_in(connection: fabric.Connection) -> None:

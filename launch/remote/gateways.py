@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 
 FRESH_S = 5.0  # so long a failure stands before a gateway is tried again
 
@@ -81,8 +81,9 @@ class Gateways:
         if not hops or name in hops:  # a gateway that is told to jump through itself is reached directly
             return ()
         if hops[0] in seen:
+            circle = ", ".join((*seen, name, hops[0]))
             raise HostProblem(
-                name, f"its gateways lead in a circle: {', '.join((*seen, name, hops[0]))}; see ProxyJump"
+                name, ProblemKind.GATEWAY, f"its gateways lead in a circle: {circle}", advice="see ProxyJump"
             )
         return (*self.route(hops[0], seen=(*seen, name)), *hops)
 
@@ -103,7 +104,7 @@ class Gateways:
         try:
             return self._open_one(route[-1], before)
         except HostProblem as problem:
-            raise HostProblem(problem.host, f"{problem.reason}; it is the gateway to other hosts") from problem
+            raise problem.with_advice("it is the gateway to other hosts") from problem
 
     def close(self) -> None:
         """Ends their connections, the farthest first."""

@@ -9,7 +9,7 @@ from typing import Any, Iterator, Optional, Sequence
 import paramiko
 
 from launch.channel import CHUNK, Channel, Host, Silence
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.remote.access import Access, hang_up
 
 OPEN_S = 20.0
@@ -69,7 +69,8 @@ class SshHost(Host):
         self._connection = self._access.open(self.name)
 
     def open(self, argv: Sequence[str]) -> Channel:
-        with self._connected("sshd opens no further session ({}); see MaxSessions in its sshd_config") as connection:
+        refused = "sshd opens no further session ({})"
+        with self._connected(refused, "see MaxSessions in its sshd_config") as connection:
             session = connection.create_session()
             session.settimeout(OPEN_S)
             session.exec_command(command_line(argv))
@@ -77,19 +78,19 @@ class SshHost(Host):
 
     def dial(self, port: int) -> Any:
         near, far = ("127.0.0.1", 0), ("127.0.0.1", port)
-        refused = f"sshd does not forward to port {port} there ({{}}); it needs AllowTcpForwarding yes"
-        with self._connected(refused) as connection:
+        refused = f"sshd does not forward to port {port} there ({{}})"
+        with self._connected(refused, "it needs AllowTcpForwarding yes") as connection:
             return connection.transport.open_channel("direct-tcpip", far, near, timeout=OPEN_S)
 
     @contextmanager
-    def _connected(self, refused: str) -> Iterator[Any]:
-        """A connection to open a channel of; ``refused`` is what to say, with sshd's own word, where sshd does not."""
+    def _connected(self, refused: str, advice: str) -> Iterator[Any]:
+        """Give a connection to open a channel of; where sshd does not, ``refused`` says so with sshd's own word."""
         if self._connection is None:
             self.connect()
         try:
             yield self._connection
         except paramiko.ChannelException as error:
-            raise HostProblem(self.name, refused.format(error.text)) from error
+            raise HostProblem(self.name, ProblemKind.SSHD, refused.format(error.text), advice=advice) from error
         except Exception as error:
             raise self._access.problem(self.name, self._connection, error) from error
 

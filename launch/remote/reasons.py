@@ -5,7 +5,10 @@ from typing import Tuple
 
 import paramiko
 
-from cluster.spec.model import Ssh
+from launch.errors import HostProblem, ProblemKind
+from launch.remote.by_hand import ByHand
+
+IS_SSHD_UP = "is the host up, and sshd on it?"
 
 
 class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
@@ -24,36 +27,44 @@ def _no_answer(error: Exception) -> bool:
     return isinstance(error, (socket.timeout, TimeoutError)) or "Timeout opening channel" in str(error)
 
 
-def explain(error: Exception, place: Tuple[str, int], settings: Ssh) -> str:
-    """One line: the reason, and the next step, with a command where there is one."""
+def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand) -> HostProblem:
+    """Return why a host cannot be reached, and the next step, with a command where there is one.
+
+    Args:
+      name: the host.
+      place: the name and the port that were dialled.
+    """
     host, port = place
-    scan = f"ssh-keyscan -p {port} {host}"
-    known = settings.known_hosts
-    entry = host if port == 22 else f"[{host}]:{port}"
+    known = by_hand.settings.known_hosts
+
+    def problem(kind: ProblemKind, what: str, advice: str = "") -> HostProblem:
+        return HostProblem(name, kind, what, advice)
+
     if isinstance(error, paramiko.BadHostKeyException) or "no acceptable host key" in str(error):
-        return (
-            f"its host key is not the one in {known}: the machine was set up anew, or somebody is in between; "
-            f"show the new key with `{scan} | ssh-keygen -lf -`, and if it is right, accept it with "
-            f"`ssh-keygen -R '{entry}' -f {known} && {scan} >> {known}`"
+        return problem(
+            ProblemKind.HOST_KEY,
+            f"its host key is not the one in {known}: the machine was set up anew, or somebody is in between",
+            f"forget the old key with `{by_hand.forget()}`, then see the new one, and accept it if it is right, with "
+            f"`{by_hand.accept()}`",
         )
     if isinstance(error, UnknownHostKey):
-        return (
-            f"its host key is not in {known}; show it with `{scan} | ssh-keygen -lf -`, "
-            f"and if it is right, accept it with `{scan} >> {known}`"
-        )
+        see = f"see it, and accept it if it is right, with `{by_hand.accept()}`"
+        return problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)
     if isinstance(error, paramiko.AuthenticationException):
-        return f"login refused ({error}); try `ssh -p {port} {host}`, and see the keys ssh.user and ssh.key"
+        login = f"try `{by_hand.login()}`, and see the keys ssh.user and ssh.key"
+        return problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
     if isinstance(error, socket.gaierror):
-        return f"the name {host} is not known here ({error.strerror}); see `getent hosts {host}`"
+        unknown = f"the name {host} is not known here ({error.strerror})"
+        return problem(ProblemKind.UNKNOWN_NAME, unknown, f"see `getent hosts {host}`")
     if isinstance(error, paramiko.ChannelException):
-        return f"the gateway cannot reach {host} port {port} ({error.text}); is the host up, and sshd on it?"
+        beyond = f"the gateway cannot reach {host} port {port} ({error.text})"
+        return problem(ProblemKind.UNREACHABLE, beyond, IS_SSHD_UP)
     if _no_answer(error):
-        return f"no answer from {host} port {port} within {settings.connect_timeout_s:g} s; is the host up?"
+        unheard = f"no answer from {host} port {port} within {by_hand.settings.connect_timeout_s:g} s"
+        return problem(ProblemKind.UNREACHABLE, unheard, "is the host up?")
     if dropped(error):
-        return (
-            f"{host} port {port} drops every login ({str(error) or type(error).__name__}); see sshd's log there, "
-            "and MaxStartups in its sshd_config"
-        )
+        drops = f"{host} port {port} drops every login ({str(error) or type(error).__name__})"
+        return problem(ProblemKind.SSHD, drops, "see sshd's log there, and MaxStartups in its sshd_config")
     if isinstance(error, (OSError, paramiko.ssh_exception.NoValidConnectionsError)):
-        return f"no SSH at {host} port {port} ({error.strerror or error}); is the host up, and sshd on it?"
-    return f"SSH to {host} port {port} failed: {type(error).__name__}: {error}"
+        return problem(ProblemKind.UNREACHABLE, f"no SSH at {host} port {port} ({error.strerror or error})", IS_SSHD_UP)
+    return problem(ProblemKind.UNREACHABLE, f"SSH to {host} port {port} failed: {type(error).__name__}: {error}")

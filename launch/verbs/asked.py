@@ -5,20 +5,23 @@ import json
 import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Tuple
 
 import click
 
 from cluster.spec import load
 from cluster.spec.model import Spec
 from launch import completion
-from launch.agent.ports import free_ports
+from launch.agent.linux.ports import free_ports
+from launch.agent.state.run_folder import expand
+from launch.agent.text.plain_text import without_controls
 from launch.errors import UsageError
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.plan import localised, pythons
+from launch.remembered import local_run
 from launch.selection import chosen, narrowed
 from launch.ship import JobCode, find_job, launcher_code
 
@@ -26,7 +29,11 @@ TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout and nothing else.")
 _OPTIONS = (
     click.argument("file", metavar="FILE", type=click.Path(), shell_complete=completion.hosts_files),
-    click.option("--local", is_flag=True, help="Every task of FILE on this machine, on free ports, without SSH."),
+    click.option(
+        "--local/--no-local", default=None,
+        help="Every task of FILE on this machine, on free ports, without SSH. Verbs about that run know it without; "
+        "with --no-local they ask the hosts of FILE.",
+    ),
     click.option(
         "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key: train.steps=100.",
         shell_complete=completion.overrides,
@@ -44,7 +51,7 @@ class Asked:
     """A hosts file as the command line names it."""
 
     file: str
-    local: bool = False
+    local: Optional[bool] = None  # None: as the newest run that was begun from here
     overrides: Tuple[str, ...] = ()
     include: Tuple[str, ...] = ()
     exclude: Tuple[str, ...] = ()
@@ -72,12 +79,15 @@ class Asked:
     def job(self, spec: Spec) -> JobCode:
         """The code that the spec trains; for ``command:`` the folder of the hosts file."""
         beside = Path(self.file).resolve().parent
-        return JobCode(beside, "") if spec.job is None else find_job(spec.job, beside)
+        code = JobCode(beside, "") if spec.job is None else find_job(spec.job, beside, spec.job_at)
+        return replace(code, workdir=expand(spec.workdir).resolve())
 
     @contextmanager
     def reach(self) -> Iterator[Fleet]:
         """The hosts of the file, for a verb about a run that is there."""
-        spec = self._here_if_local(self._narrowed())
+        spec = self._narrowed()
+        if self._is_here(spec):
+            spec = _here(spec)
         with self._fleet(spec, pythons(spec, sys.executable)) as fleet:
             yield fleet
 
@@ -88,18 +98,27 @@ class Asked:
         meant = {task.host for task in chosen(spec.tasks, self.include, self.exclude)}
         if not meant:
             raise UsageError("--include, --exclude: expected at least one host to be left, found none")
-        spec = self._here_if_local(spec)
-        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if self.local or host in meant}
+        here = self._is_here(spec)
+        spec = _here(spec) if here else spec
+        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if here or host in meant}
         with self._fleet(spec, hosts) as fleet:
             yield fleet
 
-    def _here_if_local(self, spec: Spec) -> Spec:
-        return localised(spec, [0] * len(spec.tasks)) if self.local else spec
+    def _is_here(self, spec: Spec) -> bool:
+        """Return whether a verb about a run means this machine: if it is asked to, or the newest run was begun so."""
+        run = local_run(spec) if self.local is None else None
+        if run is not None:
+            click.echo(f"{run} is on this machine, begun with --local; --no-local asks the hosts of the file", err=True)
+        return bool(self.local) or run is not None
 
     @contextmanager
     def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:
         with Interrupts() as interrupts, Fleet(spec, hosts, launcher_code(), interrupts) as fleet:
             yield fleet
+
+
+def _here(spec: Spec) -> Spec:
+    return localised(spec, [0] * len(spec.tasks))
 
 
 def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
@@ -108,7 +127,7 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(verb)
     def called(
         file: str,
-        local: bool,
+        local: Optional[bool],
         overrides: Tuple[str, ...],
         include: Tuple[str, ...],
         exclude: Tuple[str, ...],
@@ -129,4 +148,4 @@ def tell(as_json: bool, values: Mapping[str, Any], lines: Sequence[str]) -> None
 def say(*lines: str) -> None:
     """Human lines on stdout."""
     for line in lines:
-        click.echo(line)
+        click.echo(without_controls(line))

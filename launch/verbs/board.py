@@ -4,6 +4,7 @@ import click
 
 from launch.board import Board, must_answer
 from launch.errors import SUCCEEDED
+from launch.newest import locate
 from launch.tunnel import Tunnel
 from launch.verbs.asked import Asked, say, with_hosts_file
 
@@ -19,10 +20,12 @@ def board(asked: Asked, port: int) -> int:
     \b
     Example:  launch board hosts.yaml --port 6006
     """
-    with asked.reach() as fleet, Board(fleet) as shown:
-        shown.dial().close()
-        with Tunnel(shown.dial, port) as tunnel:
-            must_answer(tunnel.port)
-            say(f"{shown.run}: http://127.0.0.1:{tunnel.port}/ (Ctrl-C ends it)")
-            shown.stay()
+    with asked.reach() as fleet:
+        locate(fleet)
+        with Board(fleet) as shown:
+            shown.dial().close()
+            with Tunnel(shown.dial, port) as tunnel:
+                must_answer(tunnel.port)
+                say(f"{shown.run}: http://127.0.0.1:{tunnel.port}/ (Ctrl-C ends it)")
+                shown.stay()
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -3,7 +3,7 @@
 import secrets
 import sys
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timezone
 
 import click
 
@@ -36,7 +36,7 @@ def check(asked: Asked, as_json: bool, deadline_s: float) -> int:
     spec = asked.spec()
     hurried = replace(spec, ssh=replace(spec.ssh, connect_timeout_s=min(spec.ssh.connect_timeout_s, deadline_s / 2)))
     job = asked.job(hurried)
-    plan = make_plan(hurried, job, run_name(spec.name, datetime.now()), sys.executable)
+    plan = make_plan(hurried, job, run_name(spec.name, datetime.now(timezone.utc)), sys.executable)
     words = secrets.token_hex(8), secrets.token_hex(8)
     code = launcher_code()
     with Interrupts() as interrupts, Fleet(hurried, plan.python, code, interrupts) as fleet:

@@ -1,8 +1,11 @@
 """``launch metrics``"""
 
+from contextlib import suppress
+
 import click
 
-from launch.errors import SUCCEEDED
+from launch.errors import SUCCEEDED, CannotStart
+from launch.newest import locate
 from launch.verbs.asked import Asked, say, with_hosts_file
 
 
@@ -19,6 +22,8 @@ def metrics(asked: Asked, port: int, address: str) -> int:
     from launch.exporter import Exporter, Lead, Newest, RunCollector  # a tenth of a second, for this verb alone
 
     with asked.reach() as fleet:
+        with suppress(CannotStart):  # a host that cannot be asked now is asked again with every scrape
+            locate(fleet)
         lead = Lead(fleet)
         newest = Newest(lead.ask)
         collector = RunCollector(fleet.spec.name, lead.name, newest.get, lambda text: click.echo(text, err=True))

@@ -1,7 +1,7 @@
 """``launch plan``"""
 
 import sys
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Optional, Tuple
 
 import click
@@ -35,8 +35,9 @@ def plan(asked: Asked, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float
     """
     spec = asked.spec()
     job = asked.job(spec)
-    planned = make_plan(spec, job, run_name(spec.name, datetime.now()), sys.executable)
-    tasks = shown_tasks(planned, with_folder(launcher_code(), job), {task.name for task in select(spec, patterns)})
+    planned = make_plan(spec, job, run_name(spec.name, datetime.now(timezone.utc)), sys.executable)
+    with_folder(launcher_code(), job)  # refuses a folder that `up` would refuse
+    tasks = shown_tasks(planned, {task.name for task in select(spec, patterns)})
     if patterns and not as_json:
         for task in tasks:
             say(*whole_task(task))

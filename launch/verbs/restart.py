@@ -31,13 +31,14 @@ def restart(asked: Asked, patterns: Tuple[str, ...]) -> int:
     with asked.reach() as fleet:
         names = [task.name for task in select(fleet.spec, patterns)]
         before = newest_status(fleet, str(asked))
-        wrong = refusals(before, names)
+        wrong = refusals(before, names, str(asked))
         if wrong:
             raise UsageError("\n".join(wrong))
         say(*losses(before, names))
         fleet.ask_lead("restart", tasks=names)
         found = follow(
-            before, names, lambda: newest_status(fleet, str(asked)), UP_S, lambda: fleet.interrupts.wait(LOOK_S)
-        )
+            before, names, lambda: newest_status(fleet, str(asked)), UP_S, lambda: fleet.interrupts.wait(LOOK_S),
+            str(asked),
+        )  # fmt: skip
     say(*(f"{name} is up again" for name in found.up), *found.problems)
     return FAILED if found.problems else SUCCEEDED

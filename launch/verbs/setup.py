@@ -1,6 +1,7 @@
 """``launch setup``"""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
@@ -29,7 +30,7 @@ def setup(asked: Asked, as_json: bool, wheels: Optional[str]) -> int:
     """
     if asked.local:
         raise UsageError("--local: expected a file's own hosts, as --local uses the launcher's Python; leave it out")
-    with asked.reach_hosts() as fleet:
+    with replace(asked, local=False).reach_hosts() as fleet:
         pythons = {name: host.python for name, host in fleet.hosts.items()}
         order = Order(fleet.spec, pythons, Path(wheels) if wheels else None)
         with Progress(list(pythons), sys.stderr if as_json else sys.stdout) as progress:

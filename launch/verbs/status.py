@@ -5,9 +5,10 @@ import json
 import click
 
 from launch import display
-from launch.agent.states import ENDED
 from launch.errors import SUCCEEDED, UsageError
 from launch.onlooker import Onlooker, newest_status
+from launch.status.states import ENDED
+from launch.status.wire import encoded
 from launch.verbs.asked import JSON, Asked, say, with_hosts_file
 
 
@@ -24,13 +25,13 @@ def status(asked: Asked, as_json: bool, watch: bool) -> int:
     if watch and as_json:
         raise UsageError("--watch: expected no --json, which prints one object and ends; leave one of the two out")
     with asked.reach() as fleet:
-        found = newest_status(fleet, str(asked))
-        if watch and found["state"] not in ENDED:
+        found = newest_status(fleet, str(asked), warn=lambda line: click.echo(line, err=True))
+        if watch and found.state not in ENDED:
             with display.for_terminal() as view:
                 found = Onlooker(fleet, found, view).follow()
-            say(*([f"cause: {found['cause']}"] if found["cause"] else []))
+            say(*([f"cause: {found.cause}"] if found.cause else []))
         elif as_json:
-            click.echo(json.dumps(found))
+            click.echo(json.dumps(encoded(found)))
         else:
             display.print_status(found)
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -1,13 +1,15 @@
 """``launch up``"""
 
 import time
-from typing import Any, List, Mapping, Optional
+from typing import List, Optional
 
 import click
 
 from launch import report
 from launch.attended import attend
 from launch.interrupts import Interrupts
+from launch.resume import refuse_resume
+from launch.status.run import RunStatus
 from launch.succession import Beginning
 from launch.verbs.asked import Asked, with_hosts_file
 
@@ -27,10 +29,13 @@ def up(asked: Asked, detach: bool, resume: bool) -> int:
     """
     began = time.monotonic()
 
-    def ending(status: Mapping[str, Any]) -> List[str]:
+    def ending(status: RunStatus) -> List[str]:
         return report.ending(status, time.monotonic() - began)
 
-    follows: Optional[Beginning] = Beginning(asked.spec(), resume)
+    spec = asked.spec()
+    if resume:
+        refuse_resume(spec)
+    follows: Optional[Beginning] = Beginning(spec, resume)
     with Interrupts() as interrupts:
         while follows is not None:
             ended = attend(asked, follows, interrupts, ending, detach)

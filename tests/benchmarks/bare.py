@@ -2,7 +2,7 @@
 
 One task under TF_CONFIG: ``python -m tests.benchmarks.bare JSON`` with steps and shapes. Every slice is a variable of
 its own, of which each worker has a copy; nothing is cut, joined, checked or noted, and nobody may start again. The
-order is that of ``cluster.overlap``.
+order is that of ``cluster.steps.overlapped_sync``.
 """
 
 import json

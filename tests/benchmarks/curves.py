@@ -16,7 +16,7 @@ import numpy as np
 
 from cluster.job import load
 from cluster.task import Train
-from cluster.wire import NAMES
+from cluster.variables.wire_format import NAMES
 from tests.cluster.alone import joined
 
 JOBS = {"digits": 300, "recommend": 400}  # and their steps
@@ -50,7 +50,7 @@ def losses(name: str, wire: str, seed: int) -> List[float]:
     """The mean loss of each piece of a training, then that on held-out data."""
     args = {"seed": seed}
     job = load(name, Path(__file__).resolve().parents[2] / "jobs").with_args(args)
-    replica, session = joined(job, Train(steps=JOBS[name], batch_size=BATCH, towers=1, wire=wire), args)
+    replica, session = joined(job, Train(steps=JOBS[name], tower_batch_size=BATCH, towers=1, wire=wire), args)
     found = [replica.stepper.step(session)[1] for _ in range(JOBS[name])]
     held_out = replica.evaluation.run(session)["loss"] if replica.evaluation else float("nan")
     return [float(np.mean(piece)) for piece in np.array_split(found, PIECES)] + [float(held_out)]

@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Sequence, Set
 
-from launch.agent.processes import table
+from launch.agent.linux.processes import table
 from tests.hosts import FakeHosts
 
 ROUNDS = 5

@@ -13,21 +13,20 @@ import time
 import tracemalloc
 from typing import Any, Callable, Dict, List, Tuple
 
-from launch.agent.messages import (
+from launch.agent.protocol.messages import (
     Advanced,
     Event,
     Exited,
     Go,
     Joined,
-    RunPlan,
     Signs,
     Start,
     Started,
     Stop,
-    TaskPlan,
     Tick,
 )
 from launch.agent.supervision.supervise import Supervisor
+from launch.agent.wire.run_plan import RunPlan, TaskPlan
 
 TASKS = 10_000
 TASKS_PER_PS = 100
@@ -134,8 +133,8 @@ class Simulation:
         Raises:
           RuntimeError: it was not.
         """
-        wanted, known = round(FAULTS * len(self.names)), self.run.incidents.told()
-        if known[-1]["number"] != wanted or any(incident["open"] for incident in known):
+        wanted, known = round(FAULTS * len(self.names)), self.run.incidents.statuses()
+        if known[-1].number != wanted or any(incident.open for incident in known):
             raise RuntimeError(f"{wanted} faults, of which this is known: {known}")
         if self._restarts != wanted or not all(task.process for task in self.run.tasks.values()):
             raise RuntimeError(f"{wanted} faults, {self._restarts} restarts")

@@ -7,12 +7,12 @@ import time
 from types import ModuleType
 from typing import Any, Dict, List, NamedTuple
 
-from cluster import crew
-from cluster.builder import Builder
-from cluster.engine import tf
 from cluster.job import Job
-from cluster.partition import FEWEST_SLICES, MOST_SLICES
+from cluster.model import device_pool
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
+from cluster.training.builder import Builder
+from cluster.variables.partition import FEWEST_SLICES, MOST_SLICES
 from tests.benchmarks.speed import job
 from tests.benchmarks.speed.cases import CASES, WAYS
 
@@ -35,8 +35,8 @@ def size(ps: int, workers: int, index: int, slices: int, of: List[List[int]]) ->
     roles = {"ps": ps, "worker": workers}
     cluster = {role: [f"127.0.0.1:{next(ports)}" for _ in range(number)] for role, number in roles.items()}
     train = Train.from_dict({"steps": 1, "batch_size": 8})
-    devices = crew.own_devices(Task("worker", index, cluster), train)
-    task = crew.as_client(devices[0].task, devices)
+    devices = device_pool.own_devices(Task("worker", index, cluster), train)
+    task = device_pool.as_client(devices[0].task, devices)
     args: Dict[str, Any] = {"shapes": of}
     began = time.monotonic()
     replica = Builder(_job().with_args(args), task, train, args, devices, lambda measured: slices).build()

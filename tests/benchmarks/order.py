@@ -50,8 +50,8 @@ def _step_ms(case: str, workers: int, in_order: bool) -> float:
 
 def task(in_order: bool, argv: List[str]) -> int:
     """Be one task of a run, which notes how long its steps take."""
-    from cluster.exchange import Exchange
-    from cluster.synchronous import Synchronous
+    from cluster.steps.exchange import Exchange
+    from cluster.steps.sync_worker import Synchronous
     from jobs.main import main as run
 
     took: List[float] = []
@@ -87,7 +87,7 @@ def loads() -> None:
 
 def _load_us(workers: int, items: int, in_order: bool) -> float:
     """The time of the quickest tenth."""
-    from cluster.engine import tf
+    from cluster.runtime.tf_compat import tf
 
     with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=1)) as session:
         steps = _one_load(workers, items, in_order)
@@ -103,11 +103,11 @@ def _load_us(workers: int, items: int, in_order: bool) -> float:
 
 def _one_load(workers: int, items: int, in_order: bool) -> List[Any]:
     """What gives the gradients, and what adds and applies them."""
-    from cluster.accumulators import Accumulator
-    from cluster.engine import tf
-    from cluster.exchange import plain_load
-    from cluster.verify.ordered import Ordered
-    from cluster.wire import Wire
+    from cluster.runtime.tf_compat import tf
+    from cluster.steps.accumulators import Accumulator
+    from cluster.steps.exchange import plain_load
+    from cluster.steps.ordered import Ordered
+    from cluster.variables.wire_format import Wire
 
     names = ["w", *(f"gradient_{worker}" for worker in range(workers))]
     w, *grads = [tf.get_variable(n, [items], initializer=tf.ones_initializer(), use_resource=False) for n in names]

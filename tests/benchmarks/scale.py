@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping
 
 from cluster.spec import Spec, load
-from launch.agent.lead import read_run_plan
-from launch.agent.messages import Advanced, Exited, Go, Joined, Started
+from launch.agent.protocol.messages import Advanced, Exited, Go, Joined, Started
 from launch.agent.supervision.supervise import Supervisor
+from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunRequest
+from launch.agent_requests import requests
 from launch.check.evidence import Evidence
 from launch.check.interview import CLOCK_READINGS, interview
 from launch.check.questions import questions
@@ -27,10 +29,13 @@ from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.logs import select
-from launch.plan import Plan, make_plan, requests
+from launch.plan import Plan, make_plan
 from launch.plan_json import shown_tasks, write
 from launch.plan_text import overview
 from launch.ship import Bundle, Code, JobCode
+from launch.status.run import RunStatus
+from launch.status.values import to_values
+from launch.status.wire import decoded, encoded
 from tests.launch.check.facts import facts, versions
 from tests.launch.fakes import FakeChannel, FakeHost
 
@@ -81,7 +86,7 @@ def read(text: str) -> Spec:
         return load(Path(folder) / "r.yaml")
 
 
-def ask_all(plan: Plan, asked: Mapping[str, Dict[str, Any]]) -> None:
+def ask_all(plan: Plan, asked: Mapping[str, RunRequest]) -> None:
     """Connects to every host and has each answer its request; one in ten refuses."""
     fleet = Fleet(plan.spec, {}, CODE, Interrupts())
     for index, host in enumerate(plan.hosts):
@@ -89,7 +94,7 @@ def ask_all(plan: Plan, asked: Mapping[str, Dict[str, Any]]) -> None:
         fleet.hosts[host] = FakeHost(host, FakeChannel(b'{"missing": []}\n', answer))
     with fleet:
         fleet.connect()
-        answers, problems = fleet.ask("start", asked, timeout_s=60.0)
+        answers, problems = fleet.ask("start", {host: to_values(each) for host, each in asked.items()}, timeout_s=60.0)
     if len(answers) + len(problems) != len(asked) or len(problems) != len(asked) // 10:
         raise RuntimeError(f"{len(answers)} answers and {len(problems)} problems")
     folded(problems)
@@ -117,9 +122,9 @@ def folded(problems: List[HostProblem]) -> str:
     return f"{fold(problem.host for problem in problems)}: {problems[0].reason}"
 
 
-def supervise(run_plan: Mapping[str, Any]) -> Supervisor:
+def supervise(run_plan: RunPlan) -> Supervisor:
     """A whole run: every host joins, every task starts, tells of its progress, and leaves."""
-    run = Supervisor(read_run_plan(run_plan))
+    run = Supervisor(run_plan)
     for host in run.plan.hosts:
         run.handle(Joined(host), 0.0)
     run.handle(Go(), 0.0)
@@ -139,11 +144,6 @@ def end(run: Supervisor) -> None:
         raise RuntimeError(run.state)
 
 
-def status(run: Supervisor) -> Dict[str, Any]:
-    """``status --json`` as the lead publishes it."""
-    return {**run.summary(), "tasks": [task.summary() for task in run.tasks.values()]}
-
-
 def write_json(plan: Plan) -> int:
     """``plan --json``; the bytes of it."""
     size = 0
@@ -153,7 +153,7 @@ def write_json(plan: Plan) -> int:
             nonlocal size
             size += nothing.write(text)
 
-        write({"name": plan.spec.name}, shown_tasks(plan, CODE, {task.name for task in plan.tasks}), put)
+        write({"name": plan.spec.name}, shown_tasks(plan, {task.name for task in plan.tasks}), put)
     return size
 
 
@@ -175,9 +175,10 @@ def main(tasks: int = TASKS, stage: Stage = measured) -> None:
     print(f"{'planned, checked and shown, with imports':48} {time.process_time():7.2f} s\n")
     asked = stage("what every host is asked for a start", lambda: requests(plan, CODE, "token", {}, resume=False))
     stage("ask every host, fold problems", lambda: ask_all(plan, asked))
-    of_programs = {**asked[plan.lead]["run_plan"], "judge": "exit"}
+    planned = asked[plan.lead].run_plan or RunPlan(RUN, "r", [], [])
+    of_programs = replace(planned, judge="exit")
     run = stage(f"supervise: start, and {STEPS} times progress of each", lambda: supervise(of_programs))
-    published = stage("publish the status", lambda: json.loads(json.dumps(status(run))))
+    published = stage("publish the status", lambda: decoded(RunStatus, json.loads(json.dumps(encoded(run.status())))))
     stage("show the status, folded", lambda: picture(published))
     stage("supervise: the end", lambda: end(run))
     stage("read a file with an item for every task", lambda: read(single_items(tasks)))

@@ -19,7 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional
 
-from launch.agent.incident_words import sentence
+from launch.status.incident import IncidentStatus
+from launch.status.incident_text import sentence
+from launch.status.wire import decoded
 from tests.benchmarks.launched import launched
 from tests.chaos.seen import look
 from tests.hosts import FakeHosts, Host, MissingError
@@ -78,7 +80,7 @@ def stepped(status: Mapping[str, Any], number: int) -> bool:
 
 def accusations(status: Mapping[str, Any]) -> List[str]:
     """Return what a run's status says against anybody, a sentence each."""
-    found = [f"incident: {sentence(each)}" for each in status.get("incidents", ())]
+    found = [f"incident: {sentence(decoded(IncidentStatus, each))}" for each in status.get("incidents", ())]
     for task in status.get("tasks", ()):
         if task["restarts"]:
             found.append(f"restarted: {task['role']}:{task['index']}@{task['host']} ({task['restarts']})")

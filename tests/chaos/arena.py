@@ -1,13 +1,14 @@
 """Carrying out trials: a real launcher, real hosts as far as a program can tell, real TensorFlow."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from tests.chaos import faults, injectors, seen, verdict
 from tests.chaos.faults import CHECKPOINT, START, STEP, Fault
@@ -24,6 +25,8 @@ PATIENCE_S = 600.0  # for a whole run, on a machine that is busy
 GONE_S = (
     90.0  # for hosts to be clean after it: a lease has to run out, or a host that is back to hear that nobody leads
 )
+EAST, WEST = "<+12>-12", "<-11>11"  # time zones, a day apart
+EARLY_STEPS = 5  # of a run before this one
 STALE_S = 1.2  # steps that were taken before a fault may be told so much later
 JOB = Path(__file__).parent / "job" / "quadratic.py"
 ENDED = (verdict.SUCCEEDED, verdict.FAILED, verdict.STOPPED)
@@ -76,7 +79,7 @@ class Arena:
         for host in self.hosts:
             for path in seen.runs(host, run.name):
                 with suppress(shutil.Error):  # a socket cannot be copied
-                    shutil.copytree(str(path), str(place / host.name), symlinks=True)
+                    shutil.copytree(str(path), str(place / host.name / path.name), symlinks=True)
         return place
 
     def _clean(self) -> None:
@@ -87,7 +90,8 @@ class Arena:
             if not host.powered:
                 host.power_on()
             host.run(["sh", "-c", f"umount {injectors.DISK}; nft flush ruleset"])
-            host.run(["rm", "-rf", "/root/.launch/runs", "/root/.launch/locks", injectors.TROUBLE, injectors.DISK])
+            rest = [injectors.TROUBLE, injectors.DISK, injectors.CLOCK]
+            host.run(["rm", "-rf", "/root/.launch/runs", "/root/.launch/locks", *rest])
 
 
 class Run(HostsFile):
@@ -101,7 +105,7 @@ class Run(HostsFile):
         self.notice_s: Optional[float] = None
         self.go_on_s: Optional[float] = None
         self._began = time.monotonic()
-        self._own_disk = any(fault.kind == "disk-full" for fault in trial.faults)
+        self._own_disk = self._met("disk-full")
         self._waiting = list(trial.faults)
         self._happened: Dict[Fault, Tuple[bool, float]] = {}
         self._later: List[Tuple[float, Any]] = []
@@ -110,6 +114,7 @@ class Run(HostsFile):
         self._before = seen.Sight({}, frozenset())
         self._printed = folder / f"{self.name}.printed"
         self._write()
+        self._early = self._of_another_operator() if self._met("operators") else frozenset()
         self._launcher = self._begin()
 
     def _write(self) -> None:
@@ -129,15 +134,30 @@ class Run(HostsFile):
         }  # fmt: skip
         ps = {"host": faults.HOST_OF[faults.PS], "count": 1 if trial.size == "small" else 2}
         cluster = {"ps": [ps], "worker": ["h1", "h2"]}
+        if self._met("clock"):
+            for host in self.hosts:
+                injectors.put_clock(host)
+            elastic["python"] = injectors.PYTHON
         restart = {"max": RESTART_MAX}
         self.put(name=self.name, job=str(JOB), args=args, cluster=cluster, train=train, restart=restart, **elastic)
+
+    def _met(self, kind: str) -> bool:
+        return any(fault.kind == kind for fault in self.trial.faults)
+
+    def _of_another_operator(self) -> FrozenSet[str]:
+        """Have a run of this name before, of an operator whose day is later; this one's is earlier. Its name."""
+        self.env = {"TZ": EAST}
+        self.launch("up", "--set", f"train.steps={EARLY_STEPS}")
+        self.env = {"TZ": WEST}
+        return frozenset(path.name for path in seen.runs(self.hosts[0], self.name))
 
     def _begin(self) -> "subprocess.Popen[bytes]":
         with self._printed.open("wb") as printed:
             argv = [*LAUNCH, "up", str(self.file), *(["-d"] if self.trial.detached else [])]
             return subprocess.Popen(
-                argv, stdout=printed, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=str(ROOT)
-            )
+                argv, stdout=printed, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=str(ROOT),
+                env={**os.environ, **self.env},
+            )  # fmt: skip
 
     # -- while it runs
 
@@ -176,12 +196,14 @@ class Run(HostsFile):
 
     def _meet(self, fault: Fault, sight: seen.Sight) -> None:
         now = time.monotonic()
-        place = injectors.Place(self.hosts, self.name, self._checkpoints, self._kill_launcher)
+        place = injectors.Place(self.hosts, self.name, self._checkpoints, self._signal_launcher)
         injection = injectors.inject(fault, place)
         self._happened[fault] = (injection.hit, now)
         self._later += [(now + after_s, action) for after_s, action in injection.later]
         if injection.hit:
             self._stood, self.go_on_s = None, None
+        if fault.kind == "operators":
+            self._ask_from_elsewhere()
         self._tell(f"{fault}{'' if injection.hit else ' (nothing was left to hit)'}, at step {sight.step}")
 
     def _do_what_is_due(self) -> None:
@@ -209,10 +231,19 @@ class Run(HostsFile):
             self.go_on_s = now - at
             self._tell(f"training went on after {self.go_on_s:.1f} s, at step {sight.step}")
 
-    def _kill_launcher(self) -> bool:
+    def _signal_launcher(self, number: int) -> bool:
         alive = self._launcher.poll() is None
-        self._launcher.kill()
+        self._launcher.send_signal(number)
         return alive
+
+    def _ask_from_elsewhere(self) -> None:
+        """Have a third operator's `launch status` report the run that lives, or lived when it was asked."""
+        self.env = {"TZ": EAST}
+        status = self._last_status()
+        if status.get("run") in (None, *self._early):
+            self.problems.append(
+                f"launch status: expected the run that lives, found {status.get('run')}, {status.get('state')}"
+            )
 
     def _checkpoints(self) -> str:
         found = seen.runs(self.hosts[0], self.name)

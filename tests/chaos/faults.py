@@ -68,6 +68,16 @@ KINDS: Dict[str, Kind] = {
     "cable-returns": Kind("{} is cut off for 25 s", ("h2",), (STEP,), ("host",), elastic=(True,), long=_MODES),
     "disk-full": Kind("the checkpoints' disk on {} is full for 5 s", ("h1",), (STEP,), ("checkpoint",)),
     "folder-gone": Kind("the checkpoint folder on {} is removed", ("h1",), _MIDST, ()),
+    "clock": Kind("the clock of {} jumps", ("h1", "h2", "h3"), (START, STEP), (), pairs=True),
+    "operators": Kind("an operator in another time zone led {} before", ("the run",), (STEP,), ()),
+    "purge": Kind(
+        "all shipped code on the host of {0} is removed, then {0} is killed", (WORKER, CHIEF, PS), (STEP,), ("signal",),
+        pairs=True,
+    ),
+    "setsid": Kind(
+        "{} starts a process in a session of its own, and is killed", (WORKER, CHIEF), (STEP,), ("signal",), pairs=True
+    ),
+    "suspend": Kind("the launcher of {} is suspended for 25 s", ("the run",), (STEP,), (), long=_MODES),
     "truncated": Kind(
         "the newest checkpoint is cut short, then {} is killed", (PS,), (STEP,), ("signal", "checkpoint")
     ),

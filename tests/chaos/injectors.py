@@ -1,5 +1,9 @@
 """Making faults happen on fake hosts."""
 
+import signal
+import sys
+import time
+from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from tests.chaos import seen
@@ -9,7 +13,11 @@ from tests.hosts.host import Host
 
 TROUBLE = "/root/trouble"  # the folder in which the job looks for what it is to meet
 DISK = "/root/disk"  # where checkpoints are in a trial whose disk fills up
-SHORT_S, LONG_S, FULL_S = 3.0, 25.0, 5.0
+CLOCK = "/root/clock"  # where the Python is whose clock jumps
+PYTHON = f"{CLOCK}/python"
+JUMPS_S = (5 * 3600, -25 * 3600)
+STAYED_S = 10.0  # for a task to have started a process
+SHORT_S, LONG_S, FULL_S, POLL_S = 3.0, 25.0, 5.0, 0.05
 _FILL = f"dd if=/dev/zero of={DISK}/fill bs=64k; ls {DISK}"
 _TRUNCATE = 'cd "$1" && newest=$(ls -t model-*.data-* | head -1) && truncate -s 10 "$newest"'
 Later = Tuple[float, Callable[[], object]]  # seconds after the fault, and what is then to be done
@@ -21,7 +29,7 @@ class Place(NamedTuple):
     hosts: FakeHosts
     run: str
     checkpoints: Callable[[], str]
-    kill_launcher: Callable[[], bool]
+    signal_launcher: Callable[[int], bool]
 
     def host(self, name: str) -> Host:
         """By its name."""
@@ -64,7 +72,39 @@ def _agent(fault: Fault, place: Place) -> Injection:
 
 
 def _launcher(fault: Fault, place: Place) -> Injection:
-    return Injection(place.kill_launcher())
+    return Injection(place.signal_launcher(signal.SIGKILL))
+
+
+def _suspend(fault: Fault, place: Place) -> Injection:
+    stopped = place.signal_launcher(signal.SIGTSTP)
+    return Injection(stopped, [(LONG_S, lambda: place.signal_launcher(signal.SIGCONT))])
+
+
+def put_clock(host: Host) -> None:
+    """Give a host a Python, ``PYTHON``, whose clock can jump."""
+    host.write(f"{CLOCK}/sitecustomize.py", (Path(__file__).parent / "clock" / "sitecustomize.py").read_text())
+    host.write(PYTHON, f'#!/bin/sh\nPYTHONPATH={CLOCK} exec {sys.executable} "$@"\n', mode=0o755)
+
+
+def _clock(fault: Fault, place: Place) -> Injection:
+    place.host(fault.host).write(f"{CLOCK}/ahead_s", str(JUMPS_S[fault.step % len(JUMPS_S)]))
+    return Injection(True)
+
+
+def _purge(fault: Fault, place: Place) -> Injection:
+    place.host(fault.host).run(["find", "/root/.launch/code", "-type", "f", "-delete"])
+    return _signal("KILL")(fault, place)
+
+
+def _setsid(fault: Fault, place: Place) -> Injection:
+    host, folder = place.host(fault.host), f"{TROUBLE}/{fault.target.replace(':', '.')}"
+    host.write(f"{folder}/setsid", "")
+    until = time.monotonic() + STAYED_S
+    while not host.exists(f"{folder}/stayed"):
+        if time.monotonic() > until:
+            return Injection(False)
+        time.sleep(POLL_S)
+    return _signal("KILL")(fault, place)
 
 
 def _nothing(fault: Fault, place: Place) -> Injection:
@@ -133,5 +173,10 @@ _INJECTORS: Dict[str, Callable[[Fault, Place], Injection]] = {
     "cable-returns": _cable_for(LONG_S),
     "disk-full": _disk_full,
     "folder-gone": _folder_gone,
+    "clock": _clock,
+    "operators": _nothing,
+    "purge": _purge,
+    "setsid": _setsid,
+    "suspend": _suspend,
     "truncated": _truncated,
 }

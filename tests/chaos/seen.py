@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
+from launch.agent.state.run_folder import attempt_of
 from tests.hosts import FakeHosts
 from tests.hosts.errors import HostError
 from tests.hosts.host import Host
 
 WORKDIR = "root/.launch"
-LEFT = "find /root/.launch -name '*.lock' -o -name '*.sock'; nft list tables"
+LEFT = "find /root/.launch -name '*.lock' -o -name '*.sock'; find /root/trouble -name outlived; nft list tables"
 _INDEX = re.compile(r"model-(\d+)\.index$")
 _TOLD = re.compile(r"^(joined at step|step) (\d+)", re.MULTILINE)
 
@@ -47,9 +48,10 @@ def root(host: Host) -> Optional[Path]:
 
 
 def runs(host: Host, name: str) -> List[Path]:
-    """The folders of the runs of this name on a host, oldest first."""
+    """The folders of the runs of this name on a host, oldest first: a name is made by a launcher's clock."""
     top = root(host)
-    return [] if top is None else sorted((top / WORKDIR / "runs").glob(f"{name}-*"))
+    found = [] if top is None else (top / WORKDIR / "runs").glob(f"{name}-*")
+    return sorted(found, key=lambda run: run.stat().st_mtime_ns)
 
 
 def look(lead: Host, name: str, folder: Optional[str]) -> Sight:
@@ -89,9 +91,9 @@ def agent(host: Host, name: str) -> Optional[int]:
 
 
 def chief_logs(lead: Host, name: str) -> str:
-    """The logs of the chief's attempts, oldest first, over all runs of the name."""
-    logs = [log for run in runs(lead, name) for log in run.glob("worker.0/attempt_*.log")]
-    logs.sort(key=lambda log: (log.parent.parent.name, int(log.stem.split("_")[1])))
+    """The logs of the chief's attempts in the newest run, oldest first."""
+    logs = [log for run in runs(lead, name)[-1:] for log in run.glob("worker.0/attempt_*.log")]
+    logs.sort(key=attempt_of)
     return "".join(log.read_text(errors="replace") for log in logs)
 
 

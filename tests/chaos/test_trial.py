@@ -86,6 +86,11 @@ def test_a_trial_is_told_in_words() -> None:
     )
 
 
+def test_every_fault_has_words() -> None:
+    for kind, (words, targets, *_) in KINDS.items():
+        assert words.format(targets[0]) in str(Fault(kind, targets[0], STEP, 20))
+
+
 def test_a_trial_without_a_fault_says_so_and_names_no_step() -> None:
     plain = trial(Fault("none", NOBODY, STEP, 36))
     assert str(plain) == "seed 7: sync, small, sgd, to step 140: nothing happens"
@@ -157,6 +162,25 @@ def test_a_task_that_fails_in_the_second_in_which_its_agent_is_killed_need_not_b
     for raised in (Fault("raise", WORKER, STEP, 60), Fault("raise", CHIEF, STEP, 27)):
         found = complaints(trial(raised, agent), seen, RIGHT)
         assert [line.partition(":")[0] for line in found] == ["the report"]
+
+
+def test_a_task_that_is_killed_before_it_could_be_seen_to_stand_need_not_be_named_as_frozen() -> None:
+    frozen, killed = incident("frozen", WORKER, "h2"), incident("signal", WORKER, "h2")
+    stopped, purged = Fault("freeze", WORKER, STEP, 14), Fault("purge", WORKER, STEP, 63)
+    seen = seen_well(happened=(True, True), account="", status={"incidents": [killed]})
+    for mode, second, right in [
+        ("backup", purged, True),
+        ("sync", purged, False),
+        ("backup", purged._replace(step=300), False),
+        ("backup", purged._replace(target=CHIEF), False),
+    ]:
+        found = [line for line in complaints(trial(stopped, second, mode=mode), seen, RIGHT) if "frozen" in line]
+        assert (found == []) is right
+    assert not [
+        line
+        for line in complaints(trial(stopped, mode="backup"), seen_well(status={"incidents": [frozen]}), RIGHT)
+        if "frozen" in line
+    ]
 
 
 def test_what_happens_in_the_second_in_which_the_leads_agent_is_killed_need_not_be_named() -> None:

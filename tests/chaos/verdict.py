@@ -12,6 +12,7 @@ SUCCEEDED, FAILED, STOPPED = "succeeded", "failed", "stopped"
 EXACT, CLOSE = 2e-4, 0.1  # of a variable, where values reach 3
 MISSED = 0.01  # what a single update changes at most, once a run is over
 SECOND = 1000 // PAUSE_MS  # in steps
+NOTICED_S = 10  # how long a task makes no progress until it is named
 TOLD_S = 1.5  # how old the step may be that was told last
 RESTORING = ("agent", "power", "cable")  # kinds after which the last checkpoint is restored
 
@@ -107,7 +108,8 @@ def _of_the_cause(trial: Trial, seen: Seen) -> Iterator[str]:
 def _of_the_report(trial: Trial, seen: Seen) -> Iterator[str]:
     told = [_brief(entry) for entry in _told(seen.status)]
     for fault, did in zip(trial.faults, seen.happened):
-        unheard = _in_a_lost_step(fault, seen) or _with_its_agent(trial, fault, seen)
+        hidden = _with_its_agent(trial, fault, seen) or _ended_before_it_was_noticed(trial, fault, seen)
+        unheard = _in_a_lost_step(fault, seen) or hidden
         if did and _to_be_named(trial, fault) and not is_named(seen.status, fault) and not unheard:
             yield f"the report: expected {' or '.join(KINDS[fault.kind].incident)} of {fault.target}, found {told}"
 
@@ -142,6 +144,24 @@ def _with_its_agent(trial: Trial, fault: Fault, seen: Seen) -> bool:
         did and other.kind.startswith("agent") and other.host in tellers and abs(other.step - fault.step) <= SECOND
         for other, did in zip(trial.faults, seen.happened)
         if other is not fault
+    )
+
+
+def _ended_before_it_was_noticed(trial: Trial, fault: Fault, seen: Seen) -> bool:
+    """Whether a task that had stopped was killed before anybody could see that it makes no progress.
+
+    Where every worker waits for it nothing comes after it, as other faults wait for a step.
+    """
+    return (
+        trial.mode != "sync"
+        and KINDS[fault.kind].incident == ("frozen",)
+        and any(
+            did
+            and other.target == fault.target
+            and KINDS[other.kind].incident == ("signal",)
+            and 0 <= other.step - fault.step <= NOTICED_S * SECOND
+            for other, did in zip(trial.faults, seen.happened)
+        )
     )
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Dict, List, Tuple, Union
 
-from cluster import farewell, server
-from cluster.builder import Builder
-from cluster.crew import Member
-from cluster.engine import tf
 from cluster.job import Job
+from cluster.model.device_pool import Member
 from cluster.outcome import Outcome, Reporter
-from cluster.replica import Replica
-from cluster.session import train
+from cluster.runtime import server, shutdown
+from cluster.runtime.tf_compat import tf
+from cluster.steps.replica import Replica
 from cluster.task import Task, Train
+from cluster.training.builder import Builder
+from cluster.training.trainer import train
 from tests.cluster.processes import free_ports
 from tests.cluster.threads import keep_servers
 from tests.waiting import PATIENCE_S
@@ -26,7 +26,7 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     cluster = {role: [f"127.0.0.1:{port}"] for role, port in zip(("ps", "worker"), ports)}
     ps = Task("ps", 0, cluster)
     serving = server.start(ps)
-    threading.Thread(target=farewell.wait_until_done, args=(ps, serving), daemon=True).start()
+    threading.Thread(target=shutdown.wait_until_done, args=(ps, serving), daemon=True).start()
     home = folder / "worker.0"
     home.mkdir(exist_ok=True)  # a run that goes on
     job = job if isinstance(job, Job) else Job.from_module(job)
@@ -55,7 +55,7 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     cluster = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
     tasks = [Task(role, index, cluster) for role in cluster for index in range(len(cluster[role]))]
     servers = [server.start(each, towers) for each in tasks]
-    task = replace(tasks[-1], batch_size=towers * settings.batch_size * settings.accumulate)
+    task = replace(tasks[-1], batch_size=towers * settings.tower_batch_size * settings.accumulate)
     crew = [Member(task, [f"CPU:{index}" for index in range(towers)])]
     replica = Builder(job, task, settings, args, crew).build()
     session = server.connect(task, servers[-1], replica.graph)

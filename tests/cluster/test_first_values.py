@@ -5,10 +5,10 @@ from typing import Any, List
 
 import pytest
 
-from cluster.copies import Copies
-from cluster.engine import tf
 from cluster.job import Job
 from cluster.outcome import Outcome
+from cluster.runtime.tf_compat import tf
+from cluster.variables.local_copies import Copies
 from tests.cluster.alone import train_alone
 
 

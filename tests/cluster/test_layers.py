@@ -6,15 +6,15 @@ from typing import Any, Dict, List
 import numpy as np
 import pytest
 
-from cluster.builder import Builder
-from cluster.crew import Member
-from cluster.engine import tf
 from cluster.job import Job
 from cluster.layers import batch_norm, convolution, dense
+from cluster.model.device_pool import Member
+from cluster.model.update_operations import with_updates
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.towers import tower_outputs
-from cluster.updates import with_updates
-from cluster.uses import ancestors, writes
+from cluster.training.builder import Builder
+from cluster.variables.uses import ancestors, writes
 from tests.cluster.alone import saved, train_alone
 
 X = np.random.RandomState(0).normal(3.0, 2.0, [8, 4]).astype(np.float32)
@@ -66,7 +66,7 @@ def moving(index: int) -> Dict[str, List[str]]:
     task = Task("worker", index, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, batch_size=len(X))
     job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), inputs)
     crew = [Member(task, ["CPU:0", "CPU:1"])]
-    replica = Builder(job, task, Train(batch_size=len(X) // 2, towers=2), {}, crew).build()
+    replica = Builder(job, task, Train(tower_batch_size=len(X) // 2, towers=2), {}, crew).build()
     stepper: Any = replica.stepper
     with replica.graph.as_default():
         step = ancestors([stepper._loss, stepper._token])

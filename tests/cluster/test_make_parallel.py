@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 import numpy as np
 import pytest
 
-from cluster.engine import tf
+from cluster.runtime.tf_compat import tf
 from cluster.stages import stage
 from cluster.towers import make_parallel
 from tests.cluster.processes import free_ports

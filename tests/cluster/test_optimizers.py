@@ -4,9 +4,9 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cluster.engine import tf
 from cluster.errors import JobError
 from cluster.optimizers import from_args
+from cluster.runtime.tf_compat import tf
 from cluster.schedules import learning_rate
 
 

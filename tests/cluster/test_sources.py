@@ -5,8 +5,8 @@ from typing import Any, Callable, Dict, List
 import numpy as np
 import pytest
 
-from cluster.engine import tf
 from cluster.job import Job
+from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from tests.cluster.alone import joined
 
@@ -33,7 +33,7 @@ def trained(model: Callable[[Any], Any]) -> Dict[str, List[Any]]:
         model,
         lambda args: tf.train.GradientDescentOptimizer(1.0),
     )
-    replica, session = joined(job, Train(batch_size=1, towers=2), {})
+    replica, session = joined(job, Train(tower_batch_size=1, towers=2), {})
     replica.stepper.step(session)
     values: Dict[str, List[Any]] = {}
     for each in replica.agreed:

@@ -59,7 +59,7 @@ def test_an_item_of_a_list_is_named_by_its_index(read: Read) -> None:
 
 
 def test_a_null_takes_a_key_away(read: Read) -> None:
-    spec = read("job=", "command=[x]")
+    spec = read("job=", "command=[x]", "train=")
     assert (spec.job, spec.command) == (None, ("x",))
 
 

@@ -1,12 +1,19 @@
 """A file that cannot be read, or is no YAML, is refused like any other mistake; and what its plain texts mean."""
 
+import contextlib
+import errno
+import os
+import random
+import socket
+import time
 from pathlib import Path
 from typing import Any, Callable, List, Tuple, Union
 
 import pytest
 
-from cluster.spec import SpecError, load
+from cluster.spec import SpecError, file_text, load
 
+ROOT = Path(__file__).resolve().parents[2]
 Refuse = Callable[[Union[str, bytes]], str]
 
 
@@ -50,6 +57,7 @@ BAD: List[Tuple[Union[str, bytes], str]] = [
     ("job: d\n---\njob: e", "2:1: expected one document, found a second one — remove the line ---"),
     ("a: " + "[" * 1000, "1:1: expected a hosts file, found lists or mappings nested too deeply"),
     ("job: d\nname: \x01", "2:7: expected valid YAML, found the character U+0001 — remove it"),
+    ("job: d\nname: a\0b", "2:8: expected valid YAML, found the character U+0000 — remove it"),
     (b"job: d\nname: \xff", "2:1: expected text in UTF-8, found the byte 0xff"),
 ]
 
@@ -88,10 +96,100 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path}: expected a hosts file that can be read, found no such file or directory"
 
 
-def test_a_folder_is_no_hosts_file(tmp_path: Path) -> None:
+def refused(path: Path) -> str:
+    """What is said of a file, without where it is; refused within a second of this process's time."""
+    began = time.process_time()
     with pytest.raises(SpecError) as caught:
-        load(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: expected a hosts file that can be read, found is a directory"
+        load(path)
+    assert time.process_time() - began < 1
+    return str(caught.value).replace(str(path.parent) + "/", "")
+
+
+def test_a_name_that_is_not_quite_right_is_answered_with_the_right_one(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").touch()
+    assert refused(tmp_path / "hosts.yaml").endswith("found no such file or directory — did you mean hosts.yml?")
+
+
+def test_a_folder_is_no_hosts_file_and_the_one_in_it_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "train"
+    folder.mkdir()
+    assert refused(folder) == "train: expected a hosts file, found a folder — name a file in it"
+    for name in ("a.yaml", "hosts.yaml"):
+        (folder / name).touch()
+    assert refused(folder) == "train: expected a hosts file, found a folder — did you mean train/hosts.yaml?"
+
+
+def test_what_would_be_read_for_ever_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(str(tmp_path / "pipe"))
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+    for name, kind in (("pipe", "a pipe"), ("zero", "a device"), ("socket", "a socket")):
+        assert refused(tmp_path / name) == f"{name}: expected a hosts file, found {kind} — write it to a file"
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").symlink_to("/proc/self/mem")  # also root reads nothing at its beginning
+    assert refused(tmp_path / "hosts.yaml").startswith("hosts.yaml: expected a hosts file that can be read, found ")
+
+
+def test_a_file_of_another_user_is_named_with_how_to_look_at_its_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr("cluster.spec.file_text.os.stat", refuse)
+    with pytest.raises(SpecError) as caught:
+        file_text.text_of(Path("my hosts.yaml"))
+    found = (
+        "my hosts.yaml: expected a hosts file that can be read, found permission denied — see `ls -l 'my hosts.yaml'`"
+    )
+    assert str(caught.value) == found
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read_as_yaml(tmp_path: Path) -> None:
+    with open(str(tmp_path / "hosts.yaml"), "wb") as file:
+        file.truncate(1 << 40)
+    expected = 'hosts.yaml: expected a hosts file of at most 2 MiB, found a larger one — write ranges: "gpu[01-64]"'
+    assert refused(tmp_path / "hosts.yaml") == expected
+
+
+LAUGHS = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 12))
+LAUGHS_OF_KEYS = "".join(
+    f"a{level}: &a{level} {{{', '.join(f'k{key}: *a{level - 1}' for key in range(9))}}}\n" for level in range(1, 12)
+)
+MERGED = "".join(f"a{level}: &a{level}\n  <<: [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("bomb", "line"), [("a0: &a0 ha\n" + LAUGHS, 7), ("a0: &a0 ha\n" + LAUGHS_OF_KEYS, 7),
+                       ("a0: &a0 {k: 1}\n" + MERGED, 13)],
+    ids=["lists", "mappings", "merges"],
+)  # fmt: skip
+def test_a_few_lines_that_aliases_blow_up_are_refused_at_once(tmp_path: Path, bomb: str, line: int) -> None:
+    (tmp_path / "hosts.yaml").write_text(bomb + REST)
+    text = refused(tmp_path / "hosts.yaml")
+    assert text.startswith(f"hosts.yaml:{line}:"), text
+    expected = (
+        "expected at most 300,000 values, found more, with what aliases repeat — write less with aliases and merges"
+    )
+    assert expected in text
+
+
+def test_a_depth_that_only_aliases_reach_is_refused(tmp_path: Path) -> None:
+    deeper = "".join(f"a{n}: &a{n} {'[' * 50}*a{n - 1}{']' * 50}\n" for n in range(1, 40))
+    (tmp_path / "hosts.yaml").write_text("a0: &a0 1\n" + deeper + REST)
+    assert refused(tmp_path / "hosts.yaml") == (
+        "hosts.yaml:1:1: expected a hosts file, found lists or mappings nested too deeply"
+    )
+
+
+@pytest.mark.parametrize("override", ["args={a: &a [1], b: [*a, *a]}"])
+def test_aliases_in_reasonable_numbers_work(tmp_path: Path, override: str) -> None:
+    (tmp_path / "hosts.yaml").write_text("args: {x: &x [1, 2], y: [*x, *x]}" + REST)
+    assert load(tmp_path / "hosts.yaml").args == {"x": [1, 2], "y": [[1, 2], [1, 2]]}
+    assert load(tmp_path / "hosts.yaml", [override]).args == {"a": [1], "b": [[1], [1]]}
 
 
 @pytest.mark.parametrize(
@@ -130,3 +228,34 @@ def test_anchors_and_merges_work_and_mistakes_in_them_are_placed_where_they_are_
 def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "hosts.yaml").write_bytes(b"\xef\xbb\xbf" + REST.encode())
     assert load(tmp_path / "hosts.yaml").job == "d"
+
+
+def test_files_of_broken_bytes_are_refused_in_one_line_each_or_read_and_never_with_a_traceback(tmp_path: Path) -> None:
+    draw = random.Random(15)
+    whole = (ROOT / "hosts.yaml").read_bytes() + LAUGHS.encode()
+    pieces = [
+        b"\0",
+        b"\xff",
+        b"[" * 40,
+        b"{",
+        b"&a ",
+        b"*a",
+        b"<<: ",
+        b"- ",
+        b"\t",
+        b": ",
+        b"'",
+        b"|",
+        b"!!python/x ",
+        b"---",
+    ]
+    for _ in range(60):
+        data = bytearray(whole[: draw.randrange(len(whole))])
+        for _ in range(draw.randrange(1, 8)):
+            at = draw.randrange(len(data) + 1)
+            data[at : at + draw.randrange(4)] = draw.choice(pieces)
+        (tmp_path / "hosts.yaml").write_bytes(bytes(data))
+        began = time.process_time()
+        with contextlib.suppress(SpecError):
+            load(tmp_path / "hosts.yaml")
+        assert time.process_time() - began < 1, bytes(data)

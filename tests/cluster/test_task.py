@@ -77,3 +77,15 @@ def test_a_step_may_overlap_unless_the_settings_need_all_gradients_or_choose_ano
     values: Dict[str, Any], may: bool
 ) -> None:
     assert Train.from_dict(values).may_overlap is may
+
+
+def test_settings_travel_as_the_keys_that_users_write() -> None:
+    train = Train(steps=7, tower_batch_size=3, checkpoint=Checkpoint(keep=2))
+    written = json.loads(json.dumps(train.to_dict()))
+    assert (written["batch_size"], written["checkpoint"]["keep"]) == (3, 2)
+    assert Train.from_dict(written) == train
+
+
+def test_the_name_inside_the_code_is_no_key() -> None:
+    with pytest.raises(TaskError, match=r"expected keys among .*, batch_size, .*; found 'tower_batch_size'"):
+        Train.from_dict({"tower_batch_size": 3})

@@ -5,17 +5,11 @@ from typing import Any, Dict, NamedTuple, Tuple
 import numpy as np
 import pytest
 
-from cluster.apart import own_gradients
-from cluster.engine import tf
-from cluster.placement import Placement, device_setter, worker_device
-from cluster.towers import (
-    add_gradients,
-    available_gpus,
-    device_names,
-    make_parallel,
-    split_batch,
-    tower_outputs,
-)
+from cluster.runtime.devices import available_gpus, device_names, worker_device
+from cluster.runtime.tf_compat import tf
+from cluster.towers import add_gradients, make_parallel, split_batch, tower_outputs
+from cluster.updates.apart import own_gradients
+from cluster.variables.placement import Placement, device_setter
 
 BATCH = 12
 

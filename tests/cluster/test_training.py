@@ -9,12 +9,12 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 import pytest
 
-from cluster import server
-from cluster.engine import tf
 from cluster.outcome import Outcome
-from cluster.slicing import Note
+from cluster.runtime import server
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import listens
 from cluster.task import Task
-from cluster.waiting import listens
+from cluster.variables.partition_count import Note
 from tests.cluster.jobs import table
 from tests.cluster.processes import Cluster
 from tests.waiting import eventually

@@ -10,7 +10,14 @@ from cluster.verifiable import unverifiable
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("mode", "async"), ("replication", "in-graph"), ("backup_workers", 1), ("wire", "bfloat16"), ("sync", "stock")],
+    [
+        ("mode", "async"),
+        ("replication", "in-graph"),
+        ("backup_workers", 1),
+        ("wire", "bfloat16"),
+        ("tower_sum", "nccl"),
+        ("sync", "stock"),
+    ],
 )
 def test_a_setting_that_cannot_be_verified_is_named(key: str, value: Any) -> None:
     (text,) = unverifiable(Train.from_dict({key: value}))

@@ -10,14 +10,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, List
 
-from cluster import farewell, server
-from cluster.crew import devices_of
-from cluster.engine import tf
 from cluster.job import Job
+from cluster.model.device_pool import devices_of
 from cluster.outcome import Outcome, Reporter
-from cluster.session import train
+from cluster.runtime import server, shutdown
+from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec
 from cluster.task import Task, Train
+from cluster.training.trainer import train
 from launch.plan import localised
 from tests.cluster.processes import free_ports
 from tests.waiting import PATIENCE_S
@@ -71,7 +71,7 @@ class ThreadedRun:
 
     def _serve(self, task: Task) -> None:
         devices = 1 if task.role == "ps" else devices_of(self.settings)
-        farewell.wait_until_done(task, server.start(task, devices))
+        shutdown.wait_until_done(task, server.start(task, devices))
 
     def _train(self, task: Task) -> None:
         folder = str(self.folder)

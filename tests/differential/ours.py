@@ -12,10 +12,10 @@ from typing import Any, Dict, List, Mapping
 
 import numpy as np
 
-from cluster import server
-from cluster.engine import tf
 from cluster.job import Job
 from cluster.outcome import Outcome
+from cluster.runtime import server
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from tests.cluster.processes import free_ports
 from tests.cluster.threads import ThreadedRun, keep_servers

@@ -23,6 +23,7 @@ _PACKAGES = {
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "ssh-keyscan": "openssh-client",
+    "nft": "nftables",
 }
 
 # Each step is tried in namespaces of its own, which end with the shell. A step that
@@ -49,6 +50,14 @@ def missing() -> Tuple[str, ...]:
     if os.geteuid() != 0:
         return (*lacks, "root (run as root, e.g. with sudo)")
     return (*lacks, *(() if lacks else _refused()))
+
+
+def command() -> str:
+    """Return the one command that adds what is missing and tests again; "" where no command can."""
+    packages = sorted({package for tool, package in _PACKAGES.items() if not _found(tool)})
+    sudo = "sudo " if os.geteuid() else ""
+    install = f"{sudo}apt-get install --yes {' '.join(packages)} && " if packages else ""
+    return f"{install}{sudo}make test" if sudo or packages else ""
 
 
 def require() -> None:

@@ -19,6 +19,7 @@ from tests.hosts.boot import wait
 from tests.hosts.process import Identity
 
 _WAIT_S = 30.0
+_UP = "Running until Ctrl-C.\n"
 _COMMAND = [sys.executable, "-m", "tests.hosts"]
 _REPOSITORY = Path(__file__).parents[2]
 
@@ -58,15 +59,34 @@ def _sessions_of(pid: int) -> List[Path]:
     return list(Path("/run").glob(f"fake-hosts-{pid}-*"))
 
 
+def _until_up(process: "subprocess.Popen[str]") -> str:
+    """Return what ``up`` prints until its hosts are up; fail at once, with that, where it ends before."""
+    assert process.stdout is not None
+    printed = ""
+    for line in process.stdout:
+        printed += line
+        if line == _UP:
+            return printed
+    raise AssertionError(
+        f"expected {_UP.strip()!r}, found the end of the process (code {process.wait(_WAIT_S)}): {printed}"
+    )
+
+
 @pytest.fixture
 def session(fake_hosts: Callable[..., FakeHosts]) -> Iterator[Session]:
     """``fake_hosts`` is asked for its skip only."""
-    process = subprocess.Popen([*_COMMAND, "up", "2"], stdout=subprocess.PIPE, universal_newlines=True, cwd=_REPOSITORY)
+    process = subprocess.Popen(
+        [*_COMMAND, "up", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+        cwd=_REPOSITORY,
+    )
     assert process.stdout is not None
-    said = "".join(iter(process.stdout.readline, "Running until Ctrl-C.\n"))
-    folder = _sessions_of(process.pid)[0]
-    link = Path("/sys/class/net") / (folder / "link").read_text()
     try:
+        said = _until_up(process)
+        folder = _sessions_of(process.pid)[0]
+        link = Path("/sys/class/net") / (folder / "link").read_text()
         yield Session(process, _family(process.pid), folder, link, said)
     finally:
         process.kill()
@@ -83,6 +103,13 @@ def _down() -> str:
 
 def _until(happened: Callable[[], bool]) -> None:
     wait(happened, time.monotonic() + _WAIT_S, lambda: "expected nothing left, found leftovers")
+
+
+def test_a_session_that_ends_before_its_hosts_are_up_is_reported_at_once_with_what_it_printed() -> None:
+    command = [sys.executable, "-c", "import sys; print('no sshd here'); sys.exit(3)"]
+    ended = subprocess.Popen(command, stdout=subprocess.PIPE, universal_newlines=True)
+    with ended, pytest.raises(AssertionError, match=r"found the end of the process \(code 3\): no sshd here"):
+        _until_up(ended)
 
 
 def test_nothing_is_left_after_the_with_block(fake_hosts: Callable[..., FakeHosts]) -> None:

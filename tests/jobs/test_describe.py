@@ -4,8 +4,9 @@ from typing import Dict, List
 
 import pytest
 
-from cluster.measuring import Measured
-from jobs.describe import fewest, pulled
+from cluster.task import Task, Train
+from cluster.variables.profile import Measured
+from jobs.describe import describe, fewest, pulled
 
 MIB = 1 << 20
 
@@ -53,3 +54,9 @@ def test_of_a_table_the_rows_of_a_step_count_and_of_what_is_not_trained_nothing(
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_one_ps_does_where_one_worker_reads(share: float) -> None:
     assert few(model([1]), share) == 1
+
+
+def test_a_model_for_gpus_is_described_on_a_machine_without_any() -> None:
+    task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]})
+    found = [describe("polynomial", task, Train(towers=2, tower_sum=where), {}, 1.0) for where in ("worker", "nccl")]
+    assert found[0] == found[1] and found[0]["overlapped"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.engine import tf
 from cluster.optimizers import from_args
+from cluster.runtime.tf_compat import tf
 from tests.cluster.alone import train_alone
 
 ROOT = Path(__file__).parents[2]

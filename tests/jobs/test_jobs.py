@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster.engine import tf
-from cluster.wire import NAMES
+from cluster.runtime.tf_compat import tf
+from cluster.variables.wire_format import NAMES
 from jobs import digits
 from tests.cluster.processes import Cluster
 

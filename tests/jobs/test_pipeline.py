@@ -7,13 +7,13 @@ from typing import Any, Iterator, List
 import numpy as np
 import pytest
 
-from cluster.builder import Builder
-from cluster.crew import as_client, own_devices
-from cluster.engine import tf
 from cluster.job import Job
+from cluster.model.device_pool import as_client, own_devices
+from cluster.runtime.tf_compat import tf
 from cluster.spec import load
 from cluster.task import Task, Train
 from cluster.towers import make_parallel
+from cluster.training.builder import Builder
 from jobs import digits, pipeline
 from tests.cluster.threads import ThreadedRun
 
@@ -61,7 +61,7 @@ def test_layers_and_their_gradients_sit_on_their_stages(graph: Any) -> None:
 
 def test_in_a_cluster_the_variables_are_on_the_ps_and_the_layers_on_the_stages_of_each_tower() -> None:
     task = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1"]})
-    train = Train(stages=2, towers=2, batch_size=4)
+    train = Train(stages=2, towers=2, tower_batch_size=4)
     crew = own_devices(task, train)
     replica = Builder(Job.from_module(pipeline).with_args(ARGS), as_client(task, crew), train, ARGS, crew).build()
     assert {variable.device.split("/")[1] for variable in replica.variables} == {"job:ps"}
@@ -73,7 +73,7 @@ def test_in_a_cluster_the_variables_are_on_the_ps_and_the_layers_on_the_stages_o
 def test_it_learns_to_read_digits_with_data_and_model_parallelism(tmp_path: Path) -> None:
     path = tmp_path / "hosts.yaml"
     path.write_text("job: pipeline\ncluster: {ps: [localhost], worker: [localhost, localhost]}\n")
-    train = replace(Train(), steps=150, stages=2, towers=2, batch_size=16)
+    train = replace(Train(), steps=150, stages=2, towers=2, tower_batch_size=16)
     run = ThreadedRun(load(path), "jobs.pipeline", train, {}, tmp_path / "run").start()
     run.finish()
     assert max(outcome.metrics.get("accuracy", 0) for outcome in run.outcomes) > 0.9

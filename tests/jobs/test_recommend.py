@@ -8,8 +8,8 @@ from typing import Any, Dict, List
 import numpy as np
 import pytest
 
-from cluster.engine import tf
 from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from jobs import criteo
 from tests.cluster.processes import Cluster

@@ -6,8 +6,8 @@ from typing import Any, Dict, Tuple
 import numpy as np
 import pytest
 
-from cluster.engine import tf
 from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
 from jobs import synthetic
 from tests.cluster.alone import saved, train_alone
 

@@ -1,13 +1,16 @@
 """What every test of the launcher's side gets."""
 
+import gc
+import io
 import signal
 import time
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Iterator, List
 
 import pytest
 
-from launch.agent.processes import Process, command_line, signal_process
+from launch.agent.linux.processes import Process, command_line, signal_process
 from tests.launch.launcher import Launcher
 from tests.launch.machine import living_under
 
@@ -32,6 +35,16 @@ def nothing_lives_on(request: pytest.FixtureRequest) -> Iterator[None]:
     for process in left:
         signal_process(process.pid, process.start, signal.SIGKILL)
     assert not names, f"left behind: {', '.join(names)}"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_left_open() -> Iterator[None]:
+    """A module that leaves a socket or a file open has failed: Python tells of it later, in what another test reads."""
+    yield
+    told = io.StringIO()
+    with redirect_stderr(told):
+        gc.collect()
+    assert "ResourceWarning" not in told.getvalue(), told.getvalue()
 
 
 @pytest.fixture

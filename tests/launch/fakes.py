@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
 from cluster.spec.model import Spec, Ssh, TaskSpec
 from launch.channel import Channel, Host, Silence
 from launch.contact import RECEIVER
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.ship import Bundle, Code
@@ -68,14 +68,14 @@ class FakeHost(Host):
     def open(self, argv: Sequence[str]) -> Channel:
         self.opened.append(argv)
         if not self.channels:
-            raise HostProblem(self.name, "out of reach")
+            raise HostProblem(self.name, ProblemKind.UNREACHABLE, "out of reach")
         return self.channels.pop(0)
 
     def keep(self, channel: Channel, stay_s: float) -> None:
         super().keep(channel, stay_s) if self.keeps else channel.close()
 
     def dial(self, port: int) -> Any:
-        raise HostProblem(self.name, f"nothing at port {port}")
+        raise HostProblem(self.name, ProblemKind.UNREACHABLE, f"nothing at port {port}")
 
     def close(self) -> None:
         super().close()

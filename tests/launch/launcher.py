@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Dict, List, Sequence
 from unittest.mock import patch
 
 from launch import cli
-from launch.agent import down, inquire
-from launch.agent.ports import free_ports
+from launch.agent.linux.ports import free_ports
+from launch.agent.verbs import down
+from launch.agent.verbs import status as inquire
 from tests.launch.machine import left_in, living_under
 from tests.waiting import PATIENCE_S
 

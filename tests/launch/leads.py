@@ -1,8 +1,11 @@
 """Conversations with a lead, without one: what it says is written before."""
 
 import json
-from typing import Any, Callable, Dict, List, Mapping, Union
+from typing import Any, Callable, List, Mapping, Union
 
+from launch.status.run import RunStatus
+from launch.status.task_names import name_of
+from launch.status.wire import encoded
 from tests.launch.fakes import FakeChannel
 from tests.launch.statuses import status, task
 
@@ -10,10 +13,16 @@ READY = b'{"missing": []}\n'
 Said = Union[bytes, Callable[[], bytes]]
 
 
-def change(values: Dict[str, Any]) -> bytes:
+def change(status: RunStatus) -> bytes:
     """A status as the lead's stream has it."""
-    tasks = {f"{each['role']}:{each['index']}": each for each in values["tasks"]}
-    return line({"run": {key: value for key, value in values.items() if key != "tasks"}, "tasks": tasks})
+    values = encoded(status)
+    tasks = {name_of(each["role"], each["index"]): each for each in values.pop("tasks")}
+    return line({"run": values, "tasks": tasks})
+
+
+def answer(status: RunStatus, **found: Any) -> bytes:
+    """A status as a host answers ``status``."""
+    return line({"status": encoded(status), **found})
 
 
 def line(values: Mapping[str, Any]) -> bytes:

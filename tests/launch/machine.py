@@ -1,10 +1,11 @@
 """This machine as tests see it: what lives, and what was left, under a folder."""
 
 import os
+import re
 from pathlib import Path
 from typing import List
 
-from launch.agent.processes import Process, environment, table
+from launch.agent.linux.processes import Process, environment, inspect, table
 
 
 def living_under(folder: Path) -> List[Process]:
@@ -23,3 +24,14 @@ def _belongs(pid: int, folder: str) -> bool:
 def left_in(folder: Path) -> List[str]:
     """Locks and sockets under ``folder``."""
     return sorted(str(path) for suffix in ("lock", "sock") for path in folder.rglob(f"*.{suffix}"))
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped this process, and it can be continued."""
+    process = inspect(pid)
+    return process is not None and process.state == "T"
+
+
+def is_of_a_lease(text: str) -> bool:
+    """Whether a cause, or a line that ends with it, says that a launcher's lease ended, after whatever time."""
+    return bool(re.search(r"the launcher was not heard from for \d+ s, so its lease on the run ended$", text))

@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Dict, Mapping
 
 from tests.hosts import FakeHosts
 from tests.launch.launcher import LAUNCH, ROOT
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class HostsFile:
     """``launch VERB FILE …`` on these hosts; a test's class says what is in the file."""
 
-    env: ClassVar[Mapping[str, str]] = {}  # of the launcher, beyond this process's
+    env: Mapping[str, str] = MappingProxyType({})  # of the launcher, beyond this process's
 
     def __init__(self, hosts: FakeHosts, folder: Path, name: str):
         self.hosts, self.folder, self.file = hosts, folder, folder / f"{name}.yaml"

@@ -1,23 +1,20 @@
-"""Statuses of a run as the lead tells them."""
+"""Statuses of a run as a lead reports them."""
 
-from typing import Any, Dict
+from typing import Any
+
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
 
 
-def task(name: str = "worker:0@gpu01", state: str = "running", **fields: Any) -> Dict[str, Any]:
-    """A task's entry in ``status --json``."""
+def task(name: str = "worker:0@gpu01", state: str = "running", **fields: Any) -> TaskStatus:
+    """One of a run's tasks."""
     who, host = name.split("@")
     role, index = who.split(":")
-    return {
-        "role": role, "index": int(index), "host": host, "address": f"{host}:2222", "gpus": [], "state": state,
-        "pid": 42, "exit_code": None, "restarts": 0, "step": None, "step_time_ms": None, "dropped_gradients": 0,
-        "log": f"/w/runs/r-1/{role}.{index}/attempt_0.log", "cause": None, **fields,
-    }  # fmt: skip
+    log = f"/w/runs/r-1/{role}.{index}/attempt_0.log"
+    known = {"address": f"{host}:2222", "state": state, "pid": 42, "log": log, **fields}
+    return TaskStatus(role, int(index), host, **known)
 
 
-def status(*tasks: Dict[str, Any], state: str = "running", **fields: Any) -> Dict[str, Any]:
-    """``status --json``"""
-    return {
-        "run": "r-1", "name": "r", "state": state, "global_step": None, "steps": None, "steps_per_second": 0.0,
-        "examples_per_second": 0.0, "loss": None, "checkpoint_step": None, "evaluation": None, "cause": None,
-        "metrics": {}, "replicas": {}, "checkpoint": None, "tasks": list(tasks) or [task()], **fields,
-    }  # fmt: skip
+def status(*tasks: TaskStatus, state: str = "running", **fields: Any) -> RunStatus:
+    """A run of these tasks, of one if none is named."""
+    return RunStatus("r-1", "r", state, tasks=list(tasks) or [task()], **fields)

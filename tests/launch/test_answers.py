@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Set
 
 import pytest
 
-from launch.agent.messages import Lost
+from launch.agent.protocol.messages import Lost
 from launch.answers import ANSWERS
 from launch.check.verdict import as_values as verdict_values
 from launch.check.verdict import judge
@@ -14,7 +14,7 @@ from launch.cli import cli
 from launch.diagnosis.gather import Evidence
 from launch.diagnosis.summary import as_values as diagnose_values
 from launch.down import Left, as_values
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.setup import Outcome
 from launch.setup import as_values as setup_values
 from launch.sweep import Swept
@@ -71,14 +71,16 @@ def of_status(launch: Launcher, folder: Path) -> Iterator[Answer]:
     replay.at(1, failed("worker:1"))
     replay.at(2, started("worker:1", 1), failed("worker:1", 1))
     replay.at(3, Lost("b", 13.0))
-    yield replay.run.status()
+    yield replay.status()
 
 
 def of_down(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a run, and of hosts where something is left, with GPUs that this machine need not have."""
     yield from of_a_run("down")(launch, folder)
     nothing: Answer = {key: [] if isinstance(value, list) else value for key, value in SOMETHING.items()}
-    yield as_values(Left({"a": nothing, "b": SOMETHING}, [HostProblem("c", "is off")], {"a": SOMETHING}))
+    yield as_values(
+        Left({"a": nothing, "b": SOMETHING}, [HostProblem("c", ProblemKind.UNREACHABLE, "is off")], {"a": SOMETHING})
+    )
 
 
 def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
@@ -86,12 +88,14 @@ def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
     run: Answer = {**SOMETHING, "folders": ["/w/code/.x"]}
     found: Answer = {"running": [{"run": "r-2", "pid": 42}], "found": [run]}
     swept = {"a": {**found, "left": [run]}, "b": {**found, "left": []}}
-    yield sweep_values(Swept(swept, [HostProblem("c", "is off")]))
+    yield sweep_values(Swept(swept, [HostProblem("c", ProblemKind.UNREACHABLE, "is off")]))
 
 
 def of_setup(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host where it went well and one where it did not."""
-    yield setup_values(order_for(folder, "a", "b"), Outcome({"a": "built"}, [HostProblem("b", "is full")]))
+    yield setup_values(
+        order_for(folder, "a", "b"), Outcome({"a": "built"}, [HostProblem("b", ProblemKind.UNREACHABLE, "is full")])
+    )
 
 
 def of_check(launch: Launcher, folder: Path) -> Iterator[Answer]:
@@ -99,7 +103,7 @@ def of_check(launch: Launcher, folder: Path) -> Iterator[Answer]:
     gpu = {"uuid": "GPU-1", "name": "V100", "booked": None, "processes": ["pid 7 (x), 9 MiB"]}
     plan = plan_of("ps:0@a", "worker:0@b")
     told = {"b": {"gpus": [gpu], "given": {"worker:0": [0]}}}
-    yield verdict_values(judge(evidence(plan, told, [HostProblem("a", "is off")], ["a"])))
+    yield verdict_values(judge(evidence(plan, told, [HostProblem("a", ProblemKind.UNREACHABLE, "is off")], ["a"])))
 
 
 def of_diagnose(launch: Launcher, folder: Path) -> Iterator[Answer]:

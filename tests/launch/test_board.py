@@ -9,7 +9,7 @@ import pytest
 
 from launch.board import Board, must_answer
 from launch.channel import Silence
-from launch.errors import HostProblem, Interrupted
+from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.tunnel import Tunnel
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.launcher import Launcher
@@ -67,7 +67,7 @@ def test_a_signal_ends_the_wait_for_it_and_the_look_at_it() -> None:
 
 def test_a_port_behind_which_nobody_answers_is_told_of() -> None:
     def gone() -> None:
-        raise HostProblem("h1", "out of reach")
+        raise HostProblem("h1", ProblemKind.UNREACHABLE, "out of reach")
 
     with Tunnel(gone, 0) as tunnel:
         said = refusal(lambda: must_answer(tunnel.port))

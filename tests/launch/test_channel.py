@@ -1,12 +1,14 @@
 """A conversation with a program: whole JSON lines out of whatever pieces they come in, and no wait without an end."""
 
+import json
 import os
 import sys
 from typing import Any, List
 
 import pytest
 
-from launch.agent.processes import inspect
+from launch import channel
+from launch.agent.linux.processes import inspect
 from launch.channel import Noise, Silence
 from launch.errors import HostProblem
 from launch.local import LocalChannel, LocalHost
@@ -48,7 +50,20 @@ def test_what_is_said_is_one_line_of_json() -> None:
     assert channel.sent == b'{"do": "stop", "reason": "two\\nlines"}\n'
 
 
-@pytest.mark.parametrize("line", [b"Welcome to gpu01!\n", b"[1]\n", b"\xff\xfe\n", b"\n"])
+def test_what_a_terminal_would_obey_does_not_come_over_a_channel() -> None:
+    told = json.dumps({"cause": "a\x1b]0;owned\x07b\nc"}).encode() + b"\n"
+    assert heard(told, times=1) == [{"cause": "ab\nc"}]
+
+
+def test_a_line_without_an_end_is_not_collected_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "LONGEST", 10)
+    with pytest.raises(Noise, match=r"^expected a line of JSON, found 12 bytes without an end$"):
+        heard(b"[[[[[[", b"[[[[[[", b"[[[[[[", times=1)
+
+
+@pytest.mark.parametrize(
+    "line", [b"Welcome to gpu01!\n", b"[1]\n", b"\xff\xfe\n", b"\n", b'{"a":' * 50_000 + b"\n", b"[" * 50_000 + b"\n"]
+)
 def test_a_line_that_is_no_answer_is_shown(line: bytes) -> None:
     with pytest.raises(Noise, match=r"^expected a line of JSON, found "):
         heard(line, times=1)

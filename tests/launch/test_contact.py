@@ -7,7 +7,7 @@ import pytest
 
 from launch.channel import Silence
 from launch.contact import ask, contact
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from tests.launch.fakes import CODE, FakeChannel, FakeHost
 
 NOTHING_MISSING = b'{"missing": []}\n'
@@ -48,12 +48,12 @@ def test_a_program_that_has_answered_is_asked_again_and_asked_last_what_it_ends_
     host = FakeHost("h1", channel)
     host.keeps = True
     with pytest.raises(HostProblem):
-        ask(host, CODE, "/w", "look", {}, 3.0)
-    assert ask(host, CODE, "/w", "down", {}, 3.0) == {"n": 2}
+        ask(host, CODE, "/w", "restart", {}, 3.0)
+    assert ask(host, CODE, "/w", "restart", {}, 3.0) == {"n": 2}
     assert contact(host, CODE, "/w", "logs", {}) is channel
     greetings = [json.loads(each.decode()) for each in channel.sent.splitlines()[::2]]
     assert [(each["verb"], "stay" in each) for each in greetings] == [
-        ("look", True), ("down", True), ("logs", False),
+        ("restart", True), ("restart", True), ("logs", False),
     ]  # fmt: skip
     assert len(host.opened) == 1 and not channel.closed
 
@@ -62,7 +62,7 @@ def test_a_host_that_is_closed_closes_what_it_kept() -> None:
     channel = FakeChannel(NOTHING_MISSING, b"{}\n")
     host = FakeHost("h1", channel)
     host.keeps = True
-    ask(host, CODE, "/w", "look", {}, 3.0)
+    ask(host, CODE, "/w", "restart", {}, 3.0)
     host.close()
     assert channel.closed == 1 and host.kept() is None
 
@@ -71,8 +71,8 @@ def test_a_program_that_may_have_gone_since_is_not_counted_on() -> None:
     old, new = FakeChannel(NOTHING_MISSING, b"{}\n"), FakeChannel(NOTHING_MISSING, b'{"n": 2}\n')
     host = FakeHost("h1", old, new)
     host.keeps = True
-    ask(host, CODE, "/w", "look", {}, 3.0, stay_s=0.5)
-    assert ask(host, CODE, "/w", "down", {}, 3.0) == {"n": 2}
+    ask(host, CODE, "/w", "restart", {}, 3.0, stay_s=0.5)
+    assert ask(host, CODE, "/w", "restart", {}, 3.0) == {"n": 2}
     assert (old.closed, new.closed) == (1, 0)
 
 
@@ -85,6 +85,19 @@ def test_the_request_is_in_no_argument() -> None:
 def test_an_error_of_the_host_is_told_in_its_own_words() -> None:
     assert refusal(FakeChannel(b'{"error": "expected Python 3.7 or newer"}\n')) == "h1: expected Python 3.7 or newer"
     assert refusal(FakeChannel(NOTHING_MISSING, b'{"error": "port 2222 is taken"}\n')) == "h1: port 2222 is taken"
+
+
+def test_the_kind_and_the_advice_of_a_host_s_answer_are_kept() -> None:
+    answer = {"error": "/w: of bob", "kind": "folder", "advice": "choose another"}
+    with pytest.raises(HostProblem, match=r"^h1: /w: of bob; choose another$") as caught:
+        ask(FakeHost("h1", FakeChannel(line(answer))), CODE, "/w", "status", {}, 3.0)
+    assert (caught.value.kind, caught.value.advice) == (ProblemKind.FOLDER, "choose another")
+
+
+@pytest.mark.parametrize("kind", [None, "of a newer agent", ["folder"]])
+def test_an_error_of_no_known_kind_is_a_refusal(kind: Any) -> None:
+    problem = HostProblem.reported("h1", {"error": "no", "kind": kind})
+    assert (problem.kind, str(problem)) == (ProblemKind.REFUSED, "h1: no")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from typing import Any, List, Mapping, Optional
 
 import pytest
@@ -9,10 +10,11 @@ from rich.console import Console
 
 from launch import display, task_table
 from launch.display import View, count, fold, picture, print_status, progress
+from launch.status.run import FormationStatus, RunStatus
 from tests.launch.statuses import status, task
 
 
-def lines_of(*statuses: Mapping[str, Any]) -> List[str]:
+def lines_of(*statuses: RunStatus) -> List[str]:
     """What is told of a run whose status changes so, without the times."""
     output = io.StringIO()
     with View(output) as view:
@@ -21,7 +23,7 @@ def lines_of(*statuses: Mapping[str, Any]) -> List[str]:
     return [re.sub(r"^\[ *\d+\.\d s\] ", "", line) for line in output.getvalue().splitlines()]
 
 
-def drawn(values: Mapping[str, Any], width: int = 200) -> str:
+def drawn(values: RunStatus, width: int = 200) -> str:
     """The picture as a terminal shows it."""
     console = Console(file=io.StringIO(), width=width)
     console.print(picture(values))
@@ -136,7 +138,7 @@ def test_what_looks_like_markup_is_shown_as_it_is() -> None:
 
 def test_of_many_tasks_those_in_trouble_are_shown_first_and_the_rest_is_counted() -> None:
     tasks = [task(f"worker:{index}@g{index}") for index in range(100)]
-    tasks[77]["state"] = "restarting"
+    tasks[77] = replace(tasks[77], state="restarting")
     lines = [line.strip() for line in drawn(status(*tasks)).splitlines()]
     assert lines[2].startswith("worker:77@g77")
     assert lines[-1] == f"… and {100 - task_table.MOST_ROWS} more"
@@ -149,7 +151,7 @@ def test_hosts_are_folded() -> None:
     assert fold([f"n{index:05}" for index in range(10_000)]) == "n[00000-09999]"
 
 
-def printed(print_values: Any, values: Mapping[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+def printed(print_values: Any, values: RunStatus, capsys: pytest.CaptureFixture[str]) -> str:
     print_values(values)
     return capsys.readouterr().out
 
@@ -166,9 +168,9 @@ def test_without_a_terminal_the_view_is_plain(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_formation_of_an_elastic_run_is_told_when_it_changes() -> None:
-    whole = {"number": 0, "workers": 4, "of_workers": 4, "ps": 2, "of_ps": 2, "without": [], "forming": False}
-    ending = {**whole, "without": ["gpu03"], "forming": True}
-    next_one = {**whole, "number": 1, "workers": 3, "without": ["gpu03"]}
+    whole = FormationStatus(number=0, workers=4, of_workers=4, ps=2, of_ps=2)
+    ending = replace(whole, without=["gpu03"], forming=True)
+    next_one = replace(whole, number=1, workers=3, without=["gpu03"])
     told = lines_of(*(status(formation=each) for each in (None, whole, ending, next_one, next_one)))
     assert told[1:] == [
         "formation 0: 4 of 4 workers, 2 of 2 ps; without gpu03; ending, for the next to begin",
@@ -180,3 +182,9 @@ def test_the_formation_of_an_elastic_run_is_told_when_it_changes() -> None:
 def test_hosts_that_are_not_heard_are_named_while_the_run_lives() -> None:
     assert "not heard right now: gpu[02-03]" in drawn(status(silent=["gpu02", "gpu03"]))
     assert "not heard" not in drawn(status(silent=[])) + drawn(status(silent=["gpu02"], state="failed"))
+
+
+def test_nothing_that_is_noted_is_obeyed_by_the_terminal() -> None:
+    output = io.StringIO()
+    View(output).note("gpu01: \x1b]0;owned\x07Welcome\x9b2J")
+    assert output.getvalue().endswith("] gpu01: Welcome\n")

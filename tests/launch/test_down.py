@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from launch.down import Left, as_values, look_and_take_down, take_down, told
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.proof import KINDS, NOTHING_LEFT
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
@@ -62,7 +62,7 @@ def test_hosts_of_which_the_same_is_to_be_said_share_a_line() -> None:
         ([NOTHING, NOTHING], [], True),
         ([NOTHING, NEVER], [], True),
         ([NOTHING, SOMETHING], [], False),
-        ([NOTHING], [HostProblem("b", "out of reach")], False),
+        ([NOTHING], [HostProblem("b", ProblemKind.UNREACHABLE, "out of reach")], False),
     ],
 )
 def test_it_is_clean_when_every_host_answered_and_has_nothing_left(
@@ -72,7 +72,7 @@ def test_it_is_clean_when_every_host_answered_and_has_nothing_left(
 
 
 def test_a_host_that_did_not_answer_is_told_too() -> None:
-    left = Left({"a": NOTHING}, [HostProblem("b", "out of reach")], {})
+    left = Left({"a": NOTHING}, [HostProblem("b", ProblemKind.UNREACHABLE, "out of reach")], {})
     assert told(left)[1] == "b: out of reach"
     assert as_values(left)["hosts"][1] == {"host": "b", "error": "out of reach"}
 
@@ -102,9 +102,12 @@ def test_the_other_hosts_are_ended_though_the_lead_is_out_of_reach() -> None:
     assert list(left.reports) == ["m1"] and [problem.host for problem in left.problems] == ["lead"]
 
 
+FOUND = {"run": "r-1", "generation": 1, "lives": True, "lead": "a", "highest": 1}
+
+
 def test_launch_down_looks_before_it_ends_anything() -> None:
-    there = host("a", SOMETHING, NOTHING)
-    asked = there.channels[1]
+    there = host("a", FOUND, SOMETHING, NOTHING)
+    asked = there.channels[2]
     with fleet_of({"a": there}) as fleet:
         left = look_and_take_down(fleet, reason="launch down")
     assert json.loads(asked.sent.splitlines()[1].decode())["was"] == [7]  # whose memory is looked for afterwards

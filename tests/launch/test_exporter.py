@@ -4,12 +4,14 @@ import json
 import threading
 import urllib.error
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from launch.errors import CannotStart, HostProblem
+from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.exporter import FRESH_S, Exporter, Lead, Newest, RunCollector, Told
+from launch.status.wire import encoded
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.launcher import Launcher
 from tests.launch.statuses import status
@@ -28,12 +30,12 @@ def line(values: Dict[str, Any]) -> bytes:
 
 
 def test_the_chiefs_host_is_asked_over_one_conversation() -> None:
-    answer = line({"status": status(global_step=7)})
+    answer = line({"status": encoded(status(global_step=7))})
     host = FakeHost("h1", FakeChannel(NOTHING_MISSING, answer, NOTHING_MISSING, answer))
     host.keeps = True
     lead = Lead(fleet_of({"h1": host}))
     told = [lead.ask(), lead.ask()]
-    assert [(each.status or {})["global_step"] for each in told] == [7, 7]
+    assert [(each.status or status()).global_step for each in told] == [7, 7]
     assert len(host.opened) == 1
 
 
@@ -50,7 +52,7 @@ def test_a_connection_that_broke_is_made_anew_and_said() -> None:
 
 def test_a_host_that_stays_away_is_tried_each_time() -> None:
     def refuse(name: str) -> None:
-        raise HostProblem(name, "no route")
+        raise HostProblem(name, ProblemKind.UNREACHABLE, "no route")
 
     host = FakeHost("h1", connect=refuse)
     lead = Lead(fleet_of({"h1": host}))
@@ -79,7 +81,7 @@ def test_an_answer_serves_every_scrape_for_a_while_and_is_then_asked_for_anew() 
     newest = Newest(asked, lambda: now[0])
     for seconds, expected in ((0.0, 1), (FRESH_S / 2, 1), (FRESH_S, 2)):
         now[0] = 100.0 + seconds
-        assert (newest.get().status or {})["global_step"] == expected
+        assert (newest.get().status or status()).global_step == expected
     newest.close()
 
 
@@ -89,7 +91,7 @@ def test_a_host_that_does_not_answer_keeps_no_scrape_waiting_and_is_asked_one_qu
     assert newest.get(patience_s=0.0) == Told(None, "no answer within 0 s")
     assert newest.get(patience_s=0.0).problem
     asked.may.set()
-    assert (newest.get(PATIENCE_S).status or {})["global_step"] == 1
+    assert (newest.get(PATIENCE_S).status or status()).global_step == 1
     assert asked.count == 1
     newest.close()
 
@@ -113,7 +115,8 @@ def exported(told: List[Told], said: List[str]) -> Iterator[str]:
 def test_each_scrape_tells_of_now_and_a_host_that_is_lost_and_found_is_said_once() -> None:
     said: List[str] = []
     lost = Told(None, "h1: no route")
-    with exported([Told(status(global_step=1)), lost, lost, Told(status(global_step=2, run="r-2"))], said) as url:
+    newer = replace(status(global_step=2), run="r-2")
+    with exported([Told(status(global_step=1)), lost, lost, Told(newer)], said) as url:
         first, second, third, fourth = (fetch(url) for _ in range(4))
     assert 'launch_step{name="r"} 1.0\n' in first and 'launch_up{host="h1",name="r"} 1.0\n' in first
     for text in (second, third):

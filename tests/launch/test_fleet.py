@@ -5,7 +5,7 @@ from typing import List
 
 import pytest
 
-from launch.errors import CannotStart, HostProblem, Interrupted
+from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 WAIT_S = 20.0
@@ -19,7 +19,7 @@ def test_each_host_is_asked_its_own_request() -> None:
     hosts = {name: answering(name, b'{"ok": "%s"}\n' % name.encode()) for name in ("a", "b")}
     channels = {name: host.channels[0] for name, host in hosts.items()}
     with fleet_of(hosts) as fleet:
-        answers, problems = fleet.ask("status", {"a": {"for": "a"}, "b": {"for": "b"}}, 3.0)
+        answers, problems = fleet.ask("restart", {"a": {"for": "a"}, "b": {"for": "b"}}, 3.0)
     assert (answers, problems) == ({"a": {"ok": "a"}, "b": {"ok": "b"}}, [])
     assert [b'{"for": "%s"}' % name.encode() in channel.sent for name, channel in channels.items()] == [True, True]
     assert [host.closed for host in hosts.values()] == [1, 1]
@@ -28,14 +28,14 @@ def test_each_host_is_asked_its_own_request() -> None:
 def test_a_failure_of_one_host_keeps_no_answer_of_another_back() -> None:
     hosts = {"a": answering("a", b'{"ok": 1}\n'), "b": FakeHost("b"), "c": answering("c", b'{"error": "no"}\n')}
     with fleet_of(hosts) as fleet:
-        answers, problems = fleet.ask("status", {name: {} for name in hosts}, 3.0)
+        answers, problems = fleet.ask("restart", {name: {} for name in hosts}, 3.0)
     assert answers == {"a": {"ok": 1}}
     assert [str(problem) for problem in problems] == ["b: out of reach", "c: no"]
 
 
 def test_every_host_that_cannot_be_reached_is_named() -> None:
     def refuse(name: str) -> None:
-        raise HostProblem(name, "no SSH there")
+        raise HostProblem(name, ProblemKind.UNREACHABLE, "no SSH there")
 
     hosts = {name: FakeHost(name, connect=refuse if name != "b" else None) for name in "abc"}
     with fleet_of(hosts) as fleet, pytest.raises(CannotStart) as caught:

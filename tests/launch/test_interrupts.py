@@ -11,6 +11,8 @@ import pytest
 from launch.errors import Interrupted
 from launch.interrupts import HEEDED, Interrupts
 from tests.launch.launcher import ROOT
+from tests.launch.machine import is_stopped
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("number", HEEDED)
@@ -42,6 +44,40 @@ def test_afterwards_signals_do_what_they_did_before() -> None:
     with Interrupts():
         assert [signal.getsignal(number) for number in HEEDED] != before
     assert [signal.getsignal(number) for number in HEEDED] == before
+
+
+PAUSES = """
+    import time
+    from launch.interrupts import Interrupts
+
+    with Interrupts() as interrupts, interrupts.pausable():
+        print("up", flush=True)
+        while not interrupts.pause_asked:
+            time.sleep(0.01)
+        before = time.monotonic()
+        interrupts.pause()
+        print(interrupts.continued_at >= before, interrupts.pause_asked, interrupts.received, flush=True)
+"""
+
+
+def test_ctrl_z_is_something_to_look_at_until_the_launcher_pauses_itself() -> None:
+    argv = [sys.executable, "-c", textwrap.dedent(PAUSES)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, universal_newlines=True, cwd=str(ROOT)) as process:
+        assert process.stdout is not None and process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGTSTP)
+        eventually("the pause", lambda: is_stopped(process.pid))
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.readline() == "True False []\n"
+
+
+def test_where_ctrl_z_is_ignored_it_stays_ignored() -> None:
+    former = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts, interrupts.pausable():
+            os.kill(os.getpid(), signal.SIGTSTP)
+        assert not interrupts.pause_asked
+    finally:
+        signal.signal(signal.SIGTSTP, former)
 
 
 HANGS = """

@@ -1,13 +1,19 @@
 """Task logs from every host, each line with where it is from."""
 
 import json
+from dataclasses import replace
 from typing import Any, Dict, List
 
 import pytest
 
 from launch.channel import Silence
 from launch.errors import UsageError
-from launch.logs import print_first_cause, print_logs, select
+from launch.logs import print_first_cause, print_log_of_culprit, print_logs, select
+from launch.status.incident import IncidentStatus
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
+from launch.status.wire import encoded
+from tests.launch import statuses
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 
 SPEC = spec_of("ps:0@cpu01", "ps:1@cpu02", "chief:0@gpu01", "worker:0@gpu01", "worker:1@gpu02", "worker:10@gpu02")
@@ -90,6 +96,45 @@ def test_a_connection_that_breaks_is_a_problem_of_its_host() -> None:
     assert [str(problem) for problem in problems] == ["a: the connection broke: Socket is closed"]
 
 
+@pytest.mark.parametrize(
+    ("noise", "problem"),
+    [
+        (b'{"time": 1.0, "task": "wor', "a: the connection broke: it ended in the middle of a line"),
+        (b"Connection to a closed by remote host.\n",
+         "a: `logs`: expected a line of JSON, found 'Connection to a closed by remote host.'"),
+        (b'{"colour": 1}\n', "a: `logs`: expected a line of a task's log with time, found {"),
+        (b'{"time": [], "task": 1}\n', "a: `logs`: expected a line of a task's log with time, found {"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("follow", [False, True])
+def test_what_is_no_line_of_a_log_is_a_problem_of_its_host(noise: bytes, problem: str, follow: bool) -> None:
+    hosts = {"a": host("a", line("worker:0", "before"), noise), "b": host("b", line("worker:1", "after", 1.0))}
+    said: List[str] = []
+    with fleet_of(hosts) as fleet:
+        (found,) = print_logs(fleet, fleet.spec.tasks, said.append, follow=follow, raw=True)
+    assert str(found).startswith(problem)
+    assert sorted(said) == ["worker:0@a before", "worker:1@b after"]
+
+
+def test_the_last_lines_of_an_attempt_that_failed_first_are_printed_one_by_one() -> None:
+    cause = "worker:1@b: exit code 3"
+    incident = IncidentStatus(number=1, role="worker", index=1, host="b", log="/w/attempt_0.log", lines=["one", "two"])
+    task = TaskStatus("worker", 1, "b", log="/w/attempt_1.log")
+    status = RunStatus(state="failed", cause=cause, cause_incident=1, incidents=[incident], tasks=[task])
+    said: List[str] = []
+    with fleet_of({"a": host("a"), "b": host("b")}) as fleet:
+        print_log_of_culprit(fleet, status, said.append)
+    assert said == ["last lines of b:/w/attempt_0.log", "  one", "  two"]
+
+
+def test_a_last_line_of_any_length_is_cut() -> None:
+    hosts = {"a": host("a"), "b": host("b", line("worker:1", "x" * 100_000))}
+    said: List[str] = []
+    with fleet_of(hosts) as fleet:
+        print_log_of_culprit(fleet, failed("worker:1@b: exit code 3"), said.append)
+    assert [len(text) for text in said[1:]] == [300]
+
+
 def test_the_lines_of_all_hosts_are_in_the_order_of_time() -> None:
     hosts = {
         "a": host("a", line("worker:0", "first", 10.0), line("worker:0", "third", 30.0)),
@@ -130,9 +175,12 @@ def test_a_line_that_is_followed_is_told_though_no_other_comes() -> None:
     assert followed_until_a_signal(line("worker:0", "one"), *[Silence()] * 10000) == ["worker:0@a one"]
 
 
-def failed(cause: str, state: str = "failed") -> Dict[str, Any]:
-    task = {"role": "worker", "index": 1, "host": "b", "log": "/w/attempt_0.log"}
-    return {"status": {"state": state, "cause": cause, "tasks": [task]}}
+def failed(cause: str, state: str = "failed") -> RunStatus:
+    incident = IncidentStatus(1, kind="exit", cause=cause, host="b", log="/w/attempt_0.log", lines=["boom"])
+    if cause.startswith("worker:1@b"):
+        incident = replace(incident, role="worker", index=1, exit_code=3)
+    task = statuses.task("worker:1@b", log="/w/attempt_0.log")
+    return statuses.status(task, state=state, cause=cause, incidents=[incident], cause_incident=1)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +198,7 @@ def test_of_a_run_that_has_failed_the_first_cause_comes_first(
     state: str, cause: str, chosen: List[str], expected: List[str]
 ) -> None:
     hosts = {
-        "a": host("a", json.dumps(failed(cause, state)).encode() + b"\n"),
+        "a": host("a", json.dumps({"status": encoded(failed(cause, state))}).encode() + b"\n"),
         "b": host("b", line("worker:1", "boom")),
     }
     said: List[str] = []

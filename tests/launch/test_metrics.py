@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from launch.metrics import families
+from launch.status.run import RunStatus
 from tests.launch.statuses import status, task
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -27,7 +28,7 @@ FULL = status(
 Labels = Tuple[Tuple[str, str], ...]
 
 
-def served(told: Optional[Mapping[str, Any]], answered: bool = True) -> Dict[Tuple[str, Labels], float]:
+def served(told: Optional[RunStatus], answered: bool = True) -> Dict[Tuple[str, Labels], float]:
     """{(metric, labels): value} as Prometheus reads it."""
 
     class Collector:

@@ -1,5 +1,6 @@
 """Times as a person writes them: ago, today, or in full."""
 
+import time
 from datetime import datetime, timezone
 
 import pytest
@@ -34,3 +35,13 @@ def test_what_is_no_time_is_refused_with_what_is(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         moment(text, NOW)
     assert str(caught.value).startswith("TIME: expected 30s, 10m, 2h or 1d (ago), ") and repr(text) in str(caught.value)
+
+
+def test_minutes_ago_are_minutes_also_in_the_second_of_autumns_two_equal_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    now = datetime.fromtimestamp(1_793_516_400 - 1800)  # half past one, for the second time
+    assert (now.hour, now.minute, now.fold) == (1, 30, 1)
+    assert moment("10m", now) == now.timestamp() - 600
+    monkeypatch.undo()
+    time.tzset()

@@ -169,7 +169,8 @@ def test_an_unknown_host_key_is_refused_with_the_command_that_shows_and_accepts_
     ran = cluster.launch("up")
     assert ran.returncode == 3
     assert f"h1: its host key is not in {known}" in ran.stdout
-    assert f"ssh-keyscan -p 22 {cluster.hosts[0].address} >> {known}" in ran.stdout
+    assert "accept it if it is right, with `ssh -o StrictHostKeyChecking=ask " in ran.stdout
+    assert f"-o UserKnownHostsFile={known} " in ran.stdout
 
 
 def test_a_taken_port_or_a_missing_python_on_one_host_takes_the_whole_start_back(cluster: Cluster) -> None:

@@ -1,7 +1,6 @@
 """Who looks on at a run: every change is shown, nothing is asked of the run, broken connections are made anew."""
 
 import io
-from typing import Any, Dict
 
 import pytest
 
@@ -9,8 +8,9 @@ from launch import follow
 from launch.display import View
 from launch.errors import CannotStart, UsageError
 from launch.onlooker import Onlooker, newest_status
+from launch.status.run import RunStatus
 from tests.launch.fakes import FakeHost, fleet_of
-from tests.launch.leads import END, SUCCEEDED, Lead, Said, change, line
+from tests.launch.leads import END, SUCCEEDED, Lead, Said, answer, change, line
 from tests.launch.statuses import status, task
 
 
@@ -27,7 +27,7 @@ class Scene:
         self.fleet = fleet_of({"gpu01": FakeHost("gpu01", *leads)})
         self.output = io.StringIO()
 
-    def follow(self) -> Dict[str, Any]:
+    def follow(self) -> RunStatus:
         with self.fleet:
             return Onlooker(self.fleet, status(state="starting"), View(self.output)).follow()
 
@@ -49,12 +49,12 @@ def test_a_signal_ends_the_looking_and_not_the_run() -> None:
     said: Said = interrupt
     lead = Lead(change(status()), said, change(SUCCEEDED), END)
     scene = Scene(lead)
-    assert scene.follow()["state"] == "running"
+    assert scene.follow().state == "running"
     assert set(lead.told()) == {"watch", "ping"}
 
 
 def test_a_connection_that_breaks_is_made_anew() -> None:
-    asked = Lead(line({"status": {**status(), "state": "running"}}))
+    asked = Lead(answer(status()))
     scene = Scene(Lead(change(status())), asked, Lead(change(SUCCEEDED), END))
     assert scene.follow() == SUCCEEDED
     assert "lost the connection to gpu01; trying again" in scene.output.getvalue()
@@ -67,7 +67,8 @@ def test_a_run_that_is_out_of_reach_from_here_is_not_said_to_have_failed() -> No
 
 
 def test_the_newest_status_is_the_leads_answer() -> None:
-    fleet = fleet_of({"gpu01": FakeHost("gpu01", Lead(line({"status": status()}))), "gpu02": FakeHost("gpu02")})
+    found = answer(status(), run="r-1", generation=1, lives=True, lead="gpu01")
+    fleet = fleet_of({"gpu01": FakeHost("gpu01", Lead(found)), "gpu02": FakeHost("gpu02")})
     assert newest_status(fleet, "r.yaml") == status()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.ports import free_ports
+from launch.agent.linux.ports import free_ports
 
 
 def launch(*arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -4,14 +4,16 @@ import functools
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 import pytest
 
 from cluster.spec import Spec
 from cluster.template import fill
+from launch.agent.wire.run_request import TaskRequest
+from launch.agent_requests import requests
 from launch.errors import UsageError
-from launch.plan import Plan, PlannedTask, localised, make_plan, refuse_oversized, requests, run_name
+from launch.plan import Plan, localised, make_plan, refuse_oversized, run_name
 from launch.plan_json import shown_tasks
 from launch.ship import JobCode
 from tests.launch import plans
@@ -35,7 +37,7 @@ def read(tmp_path: Path) -> Read:
     return functools.partial(plans.read, tmp_path)
 
 
-def named(plan: Plan) -> Dict[str, PlannedTask]:
+def named(plan: Plan) -> Dict[str, TaskRequest]:
     return {task.name: task for task in plan.tasks}
 
 
@@ -84,8 +86,35 @@ def test_braces_that_are_no_placeholder_stay(read: Read) -> None:
 def test_a_task_can_be_told_its_own_address_its_run_and_what_only_its_host_knows(read: Read) -> None:
     plan = plan_of(read('command: ["{address}", "{port}", "{run}", "{run_folder}/model", "{gpus}"]' + TWO))
     assert named(plan)["worker:1"].argv == ("gpu02:2300", "2300", RUN, "{run_folder}/model", "{gpus}")
-    words = next(shown_tasks(plan, CODE, {"worker:1"}))["argv"]
+    words = next(shown_tasks(plan, {"worker:1"}))["argv"]
     assert words == ["gpu02:2300", "2300", RUN, f"~/.launch/runs/{RUN}/model", "2"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "words"),
+    [
+        ("", ("2", "2", "gpu01:2300")),
+        ("  chief: [gpu09]\n", ("2", "2", "gpu09:2222")),
+    ],
+)
+def test_a_task_can_be_told_how_many_there_are_and_where_the_first_is(
+    read: Read, roles: str, words: Tuple[str, ...]
+) -> None:
+    plan = plan_of(read('command: ["{num_ps}", "{num_workers}", "{chief_address}"]' + TWO + roles))
+    assert {task.argv for task in plan.tasks} == {words}
+
+
+def test_each_role_may_have_a_command_of_its_own(read: Read) -> None:
+    command = 'command: {ps: [serve, "{index}"], chief: [lead, "--workers={worker_hosts}"], worker: [work, "{index}"]}'
+    tasks = named(plan_of(read(command + TWO + "  chief: [gpu09]\n")))
+    assert tasks["ps:1"].argv == ("serve", "1")
+    assert tasks["chief:0"].argv == ("lead", "--workers=gpu01:2300,gpu02:2300")
+    assert tasks["worker:1"].argv == ("work", "1")
+
+
+def test_without_a_ps_there_are_none_of_them(read: Read) -> None:
+    plan = plan_of(read('command: ["{num_ps}/{num_workers}", "{ps_hosts}"]\ncluster: {worker: ["gpu[1-3]"]}'))
+    assert plan.tasks[0].argv == ("0/3", "")
 
 
 # -- environment
@@ -176,37 +205,7 @@ def test_localised_a_worker_has_as_many_towers_as_it_has_gpus(read: Read, gpus: 
     assert localised(read(text), [1, 2]).train.towers == local
 
 
-# -- what agents are asked
-
-
-def test_each_host_is_asked_for_its_own_tasks_and_the_lead_for_the_run_too(read: Read) -> None:
-    asked = requests(plan_of(read("job: digits" + TWO)), CODE, "token", {"KEY": "value"}, resume=True)
-    assert list(asked) == ["gpu01", "cpu01", "cpu02", "gpu02"]
-    assert [task["name"] for task in asked["cpu02"]["tasks"]] == ["ps:1"]
-    assert [host for host, request in asked.items() if "run_plan" in request] == ["gpu01"]
-    assert {request["token"] for request in asked.values()} == {"token"}
-    assert asked["gpu02"]["secrets"] == {"KEY": "value"} and asked["gpu02"]["resume"] is True
-    assert asked["gpu02"]["code"] == {"launcher": "1" * 16, "job": "2" * 16}
-    assert asked["gpu02"]["lead"] == {"host": "gpu01", "address": "gpu01:2301"}
-
-
-def test_the_cluster_is_told_to_each_host_once_and_not_in_every_task(read: Read) -> None:
-    text = "cluster: {ps: [cpu01], worker: [{host: gpu01, count: 4}]}"
-    asked = requests(plan_of(read("job: digits\n" + text)), CODE, "", {}, resume=False)["gpu01"]
-    assert json.loads(asked["cluster"])["ps"] == ["cpu01:2222"] and len(asked["tasks"]) == 4
-    assert not any("TF_CONFIG" in task["env"] for task in asked["tasks"])
-
-
-def test_what_is_asked_of_the_hosts_grows_with_the_tasks_and_not_with_their_square(read: Read) -> None:
-    def size(hosts: int) -> int:
-        text = f"command: [a, '{{index}}']\ncluster: {{worker: ['gpu[00001-{hosts:05}]']}}"
-        asked = requests(plan_of(read(text)), CODE, "", {}, resume=False)
-        plan = asked["gpu00001"].pop("run_plan")
-        clusters = [request.pop("cluster") for request in asked.values()]
-        assert len({id(cluster) for cluster in clusters}) == 1  # in memory there is one
-        return len(json.dumps([plan, clusters[0], asked]))
-
-    assert size(400) == pytest.approx(4 * size(100), rel=0.05)
+# -- what Linux takes
 
 
 def test_a_cluster_that_linux_can_tell_to_no_process_is_refused_before_anything_starts(read: Read) -> None:
@@ -223,15 +222,6 @@ def test_an_argument_that_linux_can_tell_to_no_process_is_refused(read: Read) ->
         refuse_oversized(plan)
 
 
-@pytest.mark.parametrize(("what", "judge", "steps"), [("job: digits", "outcome", 1000), ("command: [a]", "exit", None)])
-def test_a_job_is_judged_by_its_outcome_and_a_command_by_its_exit_codes(
-    read: Read, what: str, judge: str, steps: Any
-) -> None:
-    run = requests(plan_of(read(what + TWO)), CODE, "", {}, resume=False)["gpu01"]["run_plan"]
-    assert (run["judge"], run["steps"]) == (judge, steps)
-    assert run["hosts"] == ["gpu01", "cpu01", "cpu02", "gpu02"]
-
-
 # -- an environment of its own
 
 
@@ -241,31 +231,10 @@ def test_with_the_key_setup_tasks_run_in_the_environment_and_agents_in_the_pytho
     assert plan.python["gpu01"] == "python3.7"
     assert plan.tasks[0].argv[0] == "{environment}/bin/python"  # the host knows where its working folder is
     request = requests(plan, CODE, "token", {}, resume=False)["gpu01"]
-    assert (request["environment"], request["setup"]) == (digest, f"launch setup {plan.spec.path}")
-    assert next(shown_tasks(plan, CODE, {"ps:0"}))["argv"][0] == f"~/.launch/envs/{digest}/bin/python"
-
-
-def test_without_the_key_setup_no_environment_is_asked_for(read: Read) -> None:
-    request = requests(plan_of(read(COMMAND + TWO)), CODE, "token", {}, resume=False)["gpu01"]
-    assert "environment" not in request
+    assert (request.environment, request.setup) == (digest, f"launch setup {plan.spec.path}")
+    assert next(shown_tasks(plan, {"ps:0"}))["argv"][0] == f"~/.launch/envs/{digest}/bin/python"
 
 
 def test_a_run_on_this_machine_alone_needs_no_setup(read: Read) -> None:
     spec = localised(read(COMMAND + TWO + "setup: {}\n"), [1, 2, 3, 4])
     assert plan_of(spec).tasks[0].argv[0] == OWN
-
-
-def test_with_a_guard_every_host_is_told_of_all_addresses_of_the_cluster(read: Read) -> None:
-    for text, peers in (("", None), ("\nguard: nftables", ["cpu01", "cpu02", "gpu01", "gpu02"])):
-        asked = requests(plan_of(read("job: digits" + TWO + text)), CODE, "token", {}, resume=False)
-        assert [request.get("peers") for request in asked.values()] == [peers] * 4
-
-
-def test_spares_are_shipped_to_and_supervised_but_no_task_is_told_of_them(read: Read) -> None:
-    plan = plan_of(read("job: digits\nspares: [cpu03]\nelastic: {min_workers: 1}" + TWO))
-    asked = requests(plan, CODE, "token", {}, False)
-    assert json.loads(plan.cluster)["ps"] == ["cpu01:2222", "cpu02:2222"]
-    assert [task["name"] for task in asked["cpu03"]["tasks"]] == ["ps:2"]
-    run_plan = asked["gpu01"]["run_plan"]
-    assert run_plan["min_workers"] == 1
-    assert [task["name"] for task in run_plan["tasks"] if task["spare"]] == ["ps:2"]

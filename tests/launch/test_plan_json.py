@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from launch.plan_json import shown_tasks, write
-from tests.launch.plans import CODE, RUN, plan_of, read
+from tests.launch.plans import RUN, plan_of, read
 
 TEXT = """
 job: digits
@@ -16,8 +16,8 @@ cluster: {ps: [cpu01], worker: [{host: "gpu[01-02]", port: 2300, gpus: [0, 1]}]}
 
 
 def test_what_is_shown_is_what_would_run_with_paths_in_place_and_secrets_hidden(tmp_path: Path) -> None:
-    (task,) = shown_tasks(plan_of(read(tmp_path, TEXT)), CODE, {"worker:1"})
-    assert task["argv"][3] == "/w/code/2222222222222222/digits.py"
+    (task,) = shown_tasks(plan_of(read(tmp_path, TEXT)), {"worker:1"})
+    assert task["argv"][3] == f"/w/runs/{RUN}/worker.1/work/digits.py"
     assert task["log"] == f"/w/runs/{RUN}/worker.1/attempt_0.log"
     assert task["env"]["KEY"] == "(secret)"
     assert json.loads(task["env"]["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
@@ -25,7 +25,7 @@ def test_what_is_shown_is_what_would_run_with_paths_in_place_and_secrets_hidden(
 
 
 def test_what_is_written_is_one_json_object(tmp_path: Path) -> None:
-    tasks = list(shown_tasks(plan_of(read(tmp_path, TEXT)), CODE, {"ps:0", "worker:0"}))
+    tasks = list(shown_tasks(plan_of(read(tmp_path, TEXT)), {"ps:0", "worker:0"}))
     written: List[str] = []
     write({"name": "r", "placement": None}, tasks, written.append)
     assert json.loads("".join(written)) == {"name": "r", "placement": None, "tasks": tasks}
@@ -43,6 +43,6 @@ def test_a_task_is_made_when_it_is_written_since_all_of_them_may_not_fit_into_me
             alive.pop()
 
     most: List[int] = []
-    shown = shown_tasks(plan_of(read(tmp_path, TEXT)), CODE, {"ps:0", "worker:0", "worker:1"})
+    shown = shown_tasks(plan_of(read(tmp_path, TEXT)), {"ps:0", "worker:0", "worker:1"})
     write({"name": "r"}, (Counted(task) for task in shown), lambda text: most.append(len(alive)))
     assert max(most) <= 2

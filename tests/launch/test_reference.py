@@ -10,7 +10,7 @@ import pytest
 
 from cluster.spec.schema import keys
 from launch import errors, reference
-from launch.agent.task_environment import ENVIRONMENT
+from launch.agent.tasks.task_env import ENVIRONMENT
 from launch.answers import ANSWERS
 from launch.cli import cli
 from launch.errors import EXIT_CODES

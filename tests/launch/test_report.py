@@ -1,10 +1,12 @@
 """How a run ended, in the words and the exit code that an operator sees."""
 
-from typing import List
+from dataclasses import replace
+from typing import List, Optional
 
 import pytest
 
 from launch.report import culprit, detached, ending, exit_code, first_failure
+from launch.status.incident import Deed, IncidentStatus
 from tests.launch.statuses import status, task
 
 DONE = status(
@@ -27,7 +29,7 @@ def test_a_success_says_where_the_checkpoint_is_how_long_it_took_and_how_good_it
 
 def test_the_checkpoint_is_on_the_host_of_the_chief() -> None:
     tasks = [task("worker:0@gpu01", "succeeded"), task("chief:0@gpu09", "succeeded")]
-    assert ending({**DONE, "tasks": tasks}, 1)[0].startswith("checkpoint of step 400: gpu09:/w/")
+    assert ending(replace(DONE, tasks=tasks), 1)[0].startswith("checkpoint of step 400: gpu09:/w/")
 
 
 def test_a_foreign_program_that_succeeded_claims_no_steps() -> None:
@@ -58,43 +60,43 @@ def test_a_task_that_waits_for_its_next_process_had_one() -> None:
     assert exit_code(status(task(pid=None, restarts=1), state="failed"), []) == 1
 
 
-def test_the_task_that_the_cause_names_is_the_one_whose_log_is_shown() -> None:
-    found = culprit(BROKEN)
-    assert found is not None and found["index"] == 10
+def test_the_task_of_the_incident_that_ended_the_run_is_the_one_whose_log_is_shown_whatever_the_cause_says() -> None:
+    found = culprit(replace(BROKEN, incidents=[INCIDENT], cause_incident=3, cause="worker:1@gpu01: is fine"))
+    assert found is not None and found.index == 10
 
 
-@pytest.mark.parametrize("cause", [None, "gpu02: nothing heard for 15 s", "SIGINT to launch up"])
-def test_a_cause_that_is_no_tasks_names_none(cause: str) -> None:
-    assert culprit(status(cause=cause)) is None
+@pytest.mark.parametrize("number", [None, 4, 3])
+def test_a_run_that_failed_for_no_task_has_none_to_show(number: Optional[int]) -> None:
+    of_a_host = replace(INCIDENT, role=None, index=None)
+    assert culprit(replace(BROKEN, incidents=[of_a_host], cause_incident=number)) is None
 
 
-INCIDENT = {
-    "number": 3, "kind": "exit", "open": True, "role": "worker", "index": 10, "host": "gpu01", "exit_code": 3,
-    "cause": "exit code 3", "step": 7, "log": "/first.log", "lines": ["out of cheese"], "followed": [],
-    "followed_count": 0, "did": [], "again_s": None, "lost_steps": None, "lost_seconds": None,
-}  # fmt: skip
+INCIDENT = IncidentStatus(
+    number=3, kind="exit", open=True, role="worker", index=10, host="gpu01", exit_code=3, cause="exit code 3", step=7,
+    log="/first.log", lines=["out of cheese"],
+)  # fmt: skip
 
 
 def test_the_attempt_that_failed_first_is_the_one_whose_lines_are_shown() -> None:
-    told = {**BROKEN, "incidents": [INCIDENT], "cause_incident": 3}
-    task10 = told["tasks"][1]
+    told = replace(BROKEN, incidents=[INCIDENT], cause_incident=3)
+    task10 = told.tasks[1]
     assert first_failure(told, task10) == INCIDENT
-    assert first_failure({**told, "cause_incident": None}, task10) is None
-    assert first_failure(told, {**task10, "log": "/first.log"}) is None  # its newest attempt: the log itself is read
-    assert first_failure(told, told["tasks"][0]) is None
+    assert first_failure(replace(told, cause_incident=None), task10) is None
+    assert first_failure(told, replace(task10, log="/first.log")) is None  # its newest attempt: the log itself is read
+    assert first_failure(told, told.tasks[0]) is None
 
 
 def test_a_success_says_what_went_wrong_on_its_way() -> None:
-    over = {**INCIDENT, "number": 1, "open": False, "again_s": 4.1, "lost_steps": 0, "lost_seconds": 3.0}
-    assert ending({**DONE, "incidents": [over]}, 1)[0] == (
+    over = replace(INCIDENT, number=1, open=False, again_s=4.1, lost_steps=0, lost_seconds=3.0)
+    assert ending(replace(DONE, incidents=[over]), 1)[0] == (
         "1 incident: worker:10@gpu01 left with exit code 3 at step 7, training again after 4.1 s, nothing lost"
     )
 
 
 def test_a_failure_whose_cause_tells_all_is_not_told_twice() -> None:
-    assert len(ending({**BROKEN, "incidents": [INCIDENT]}, 1)) == 1
-    done = [{"at_s": 1.0, "what": "restarted"}]
-    assert len(ending({**BROKEN, "incidents": [{**INCIDENT, "number": 1, "did": done}]}, 1)) == 2
+    assert len(ending(replace(BROKEN, incidents=[INCIDENT]), 1)) == 1
+    mended = replace(INCIDENT, number=1, did=[Deed(1.0, "restarted")])
+    assert len(ending(replace(BROKEN, incidents=[mended]), 1)) == 2
 
 
 def test_a_detached_run_says_how_to_see_and_to_end_it() -> None:

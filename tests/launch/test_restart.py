@@ -2,11 +2,13 @@
 
 import re
 import textwrap
+from dataclasses import replace
 from typing import Any, Dict, List
 
 import pytest
 
 from launch.restart import compare, follow, losses, refusals
+from launch.status.run import RunStatus
 from tests.launch.launcher import Launcher
 from tests.launch.statuses import status, task
 from tests.waiting import eventually
@@ -29,7 +31,7 @@ def test_a_run_that_is_over_or_another_by_now_is_told() -> None:
     before = status(task("worker:0@a"))
     over = status(task("worker:0@a", state="stopped"), state="stopped", cause="launch down")
     assert compare(before, over, ["worker:0"]).problems == ["worker:0@a stopped: launch down"]
-    other = {**status(task("worker:0@a")), "run": "r-2"}
+    other = replace(status(task("worker:0@a")), run="r-2")
     assert compare(before, other, ["worker:0"]).problems == ["r-1 is over; r-2 has begun since"]
 
 
@@ -41,20 +43,20 @@ def test_an_evaluator_that_had_failed_before_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (status(state="succeeded"), "r-1 has succeeded; start it again with `launch up`"),
+        (status(state="succeeded"), "r-1 has succeeded; start it again with `launch up --local a.yaml`"),
         (status(task("worker:1@a")), "worker:0 is not part of r-1"),
         (status(task("worker:0@a", state="lost")), "worker:0@a has lost; expected a task that runs"),
     ],
 )
-def test_what_cannot_be_started_anew_is_refused_with_the_reason(now: Dict[str, Any], reason: str) -> None:
-    assert refusals(now, ["worker:0"]) == [reason]
+def test_what_cannot_be_started_anew_is_refused_with_the_reason(now: RunStatus, reason: str) -> None:
+    assert refusals(now, ["worker:0"], "--local a.yaml") == [reason]
 
 
 def test_a_task_that_does_not_come_up_in_time_is_named() -> None:
     waits: List[int] = []
     now = status(task("worker:0@a", state="starting", restarts=1))
-    found = follow(status(task("worker:0@a")), ["worker:0"], lambda: now, -1.0, lambda: waits.append(1))
-    assert found.problems == ["worker:0 is not up again within -1 s; see `launch logs`"] and waits == []
+    found = follow(status(task("worker:0@a")), ["worker:0"], lambda: now, -1.0, lambda: waits.append(1), "a.yaml")
+    assert found.problems == ["worker:0 is not up again within -1 s; see `launch logs a.yaml`"] and waits == []
 
 
 @pytest.mark.parametrize(

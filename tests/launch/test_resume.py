@@ -1,40 +1,52 @@
 """A resumed run goes on from the newest checkpoint, whichever host of the file holds it."""
 
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import List, Optional, Tuple
 
 import pytest
 
-from launch.agent import resume as on_host
-from launch.agent.folder import RunFolder
+from launch.agent.checkpoints import resume as on_host
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.run_request import Wanted
 from launch.errors import CannotStart
-from launch.resume import Held, bring_newest, newest
+from launch.resume import Held, bring_newest, chosen_in_words, newest, passed_over
 from tests.launch.agent.saved import save, steps
 from tests.launch.test_two_hosts_here import RUN, Cluster
 
-EARLIER, OLDEST = "r-20261119-120000", "r-20261118-120000"
+EARLIER, OLDEST = "r-20261119-120000", "r-20991231-235959"  # the oldest was named by a clock that was ahead
+ORDER = {OLDEST: 1, EARLIER: 2}
 
 
 def held(*each: Tuple[str, str, int]) -> List[Held]:
-    return [Held(host, run or None, step, 1) for host, run, step in each]
+    return [Held(host, run or None, step, 1, ORDER.get(run, 0), "/f") for host, run, step in each]
 
 
 def test_the_newest_step_of_the_newest_run_is_gone_on_from() -> None:
     found = newest(held(("h1", EARLIER, 10), ("h2", EARLIER, 20), ("h3", OLDEST, 99)), "h1")
-    assert found == Held("h2", EARLIER, 20, 1)
+    assert found == Held("h2", EARLIER, 20, 1, 2, "/f")
 
 
 def test_of_two_hosts_with_the_same_step_the_chiefs_own_has_it() -> None:
-    assert newest(held(("h2", EARLIER, 20), ("h1", EARLIER, 20)), "h1") == Held("h1", EARLIER, 20, 1)
+    assert newest(held(("h2", EARLIER, 20), ("h1", EARLIER, 20)), "h1") == Held("h1", EARLIER, 20, 1, 2, "/f")
 
 
 def test_a_named_folder_is_gone_on_from_where_a_copy_is_not_newer() -> None:
-    assert newest(held(("h1", EARLIER, 20), ("h1", "", 20)), "h1") == Held("h1", None, 20, 1)
-    assert newest(held(("h1", "", 10), ("h2", EARLIER, 20)), "h1") == Held("h2", EARLIER, 20, 1)
+    assert newest(held(("h1", EARLIER, 20), ("h1", "", 20)), "h1") == Held("h1", None, 20, 1, 0, "/f")
+    assert newest(held(("h1", "", 10), ("h2", EARLIER, 20)), "h1") == Held("h2", EARLIER, 20, 1, 2, "/f")
 
 
 def test_where_no_host_holds_any_there_is_none() -> None:
     assert newest([], "h1") is None
+
+
+def test_what_is_gone_on_from_is_told_and_what_is_further_and_is_not() -> None:
+    of = held(("h2", EARLIER, 50), ("h1", OLDEST, 100), ("h1", EARLIER, 40))
+    chosen = newest(of, "h1")
+    assert chosen is not None
+    assert chosen_in_words(chosen, passed_over(of, chosen), "h1") == [
+        f"going on from the checkpoint of step 50 of {EARLIER} that h2 holds: 0.0 MiB to h1",
+        f"not from that of step 100 of {OLDEST}, which began before: it is on h1 in /f",
+    ]
 
 
 def folder(cluster: Cluster, host: str, run: str = EARLIER) -> RunFolder:
@@ -47,24 +59,25 @@ def brought(cluster: Cluster) -> List[str]:
     said: List[str] = []
     with cluster.fleet:
         cluster.fleet.connect()
-        bring_newest(cluster.fleet, cluster.plan, cluster.requests, said.append)
+        cluster.requests = bring_newest(cluster.fleet, cluster.plan, cluster.requests, said.append)
     return said
 
 
-def from_there(cluster: Cluster) -> Dict[str, object]:
+def from_there(cluster: Cluster) -> Optional[Wanted]:
     """What the lead is told to go on from."""
-    wanted: Dict[str, object] = cluster.requests["localhost"]["resume_from"]
-    return wanted
+    return cluster.requests["localhost"].resume_from
 
 
 def test_a_checkpoint_that_only_another_host_holds_is_brought_to_the_chiefs(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, ["true"])
     save(folder(cluster, "127.0.0.1").replica, 10, 20)
-    assert brought(cluster) == ["going on from the checkpoint of step 20 that 127.0.0.1 holds: 0.0 MiB to localhost"]
+    assert brought(cluster) == [
+        f"going on from the checkpoint of step 20 of {EARLIER} that 127.0.0.1 holds: 0.0 MiB to localhost"
+    ]
     assert steps(folder(cluster, "localhost").replica) == [20]
-    assert from_there(cluster) == {"run": EARLIER, "step": 20}
+    assert from_there(cluster) == Wanted(EARLIER, 20)
     new = folder(cluster, "localhost", RUN)
-    on_host.prepare(new, "r", None, resume=True, wanted=on_host.Wanted(EARLIER, 20))
+    on_host.prepare(new, "r", None, resume=True, wanted=Wanted(EARLIER, 20))
     assert steps(new.checkpoint) == [20]
 
 
@@ -74,8 +87,8 @@ def test_a_checkpoint_that_is_on_the_chiefs_host_stays_where_it_is(tmp_path: Pat
     chief.create()
     save(chief.checkpoint, 30)
     save(folder(cluster, "127.0.0.1").replica, 20)
-    assert brought(cluster) == []
-    assert from_there(cluster) == {"run": EARLIER, "step": 30}
+    assert brought(cluster) == [f"going on from the checkpoint of step 30 of {EARLIER}"]
+    assert from_there(cluster) == Wanted(EARLIER, 30)
 
 
 def test_what_keeps_a_checkpoint_from_being_brought_is_told(tmp_path: Path) -> None:
@@ -85,9 +98,9 @@ def test_what_keeps_a_checkpoint_from_being_brought_is_told(tmp_path: Path) -> N
     folder(cluster, "localhost").replica.touch()  # where a folder is to be
     with pytest.raises(CannotStart, match=r"the checkpoint was not brought: .*checkpoint"):
         brought(cluster)
-    assert "resume_from" not in cluster.requests["localhost"]
+    assert from_there(cluster) is None
 
 
 def test_without_any_the_lead_is_told_nothing(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, ["true"])
-    assert brought(cluster) == [] and "resume_from" not in cluster.requests["localhost"]
+    assert brought(cluster) == [] and from_there(cluster) is None

@@ -2,15 +2,19 @@
 
 import json
 import threading
+from dataclasses import replace
 from typing import Any, Callable, Dict, List
 
 import pytest
 
 from launch import revive
 from launch.agent.supervision.lives import MOST
+from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.revive import Revival
+from launch.status.values import from_values
+from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.leads import READY, line
 from tests.waiting import eventually
@@ -25,7 +29,7 @@ class Scene:
     def __init__(self, **hosts: FakeHost):
         self.hosts, self.now = hosts, 0.0
         self.fleet: Fleet = fleet_of(hosts)
-        self.requests = {host: {"run": "r-1", "host": host} for host in hosts}
+        self.requests = {host: run_request(host=host) for host in hosts}
         self.revival = Revival(self.fleet, self.requests, clock=lambda: self.now)
 
     def look(self, *silent: str) -> List[str]:
@@ -56,7 +60,7 @@ def test_a_silent_hosts_agent_is_started_again_with_its_own_request_over_a_new_c
     with scene.fleet:
         assert scene.look("h2") == ["h2: its agent is not heard; starting it again"]
         assert scene.look("h2") == []
-    assert asked(channel) == {"run": "r-1", "host": "h2", "again": True}
+    assert from_values(RunRequest, asked(channel)) == replace(scene.requests["h2"], again=True)
     assert scene.hosts["h2"].closed and not scene.hosts["h1"].opened
 
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 
+from launch import fleet
 from launch.agent.supervision.supervise import Supervisor
 from tests.benchmarks import scale
 
@@ -33,7 +34,8 @@ def lines_of(tasks: int) -> Dict[str, int]:
     return found
 
 
-def test_four_times_the_tasks_run_hardly_more_than_four_times_the_lines() -> None:
+def test_four_times_the_tasks_run_hardly_more_than_four_times_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "LOOK_S", 60.0)  # one look at all hosts, however long a busy machine takes for them
     lines_of(20)  # what is imported and made once
     few, many = lines_of(60), lines_of(240)
     assert {name: many[name] / few[name] for name in few if many[name] > 4.5 * few[name]} == {}

@@ -9,7 +9,8 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Iterator, List, Mapping
+from types import MappingProxyType
+from typing import Any, Iterator, List, Mapping
 
 import pytest
 
@@ -30,12 +31,17 @@ print("the environment has", len(os.environ["{TOLD}"]), "characters", flush=True
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("0.0.0.0", int(sys.argv[1].rsplit(":", 1)[1])))
-listener.listen(5)
+listener.listen(100)
 print("listening", flush=True)
 while True:
     time.sleep(1000)
 """
-CONNECT = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1).close()"
+# Another user may not be able to read this Python's modules: what names of hosts take is loaded before.
+CONNECT = """
+import encodings.idna, os, socket, sys
+os.setuid(int((sys.argv + ["0"])[3]))
+socket.create_connection((sys.argv[1], int(sys.argv[2])), 1).close()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def hosts() -> Iterator[FakeHosts]:
 class Guarded(HostsFile):
     """A hosts file for h1 to h3, and the launcher on it."""
 
-    env: ClassVar[Mapping[str, str]] = {TOLD: SECRET}
+    env: Mapping[str, str] = MappingProxyType({TOLD: SECRET})
 
     def __init__(self, hosts: FakeHosts, folder: Path):
         super().__init__(hosts, folder, "guarded")
@@ -83,6 +89,11 @@ def reaches(host: Host, other: str, port: int) -> bool:
     return host.run([sys.executable, "-c", CONNECT, other, str(port)]).returncode == 0
 
 
+def reaches_as(host: Host, user: int, other: str, port: int) -> bool:
+    """Whether a program of a user of ``host`` can connect to ``other``."""
+    return host.run([sys.executable, "-c", CONNECT, other, str(port), str(user)]).returncode == 0
+
+
 def running(host: Host, words: str) -> int:
     """The pid of the one program whose command line has ``words``."""
     (found,) = [process.pid for process in host.processes() if words in " ".join(process.argv)]
@@ -106,6 +117,9 @@ def test_only_the_cluster_reaches_a_guarded_run_and_nothing_of_the_guard_is_left
             assert not reaches(outside, name, port), (name, port)
             assert all(reaches(host, name, port) for host in (h1, h2, h3)), (name, port)
         assert reaches(outside, "h1", 22)
+        for name in ("h2", "127.0.0.1", "localhost", h2.address):
+            assert not reaches_as(h2, 65534, name, 2222) and not reaches_as(h2, 65534, name, 2223), name
+            assert reaches_as(h2, 65534, name, 22) and reaches_as(h2, 0, name, 2222), name
         eventually("a port that is not the run's", lambda: reaches(outside, "h1", 2400))
         other.send_signal(signal.SIGKILL)
         other.communicate()

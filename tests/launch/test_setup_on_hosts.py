@@ -120,7 +120,7 @@ def test_a_host_that_reaches_no_index_or_has_no_space_is_told_what_to_do(project
     assert "h2" not in failed.stdout
 
     # The wheels are sent, then, and what an earlier setup has left is no obstacle; one disk fills up.
-    small = "mount -t tmpfs -o size=8m small /root/.launch/envs"
+    small = "mount -t tmpfs -o size=8m,mode=700 small /root/.launch/envs"
     assert project.hosts[1].run(["sh", "-c", f"mkdir -p /root/.launch/envs && {small}"]).returncode == 0
     partly = project.launch("setup", "--wheels", str(project.folder / "wheels"))
     assert project.hosts[1].run(["umount", "/root/.launch/envs"]).returncode == 0

@@ -3,15 +3,19 @@
 import io
 import os
 import shutil
+import socket
 import tarfile
+from contextlib import contextmanager
 from pathlib import Path
-from typing import List
+from typing import Iterator, List
 
 import pytest
 
-from launch import ship
+from launch import job_files
+from launch.agent.tasks.work_folder import MANIFEST
 from launch.errors import UsageError
 from launch.ship import PROJECT, Bundle, Code, JobCode, find_job, launcher_code, pack, with_folder
+from launch.verbs.asked import Asked
 
 
 def write(folder: Path, *names: str) -> None:
@@ -22,7 +26,7 @@ def write(folder: Path, *names: str) -> None:
 
 def inside(bundle: Bundle) -> List[str]:
     with tarfile.open(fileobj=io.BytesIO(bundle.data), mode="r:gz") as archive:
-        return archive.getnames()
+        return [name for name in archive.getnames() if name != MANIFEST]
 
 
 def shipped(job: JobCode) -> List[str]:
@@ -80,13 +84,122 @@ def test_what_is_generated_hidden_or_an_environment_is_not_sent(tmp_path: Path) 
     assert shipped(JobCode(tmp_path, "job.py")) == ["data.csv", "job.py", "lib/part.py"]
 
 
-def test_what_is_no_file_is_not_sent_and_what_a_link_names_is(tmp_path: Path) -> None:
-    write(tmp_path, "elsewhere/real.py", "job/job.py")
-    os.mkfifo(str(tmp_path / "job" / "pipe"))
+def test_what_links_lead_to_is_sent_folders_too(tmp_path: Path) -> None:
+    write(tmp_path, "elsewhere/real.py", "elsewhere/more/part.py", "job/job.py", "job/lib/a.py")
     (tmp_path / "job" / "linked.py").symlink_to(tmp_path / "elsewhere" / "real.py")
-    (tmp_path / "job" / "broken.py").symlink_to(tmp_path / "nowhere")
-    bundle = with_folder(Code({}), JobCode(tmp_path / "job", "job.py")).bundles["job"]
-    assert inside(bundle) == ["job.py", "linked.py"]
+    (tmp_path / "job" / "folder").symlink_to("../elsewhere")
+    (tmp_path / "job" / "twice").symlink_to("lib")
+    assert shipped(JobCode(tmp_path / "job", "job.py")) == [
+        "folder/more/part.py", "folder/real.py", "job.py", "lib/a.py", "linked.py", "twice/a.py",
+    ]  # fmt: skip
+
+
+def refusal_of(folder: Path) -> str:
+    """Why a folder cannot be sent, without its own path."""
+    with pytest.raises(UsageError) as caught:
+        with_folder(Code({}), JobCode(folder, "job.py"))
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+IS_SHIPPED = "is in a folder that is shipped to every host"
+
+
+def test_a_link_that_leads_back_or_nowhere_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "a/job.py", "b/lib/part.py")
+    (tmp_path / "a" / "gone").symlink_to("nowhere")
+    assert refusal_of(tmp_path / "a") == (
+        f"job: gone {IS_SHIPPED}; expected a link to something, found one to nowhere, which is not there; remove it"
+    )
+    (tmp_path / "b" / "lib" / "up").symlink_to("..")
+    assert refusal_of(tmp_path / "b") == (
+        f"job: lib/up {IS_SHIPPED}; expected a link to a file or to another folder, "
+        "found one to a folder that it is in; remove it"
+    )
+
+
+def test_links_that_lead_to_each_other_are_named(tmp_path: Path) -> None:
+    write(tmp_path, "job.py")
+    (tmp_path / "x").symlink_to("y")
+    (tmp_path / "y").symlink_to("x")
+    assert "job: x is in a folder" in refusal_of(tmp_path) and "symbolic links" in refusal_of(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_what_is_neither_file_nor_folder_is_named(tmp_path: Path, kind: str) -> None:
+    write(tmp_path, "job.py")
+    if kind == "a pipe":
+        os.mkfifo(str(tmp_path / "x"))
+    else:
+        (tmp_path / "x").symlink_to("/dev/zero")
+    assert refusal_of(tmp_path).startswith(
+        f"job: x {IS_SHIPPED}; expected files and folders, found {kind}; remove it, or"
+    )
+
+
+def test_sockets_and_the_working_folder_of_runs_stay_here(tmp_path: Path) -> None:
+    write(tmp_path, "job.py", "w/runs/r-1/worker.0/attempt_0.log", "w2/part.py")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "x"))
+    assert shipped(JobCode(tmp_path, "job.py", workdir=tmp_path / "w")) == ["job.py", "w2/part.py"]
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    write(tmp_path, "job.py")
+    (tmp_path / "x").symlink_to("/proc/self/mem")  # also root reads nothing at its beginning
+    assert refusal_of(tmp_path).startswith(
+        f"job: x {IS_SHIPPED}; expected one that can be read, found input/output error; change its rights, or move"
+    )
+
+
+@contextmanager
+def as_nobody(folder: Path) -> Iterator[None]:
+    """What is done meanwhile is done by a user without rights, who may go to ``folder``: root may read all."""
+    if os.getuid() != 0:
+        yield
+        return
+    opened = [above for above in (folder, *folder.parents) if above.stat().st_mode & 0o055 != 0o055]
+    before = {above: above.stat().st_mode for above in opened}
+    for above in opened:
+        above.chmod(before[above] | 0o055)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        for above in opened:
+            above.chmod(before[above])
+
+
+@pytest.mark.parametrize("name", ["secret.txt", "closed"])
+def test_what_the_user_may_not_read_is_named_with_what_to_do(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "job.py", "closed/part.py")
+    (tmp_path / "secret.txt").touch()
+    (tmp_path / name).chmod(0)
+    with as_nobody(tmp_path):
+        text = refusal_of(tmp_path)
+    assert text == (
+        f"job: {name} {IS_SHIPPED}; expected one that can be read, found permission denied; change its rights, or "
+        "move the job into a folder of its own, and data to where the hosts read it"
+    )
+    assert UsageError.exit_code == 2
+
+
+def test_a_folder_of_too_many_files_is_refused_before_they_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_files, "MOST", 30)
+    write(tmp_path, *(f"{folder}/{name}.txt" for folder in "abc" for name in range(11)))
+    assert refusal_of(tmp_path).startswith(
+        f"job: the folder {tmp_path} is shipped to every host; expected at most 30 files and folders, found more, "
+    )
+    write(tmp_path, "job.py")
+    shutil.rmtree(str(tmp_path / "c"))
+    assert len(shipped(JobCode(tmp_path, "job.py"))) == 23
+
+
+def test_a_very_deep_folder_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "job.py", "deep/" * 66 + "x")
+    assert "expected folders at most 64 deep, found a deeper one; move the job" in refusal_of(tmp_path)
 
 
 def test_of_a_package_only_the_package_is_sent(tmp_path: Path) -> None:
@@ -101,7 +214,7 @@ def test_a_module_that_is_installed_on_the_hosts_is_not_sent(tmp_path: Path) -> 
 def test_a_folder_that_is_too_large_is_refused_with_its_largest_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ship, "LIMIT_MIB", 1)
+    monkeypatch.setattr(job_files, "LIMIT_MIB", 1)
     write(tmp_path, "job.py")
     for name, mib in (("small.bin", 1), ("large.bin", 3)):
         with open(str(tmp_path / name), "wb") as file:
@@ -155,9 +268,25 @@ def test_a_job_that_is_nowhere_is_refused_with_where_it_was_looked_for_and_what_
     text = str(caught.value)
     assert text.startswith(
         f"job: expected a file, found none at {tmp_path}/jobs/digit.py and {PROJECT}/jobs/digit.py; "
+        "did you mean digits? the jobs that come with this project: "
     )
     known = text.split(": ")[-1].split(", ")
     assert "digits" in known and not {"main", "__init__", "describe"} & set(known)
+
+
+def test_a_name_is_compared_with_the_users_own_jobs_too_and_where_it_stands_is_told(tmp_path: Path) -> None:
+    write(tmp_path, "jobs/translate.py", "train.py")
+    (tmp_path / "hosts.yaml").write_text("job: tranlate\ncluster: {ps: [a], worker: [b]}\n")
+    asked = Asked(str(tmp_path / "hosts.yaml"))
+    with pytest.raises(UsageError) as caught:
+        asked.job(asked.spec())
+    assert str(caught.value).startswith(f"{tmp_path}/hosts.yaml:1:6: job: expected a file, found none at ")
+    assert "; did you mean translate? " in str(caught.value)
+    with pytest.raises(UsageError, match=r"did you mean train\.py\? "):
+        find_job("trains.py", tmp_path)
+    overridden = Asked(str(tmp_path / "hosts.yaml"), overrides=("job=digitz",))
+    with pytest.raises(UsageError, match=r"^--set job: expected a file, .*; did you mean digits\? "):
+        overridden.job(overridden.spec())
 
 
 def test_a_path_that_is_nowhere_is_refused(tmp_path: Path) -> None:

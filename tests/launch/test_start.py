@@ -1,12 +1,14 @@
 """A start succeeds on every host or is taken back."""
 
 import json
-from typing import Any, Dict, List
+from typing import List
 
 import pytest
 
-from launch.errors import CannotStart, HostProblem, Interrupted
+from launch.agent.wire.run_request import RunRequest
+from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
 from launch.start import advising, read_secrets, start_agents
+from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.waiting import eventually
 
@@ -14,8 +16,8 @@ READY = b'{"ready": true, "pid": 1}\n'
 CLEAN = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'
 
 
-def request(host: str) -> Dict[str, Any]:
-    return {"run": "r-1", "name": "r", "host": host, "workdir": "/w", "token": "t", "secrets": {"KEY": "hunter2"}}
+def request(host: str) -> RunRequest:
+    return run_request(run="r-1", host=host, workdir="/w", secrets={"KEY": "hunter2"})
 
 
 class Recorded(FakeHost):
@@ -104,6 +106,6 @@ def test_every_secret_that_is_not_set_is_named() -> None:
 
 def test_what_cannot_start_names_the_check_that_finds_the_rest() -> None:
     with pytest.raises(CannotStart) as caught, advising("launch check r.yaml"):
-        raise CannotStart([HostProblem("a", "no SSH there")])
+        raise CannotStart([HostProblem("a", ProblemKind.UNREACHABLE, "no SSH there")])
     assert str(caught.value) == "a: no SSH there\nsee all that is in the way with `launch check r.yaml`"
     assert [problem.host for problem in caught.value.problems] == ["a"]

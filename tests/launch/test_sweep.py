@@ -3,7 +3,7 @@
 import json
 from typing import Any, Dict
 
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.sweep import Swept, as_values, look_for_leftovers, told
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
@@ -30,18 +30,18 @@ def test_what_was_found_is_told_as_left_until_it_is_ended() -> None:
 
 
 def test_hosts_that_have_nothing_share_a_line() -> None:
-    swept = Swept({"h1": NOTHING, "h2": NOTHING}, [HostProblem("h3", "out of reach")])
+    swept = Swept({"h1": NOTHING, "h2": NOTHING}, [HostProblem("h3", ProblemKind.UNREACHABLE, "out of reach")])
     assert told(swept) == ["h[1-2]: nothing is left by earlier runs", "h3: out of reach"]
 
 
 def test_it_is_clean_when_every_host_answered_and_nothing_is_left() -> None:
     assert Swept({"a": NOTHING, "b": KILLED}, []).clean
     assert not Swept({"a": FOUND}, []).clean
-    assert not Swept({"a": NOTHING}, [HostProblem("b", "out of reach")]).clean
+    assert not Swept({"a": NOTHING}, [HostProblem("b", ProblemKind.UNREACHABLE, "out of reach")]).clean
 
 
 def test_the_json_has_what_was_found_what_of_it_ended_and_what_is_left() -> None:
-    values = as_values(Swept({"a": KILLED}, [HostProblem("b", "out of reach")]))
+    values = as_values(Swept({"a": KILLED}, [HostProblem("b", ProblemKind.UNREACHABLE, "out of reach")]))
     assert json.loads(json.dumps(values)) == values
     host, problem = values["hosts"]
     assert (host["found"], host["ended"], host["left"], host["running"]) == (

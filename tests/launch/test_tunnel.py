@@ -7,7 +7,7 @@ from typing import Iterator
 
 import pytest
 
-from launch.errors import CannotStart, HostProblem
+from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.local import LocalHost
 from launch.tunnel import Tunnel
 
@@ -69,7 +69,7 @@ def test_the_end_of_one_side_is_told_to_the_other_and_the_rest_still_comes() -> 
 
 def test_a_connection_to_a_host_that_is_gone_ends() -> None:
     def gone() -> socket.socket:
-        raise HostProblem("h1", "out of reach")
+        raise HostProblem("h1", ProblemKind.UNREACHABLE, "out of reach")
 
     with Tunnel(gone, 0) as tunnel, call(tunnel.port) as caller:
         assert caller.recv(10) == b""

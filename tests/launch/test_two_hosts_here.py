@@ -12,17 +12,19 @@ from typing import Any, Callable, Dict, List, Sequence
 import pytest
 
 from cluster.spec.model import Restart, Spec, TaskSpec
-from launch.agent.ports import can_listen, free_ports
+from launch.agent.linux.ports import can_listen, free_ports
+from launch.agent_requests import requests
 from launch.display import View
 from launch.down import take_down
 from launch.errors import CannotStart
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
 from launch.logs import print_logs
-from launch.plan import make_plan, requests
+from launch.plan import make_plan
 from launch.revive import Revival
 from launch.ship import JobCode, launcher_code, with_folder
 from launch.start import start_agents
+from launch.status.wire import encoded
 from launch.watch import Watch
 from tests.launch.machine import left_in, living_under
 from tests.waiting import eventually
@@ -69,8 +71,9 @@ class Cluster:
         """As ``launch up`` does it."""
         self.fleet.connect()
         start_agents(self.fleet, self.requests)
-        status = Watch(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival).follow()
-        assert take_down(self.fleet, self.requests, reason="the run is over", heed=False).clean
+        status = encoded(Watch(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival).follow())
+        named = {host: self.fleet.request(host, run=RUN) for host in HOSTS}
+        assert take_down(self.fleet, named, reason="the run is over", heed=False).clean
         return status
 
     def up_beside(self, other: Callable[[], None]) -> Dict[str, Any]:
@@ -129,7 +132,7 @@ def test_a_signal_stops_both_hosts(tmp_path: Path) -> None:
 
 def kill_agent(cluster: Cluster, host: str) -> None:
     """Ends a host's agent as the kernel does when memory runs out."""
-    found = cluster.fleet.ask("look", {host: cluster.requests[host]}, 20.0)[0][host]
+    found = cluster.fleet.ask("look", {host: cluster.fleet.request(host, run=RUN)}, 20.0)[0][host]
     os.kill(next(each["pid"] for each in found["processes"] if "launch agent" in each["argv"]), signal.SIGKILL)
 
 

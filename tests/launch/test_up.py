@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent import processes
+from launch.agent.linux import processes
 from tests.launch.launcher import Launcher, finish
+from tests.launch.machine import is_of_a_lease, is_stopped
 from tests.waiting import eventually
 
-SHORT_LEASE = "import launch.plan; launch.plan.LEASE_S = 1.5; import launch.cli; launch.cli.main()"
+SHORT_LEASE = "import launch.agent_requests; launch.agent_requests.LEASE_S = 1.5; import launch.cli; launch.cli.main()"
 IGNORE = "trap 'echo no' TERM; echo up; while :; do sleep 1000 & wait; done"
 
 
@@ -54,6 +55,15 @@ def test_a_restart_is_told_while_it_happens_and_a_healed_run_succeeds(launch: La
 
 
 # -- what keeps a run from starting
+
+
+def test_what_cannot_mend_itself_is_tried_once_and_told_with_what_to_do(launch: Launcher) -> None:
+    launch.write(f"exec {sys.executable} -c 'import no_such_tensorflow'", restart={"max": 3, "backoff_s": 0.1})
+    ran = launch("up")
+    assert ran.returncode == 1
+    assert "ModuleNotFoundError: No module named 'no_such_tensorflow'; the tasks' Python has no no_such" in ran.stdout
+    assert "attempt" not in ran.stdout.splitlines()[-1]
+    assert [task["restarts"] for task in launch.status()["tasks"]] == [0, 0, 0]
 
 
 def test_a_taken_port_is_named_with_who_holds_it(launch: Launcher) -> None:
@@ -154,9 +164,36 @@ def test_a_launcher_that_is_killed_takes_its_run_along_within_the_lease(launch: 
     finish(process)
     eventually("the end of everything", lambda: not launch.left())
     status = launch.status()
-    assert (status["state"], status["cause"]) == (
-        "stopped", "the launcher was not heard from, so its lease on the run ended",
-    )  # fmt: skip
+    assert status["state"] == "stopped" and is_of_a_lease(status["cause"])
+
+
+def test_ctrl_z_for_longer_than_the_lease_does_not_end_the_run_and_fg_shows_it_again(launch: Launcher) -> None:
+    launch.stay()
+    process = launch.begin("up", program=[sys.executable, "-c", SHORT_LEASE])
+    eventually("every task", launch.all_up)
+    process.send_signal(signal.SIGTSTP)
+    eventually("the pause", lambda: is_stopped(process.pid))
+    with pytest.raises(AssertionError):
+        eventually("an end", lambda: launch.status()["state"] != "running", patience_s=4.0)
+    process.send_signal(signal.SIGCONT)
+    process.send_signal(signal.SIGINT)
+    ran = finish(process)
+    assert ran.returncode == 130 and ran.stdout.splitlines()[-1].endswith("stopped: SIGINT to launch up")
+    assert "paused: the run goes on, and this view of it after `fg`" in ran.stdout
+    assert launch.left() == []
+
+
+def test_a_launcher_that_was_stopped_past_its_lease_says_so_and_not_that_a_host_was_lost(launch: Launcher) -> None:
+    launch.stay()
+    process = launch.begin("up", program=[sys.executable, "-c", SHORT_LEASE])
+    eventually("every task", launch.all_up)
+    process.send_signal(signal.SIGSTOP)  # which cannot be caught
+    eventually("the end of the run", lambda: launch.status()["state"] == "stopped")
+    process.send_signal(signal.SIGCONT)
+    ran = finish(process)
+    assert ran.returncode == 1 and "this launcher was stopped for " in ran.stdout
+    assert is_of_a_lease(ran.stdout.splitlines()[-1])
+    assert "lost" not in ran.stdout
 
 
 # -- options
@@ -192,11 +229,37 @@ def test_a_secret_reaches_the_task_and_shows_nowhere(launch: Launcher, tmp_path:
     assert files and not [path for path in files if b"hunter2" in path.read_bytes()]
 
 
-def test_resume_without_anything_to_resume_is_refused(launch: Launcher) -> None:
+def test_resume_of_a_program_of_others_is_refused_before_anything_starts(launch: Launcher) -> None:
     launch.write()
+    ran = launch("up", "--resume")
+    assert (ran.returncode, launch.workdir.exists()) == (2, False)
+    assert ran.stderr.startswith(f"--resume: expected a hosts file with the key job, found command in {launch.file}; ")
+
+
+def test_resume_without_anything_to_resume_is_refused(launch: Launcher) -> None:
+    launch.write(command=None, job="digits")
     ran = launch("up", "--resume")
     assert ran.returncode == 3
     assert ran.stderr.startswith("localhost: nothing to resume: no earlier run of r ")
+
+
+def test_the_error_of_a_program_is_the_cause_whatever_it_has_written_last(launch: Launcher) -> None:
+    (launch.file.parent / "train.py").write_text("raise ValueError('no column {\\n  name: rate\\n}')\n")
+    launch.write(command=["{python}", "train.py"])
+    ran = launch("up")
+    assert ran.returncode == 1
+    assert ran.stdout.splitlines()[-1].endswith("@localhost: exit code 1; its error: ValueError: no column {")
+
+
+def test_an_evaluator_that_was_ended_is_told_of_after_a_success(launch: Launcher) -> None:
+    worker, evaluator = ([f"localhost:{port}"] for port in launch.ports[:2])
+    launch.write(
+        "test {role} = worker || exec sleep 1000", cluster={"worker": worker, "evaluator": evaluator}, leave_s=1
+    )
+    ran = launch("up")
+    assert ran.returncode == 0
+    (said,) = [line for line in ran.stdout.splitlines() if line.startswith("1 incident: evaluator:0@localhost: ended ")]
+    assert said.endswith(" after the run had succeeded, before it left by itself; a larger leave_s gives it more time")
 
 
 def test_what_lies_beside_the_hosts_file_is_there_for_the_program(launch: Launcher) -> None:

@@ -5,8 +5,9 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, List, Optional
 
 import pytest
 
@@ -111,18 +112,31 @@ def test_a_second_up_of_the_name_is_refused_with_the_run_that_holds_it(detached:
     ran = detached("up")
     assert ran.returncode == 3
     assert f"localhost: {detached.run_folder().name} is already up; " in ran.stderr
+    assert re.findall("`([^`]*)`", ran.stderr)[:2] == [f"launch status {detached.file}", f"launch down {detached.file}"]
     assert detached.status()["state"] == "running"
 
 
-def test_a_second_up_within_the_same_second_is_refused_alike(
-    detached: Launcher, monkeypatch: pytest.MonkeyPatch
+class Frozen(datetime):
+    """A clock that stands still, so that all runs begin in one second."""
+
+    @classmethod
+    def now(cls, tz: Optional[tzinfo] = None) -> "Frozen":
+        return cls(2026, 1, 1, tzinfo=tz)
+
+
+def test_runs_that_begin_in_one_second_have_names_of_their_own(
+    launch: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attended, "run_name", lambda name, now: detached.run_folder().name)
-    ran = detached("up")
+    monkeypatch.setattr(attended, "datetime", Frozen)
+    launch.write("exit 0")
+    for second in range(3):
+        assert f"r-20260101-00000{second}" in launch("up").stdout
+    launch.stay()
+    assert launch("up", "-d").returncode == 0
+    ran = launch("up")
     assert ran.returncode == 3
-    assert f"localhost: {detached.run_folder().name} is already up; " in ran.stderr
-    detached.end()
-    assert "began in this second; start again" in detached("up").stderr
+    assert "localhost: r-20260101-000003 is already up; " in ran.stderr
+    launch.end()
 
 
 def test_logs_of_every_task_are_printed_with_where_they_are_from(detached: Launcher) -> None:
@@ -324,7 +338,7 @@ def test_a_job_that_is_not_there_is_refused(launch: Launcher, capsys: "pytest.Ca
     launch.write(command=None, job="no_such_job")
     code, _, err = run_main(capsys, "up", str(launch.file))
     assert code == 2
-    assert str(err).startswith("job: expected a file, found none at ")
+    assert re.match(rf"{launch.file}:\d+:\d+: job: expected a file, found none at ", str(err))
 
 
 def test_a_task_that_is_not_there_is_refused(launch: Launcher, capsys: "pytest.CaptureFixture[str]") -> None:

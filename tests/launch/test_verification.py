@@ -1,7 +1,7 @@
 """What ``launch verify`` makes of a hosts file, and what it prints."""
 
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -9,6 +9,8 @@ from cluster.spec import load
 from cluster.spec.model import Spec
 from cluster.task import Checkpoint
 from launch.errors import UsageError
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
 from launch.verification import ending, is_equal, prepared
 
 TEXT = """
@@ -24,9 +26,9 @@ def spec(tmp_path: Path, text: str = "", job: str = TEXT) -> Spec:
     return load(path)
 
 
-def status(state: str = "succeeded", **more: Any) -> Dict[str, Any]:
-    tasks = [{"role": "ps"}, {"role": "worker"}, {"role": "worker"}]
-    return {"run": "digits-1", "state": state, "cause": None, "metrics": {}, "tasks": tasks, **more}
+def status(state: str = "succeeded", **more: Any) -> RunStatus:
+    tasks = [TaskStatus("ps", 0), TaskStatus("worker", 0), TaskStatus("worker", 1)]
+    return RunStatus("digits-1", "digits", state, tasks=tasks, **more)
 
 
 def test_it_neither_restarts_nor_resumes_nor_saves(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from launch.agent.ports import free_ports
+from launch.agent.linux.ports import free_ports
 from tests.launch.launcher import ROOT
 
 JOB = ROOT / "tests" / "cluster" / "jobs" / "verified.py"

@@ -1,19 +1,23 @@
 """An attached run as its launcher follows it: every change shown, signals passed on, broken connections made anew."""
 
 import io
-from typing import Any, Callable, Dict, List, Tuple
+import time
+from typing import Any, Callable, List, Tuple
 
 import pytest
 
 from launch import follow, watch
+from launch.channel import Silence
 from launch.display import View
 from launch.fleet import Fleet
 from launch.plan import make_plan
 from launch.revive import Revival
 from launch.ship import JobCode
+from launch.status.run import RunStatus
 from launch.watch import Watch
+from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeHost, fleet_of
-from tests.launch.leads import END, SUCCEEDED, Lead, Said, change, line
+from tests.launch.leads import END, SUCCEEDED, Lead, Said, answer, change, line
 from tests.launch.statuses import status, task
 
 
@@ -26,10 +30,15 @@ class Scene:
         self.output = io.StringIO()
         plan = make_plan(self.fleet.spec, JobCode(None, ""), "r-1", "py")
         self.watch = Watch(
-            self.fleet, plan, View(self.output), self.fleet.interrupts, Revival(self.fleet, {"gpu01": {}}), detach
+            self.fleet,
+            plan,
+            View(self.output),
+            self.fleet.interrupts,
+            Revival(self.fleet, {"gpu01": run_request(host="gpu01")}),
+            detach,
         )
 
-    def follow(self) -> Dict[str, Any]:
+    def follow(self) -> RunStatus:
         with self.fleet:
             return self.watch.follow()
 
@@ -65,9 +74,9 @@ def test_a_run_is_told_to_go_and_followed_to_its_end() -> None:
 
 def test_changes_of_some_tasks_leave_the_others_as_they_were() -> None:
     first = status(task(), task("worker:1@gpu02"))
-    second = {**status(task("worker:1@gpu02", "restarting")), "state": "running"}
+    second = status(task("worker:1@gpu02", "restarting"))
     followed, _ = scene((change(first), change(second), END))
-    assert [each["state"] for each in followed.follow()["tasks"]] == ["running", "restarting"]
+    assert [each.state for each in followed.follow().tasks] == ["running", "restarting"]
 
 
 def test_the_first_signal_stops_the_run_and_the_second_kills_it() -> None:
@@ -79,28 +88,87 @@ def test_the_first_signal_stops_the_run_and_the_second_kills_it() -> None:
     assert "SIGINT: killing every task" in followed.output.getvalue()
 
 
+def paused(followed: Scene, *script: Any) -> List[float]:
+    """A launcher that is paused by Ctrl-Z while the lead says these; when it stopped itself."""
+    stopped: List[float] = []
+
+    def pause() -> None:
+        interrupts.pause_asked = False
+        stopped.append(time.monotonic())
+        interrupts.continued_at = time.monotonic()  # what SIGCONT would have noted
+
+    def ask() -> bytes:
+        interrupts.pause_asked = True
+        return line({"beat": True})
+
+    interrupts = followed.fleet.interrupts
+    interrupts.pause = pause  # type: ignore[method-assign]
+    followed.host.channels[0]._script += [ask, *script]  # type: ignore
+    return stopped
+
+
+def test_ctrl_z_has_the_lead_wait_and_the_view_goes_on_afterwards() -> None:
+    followed, (lead,) = scene((change(status()),))
+    told = line({"paused": True})
+    stopped = paused(followed, change(status(task("worker:1@gpu02"))), told, change(SUCCEEDED), END)
+    assert followed.follow().state == "succeeded"
+    assert len(stopped) == 1 and lead.told() == ["watch", "go", "pause"]
+    assert lead.sent.rindex(b'"beat"') > lead.sent.rindex(b'"pause"')
+    assert "paused: the run goes on, and this view of it after `fg`" in followed.output.getvalue()
+
+
+def test_a_lead_that_does_not_confirm_a_pause_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "PAUSE_S", 0.05)
+    followed, _ = scene((change(status()),))
+    paused(followed, *[Silence()] * 200, change(SUCCEEDED), END)
+    followed.follow()
+    assert "gpu01 has not confirmed the pause: the run ends unless" in followed.output.getvalue()
+
+
+def test_the_lead_of_a_paused_run_that_is_lost_has_no_successor_since_its_lease_may_not_end() -> None:
+    followed, _ = scene((change(status()),))
+    paused(followed, line({"paused": True}))
+    assert followed.follow().cause == "gpu01: out of reach (the chief's host was lost)"
+    assert followed.watch.lead_lost_at is None
+
+
+def test_a_launcher_that_was_stopped_looks_what_became_of_the_run_before_it_gives_its_host_up() -> None:
+    """SIGSTOP cannot be caught: only that the process goes on is known."""
+    followed, leads = scene((), (answer(status(state="stopped", cause="not heard from for 18 s")),))
+
+    def stop() -> bytes:
+        followed.watch._looked_at -= 18.0
+        followed.watch._heard_at -= 18.0
+        followed.fleet.interrupts.continued_at = time.monotonic()
+        return b""
+
+    leads[0]._script += [change(status()), stop]  # type: ignore
+    assert followed.follow().cause == "not heard from for 18 s"
+    assert "this launcher was stopped for 18 s and goes on" in followed.output.getvalue()
+
+
 def test_a_connection_that_breaks_is_made_anew_and_the_run_followed_on() -> None:
-    asked = (line({"status": {**status(), "state": "running"}}),)
+    asked = (answer(status()),)
     followed, leads = scene((change(status()),), asked, (change(SUCCEEDED), END))
-    assert followed.follow()["state"] == "succeeded"
+    assert followed.follow().state == "succeeded"
     assert leads[2].told() == ["watch"]  # it was told to go before
     assert "lost the connection to gpu01; trying again" in followed.output.getvalue()
 
 
 def test_a_run_that_ended_while_the_connection_was_broken_is_reported() -> None:
-    followed, _ = scene((change(status()),), (line({"status": SUCCEEDED}),))
+    followed, _ = scene((change(status()),), (answer(SUCCEEDED),))
     assert followed.follow() == SUCCEEDED
 
 
 def test_a_signal_from_before_the_connection_broke_does_not_end_the_following() -> None:
-    followed, leads = scene((), (line({"status": status()}),), (change(status(state="stopped")), END))
+    followed, leads = scene((), (answer(status()),), (change(status(state="stopped")), END))
     leads[0]._script += [change(status()), followed.signal(2)]  # type: ignore
-    assert followed.follow()["state"] == "stopped"
+    assert followed.follow().state == "stopped"
     assert leads[0].told() == ["watch", "go", "stop"]
 
 
 def test_a_signal_that_the_lead_may_not_have_heard_is_told_again() -> None:
-    followed, leads = scene((), (line({"status": status()}),), (change(status(state="stopped")), END))
+    followed, leads = scene((), (answer(status()),), (change(status(state="stopped")), END))
     leads[0]._script += [change(status()), followed.signal(2)]  # type: ignore
     followed.follow()
     assert "stop" in leads[2].told()
@@ -109,40 +177,40 @@ def test_a_signal_that_the_lead_may_not_have_heard_is_told_again() -> None:
 def test_a_lead_that_is_out_of_reach_for_the_length_of_its_lease_has_failed_the_run() -> None:
     followed, _ = scene((change(status(task(), task("worker:1@gpu02"))),))
     found = followed.follow()
-    assert (found["state"], found["cause"]) == ("failed", "gpu01: out of reach (the chief's host was lost)")
-    assert [each["state"] for each in found["tasks"]] == ["lost", "running"]
+    assert (found.state, found.cause) == ("failed", "gpu01: out of reach (the chief's host was lost)")
+    assert [each.state for each in found.tasks] == ["lost", "running"]
 
 
 def test_a_lead_that_was_never_heard_has_failed_the_run_too() -> None:
     found = scene(())[0].follow()
-    assert (found["state"], found["run"]) == ("failed", "r-1")
-    assert found["cause"] == "gpu01: out of reach (the chief's host was lost)"
+    assert (found.state, found.run) == ("failed", "r-1")
+    assert found.cause == "gpu01: out of reach (the chief's host was lost)"
 
 
 def test_a_detached_run_is_left_when_it_is_up() -> None:
     followed, (lead,) = scene(
         (change(status(state="starting")), change(status()), line({"detached": True})), detach=True
     )
-    assert followed.follow()["state"] == "running"
+    assert followed.follow().state == "running"
     assert lead.told() == ["watch", "go", "detach"]
 
 
 def test_a_run_that_fails_before_it_is_up_is_not_left() -> None:
     broken = status(state="failed", cause="worker:0@gpu01: exit code 3")
     followed, (lead,) = scene((change(status(state="starting")), change(broken), END), detach=True)
-    assert followed.follow()["cause"] == "worker:0@gpu01: exit code 3"
+    assert followed.follow().cause == "worker:0@gpu01: exit code 3"
     assert "detach" not in lead.told()
 
 
 def test_a_lead_that_did_not_confirm_to_be_left_is_asked_again() -> None:
-    asked = (line({"status": status()}),)
+    asked = (answer(status()),)
     followed, leads = scene((change(status()),), asked, (change(status()), line({"detached": True})), detach=True)
-    assert followed.follow()["state"] == "running"
+    assert followed.follow().state == "running"
     assert leads[0].told()[-1] == leads[2].told()[-1] == "detach"
 
 
 def test_after_a_signal_a_run_is_not_left() -> None:
     followed, (lead,) = scene((), detach=True)
     lead._script += [followed.signal(2), change(status()), change(status(state="stopped")), END]  # type: ignore
-    assert followed.follow()["state"] == "stopped"
+    assert followed.follow().state == "stopped"
     assert "detach" not in lead.told()

@@ -12,13 +12,14 @@ from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 
 def fleet(status: Optional[Any]) -> Fleet:
-    """The hosts a and b; a says that."""
-    answer = FakeChannel(b'{"missing": []}\n', json.dumps({"status": status}).encode() + b"\n")
+    """The hosts a and b; a says that of a run that it leads."""
+    led = {"run": "r-1", "lead": "a", "lives": True, "generation": 1} if status else {"run": None}
+    answer = FakeChannel(b'{"missing": []}\n', json.dumps({"status": status, **led}).encode() + b"\n")
     return fleet_of({"a": FakeHost("a", answer), "b": FakeHost("b")})
 
 
 def on(*hosts: str) -> Any:
-    return {"run": "r-1", "tasks": [{"host": host} for host in hosts]}
+    return {"run": "r-1", "state": "running", "tasks": [{"host": host} for host in hosts]}
 
 
 def test_all_hosts_of_a_run_are_no_part_of_it() -> None:
@@ -31,8 +32,8 @@ def test_a_run_with_further_hosts_is_refused_with_their_names() -> None:
         refuse_part(fleet(on("a", "c1", "c2")))
 
 
-def test_a_run_that_is_led_from_elsewhere_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^a: expected to lead a run named r, found none; give --include"):
+def test_a_run_that_none_of_the_hosts_knows_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^a,b: expected a run named r, found none; give --include"):
         refuse_part(fleet(None))
 
 

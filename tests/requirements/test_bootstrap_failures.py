@@ -98,7 +98,7 @@ def test_without_a_network_the_sentence_says_so(real: Checkout) -> None:
     assert told.startswith("The package index cannot be reached; connect to the network, or name a mirror")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts a small disk")
 def test_on_a_full_disk_the_sentence_says_so(real: Checkout, tmp_path: Path) -> None:
     (real.bin / "df").unlink()
     disk = tmp_path / "disk"

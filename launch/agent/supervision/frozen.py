@@ -9,7 +9,7 @@ What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
                   with all waiting; its first step may take five minutes
     saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
 
-Seconds are those that the agent counts (``launch.agent.vitals``): fewer than the clock's for a task that works.
+Seconds are those that the agent counts (``launch.agent.tasks.health``): fewer than the clock's for a task that works.
 
 ``in its step`` is said of a task only if it says of itself that the others wait for it, or that nobody waits for
 anybody. What counts begins when it said otherwise last: who has waited for others has as long as they had. It is said
@@ -28,7 +28,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from cluster.pulse import STEPS
 from cluster.task import TRAINERS
-from launch.agent.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
+from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.record import TaskRecord
 
@@ -128,7 +128,7 @@ class Watch:
         if sign.get("owes") is False:
             self._free_until[name] = counted_s
         elif counted_s < self._free_until.get(name, 0.0):  # another step
-            del self._free_until[name]
+            self._free_until.pop(name, None)
 
     def _why(
         self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int, tasks: Mapping[str, TaskRecord]
@@ -202,6 +202,11 @@ def place(stack: str) -> Optional[str]:
     own = [frame for frame in frames if not any(part in frame["file"] for part in _OURS)]
     ours = [frame for frame in frames if not frame["file"].endswith(("/cluster/pulse.py", "/jobs/main.py"))]
     for frame in (own or ours)[:1]:
-        file = os.sep.join(frame["file"].split(os.sep)[-2:])
-        return f"in {file}:{frame['line']} ({frame['function']})"
+        return f"in {_shown(frame['file'])}:{frame['line']} ({frame['function']})"
     return None
+
+
+def _shown(file: str) -> str:
+    """Return a file of ours from its package on, any other with its folder."""
+    _, ours, tail = file.rpartition("/cluster/")
+    return f"cluster/{tail}" if ours else os.sep.join(file.split(os.sep)[-2:])

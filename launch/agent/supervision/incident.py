@@ -1,11 +1,14 @@
 """One incident: something that went wrong, what followed from it, what was done, and what was lost."""
 
 import signal
-from dataclasses import dataclass, field, fields
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from dataclasses import dataclass, field
+from typing import List, Optional, Sequence
 
 from launch.agent.supervision.kept import Kept
+from launch.status.incident import Consequence, Deed, IncidentStatus
+from launch.status.task_names import name_of
 
+CUT_SHORT = "cut-short"
 KINDS = {
     "exception": "a Python exception ended the task",
     "signal": "a signal ended the task",
@@ -18,6 +21,7 @@ KINDS = {
     "host": "nothing was heard of a host any more",
     "checkpoint": "a checkpoint could not be written or read",
     "non-finite": "a loss or a gradient was not a number",
+    CUT_SHORT: "an evaluator ended after the run had succeeded, before it left by itself",
 }
 OF_A_HOST = ("host", "agent")
 MOST_LINES, LONGEST_LINE, MOST_STACK = 12, 300, 4000  # characters; they travel with every status
@@ -26,13 +30,11 @@ EARLIEST, NEWEST = 4, 8  # entries that are kept of a timeline
 
 @dataclass
 class Incident:
-    """What is told of one incident. Times are seconds since the run began, on the lead's clock.
+    """An incident while its run goes on; ``launch.status.incident`` says what the fields mean that are shown.
 
-    ``number`` counts from 1. ``task`` and ``host`` are None where it is of none. ``step``: the newest
-    global step when it began. ``again_s``: how long it took until the task took part in training
-    again; ``lost_steps`` and ``lost_seconds``: how far the global step went back, and how long
-    training stood until there was a step newer than any before. All three are known when it
-    is over; until then ``open``.
+    Times are seconds since the run began, on the lead's clock. ``task`` is None where the incident is of none. Of a
+    program that reports no progress ``restarted_s`` is the last that becomes known. From ``again_s`` on ``lost_steps``
+    and ``resumed_from`` are known.
     """
 
     number: int
@@ -50,11 +52,13 @@ class Incident:
     lines: List[str] = field(default_factory=list)
     stack: Optional[str] = None
     open: bool = True
+    restarted_s: Optional[float] = None
     again_s: Optional[float] = None
+    resumed_from: Optional[int] = None
     lost_steps: Optional[int] = None
     lost_seconds: Optional[float] = None
-    followed: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
-    did: "Kept[Dict[str, Any]]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
+    followed: "Kept[Consequence]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
+    did: "Kept[Deed]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
     tried: int = 1  # which of the attempts that ``restart.max`` counts
     mark: int = 0  # how often there had been a newer step when the task was started anew
 
@@ -74,28 +78,82 @@ class Incident:
         self.lines = self.lines or [line[:LONGEST_LINE] for line in list(lines)[-MOST_LINES:]]
         self.stack = self.stack or (stack[-MOST_STACK:] if stack else None)
 
-    def told(self) -> Dict[str, Any]:
-        """As ``status --json`` and ``report.json`` have it."""
-        return {
-            "number": self.number, "kind": self.kind, "open": self.open, "at_s": round(self.at_s, 3),
-            "role": self.role, "index": self.index, "host": self.host, "attempt": self.attempt, "step": self.step,
-            "cause": self.cause, "exit_code": self.exit_code, "signal": signal_name(self.exit_code), "log": self.log,
-            "lines": list(self.lines), "stack": self.stack,
-            "followed": list(self.followed), "followed_count": self.followed.count, "did": list(self.did),
-            "again_s": None if self.again_s is None else round(self.again_s, 3), "lost_steps": self.lost_steps,
-            "lost_seconds": None if self.lost_seconds is None else round(self.lost_seconds, 3),
-        }  # fmt: skip
+    def status(self) -> IncidentStatus:
+        """Return what is shown of it."""
+        return IncidentStatus(
+            number=self.number,
+            kind=self.kind,
+            open=self.open,
+            at_s=round(self.at_s, 3),
+            role=self.role,
+            index=self.index,
+            host=self.host,
+            attempt=self.attempt,
+            step=self.step,
+            cause=self.cause,
+            exit_code=self.exit_code,
+            signal=signal_name(self.exit_code),
+            log=self.log,
+            lines=list(self.lines),
+            stack=self.stack,
+            followed=list(self.followed),
+            followed_count=self.followed.count,
+            did=list(self.did),
+            restarted_s=_rounded(self.restarted_s),
+            again_s=_rounded(self.again_s),
+            resumed_from=self.resumed_from,
+            lost_steps=self.lost_steps,
+            lost_seconds=_rounded(self.lost_seconds),
+        )
+
+    def as_consequence(self) -> Consequence:
+        """Return it as one that only followed from another."""
+        return Consequence(
+            at_s=round(self.at_s, 3),
+            kind=self.kind,
+            role=self.role,
+            index=self.index,
+            host=self.host,
+            attempt=self.attempt,
+            exit_code=self.exit_code,
+            cause=self.cause,
+            log=self.log,
+        )
 
 
-def recalled(told: Mapping[str, Any]) -> Incident:
-    """An incident out of what was told of it; it is over, since nobody is left who follows it."""
-    own = {field.name for field in fields(Incident)} - {"followed", "did"}
-    task = None if told["role"] is None else f"{told['role']}:{told['index']}"
-    incident = Incident(**{**{key: value for key, value in told.items() if key in own}, "task": task, "open": False})
-    for kept, key in ((incident.followed, "followed"), (incident.did, "did")):
-        for entry in told[key]:
-            kept.add(entry)
-    incident.followed.count = told["followed_count"]
+def _rounded(seconds: Optional[float]) -> Optional[float]:
+    return None if seconds is None else round(seconds, 3)
+
+
+def recalled(status: IncidentStatus) -> Incident:
+    """Make an incident out of what was shown of it; it is over, since nobody is left who follows it."""
+    incident = Incident(
+        number=status.number,
+        kind=status.kind,
+        at_s=status.at_s,
+        task=None if status.role is None else name_of(status.role, status.index),
+        role=status.role,
+        index=status.index,
+        host=status.host,
+        attempt=status.attempt,
+        step=status.step,
+        cause=status.cause,
+        exit_code=status.exit_code,
+        log=status.log,
+        lines=status.lines,
+        stack=status.stack,
+        open=False,
+        restarted_s=status.restarted_s,
+        again_s=status.again_s,
+        resumed_from=status.resumed_from,
+        lost_steps=status.lost_steps,
+        lost_seconds=status.lost_seconds,
+    )
+    for consequence in status.followed:
+        incident.followed.add(consequence)
+    for deed in status.did:
+        incident.did.add(deed)
+    incident.followed.count = status.followed_count
     return incident
 
 

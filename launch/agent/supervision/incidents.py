@@ -16,18 +16,21 @@ What begins an incident, and what only follows from one:
       ``HOST_WINDOW_S``
 
 An incident is over when its task takes part in training again and there is a step that is newer than
-any before. Every event costs the same, however many tasks and incidents there are.
+any before; of a program that tells no progress, when its next process is there. Every event costs the
+same, however many tasks and incidents there are.
 """
 
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from cluster.task import TRAINERS
-from launch.agent.messages import Exited
+from launch.agent.protocol.messages import Exited
 from launch.agent.supervision.incident import OF_A_HOST, Incident, recalled
 from launch.agent.supervision.kept import Kept
 from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.standstill import Standstill
+from launch.status.incident import Deed, IncidentStatus
+from launch.status.task_names import name_of
 
 STEADY_S = 60.0  # for so long a task must be well again, until what it fails of next is something new
 WINDOW_S = 10.0  # between two ends, of which one may have caused the other
@@ -63,15 +66,15 @@ class Incidents:
         self._first: Dict[str, Incident] = {}  # by task, the first of those that came soon after each other
         self.fatal: Optional[Incident] = None  # why the run has failed
         self.verdict: Optional[str] = None  # likewise, in a line
-        self._told: List[Dict[str, Any]] = []
-        self._told_version = 0
+        self._statuses: List[IncidentStatus] = []
+        self._statuses_of = 0  # the version that they are of
 
-    def recall(self, told: Sequence[Mapping[str, Any]], began_at: float) -> None:
-        """Goes on from what was told before, by a supervisor that is gone: all of that is over now."""
+    def recall(self, shown: Sequence[IncidentStatus], began_at: float) -> None:
+        """Goes on from what a supervisor that is gone has shown: all of that is over now."""
         self.began_at = began_at
-        for each in told:
+        for each in shown:
             self._kept.add(recalled(each))
-            self._kept.count = each["number"]
+            self._kept.count = each.number
         self.version += 1
 
     # -- what goes wrong
@@ -99,7 +102,8 @@ class Incidents:
         incident.learn(exit_code, log, lines, stack)
         root = self._root_of(incident, now)
         if root is not None:
-            root.followed.add(_entry(incident))
+            root.followed.add(incident.as_consequence())
+            root.restarted_s = None if root.task == task else root.restarted_s
             return root
         self._hold(incident, now)
         return incident
@@ -123,7 +127,7 @@ class Incidents:
         incident = incident or self._newest
         if incident is not None:
             self.version += 1
-            incident.did.add({"at_s": round(self._at(now), 3), "what": what})
+            incident.did.add(Deed(round(self._at(now), 3), what))
 
     def _root_of(self, incident: Incident, now: float) -> Optional[Incident]:
         """The incident that this one only follows from; None where it is one of its own."""
@@ -143,11 +147,12 @@ class Incidents:
 
     def _is_recent(self, incident: Incident, now: float) -> bool:
         """Whether its task has not gone on for long since; then what it fails of next may be the same."""
-        return incident.open or self._at(now) - incident.at_s - (incident.again_s or 0.0) <= STEADY_S
+        went_on_s = incident.again_s or incident.restarted_s or 0.0
+        return incident.open or self._at(now) - incident.at_s - went_on_s <= STEADY_S
 
     def _reopen(self, incident: Incident) -> None:
         """Its task has failed again before it was known whether it is well."""
-        incident.open, incident.again_s = True, None
+        incident.open, incident.again_s, incident.restarted_s = True, None, None
         self._behind.pop(id(incident), None)
         self._down[incident.task or ""] = incident
 
@@ -187,7 +192,7 @@ class Incidents:
         """What was an incident of its own follows from another, which takes its place."""
         self._kept.replace(earlier, cause)
         cause.number = earlier.number
-        cause.followed.add(_entry(earlier))
+        cause.followed.add(earlier.as_consequence())
         cause.followed.extend(earlier.followed)
         cause.did.extend(earlier.did)
         earlier.open = False
@@ -216,13 +221,12 @@ class Incidents:
             return
         own.mark = self.standstill.advances
         self._served.pop(id(own), None)
-        if not self._tells:
-            self._back(own, now)
+        self._restarted(own, now)
 
     def advanced(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """A task told of its progress."""
         role, own = self._tasks[task].plan.role, self._down.get(task)
-        trained = role in TRAINERS and self.standstill.tell(task, progress, now)
+        trained = role in TRAINERS and self.standstill.tell(task, progress, now, self._tasks[task].plan.chief)
         if own is not None and (trained or role == "evaluator"):
             self._back(own, now)
         elif own is not None and role == "ps" and id(own) not in self._served:
@@ -242,14 +246,23 @@ class Incidents:
         if self._tells:
             self._served[id(incident)] = incident
         else:
-            self._back(incident, now)
+            self._restarted(incident, now)
+
+    def _restarted(self, incident: Incident, now: float) -> None:
+        """Its next process is there; of programs that do not tell, no more than that will be known."""
+        self.version += 1
+        incident.restarted_s = self._at(now) - incident.at_s
+        if not self._tells:
+            self._down.pop(incident.task or "", None)
+            self._over(incident, now)
 
     def _back(self, incident: Incident, now: float) -> None:
         """What was down takes part again."""
         self.version += 1
         incident.again_s = self._at(now) - incident.at_s
         self._down.pop(incident.task or "", None)
-        if self._tells and incident.role != "evaluator" and incident.mark >= self.standstill.advances:
+        self._count_lost(incident, now)
+        if incident.role != "evaluator" and incident.mark >= self.standstill.advances:
             self._behind[id(incident)] = incident
         else:
             self._over(incident, now)
@@ -258,9 +271,16 @@ class Incidents:
         self.version += 1
         incident.open = False
         if self._tells:
-            incident.lost_steps, incident.lost_seconds = self.standstill.lost_since(now - self._at(now) + incident.at_s)
+            incident.lost_seconds = self._count_lost(incident, now)
         if incident is self._root:
             self._root_over_at = now
+
+    def _count_lost(self, incident: Incident, now: float) -> float:
+        """Notes how far the global step has gone back since it began; returns how long training stood."""
+        since = now - self._at(now) + incident.at_s
+        incident.lost_steps, seconds = self.standstill.lost_since(since)
+        incident.resumed_from = self.standstill.resumed_since(since)
+        return seconds
 
     # -- what is told
 
@@ -300,11 +320,11 @@ class Incidents:
         """The number of the incident that the run has failed for."""
         return self.fatal.number if self.fatal is not None and result == "failed" else None
 
-    def told(self) -> List[Dict[str, Any]]:
-        """The first incident and the newest, oldest first; the last one's number is how many there were."""
-        if self._told_version != self.version:
-            self._told, self._told_version = [incident.told() for incident in self._kept], self.version
-        return self._told
+    def statuses(self) -> List[IncidentStatus]:
+        """Return the first incident and the newest, oldest first; the same list until something changes."""
+        if self._statuses_of != self.version:
+            self._statuses, self._statuses_of = [incident.status() for incident in self._kept], self.version
+        return self._statuses
 
 
 def restarted(task: TaskRecord, pause_s: float, of: int) -> str:
@@ -314,7 +334,7 @@ def restarted(task: TaskRecord, pause_s: float, of: int) -> str:
 
 def peers(text: str) -> List[str]:
     """The tasks that a text names, as we do or as TensorFlow does: ``ps:0``, ``/job:ps/replica:0/task:0``."""
-    return [f"{role}:{int(index)}" for role, index in _TASK.findall(text)]
+    return [name_of(role, int(index)) for role, index in _TASK.findall(text)]
 
 
 def _can_cut(incident: Incident) -> bool:
@@ -325,9 +345,3 @@ def _can_cut(incident: Incident) -> bool:
 def _so(incident: Incident, what: str) -> str:
     cause = incident.cause or incident.kind
     return f"{cause if cause.startswith(incident.title) else f'{incident.title}: {cause}'}; so {what}"
-
-
-def _entry(incident: Incident) -> Dict[str, Any]:
-    """An incident as a line of another one's timeline."""
-    told = incident.told()
-    return {key: told[key] for key in ("at_s", "kind", "role", "index", "host", "attempt", "exit_code", "cause", "log")}

@@ -2,13 +2,16 @@
 
 Workers first, then the ps: a worker that closes its session needs its ps. After a success the tasks may leave by
 themselves for ``leave_s``; meanwhile only those are told to end that never would: the evaluator of a job,
-and the ps of programs of others once everybody else has left.
+which ends what it measures within ``leave_s``, and the ps of programs of others once everybody else has left.
+Of a program's evaluator only its exit says that it has finished.
 """
 
+import signal
 from typing import List, Mapping, Optional, Set
 
-from launch.agent.messages import RunPlan
+from launch.agent.protocol.messages import Exited, Order, Stop
 from launch.agent.supervision.record import TaskRecord
+from launch.agent.wire.run_plan import RunPlan
 
 EVALUATOR, WORKERS, PS = "evaluator", "workers", "ps"  # groups that are told to end; the workers are all but the ps
 
@@ -20,16 +23,16 @@ class Leaving:
         self.told: Set[str] = set()
         self._plan, self._tasks = plan, tasks
         self._succeeded = False
-        self._leave_by = 0.0
+        self._began_at = self._leave_by = 0.0
         self._group: Optional[str] = None  # that was told last
 
     def begin(self, result: str, now: float) -> None:
         """The result is known."""
-        self._succeeded = result == "succeeded"
+        self._succeeded, self._began_at = result == "succeeded", now
         self._leave_by = now + self._plan.leave_s if self._succeeded else now
 
-    def following(self, processes: Mapping[str, int], now: float) -> List[TaskRecord]:
-        """The tasks that are to be told to end now; ``processes`` is how many there are by role."""
+    def following(self, processes: Mapping[str, int], now: float) -> List[Order]:
+        """The orders to the tasks that are to end now; ``processes`` is how many there are by role."""
         group = self._due(processes, now)
         if group == self._group:
             return []
@@ -37,7 +40,18 @@ class Leaving:
         tasks = [task for task in self._tasks.values() if task.process and self._is_of(task, group)]
         chosen = [task for task in tasks if task.plan.name not in self.told]
         self.told.update(task.plan.name for task in chosen)
-        return chosen
+        grace_s = max(self._plan.leave_s, self._plan.grace_s) if group == EVALUATOR else self._plan.grace_s
+        return [Stop(task.plan.name, grace_s, task.attempt) for task in chosen]
+
+    def was_cut(self, event: Exited) -> bool:
+        """Whether an evaluator was ended at its work; that of a job ends by SIGTERM only when it measures nothing."""
+        return event.task in self.told and (self._plan.judge == "exit" or event.exit_code != -signal.SIGTERM)
+
+    def cut_short(self, task: TaskRecord, now: float) -> str:
+        """Why an evaluator that was told to end, and has ended now, may not have measured the last checkpoint."""
+        given = f"ended {now - self._began_at:.0f} s after the run had succeeded, before it left by itself"
+        measured = "" if self._plan.judge == "exit" else f" (it had measured step {task.progress.get('step') or 0})"
+        return f"{given}{measured}; a larger leave_s gives it more time"
 
     def _due(self, processes: Mapping[str, int], now: float) -> Optional[str]:
         """The group whose turn it is; None while everybody may still leave."""

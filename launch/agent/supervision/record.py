@@ -4,13 +4,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple
 
-from launch.agent.messages import TaskPlan
+from launch.agent.wire.run_plan import TaskPlan
+from launch.status.task import TaskStatus
 
 RATE_WINDOW_S = 10.0
 LONGEST_PAUSE_S = 60.0  # before a task's next attempt, unless it begins with more
 MOST_DOUBLINGS = 20  # of that pause; a power of two of thousands is no float
 LATE_S = 3.0  # without a report, which comes once a second if steps do: the rate goes down
-USAGE = ("bytes_in_per_second", "bytes_out_per_second", "gpu_percent", "gpu_memory_bytes")
 
 
 class Sample(NamedTuple):
@@ -61,7 +61,7 @@ class TaskRecord:
     log: Optional[str] = None
     cause: Optional[str] = None
     progress: Dict[str, Any] = field(default_factory=dict)
-    usage: Dict[str, Any] = field(default_factory=dict)  # of its host, as ``launch.agent.usage`` tells it
+    usage: Dict[str, Any] = field(default_factory=dict)  # of its host, as ``launch.agent.tasks.usage`` tells it
     restart_at: Optional[float] = None
     history: Deque[Sample] = field(default_factory=deque)
 
@@ -98,18 +98,32 @@ class TaskRecord:
         step_ms, wait_ms = (1000 * span / steps for span in (last.time - first.time, last.waited_s - first.waited_s))
         return Pace(max(0.0, step_ms - wait_ms), wait_ms)
 
-    def summary(self) -> Dict[str, Any]:
-        """The task's entry in ``status --json``, without what others say of it."""
+    def status(self, straggler: bool = False) -> TaskStatus:
+        """Return its status; whether it is a straggler follows from comparing it with others."""
         pace, usage = self.pace(), self.usage if self.process else {}
-        return {
-            "role": self.plan.role, "index": self.plan.index, "host": self.plan.host, "address": self.plan.address,
-            "gpus": self.gpus, "state": self.state, "doing": self.doing if self.state == "starting" else None,
-            "pid": self.pid, "exit_code": self.exit_code, "restarts": self.attempt,
-            "step": None if self.plan.role == "ps" else self.progress.get("step"),
-            "step_time_ms": self.progress.get("step_time_ms"),
-            "wait_ms": None if pace is None else round(pace.wait_ms, 3), **{key: usage.get(key) for key in USAGE},
-            "dropped_gradients": self.progress.get("dropped_gradients", 0), "log": self.log, "cause": self.cause,
-        }  # fmt: skip
+        return TaskStatus(
+            role=self.plan.role,
+            index=self.plan.index,
+            host=self.plan.host,
+            address=self.plan.address,
+            gpus=self.gpus,
+            state=self.state,
+            doing=self.doing if self.state == "starting" else None,
+            pid=self.pid,
+            exit_code=self.exit_code,
+            restarts=self.attempt,
+            step=None if self.plan.role == "ps" else self.progress.get("step"),
+            step_time_ms=self.progress.get("step_time_ms"),
+            wait_ms=None if pace is None else round(pace.wait_ms, 3),
+            bytes_in_per_second=usage.get("bytes_in_per_second"),
+            bytes_out_per_second=usage.get("bytes_out_per_second"),
+            gpu_percent=usage.get("gpu_percent"),
+            gpu_memory_bytes=usage.get("gpu_memory_bytes"),
+            dropped_gradients=self.progress.get("dropped_gradients", 0),
+            log=self.log,
+            cause=self.cause,
+            straggler=straggler,
+        )
 
 
 def record_of(plan: TaskPlan) -> TaskRecord:

@@ -11,13 +11,14 @@ twice as long as before, from ``PATIENCE_S`` on. Then the chief saves, and the r
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Set, Tuple
 
-from launch.agent.messages import Exited, Order, Start, Stop
-from launch.agent.states import ALIVE
+from launch.agent.protocol.messages import Exited, Order, Start, Stop
 from launch.agent.supervision.formation import Formation, described, form, sizes, too_few, wanted
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.record import SPARE, TaskRecord
+from launch.status.run import FormationStatus
+from launch.status.states import ALIVE
 
 if TYPE_CHECKING:
     from launch.agent.supervision.supervise import Supervisor
@@ -226,12 +227,17 @@ class Reforming:
 
     # -- what is shown
 
-    def told(self) -> Optional[Dict[str, Any]]:
-        """``formation`` of ``status --json``; None where a lost host ends the run."""
+    def status(self) -> Optional[FormationStatus]:
+        """Return which hosts the run trains on; None where a lost host ends it."""
         if not self.elastic:
             return None
         (workers, servers), (all_workers, all_servers) = sizes(self.formation.indices), wanted(self._plans)
-        return {
-            "number": self.formation.number, "workers": workers, "of_workers": all_workers, "ps": servers,
-            "of_ps": all_servers, "without": list(self._out), "forming": self._run.phase == PHASE,
-        }  # fmt: skip
+        return FormationStatus(
+            number=self.formation.number,
+            workers=workers,
+            of_workers=all_workers,
+            ps=servers,
+            of_ps=all_servers,
+            without=list(self._out),
+            forming=self._run.phase == PHASE,
+        )

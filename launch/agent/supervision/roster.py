@@ -7,10 +7,10 @@ about all tasks is counted as it changes, and no report of a task looks at the o
 from collections import Counter
 from typing import Dict, List, Optional
 
-from launch.agent.messages import RunPlan
-from launch.agent.states import ALIVE
 from launch.agent.supervision.record import TaskRecord, record_of
 from launch.agent.supervision.success import deciding
+from launch.agent.wire.run_plan import RunPlan
+from launch.status.states import ALIVE
 
 
 class Roster:

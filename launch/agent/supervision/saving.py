@@ -11,7 +11,7 @@ end when a worker is gone), and in any case after ``SAVE_S``.
 
 from typing import List, Optional
 
-from launch.agent.messages import Order, Save
+from launch.agent.protocol.messages import Order, Save
 from launch.agent.supervision.record import TaskRecord
 
 TAKE_S = 5.0

@@ -13,10 +13,14 @@ KEPT = 32  # of the newest pauses and falls: enough for the incidents that are o
 
 
 class Span(NamedTuple):
-    """What one standstill took, or one return to a checkpoint: seconds, or steps."""
+    """What one standstill took, or one return to a checkpoint: seconds, or steps.
+
+    ``begun``: the step that training went on from, None where only the chief would know.
+    """
 
     until: float
     amount: float
+    begun: Optional[int] = None
 
 
 class Standstill:
@@ -41,7 +45,7 @@ class Standstill:
         self.newest, self._newest_at, self._usual_s = newest, at, usual_s
         self._told = {task: (step, 0) for task, step in steps.items() if step is not None}
 
-    def tell(self, task: str, progress: Mapping[str, Any], now: float) -> bool:
+    def tell(self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False) -> bool:
         """Takes in what a worker tells; whether it has taken a step since it told last."""
         step, examples = progress.get("step"), progress.get("examples") or 0
         before = self._told.get(task, (None, 0))
@@ -52,7 +56,8 @@ class Standstill:
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
         if before[0] is not None and step < before[0]:
-            self._fall(step, progress.get("checkpoint_step"), now)
+            known = progress.get("checkpoint_step")
+            self._fall(step, 0 if chief and known is None else known, now)
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
@@ -64,11 +69,12 @@ class Standstill:
 
     def _fall(self, step: int, checkpoint_step: Optional[int], now: float) -> None:
         """Training goes on from an earlier step: the checkpoint's, if the chief tells it, else the one before."""
-        begun = step - 1 if checkpoint_step is None or checkpoint_step > step else checkpoint_step
+        known = checkpoint_step is not None and checkpoint_step <= step
+        begun = checkpoint_step if known and checkpoint_step is not None else step - 1
         fell = (self.newest or 0) - begun
-        if fell > self._fell:
+        if fell > self._fell or (known and fell == self._fell):
             self.steps_lost += fell - self._fell
-            self._falls.append(Span(now, fell - self._fell))
+            self._falls.append(Span(now, fell - self._fell, begun if known else None))
             self._fell = fell
 
     def _advance(self, step: int, now: float) -> None:
@@ -82,6 +88,10 @@ class Standstill:
                 self._usual_s = usual_s + USUAL_PART * (pause_s - usual_s)
         self.newest, self._newest_at, self._fell = step, now, 0
         self.advances += 1
+
+    def resumed_since(self, since: float) -> Optional[int]:
+        """The earliest step that training went on from after this time; None where it did not go back, as is known."""
+        return min((span.begun for span in self._falls if span.until >= since and span.begun is not None), default=None)
 
     def lost_since(self, since: float) -> Tuple[int, float]:
         """Steps and seconds, of what ended after this time."""

@@ -8,7 +8,8 @@ a foreign program   it leaves with exit code 0, and nobody has told it to end; t
 
 from typing import Set
 
-from launch.agent.messages import Exited, RunPlan
+from launch.agent.protocol.messages import Exited
+from launch.agent.wire.run_plan import RunPlan
 
 
 def deciding(plan: RunPlan) -> Set[str]:

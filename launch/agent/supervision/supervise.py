@@ -19,9 +19,10 @@ Of what a run's tasks do, ``states`` has the names, ``success`` when they have s
 """
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Type
 
-from launch.agent.messages import (
+from launch.agent.protocol.messages import (
     Advanced,
     End,
     Event,
@@ -33,24 +34,26 @@ from launch.agent.messages import (
     Measured,
     Order,
     RestartRequested,
-    RunPlan,
     Signs,
     Started,
     Stop,
     StopRequested,
 )
-from launch.agent.supervision import frozen, run_status
-from launch.agent.supervision.incident import Incident
+from launch.agent.supervision import frozen
+from launch.agent.supervision.incident import CUT_SHORT, Incident
 from launch.agent.supervision.incidents import Incidents, restarted
-from launch.agent.supervision.leaving import Leaving
+from launch.agent.supervision.leaving import EVALUATOR, Leaving
 from launch.agent.supervision.lives import Lives
 from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.reforming import PHASE, Hands, Reforming
 from launch.agent.supervision.restarts import Restarts
 from launch.agent.supervision.roster import Roster
+from launch.agent.supervision.run_status import run_status
 from launch.agent.supervision.saving import Saving
 from launch.agent.supervision.success import succeeded
 from launch.agent.supervision.unsaved import Unsaved
+from launch.agent.wire.run_plan import RunPlan
+from launch.status.run import RunStatus
 
 
 class Supervisor:
@@ -183,21 +186,40 @@ class Supervisor:
             return []
         task.exit_code, task.history = event.exit_code, deque()
         event = self.reforming.in_run(event)
-        if succeeded(event, self.plan.judge, self._told_to_end(task)):
+        if self._succeeded(task, event):
             self._roster.turn(task, "succeeded", process=False)
             if task.plan.chief:
                 self.outcome = event.outcome or {}
         elif self.phase == "closing":
             self._roster.turn(task, "stopped", process=False)
-            if self.result == "failed" and event.task not in self._leaving.told:
-                self.incidents.failed_late(event, now)
-        elif self.phase == PHASE:
+            self._ended_late(task, event, now)
+        elif self.phase == PHASE and event.exit_code is not None:
             self._roster.turn(task, "restarting", process=False)
-        elif task.recalled:
+        elif task.recalled and event.exit_code is not None:  # else a process of it hangs: no second one beside it
             self._restart(task, now)
         else:
             self._failed(task, frozen.ended(event, task.frozen) if task.frozen else event, now)
         return []
+
+    def _succeeded(self, task: TaskRecord, event: Exited) -> bool:
+        """Whether a task has; not an evaluator that left so that it can begin again, though it ends well then, too."""
+        if task.plan.role == EVALUATOR and (task.recalled or self.phase == PHASE):
+            return False
+        return succeeded(event, self.plan.judge, self._told_to_end(task))
+
+    def _ended_late(self, task: TaskRecord, event: Exited, now: float) -> None:
+        """A task ended, without success, while the run was ending already."""
+        told = event.task in self._leaving.told
+        if self.result == "failed" and not told:
+            self.incidents.failed_late(event, now)
+        elif self.result != "succeeded" or task.plan.role != EVALUATOR:
+            return
+        elif self._leaving.was_cut(event):
+            task.cause = self._leaving.cut_short(task, now)
+            self.incidents.failed(replace(event, kind=CUT_SHORT, cause=task.cause), now)
+        elif not told:
+            task.cause = event.cause
+            self.incidents.failed(event, now)
 
     def _told_to_end(self, task: TaskRecord) -> bool:
         return task.plan.name in self._leaving.told or task.recalled or task.frozen is not None
@@ -205,7 +227,8 @@ class Supervisor:
     def _failed(self, task: TaskRecord, event: Exited, now: float) -> None:
         outcome, incident = event.outcome or {}, self.incidents.failed(event, now)
         task.cause = event.cause
-        if outcome.get("retry", True) and event.exit_code is not None and task.failures < self.plan.restart_max:
+        may_mend = event.retry and outcome.get("retry", True) and event.exit_code is not None
+        if may_mend and task.failures < self.plan.restart_max:
             pause_s = task.pause_s(self.plan.backoff_s)
             self._restart(task, now + pause_s)
             task.failures += 1
@@ -317,7 +340,7 @@ class Supervisor:
             return [End(self.result or "stopped")]
         if self.saving.pending(now):
             return []
-        return [self._stop(task) for task in self._leaving.following(self._roster.processes, now)]
+        return self._leaving.following(self._roster.processes, now)
 
     # -- what is shown
 
@@ -328,10 +351,6 @@ class Supervisor:
             return self.result or "stopped"
         return "running" if self.was_up else "starting"
 
-    def status(self) -> Dict[str, Any]:
-        """``status --json``."""
-        return run_status.whole(self)
-
-    def summary(self) -> Dict[str, Any]:
-        """``status --json`` without its tasks, and without what follows from comparing them."""
-        return run_status.summary(self)
+    def status(self) -> RunStatus:
+        """Return the run's status, as far as a supervisor knows it."""
+        return run_status(self)

@@ -12,11 +12,14 @@ batch go wrong:
     raise_once, raise   a RuntimeError; the first only once
     nan                 examples that are not numbers
     hang                this batch never comes; the next attempt's do
+    setsid              a process in a session of its own, named in the file ``stayed``. The task's next attempt notes
+                        in the file ``outlived`` that it met it
 """
 
 import os
+import subprocess
 import time
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -37,6 +40,7 @@ def examples(seed: int) -> Tuple[np.ndarray, np.ndarray]:
 def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
     folder = os.path.join(os.path.expanduser(args["trouble"]), task.name.replace(":", "."))
     x, y = examples(0)
+    _look_for_company(folder)
 
     def batch(index: tf.Tensor) -> Dict[str, tf.Tensor]:
         factor = tf.py_func(lambda: np.float32(_meet(folder, args["pause_ms"] / 1000)), [], tf.float32)
@@ -75,6 +79,34 @@ def _mean(rows: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.reduce_mean(tf.cast(rows, tf.float64), 0), tf.float32)
 
 
+def _look_for_company(folder: str) -> None:
+    try:
+        with open(os.path.join(folder, "stayed")) as file:
+            pid, started = file.read().split()
+    except FileNotFoundError:
+        return
+    if _started(int(pid)) == started:
+        _put(folder, "outlived", pid)
+
+
+def _started(pid: int) -> Optional[str]:
+    """Return when a process was started, by its kernel's count; None where none lives."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            values = file.read().rpartition(")")[2].split()
+            return None if values[0] == "Z" else values[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _put(folder: str, name: str, text: str) -> None:
+    """Write a file that is whole as soon as it is there."""
+    place = os.path.join(folder, name)
+    with open(f"{place}.new", "w") as file:
+        file.write(text)
+    os.replace(f"{place}.new", place)
+
+
 def _meet(folder: str, pause_s: float) -> float:
     """Waits as long as a batch takes, meets what trouble there is, and returns what examples are multiplied with."""
     time.sleep(pause_s)
@@ -87,6 +119,10 @@ def _meet(folder: str, pause_s: float) -> float:
         raise RuntimeError("chaos: this batch went wrong")
     if "raise" in troubles:
         raise RuntimeError("chaos: every batch goes wrong")
+    if "setsid" in troubles:
+        os.unlink(os.path.join(folder, "setsid"))
+        company = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        _put(folder, "stayed", f"{company.pid} {_started(company.pid)}")
     if "hang" in troubles:
         os.unlink(os.path.join(folder, "hang"))
         while True:

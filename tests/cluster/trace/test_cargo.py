@@ -4,13 +4,13 @@ from typing import Any, List
 
 import pytest
 
-from cluster.accumulators import Accumulator
-from cluster.engine import tf
-from cluster.exchange import plain_load
-from cluster.placement import ps_device, worker_device
+from cluster.runtime.devices import ps_device, worker_device
+from cluster.runtime.tf_compat import tf
+from cluster.steps.accumulators import Accumulator
+from cluster.steps.exchange import plain_load
 from cluster.trace.cargo import Cargo
 from cluster.trace.spans import Place, Transfer
-from cluster.wire import Wire
+from cluster.variables.wire_format import Wire
 
 WORKER = worker_device("worker", 0)
 VARIABLES = {"dense", "table", "cut/part_0", "cut/part_1"}

@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import pytest
 
-from cluster.engine import tf
+from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from cluster.trace import recording
 from cluster.trace.recording import Recorded, Tracing

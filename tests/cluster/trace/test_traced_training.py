@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cluster.layout import whole
+from cluster.variables.layout import whole
 from tests.cluster.processes import Cluster
 
 STEP, HIDDEN = 5, 32

@@ -7,8 +7,8 @@ from typing import Any, Dict
 
 import pytest
 
-from cluster.engine import tf
-from cluster.verify.ordered import Ordered
+from cluster.runtime.tf_compat import tf
+from cluster.steps.ordered import Ordered
 from tests.cluster.jobs import verified
 from tests.cluster.verify.runs import cause, compared, ended
 
@@ -88,7 +88,7 @@ def test_workers_with_unlike_numbers_of_towers_are_refused(tmp_path: Path, monke
     def units(settings: Any) -> Any:
         return ["CPU:0", "CPU:1"] if threading.current_thread().name == "worker:0" else ["CPU:0"]
 
-    monkeypatch.setattr("cluster.crew.tower_units", units)
+    monkeypatch.setattr("cluster.model.device_pool.tower_units", units)
     assert cause(ended(tmp_path, {}, towers="auto")).startswith("train.towers: expected as many towers on every worker")
 
 

@@ -102,3 +102,11 @@ def lookup_in_a_loop(x: Any, y: Any, args: Args) -> Any:
 
     _, hidden = tf.while_loop(lambda i, _: i < 4, body, [0, x])
     return error_of(hidden, y)
+
+
+@author(adam)
+def resource_in_a_loop(x: Any, y: Any, args: Args) -> Any:
+    """use_resource=True, read in each iteration of a loop, and outside of it."""
+    w = square(args, use_resource=True)
+    _, hidden = tf.while_loop(lambda i, _: i < 3, lambda i, h: (i + 1, tf.tanh(through(h, w))), [0, x])
+    return error_of(through(hidden, w), y)

@@ -111,6 +111,42 @@ def counter_that_is_read(x: Any, y: Any, args: Args) -> Any:
 
 
 @author(sgd)
+def memory_by_slices(x: Any, y: Any, args: Args) -> Any:
+    """A memory of which UPDATE_OPS assign a slice, and whose mean the loss reads before."""
+    memory = tf.get_variable("memory", [2, int(args["width"])], initializer=tf.zeros_initializer(), trainable=False)
+    w = square(args)
+    hidden, remembered = through(x, w), tf.reduce_mean(memory, 0) + 0.0
+    with tf.control_dependencies([remembered]):
+        moved = memory[0].assign(0.5 * remembered + 0.1 * tf.reduce_mean(tf.stop_gradient(w), 0))
+    _update(moved.op if hasattr(moved, "op") else moved)
+    return error_of(hidden, y) + tf.reduce_mean(tf.square(hidden - remembered), 1)
+
+
+@author(sgd)
+def moved_in_a_branch(x: Any, y: Any, args: Args) -> Any:
+    """A number that one branch of a tf.cond in UPDATE_OPS assigns, in some steps, and that the loss reads before."""
+    weight = _state("weight", [], 1.0)
+    read = weight + 0.5
+    with tf.control_dependencies([read]):
+        _update(tf.cond(read > 1.1, lambda: tf.assign(weight, 0.5 * read), lambda: read).op)
+    return error_of(through(x, square(args)), y) * read
+
+
+@author(sgd)
+def moved_in_a_loop(x: Any, y: Any, args: Args) -> Any:
+    """A number that the body of a tf.while_loop in UPDATE_OPS assigns, and that the loss reads before."""
+    weight = _state("weight", [], 1.0)
+    read = weight + 0.5
+
+    def body(index: Any, value: Any) -> Any:
+        return index + 1, tf.assign(weight, 0.75 * value)
+
+    with tf.control_dependencies([read]):
+        _update(tf.while_loop(lambda index, _: index < 3, body, [0, tf.identity(read)])[1].op)
+    return error_of(through(x, square(args)), y) * read
+
+
+@author(sgd)
 def spectral_norm(x: Any, y: Any, args: Args) -> Any:
     """Spectral normalisation: a vector that one step of power iteration moves."""
     w = square(args)

@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.spec.model import Restart, Spec, TaskSpec
-from launch.agent import caller, down, inquire, records, remains
-from launch.agent.folder import RunFolder, lock_path
-from launch.agent.ports import free_ports
-from launch.agent.processes import Process, inspect, is_same, signal_process
-from launch.plan import make_plan, requests
+from launch.agent.linux.ports import free_ports
+from launch.agent.linux.processes import Process, inspect, is_same, signal_process
+from launch.agent.protocol import local_client
+from launch.agent.state import leftovers, process_records
+from launch.agent.state.run_folder import RunFolder, lock_path
+from launch.agent.verbs import down
+from launch.agent.verbs import status as inquire
+from launch.agent_requests import requests
+from launch.plan import make_plan
 from launch.ship import Bundle, Code, JobCode
+from launch.status.values import to_values
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,7 +43,8 @@ class Agents:
         tasks = [_task(name, port) for name, port in zip(scripts, free_ports(len(scripts)))]
         spec = Spec(Path("r.yaml"), "r", tuple(tasks), command=("sh",), restart=restart, workdir=str(workdir))
         plan = make_plan(spec, JobCode(workdir, ""), RUN, sys.executable)
-        self.requests = requests(plan, CODE, "token", {}, resume=False)
+        asked = requests(plan, CODE, "token", {}, resume=False)
+        self.requests = {host: to_values(request) for host, request in asked.items()}
         control = f"127.0.0.1:{free_ports(1)[0]}"  # the plan's own may be taken by another test's task
         for request in self.requests.values():
             request.update({"lead": {"host": LEAD, "address": control}, "lease_s": 300.0, **changes})
@@ -82,7 +88,7 @@ class Agents:
 
     def tell(self, request: Mapping[str, Any], host: str = LEAD) -> None:
         """Says something that is not answered."""
-        with caller.connect(self.folder(host).own, 10.0) as agent:
+        with local_client.connect(self.folder(host).own, 10.0) as agent:
             agent.sendall(json.dumps(request).encode() + b"\n")
 
     def status(self) -> Dict[str, Any]:
@@ -111,7 +117,7 @@ class Agents:
 
     def alive(self, host: str) -> bool:
         """Whether a host's agent holds its lock."""
-        return remains.agent_pid(self.folder(host)) is not None
+        return leftovers.agent_pid(self.folder(host)) is not None
 
     def log(self, task: str, attempt: int = 0) -> str:
         """What a task has printed."""
@@ -120,7 +126,7 @@ class Agents:
 
     def kill(self, host: str, keeper: bool = False) -> None:
         """Ends an agent as the kernel does when memory runs out; with ``keeper``, nobody is there to clean up."""
-        agent, kept_by = records.agent_of(self.folder(host))
+        agent, kept_by = process_records.agent_of(self.folder(host))
         for process in [kept_by, agent] if keeper else [agent]:
             os.kill(process.pid, signal.SIGKILL)
 

@@ -1,6 +1,7 @@
 """Agents as hosts run them: real processes that own real tasks, the lead and a member on loopback."""
 
 import os
+import resource
 import signal
 import socket
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any, Callable
 import pytest
 
 from cluster.spec.model import Restart
-from launch.agent import caller, remains
-from launch.agent.processes import inspect
+from launch.agent.linux.processes import inspect
+from launch.agent.protocol import local_client
+from launch.agent.state import leftovers
 from tests.launch.agent.agents import LEAD, MEMBER, Agents, wait_for
-from tests.launch.machine import left_in, living_under
+from tests.launch.machine import is_of_a_lease, left_in, living_under
 from tests.waiting import eventually
 
 Run = Callable[..., Agents]
@@ -33,7 +35,7 @@ def test_tasks_start_on_go_and_a_run_that_succeeded_leaves_only_its_files(run: R
     script = f"echo here; while test ! -e {tmp_path}/go; do sleep 0.05; done"
     agents = run({"ps:0@localhost": FOREVER, "worker:0@localhost": script})
     answer = agents.start()
-    assert answer == {"ready": True, "pid": answer["pid"]}
+    assert answer == {"ready": True, "pid": answer["pid"], "ended": []}
     assert agents.status()["state"] == "starting" and not agents.log("worker:0")
     agents.tell({"do": "go"})
     eventually("a run that runs", lambda: agents.status()["state"] == "running")
@@ -77,7 +79,7 @@ def test_an_agent_that_is_told_to_end_stops_the_run_in_order(run: Run, tmp_path:
     order = tmp_path / "order"
     agents = run({task: script for task, script in two_hosts(order).items() if task.endswith("localhost")})
     agents.up()
-    os.kill(remains.agent_pid(agents.folder()) or 0, signal.SIGTERM)
+    os.kill(leftovers.agent_pid(agents.folder()) or 0, signal.SIGTERM)
     status = agents.ended()
     assert (status["state"], status["cause"]) == ("stopped", "the agent on localhost got a signal to end")
     assert order.read_text().split() == ["worker:0", "ps:0"]
@@ -89,7 +91,7 @@ def test_a_child_that_fled_into_a_session_of_its_own_is_ended_with_the_run(run: 
     agents.start()
     agents.tell({"do": "go"})
     assert agents.ended()["state"] == "succeeded"
-    pid = int(wait_for(tmp_path / "w" / "code" / "0123456789abcdef" / "fled"))
+    pid = int(wait_for(agents.folder().task("worker:0") / "work" / "fled"))
     assert inspect(pid) is None
 
 
@@ -97,9 +99,8 @@ def test_a_second_run_of_a_name_is_refused_with_the_first_ones(run: Run) -> None
     agents = run({"worker:0@localhost": FOREVER})
     agents.up()
     answer = agents.start(run="r-20261120-130000")
-    assert answer == {
-        "error": f"{agents.status()['run']} is already up; see it with `launch status`, end it with `launch down`"
-    }
+    up = f"{agents.status()['run']} is already up"
+    assert answer == {"error": f"{up}; see it with `launch status r.yaml`, end it with `launch down r.yaml`"}
     assert agents.status()["state"] == "running"
 
 
@@ -139,6 +140,29 @@ def test_a_program_is_looked_for_on_the_path_that_the_task_gets(run: Run, tmp_pa
     assert agents.start().get("ready")
     agents.tell({"do": "go"})
     assert agents.ended()["state"] == "succeeded"
+
+
+def test_an_agent_may_open_as_many_files_as_the_system_lets_it_and_its_tasks_as_many_as_before(run: Run) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    agents = run({"worker:0@localhost": "ulimit -n; exec sleep 1000"})
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] // 2, before[1]))
+    try:
+        agents.up()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    agent = agents.folder().read("agent.json") or {}
+    assert resource.prlimit(agent["agent"]["pid"], resource.RLIMIT_NOFILE) == (before[1], before[1])
+    eventually("the task's own limit", lambda: agents.log("worker:0") == f"{before[1] // 2}\n")
+
+
+def test_a_request_with_a_wrong_value_is_refused_and_its_field_named(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "true"})
+    agents.requests[LEAD]["tasks"][0]["port"] = "many"
+    assert agents.start() == {
+        "error": "expected a request of this version, found tasks[0].port: expected a whole number, found a text; "
+        "start again with the launcher that this code came with"
+    }
+    assert not list(tmp_path.rglob("r-*"))
 
 
 def test_a_gpu_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
@@ -209,19 +233,30 @@ def test_a_run_whose_launcher_falls_silent_is_stopped_when_its_lease_ends(run: R
     agents.tell({"do": "go"})
     status = agents.ended()  # nothing was asked of it meanwhile
     assert status["state"] == "stopped"
-    assert status["cause"] == "the launcher was not heard from, so its lease on the run ended"
+    assert is_of_a_lease(status["cause"])
     assert not living_under(tmp_path)
 
 
 def test_a_detached_run_has_no_lease(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": f"while test ! -e {tmp_path}/go; do sleep 0.05; done"}, lease_s=1.0)
     agents.start()
-    assert caller.ask(agents.folder().own, {"do": "detach"}) == {"detached": True}
+    assert local_client.ask(agents.folder().own, {"do": "detach"}) == {"detached": True}
     agents.tell({"do": "go"})
     with pytest.raises(AssertionError):
         eventually("an end before its time", lambda: not agents.alive(LEAD), patience_s=1.5)
     (tmp_path / "go").touch()
     assert agents.ended()["state"] == "succeeded"
+
+
+def test_a_launcher_that_pauses_is_not_missed_until_its_next_beat(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER}, lease_s=0.3)
+    agents.start()
+    agents.tell({"do": "go"})
+    assert local_client.ask(agents.folder().own, {"do": "pause"}) == {"paused": True}
+    with pytest.raises(AssertionError):
+        eventually("an end before its time", lambda: not agents.alive(LEAD), patience_s=1.0)
+    agents.tell({"do": "beat"})
+    assert is_of_a_lease(agents.ended()["cause"])
 
 
 def test_a_lease_begins_when_the_launcher_says_go_however_long_other_hosts_take_to_start(run: Run) -> None:
@@ -230,7 +265,7 @@ def test_a_lease_begins_when_the_launcher_says_go_however_long_other_hosts_take_
     with pytest.raises(AssertionError):
         eventually("an end before its time", lambda: not agents.alive(LEAD), patience_s=1.0)
     agents.tell({"do": "go"})
-    assert agents.ended()["cause"] == "the launcher was not heard from, so its lease on the run ended"
+    assert is_of_a_lease(agents.ended()["cause"])
 
 
 def test_a_launcher_that_beats_before_it_says_go_has_its_lease_from_then_on(run: Run) -> None:
@@ -239,7 +274,7 @@ def test_a_launcher_that_beats_before_it_says_go_has_its_lease_from_then_on(run:
     agents.tell({"do": "beat"})
     status = agents.ended()
     assert (status["state"], status["tasks"][0]["pid"]) == ("stopped", None)
-    assert status["cause"] == "the launcher was not heard from, so its lease on the run ended"
+    assert is_of_a_lease(status["cause"])
 
 
 # -- two hosts
@@ -269,7 +304,7 @@ def test_a_kill_ends_tasks_that_ignore_a_stop_on_every_host(run: Run, tmp_path: 
 
 
 def test_a_host_whose_agent_dies_is_lost_and_the_run_fails_for_it(run: Run, tmp_path: Path) -> None:
-    agents = run(two_hosts(tmp_path / "order"), lost_after_s=0.5)
+    agents = run(two_hosts(tmp_path / "order"), lost_after_s=2.0)
     agents.up()
     agents.kill(MEMBER)
     status = agents.ended()
@@ -281,7 +316,7 @@ def test_a_host_whose_agent_dies_is_lost_and_the_run_fails_for_it(run: Run, tmp_
 
 
 def test_when_the_lead_dies_the_members_end_their_tasks_and_leave(run: Run, tmp_path: Path) -> None:
-    agents = run(two_hosts(tmp_path / "order"), lost_after_s=0.5, stay_s=0.5)
+    agents = run(two_hosts(tmp_path / "order"), lost_after_s=2.0, stay_s=0.5)
     agents.up()
     agents.kill(LEAD)
     status = agents.ended()
@@ -293,7 +328,7 @@ def test_when_the_lead_dies_the_members_end_their_tasks_and_leave(run: Run, tmp_
 def test_a_member_that_would_wait_long_leaves_soon_where_the_lead_s_host_says_that_nobody_leads(
     run: Run, tmp_path: Path
 ) -> None:
-    agents = run(two_hosts(tmp_path / "order"), lost_after_s=0.5, stay_s=1e6, deserted_s=0.5)
+    agents = run(two_hosts(tmp_path / "order"), lost_after_s=2.0, stay_s=1e6, deserted_s=0.5)
     agents.up()
     agents.kill(LEAD)
     eventually("a host without the run", lambda: not living_under(tmp_path))
@@ -338,4 +373,4 @@ def test_a_control_port_that_is_taken_is_named(run: Run, tmp_path: Path) -> None
         port = taken.getsockname()[1]
         error = agents.start(LEAD, lead={"host": LEAD, "address": f"127.0.0.1:{port}"})["error"]
     assert error.startswith("cannot listen: ") and str(port) in error
-    assert left_in(tmp_path) == []
+    assert left_in(tmp_path) == [] and not agents.folder().path.exists()

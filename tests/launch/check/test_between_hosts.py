@@ -5,11 +5,11 @@ from typing import Any, Dict, List
 import pytest
 
 from cluster.spec.model import Ssh
-from launch.agent import dial
+from launch.agent.network import probes
 from launch.check import exposure, unlike
-from launch.check.others import unanswered
+from launch.check.others import ROWS, unanswered
 from launch.check.ways import EXPLAINED, ways
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from tests.launch.check.facts import CODE, evidence, found, only, plan_of, versions
 
 Facts = Dict[str, Dict[str, Any]]
@@ -22,7 +22,7 @@ def failed(kind: str, *hosts: str, detail: str = "10.0.0.1") -> List[Dict[str, s
 
 
 def test_every_kind_of_failure_is_explained() -> None:
-    kinds = [line.split()[0] for line in (dial.__doc__ or "").splitlines() if line.startswith("    ")]
+    kinds = [line.split()[0] for line in (probes.__doc__ or "").splitlines() if line.startswith("    ")]
     assert sorted(EXPLAINED) == sorted(kinds)
 
 
@@ -92,44 +92,43 @@ def test_code_that_a_run_was_started_with_is_compared_with_what_is_here() -> Non
 
 
 @pytest.mark.parametrize(
-    ("reason", "kind", "what", "mend"),
+    ("kind", "advice", "finding", "mend"),
     [
-        (
-            "its host key is not in F; show it with `scan`, and if it is right, accept it with `scan >> F`",
-            "host-key",
-            "its host key is not in F",
-            "show it with `scan`, and if it is right, accept it with `scan >> F`",
-        ),
-        ("no py there (x); install it, or name another with the key python", "python", "no py there (x)", "install it"),
-        (
-            "expected Python 3.7 or newer, found 2.7",
-            "python",
-            "expected Python 3.7 or newer, found 2.7",
-            "name a newer",
-        ),
-        ("cannot write the code under /c: full", "disk", "cannot write the code under /c: full", "see `ssh p1 df -h "),
-        (
-            "no SSH at p1 port 22 (refused); is the host up?",
-            "unreachable",
-            "no SSH at p1 port 22 (refused)",
-            "see `ssh p1 true`",
-        ),
-        ("py ended before it answered: boom", "python", "py ended before it answered: boom", "name another"),
-        ("no answer within 30 s", "slow", "no answer within 30 s", "see `ssh p1 uptime`"),
+        (ProblemKind.HOST_KEY, "accept it with `ssh h1 true`", "host-key", "accept it with `ssh h1 true`"),
+        (ProblemKind.FOLDER, "give another workdir", "disk", "give another workdir"),
+        (ProblemKind.DISK, "", "disk", "see `ssh p1 df -h ~/.launch`, or choose another folder with the key workdir"),
+        (ProblemKind.NO_PYTHON, "install it", "python", "install it; see `ssh p1 ls /usr/bin /usr/local/bin`"),
+        (ProblemKind.OLD_PYTHON, "", "python", "name a newer one with the key python"),
+        (ProblemKind.PYTHON_ENDED, "", "python", "name another with the key python"),
+        (ProblemKind.UNREACHABLE, "is the host up?", "unreachable", "see `ssh p1 true`"),
+        (ProblemKind.UNREACHABLE, "", "unreachable", "see `ssh p1 true`"),
+        (ProblemKind.UNKNOWN_NAME, "see `getent hosts p1`", "unreachable", "see `getent hosts p1`"),
+        (ProblemKind.AUTHENTICATION, "try `ssh p1`", "unreachable", "try `ssh p1`"),
+        (ProblemKind.SSHD, "see MaxStartups", "unreachable", "see MaxStartups; see `ssh p1 true`"),
+        (ProblemKind.NOISE, "", "unreachable", "see `ssh p1 true`"),
+        (ProblemKind.SLOW, "", "slow", "see `ssh p1 uptime`, or give it longer with --deadline-s"),
     ],
 )
 def test_a_host_that_did_not_answer_has_a_kind_and_something_to_do(
-    reason: str, kind: str, what: str, mend: str
+    kind: ProblemKind, advice: str, finding: str, mend: str
 ) -> None:
-    one = only(unanswered, evidence(PLAN, {}, [HostProblem("p1", reason)], silent=["p1"]))
-    assert (one.kind, one.hosts, one.what) == (kind, ("p1",), what)
-    assert one.mend.startswith(mend) and one.mend
+    what = "expected a folder of no answer within the key python; `host key`?"  # words that nothing may decide by
+    one = only(unanswered, evidence(PLAN, {}, [HostProblem("p1", kind, what, advice)], silent=["p1"]))
+    assert (one.kind, one.hosts, one.what, one.mend) == (finding, ("p1",), what, mend)
+
+
+def test_every_kind_of_problem_is_a_finding_with_something_to_do() -> None:
+    assert set(ROWS) == set(ProblemKind)
 
 
 def test_hosts_behind_a_gateway_that_failed_are_named_with_it() -> None:
-    problem = HostProblem("gate", "no SSH at gate port 22 (refused); is the host up?")
-    one = only(unanswered, evidence(PLAN, {}, [problem], silent=["p1", "p2"]))
-    assert (one.hosts, one.what) == (("p1", "p2"), "gate: no SSH at gate port 22 (refused)")
+    problem = HostProblem("gate", ProblemKind.UNREACHABLE, "no SSH at gate port 22 (refused)", "is the host up?")
+    one = only(unanswered, evidence(PLAN, {}, [problem.with_advice("it is the gateway")], silent=["p1", "p2"]))
+    assert (one.hosts, one.what, one.mend) == (
+        ("p1", "p2"),
+        "gate: no SSH at gate port 22 (refused)",
+        "see `ssh gate true`",
+    )
 
 
 def test_an_address_that_the_internet_can_reach_is_wrong_unless_the_file_allows_it() -> None:

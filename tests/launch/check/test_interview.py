@@ -10,7 +10,8 @@ import pytest
 from launch.channel import Silence
 from launch.check.interview import CLOCK_READINGS, interview
 from launch.check.questions import Question
-from launch.errors import HostProblem, Interrupted
+from launch.errors import HostProblem, Interrupted, ProblemKind
+from tests.launch.check.facts import facts
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.waiting import eventually
 
@@ -28,6 +29,11 @@ def telling(*said: Said, ahead_s: float = 0.0) -> FakeChannel:
     return FakeChannel(line({"missing": []}), line({"ports": {"2222": None}}), *clock, *said)
 
 
+def look(**more: Any) -> bytes:
+    """What a host tells that has looked around."""
+    return line({**{key: value for key, value in facts().items() if key not in ("ports", "clock")}, **more})
+
+
 def asked(*hosts: str) -> Dict[str, Question]:
     return {host: Question({"host": host}, {"do": "look", "host": host}) for host in hosts}
 
@@ -37,7 +43,7 @@ def problems(found: List[HostProblem]) -> List[str]:
 
 
 def test_each_host_tells_its_ports_its_clock_and_what_it_sees() -> None:
-    channels = {"a": telling(line({"sees": 1}), ahead_s=100.0), "b": telling(line({"sees": 2}))}
+    channels = {"a": telling(look(sees=1), ahead_s=100.0), "b": telling(look(sees=2))}
     with fleet_of({name: FakeHost(name, channel) for name, channel in channels.items()}) as fleet:
         facts, none = interview(fleet, asked("a", "b"), WAIT_S)
     assert none == []
@@ -52,10 +58,10 @@ def test_each_host_tells_its_ports_its_clock_and_what_it_sees() -> None:
 
 def test_a_host_that_cannot_be_asked_keeps_no_other_from_its_answer() -> None:
     def refuse(name: str) -> None:
-        raise HostProblem(name, "no SSH there")
+        raise HostProblem(name, ProblemKind.UNREACHABLE, "no SSH there")
 
     hosts = {
-        "a": FakeHost("a", telling(line({"sees": 1}))),
+        "a": FakeHost("a", telling(look(sees=1))),
         "b": FakeHost("b", connect=refuse),
         "c": FakeHost("c", telling(line({"error": "the look failed: KeyError: 'x'"}))),
         "d": FakeHost("d", telling(Silence())),
@@ -79,7 +85,7 @@ def test_a_host_that_cannot_be_asked_keeps_no_other_from_its_answer() -> None:
 def test_a_host_that_hangs_is_named_after_half_the_deadline_and_the_others_go_on() -> None:
     release = Event()
     hosts = {
-        "a": FakeHost("a", telling(line({"sees": 1}))),
+        "a": FakeHost("a", telling(look(sees=1))),
         "b": FakeHost("b", connect=lambda name: assert_true(release.wait(WAIT_S))),
     }
     with fleet_of(hosts) as fleet:
@@ -97,13 +103,13 @@ def assert_true(value: bool) -> None:
 
 
 def test_nobody_is_asked_to_look_before_everybody_listens() -> None:
-    first = telling(line({"sees": 1}))
+    first = telling(look(sees=1))
 
     def connect(name: str) -> None:
         eventually("the other host's last clock reading", lambda: first.sent.count(b'"time"') == CLOCK_READINGS)
         assert b"look" not in first.sent
 
-    hosts = {"a": FakeHost("a", first), "b": FakeHost("b", telling(line({"sees": 2})), connect=connect)}
+    hosts = {"a": FakeHost("a", first), "b": FakeHost("b", telling(look(sees=2)), connect=connect)}
     with fleet_of(hosts) as fleet:
         facts, found = interview(fleet, asked("a", "b"), WAIT_S)
     assert (sorted(facts), found) == (["a", "b"], [])
@@ -111,7 +117,7 @@ def test_nobody_is_asked_to_look_before_everybody_listens() -> None:
 
 
 def test_after_a_signal_every_conversation_is_closed() -> None:
-    channel = telling(line({"sees": 1}))
+    channel = telling(look(sees=1))
     with fleet_of({"a": FakeHost("a", channel)}) as fleet:
         release = Event()
         fleet.hosts["b"] = FakeHost("b", connect=lambda name: interrupt(fleet.interrupts.received, release))

@@ -108,7 +108,7 @@ def test_a_folder_that_is_full_or_closed_is_named() -> None:
     told = {"folders": {"~/w": {"free_bytes": 10**8, "error": None}, "/c": {"free_bytes": None, "error": "Read-only"}}}
     assert found(own.folders, evidence(PLAN, {"w": told})) == [
         "w: disk: ~/w: expected at least 1000 MB free, found 100 MB free",
-        "w: disk: /c cannot be written: Read-only",
+        "w: disk: /c cannot be used: Read-only",
     ]
 
 

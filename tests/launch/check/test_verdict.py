@@ -4,7 +4,7 @@ import json
 import time
 
 from launch.check.verdict import as_values, judge, told
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.plan import Plan
 from tests.launch.check.facts import evidence, plan_of, versions
 
@@ -21,7 +21,7 @@ def test_hosts_that_are_fine_are_one_line_however_many() -> None:
 
 
 def test_what_is_wrong_alike_on_many_hosts_is_one_finding_with_its_mend_on_a_line_of_its_own() -> None:
-    gone = [HostProblem(f"w{n}", "the name is not known here") for n in (60, 61)]
+    gone = [HostProblem(f"w{n}", ProblemKind.UNREACHABLE, "the name is not known here") for n in (60, 61)]
     told_of = {f"w{n}": {"proxies": ["http_proxy"]} for n in range(1, 65)}
     up = {"run": {"run": "r-0", "pid": 4, "code": {}}}
     lines = told(judge(evidence(large(64), {**told_of, "p1": up, "w64": up}, gone, ["w60", "w61"])))
@@ -41,12 +41,12 @@ def test_a_version_that_healthy_hosts_do_not_share_is_not_claimed() -> None:
 
 def test_where_nobody_is_healthy_that_is_said() -> None:
     plan = plan_of("worker:0@w1", command=("a",))
-    verdict = judge(evidence(plan, {}, [HostProblem("w1", "no SSH")], ["w1"]))
+    verdict = judge(evidence(plan, {}, [HostProblem("w1", ProblemKind.UNREACHABLE, "no SSH")], ["w1"]))
     assert told(verdict)[-1] == "healthy: none of 1 hosts"
 
 
 def test_the_json_has_every_host_and_every_finding() -> None:
-    problem = HostProblem("w2", "no SSH there; is the host up?")
+    problem = HostProblem("w2", ProblemKind.UNREACHABLE, "no SSH there", advice="is the host up?")
     values = json.loads(json.dumps(as_values(judge(evidence(large(2), {}, [problem], ["w2"])))))
     assert values["ok"] is False
     assert values["findings"] == [

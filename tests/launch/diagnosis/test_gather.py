@@ -3,7 +3,7 @@
 import json
 from typing import Any, List
 
-from launch.agent.redaction import Redaction
+from launch.agent.text.redaction import Redaction
 from launch.channel import Silence
 from launch.diagnosis.gather import LEAST_BYTES, MOST_BYTES, Evidence, gather
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
@@ -17,7 +17,7 @@ def lines(*values: Any) -> List[bytes]:
 
 
 TOLD = [
-    {"file": "disks.json", "json": {"/a": 1}}, {"file": "disks.json", "json": {"/b": 2}},
+    {"file": "places.json", "json": {"/a": 1}}, {"file": "places.json", "json": {"/b": 2}},
     {"file": "agent.log", "text": "hello"}, {"missing": "gpus", "why": "not done within 9 s"},
     {"done": True, "run": "r-1"},
 ]  # fmt: skip
@@ -27,7 +27,7 @@ def test_every_host_s_pieces_are_kept_and_parts_of_one_joined() -> None:
     channel = FakeChannel(*lines(*TOLD))
     with fleet_of({"a": FakeHost("a", channel)}) as fleet:
         (found,) = gather(fleet, 60.0)
-    assert found.files == {"disks.json": {"/a": 1, "/b": 2}, "agent.log": "hello"}
+    assert found.files == {"places.json": {"/a": 1, "/b": 2}, "agent.log": "hello"}
     assert (found.missing, found.run, found.problem) == ({"gpus": "not done within 9 s"}, "r-1", None)
     assert found.clock is not None and found.seconds is not None and channel.closed
     asked = json.loads(channel.sent.splitlines()[-1].decode())
@@ -45,7 +45,7 @@ def test_what_came_before_a_host_fell_silent_counts() -> None:
         a, b, c, d = gather(fleet, 60.0)
     assert a.problem is None and len(a.files) == 2
     assert b.problem == "no answer within 25 s" and b.files["agent.log"] == "hello"
-    assert "ended there" in str(c.problem) and "disks.json" in c.files
+    assert "ended there" in str(c.problem) and "places.json" in c.files
     assert (d.problem, d.files) == ("out of reach", {})
 
 

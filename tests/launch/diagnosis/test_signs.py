@@ -1,11 +1,14 @@
 """What looks wrong: each rule finds what it is for, and nothing on a host where all is right."""
 
+from dataclasses import replace
 from typing import Any, Dict
 
 import pytest
 
 from launch.diagnosis.gather import Evidence
 from launch.diagnosis.signs import newest_run, run_status, signs
+from launch.status.run import RunStatus
+from launch.status.wire import decoded
 from tests.launch.diagnosis.evidence import RUN, process, status, told
 
 DISK = told("a").files["disks.json"]["/w"]
@@ -15,6 +18,13 @@ def only(host: Evidence) -> str:
     """The one thing that looks wrong with it."""
     ((_, text),) = signs([host])
     return text
+
+
+def test_the_run_that_lives_is_the_newest_and_of_others_the_one_that_began_last() -> None:
+    earlier = Evidence("a", run="r-20991231-235959", generation=1)
+    later = Evidence("b", run="r-20261120-120000", generation=2)
+    assert newest_run([earlier, later, Evidence("c")]) == later.run
+    assert newest_run([replace(earlier, lives=True), later]) == earlier.run
 
 
 def test_where_all_is_right_nothing_is_told() -> None:
@@ -107,5 +117,5 @@ def test_hosts_that_differ_from_most_are_told() -> None:
 def test_the_status_is_the_lead_s_which_has_all_tasks() -> None:
     whole = status("a")
     found = [told("b", status={"tasks": []}), told("a", status=whole), told("c", status={"cannot_be_read": "x"})]
-    assert run_status(found) == whole
+    assert run_status(found) == decoded(RunStatus, whole)
     assert run_status([told("b")]) is None and newest_run([]) is None

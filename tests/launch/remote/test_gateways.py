@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import pytest
 
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.remote.gateways import Gateways
 
 WAIT_S = 20.0
@@ -33,7 +33,7 @@ def gateways(jumps: Mapping[str, str], opened: List[str], down: str = "") -> Gat
     def open_one(name: str, through: Optional[Any]) -> Connection:
         opened.append(name)
         if name == down:
-            raise HostProblem(name, "no SSH there")
+            raise HostProblem(name, ProblemKind.UNREACHABLE, "no SSH there")
         return Connection(name, through)
 
     return Gateways(open_one, lambda name: jumps.get(name, ""))

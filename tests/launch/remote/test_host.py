@@ -7,7 +7,7 @@ from typing import Any, List
 import paramiko
 import pytest
 
-from launch.errors import HostProblem
+from launch.errors import HostProblem, ProblemKind
 from launch.remote.host import SshHost, command_line
 
 
@@ -48,7 +48,7 @@ class Refusing:
         raise self.error
 
     def problem(self, name: str, connection: Any, error: BaseException) -> HostProblem:
-        return HostProblem(name, f"the connection broke: {error}")
+        return HostProblem(name, ProblemKind.UNREACHABLE, f"the connection broke: {error}")
 
 
 def told(error: Exception) -> List[str]:

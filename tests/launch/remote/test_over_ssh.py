@@ -13,7 +13,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.spec.model import Ssh
-from launch.agent.readable import readable
+from launch.agent.linux.polling import readable
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.interrupts import Interrupts
@@ -160,7 +160,9 @@ def test_a_gateway_with_an_unknown_key_is_refused_and_named_once(operator: Opera
     with operator.fleet("h2", "h3", "h4", gateway="h1") as fleet, pytest.raises(CannotStart) as caught:
         fleet.connect()
     text = str(caught.value)
-    assert text.startswith(f"h1: its host key is not in {operator.known}; show it with `ssh-keyscan ")
+    assert text.startswith(
+        f"h1: its host key is not in {operator.known}; see it, and accept it if it is right, with `ssh "
+    )
     assert text.endswith("; it is the gateway to other hosts") and "\n" not in text
 
 
@@ -190,6 +192,82 @@ def test_the_settings_of_a_host_are_those_of_the_ssh_configuration(operator: Ope
     assert "seven" not in operator.known.read_text()
     with sshd(hosts[1], "Port 2200\n"):
         assert operator.named("node7") == "h2"
+
+
+# -- commands of an error, as they are printed
+
+
+def told(operator: Operator, name: str, **keys: Any) -> List[str]:
+    """The commands of the error that a host gives."""
+    with pytest.raises(HostProblem) as caught:
+        operator.named(name, **keys)
+    commands: List[str] = str(caught.value).split("`")[1::2]
+    return commands
+
+
+def typed(command: str) -> None:
+    """Types a command into a terminal, and "yes" as often as it is asked for."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execve("/bin/sh", ["sh", "-c", command], {**os.environ, "SSH_AUTH_SOCK": ""})
+    read: List[bytes] = []
+    answered = 0
+
+    def is_over() -> bool:
+        nonlocal answered
+        if heard(terminal, read).count(b"(yes/no") > answered:
+            answered += 1
+            os.write(terminal, b"yes\n")
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    eventually("the end of the command", is_over)
+    text = heard(terminal, read).decode()
+    os.close(terminal)
+    assert os.waitpid(pid, 0)[1] == 0, f"{command}: {text}"
+
+
+ALIASED = "Host node7\n  HostName {h2}\n  HostKeyAlias seven\n" + ALL
+
+
+def test_the_command_for_an_unknown_key_records_it_under_the_name_that_is_looked_up(operator: Operator) -> None:
+    operator.write(ALIASED)
+    operator.known.write_text("")
+    typed(*told(operator, "node7"))
+    assert operator.known.read_text().startswith("seven ")
+    assert operator.named("node7") == "h2"
+
+
+def test_the_commands_for_a_changed_key_replace_it_under_the_name_that_is_looked_up(operator: Operator) -> None:
+    operator.write(ALIASED)
+    others = next(line for line in operator.known.read_text().splitlines() if line.startswith("h1,"))
+    operator.known.write_text("seven " + others.split(" ", 1)[1] + "\n")
+    for command in told(operator, "node7"):
+        typed(command)
+    assert operator.named("node7") == "h2"
+
+
+@pytest.mark.parametrize("jump", ["configured", "given"])
+def test_the_command_for_a_host_behind_a_gateway_goes_through_it(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, jump: str
+) -> None:
+    through = "" if jump == "given" else "Host h3\n  ProxyJump h1\n"
+    known = f"Host h1\n  UserKnownHostsFile {operator.known}\n"  # OpenSSH's own, for the gateway
+    operator.write("Host h1\n  HostName {h1}\n" + known + through + ALL)  # h3 is a name that only h1 knows
+    operator.known.write_text(
+        "".join(line for line in operator.known.read_text().splitlines(True) if line[:3] == "h1,")
+    )
+    keys = {"gateway": "h1"} if jump == "given" else {}
+    typed(*told(operator, "h3", **keys))
+    assert operator.named("h3", **keys) == "h3"
+
+
+def test_the_command_for_a_refused_login_is_tried_by_the_same_user_at_the_same_port(
+    operator: Operator, hosts: FakeHosts
+) -> None:
+    operator.write(EACH + ALL)
+    command = told(operator, "h2", user="mallory")[0]
+    ran = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=WAIT_S)
+    assert ran.returncode == 255 and b"mallory@" in ran.stderr
 
 
 def test_of_several_host_keys_the_known_kind_is_asked_for(operator: Operator, hosts: FakeHosts) -> None:

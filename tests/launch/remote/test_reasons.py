@@ -1,20 +1,27 @@
 """Why a host could not be reached, in words that say what to do, and which failures may pass by themselves."""
 
+import shlex
 import socket
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Dict
 
 import paramiko
 import pytest
 
 from cluster.spec.model import Ssh
-from launch.agent.ports import free_ports
-from launch.errors import HostProblem
+from launch.agent.linux.ports import free_ports
+from launch.errors import HostProblem, ProblemKind
 from launch.remote.access import Access
+from launch.remote.by_hand import ByHand
 from launch.remote.host import SshHost
 from launch.remote.reasons import UnknownHostKey, dropped, explain
 
 SSH = Ssh(known_hosts="/k", connect_timeout_s=3)
+
+
+def way(**values: Any) -> ByHand:
+    return ByHand("h1", "alice", 22, "", "h1", SSH)._replace(**values)
 
 
 def key() -> paramiko.PKey:
@@ -25,10 +32,11 @@ def key() -> paramiko.PKey:
     ("error", "text"),
     [
         (UnknownHostKey("no key is known for h1"),
-         "its host key is not in /k; show it with `ssh-keyscan -p 22 h1 | ssh-keygen -lf -`, "
-         "and if it is right, accept it with `ssh-keyscan -p 22 h1 >> /k`"),
+         "its host key is not in /k; see it, and accept it if it is right, with `ssh -o StrictHostKeyChecking=ask "
+         "-o GlobalKnownHostsFile=/dev/null -o ControlPath=none -o UserKnownHostsFile=/k -l alice -p 22 h1 true`"),
         (paramiko.AuthenticationException("Authentication failed."),
-         "login refused (Authentication failed.); try `ssh -p 22 h1`, and see the keys ssh.user and ssh.key"),
+         "login refused (Authentication failed.); try `ssh -o UserKnownHostsFile=/k -l alice -p 22 h1`, "
+         "and see the keys ssh.user and ssh.key"),
         (socket.gaierror(-2, "Name or service not known"),
          "the name h1 is not known here (Name or service not known); see `getent hosts h1`"),
         (socket.timeout("timed out"), "no answer from h1 port 22 within 3 s; is the host up?"),
@@ -49,19 +57,41 @@ def key() -> paramiko.PKey:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )  # fmt: skip
 def test_every_reason_is_told_with_what_to_do_next(error: Exception, text: str) -> None:
-    assert explain(error, ("h1", 22), SSH) == text
+    assert explain("h1", error, ("h1", 22), way()).reason == text
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (UnknownHostKey("no key is known for h1"), ProblemKind.HOST_KEY),
+        (paramiko.AuthenticationException("Authentication failed."), ProblemKind.AUTHENTICATION),
+        (socket.gaierror(-2, "Name or service not known"), ProblemKind.UNKNOWN_NAME),
+        (socket.timeout("timed out"), ProblemKind.UNREACHABLE),
+        (ConnectionRefusedError(111, "Connection refused"), ProblemKind.UNREACHABLE),
+        (EOFError(), ProblemKind.SSHD),
+        (paramiko.ChannelException(2, "Connect failed"), ProblemKind.UNREACHABLE),
+        (ValueError("q must be exactly 160 bits"), ProblemKind.UNREACHABLE),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_every_reason_has_a_kind(error: Exception, kind: ProblemKind) -> None:
+    assert explain("h1", error, ("h1", 22), way()).kind is kind
 
 
 @pytest.mark.parametrize(("port", "entry"), [(22, "h1"), (2200, "[h1]:2200")])
 def test_a_changed_host_key_is_told_with_the_entry_to_replace(port: int, entry: str) -> None:
-    text = explain(paramiko.BadHostKeyException("h1", key(), key()), ("h1", port), SSH)
-    assert text.startswith("its host key is not the one in /k: the machine was set up anew, or somebody is in between;")
-    assert f"`ssh-keygen -R '{entry}' -f /k && ssh-keyscan -p {port} h1 >> /k`" in text
+    error = paramiko.BadHostKeyException("h1", key(), key())
+    problem = explain("h1", error, ("h1", port), way(port=port, entry=entry))
+    text = problem.reason
+    assert problem.kind is ProblemKind.HOST_KEY and text.startswith(
+        "its host key is not the one in /k: the machine was set up anew, or somebody is in between;"
+    )
+    assert f"`ssh-keygen -R {shlex.quote(entry)} -f /k`" in text and f"-l alice -p {port} h1 true`" in text
 
 
 def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known_one() -> None:
     error = paramiko.ssh_exception.IncompatiblePeer("Incompatible ssh peer (no acceptable host key)")
-    assert explain(error, ("h1", 22), SSH).startswith("its host key is not the one in /k: ")
+    assert explain("h1", error, ("h1", 22), way()).what.startswith("its host key is not the one in /k: ")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +132,9 @@ def test_what_was_refused_or_is_not_there_is_not_tried_again(error: Exception) -
 
 def test_no_valid_connection_is_no_ssh_there() -> None:
     error = paramiko.ssh_exception.NoValidConnectionsError({("127.0.0.1", 22): ConnectionRefusedError(111, "refused")})
-    assert explain(error, ("h1", 22), SSH).startswith("no SSH at h1 port 22 (Unable to connect to port 22 on 127.0.0.1")
+    assert explain("h1", error, ("h1", 22), way()).what.startswith(
+        "no SSH at h1 port 22 (Unable to connect to port 22 on 127.0.0.1"
+    )
 
 
 def refusal(host: str, settings: Ssh) -> str:
@@ -132,3 +164,27 @@ def test_a_port_that_answers_nothing_is_not_waited_for(tmp_path: Path) -> None:
         port = silent.getsockname()[1]
         text = refusal("localhost", Ssh(port=port, config=None, connect_timeout_s=0.2))
     assert f"localhost port {port}" in text
+
+
+# -- commands to type
+
+
+@pytest.mark.parametrize(
+    ("settings", "values", "words"),
+    [
+        (Ssh(), {}, "-l alice -p 22 h1"),
+        (Ssh(config=None), {}, "-F none -l alice -p 22 h1"),
+        (Ssh(config="/etc/my config"), {}, "-F '/etc/my config' -l alice -p 22 h1"),
+        (Ssh(key="/k 1"), {"jump": "a,b", "port": 2200}, "-J a,b -i '/k 1' -l alice -p 2200 h1"),
+        (Ssh(), {"user": "a b;c", "name": "$(x)"}, "-l 'a b;c' -p 22 '$(x)'"),
+    ],
+)
+def test_a_login_by_hand_leads_where_the_launchers_led(settings: Ssh, values: Dict[str, Any], words: str) -> None:
+    assert way(settings=settings, **values).login() == f"ssh {words}"
+
+
+def test_a_path_that_begins_with_a_tilde_works_in_quotes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/al ice")
+    by_hand = way(settings=Ssh())
+    assert shlex.split(by_hand.forget())[-1] == "/home/al ice/.ssh/known_hosts"
+    assert 'UserKnownHostsFile="/home/al ice/.ssh/known_hosts"' in shlex.split(by_hand.accept())

@@ -2,8 +2,12 @@
 
 from typing import Any, Dict, List, Optional, Sequence
 
-from launch.agent.messages import Advanced, Event, Exited, Go, Joined, Order, RunPlan, Started, TaskPlan, Tick
+from launch.agent.protocol.messages import Advanced, Event, Exited, Go, Joined, Order, Started, Tick
 from launch.agent.supervision.supervise import Supervisor
+from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.status.incident import IncidentStatus
+from launch.status.incident_text import sentence
+from launch.status.wire import decoded, encoded
 
 DONE = {"succeeded": True, "step": 100, "checkpoint": "/c/model-100", "checkpoint_step": 100, "metrics": {"loss": 0.5}}
 
@@ -43,9 +47,18 @@ class Replay:
         for order in self.begin():
             self.at(0.0, started(order.task), advanced(order.task))  # type: ignore[union-attr]
 
+    def status(self) -> Dict[str, Any]:
+        """The run's status as JSON values."""
+        return encoded(self.run.status())
+
     def states(self) -> Dict[str, str]:
         """{task: state}"""
         return {name: task.state for name, task in self.run.tasks.items()}
+
+
+def in_words(incident: Dict[str, Any]) -> str:
+    """The sentence of an incident, from its JSON values."""
+    return sentence(decoded(IncidentStatus, incident))
 
 
 def started(task: str, attempt: int = 0, pid: int = 7) -> Started:

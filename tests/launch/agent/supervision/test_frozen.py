@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.agent.messages import Exited, RestartRequested, Signs, Start, Stop, StopRequested
+from launch.agent.protocol.messages import Exited, RestartRequested, Signs, Start, Stop, StopRequested
 from launch.agent.supervision import frozen
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
 
@@ -56,13 +56,13 @@ def test_its_incident_names_it_and_ends_when_it_trains_again() -> None:
     replay = run()
     replay.at(100.0, advanced("worker:1", 5, examples=5), advanced("worker:0", 5, examples=5))
     replay.at(111.0, sign("worker:1", state="T", stopped_s=10.0))
-    (incident,) = replay.run.status()["incidents"]
+    (incident,) = replay.status()["incidents"]
     assert (incident["kind"], incident["role"], incident["index"], incident["host"]) == ("frozen", "worker", 1, "b")
     replay.at(111.1, advanced("worker:1", 9, examples=9))  # while it was let go on to tell where it was
     replay.at(111.5, Exited("worker:1", 0, -9, "killed by SIGKILL", stack="stack"))
     replay.at(112.5)
     replay.at(113.0, started("worker:1", 1), advanced("worker:1", 10, attempt=1, examples=1))
-    (incident,) = replay.run.status()["incidents"]
+    (incident,) = replay.status()["incidents"]
     assert (incident["open"], incident["stack"], incident["exit_code"]) == (False, "stack", -9)
 
 
@@ -254,7 +254,7 @@ Thread 0x00007f (most recent call first):
 {inputs}
 Thread 0x00007f (most recent call first):
   File "/v/lib/python3.7/site-packages/tensorflow_core/python/client/session.py", line 1443 in _call_tf_sessionrun
-  File "/w/code/ab/cluster/synchronous.py", line 122 in step
+  File "/w/code/ab/cluster/steps/sync_worker.py", line 122 in step
   File "/w/code/ab/jobs/main.py", line 74 in _run
 """
 
@@ -263,7 +263,7 @@ Thread 0x00007f (most recent call first):
     "inputs, where",
     [
         ('  File "/w/code/cd/jobs/digits.py", line 31 in inputs\n', "in jobs/digits.py:31 (inputs)"),
-        ("", "in cluster/synchronous.py:122 (step)"),
+        ("", "in cluster/steps/sync_worker.py:122 (step)"),
     ],
 )
 def test_the_place_is_in_the_jobs_own_code_where_there_is_any(inputs: str, where: Optional[str]) -> None:

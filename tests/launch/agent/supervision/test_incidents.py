@@ -4,10 +4,10 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 
-from launch.agent.messages import Exited, Lost, RestartRequested, StopRequested, Tick
+from launch.agent.protocol.messages import Exited, Lost, RestartRequested, StopRequested, Tick
 from launch.agent.supervision.incidents import HOST_WINDOW_S, NEWEST, STEADY_S, WINDOW_S, Incidents
 from launch.agent.supervision.record import TaskRecord
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, run_plan, started, succeeded
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, in_words, run_plan, started, succeeded
 from tests.launch.lines import counted
 
 GONE = "AbortedError: Graph handle is not found: /job:ps/replica:0/task:0"
@@ -36,7 +36,7 @@ def step(replay: Replay, now: float, to: int, *tasks: str, attempt: int = 0, **p
 
 def incidents(replay: Replay) -> List[Dict[str, Any]]:
     """As ``status --json`` has them."""
-    told: List[Dict[str, Any]] = replay.run.status()["incidents"]
+    told: List[Dict[str, Any]] = replay.status()["incidents"]
     return told
 
 
@@ -128,7 +128,7 @@ def test_a_ps_that_dies_takes_training_back_to_the_checkpoint_and_that_is_counte
     step(replay, 16, 11)
     (told,) = incidents(replay)
     assert (told["open"], told["lost_steps"], told["lost_seconds"]) == (False, 3, pytest.approx(5.0))
-    status = replay.run.status()
+    status = replay.status()
     assert (status["lost_steps"], status["lost_seconds"]) == (3, pytest.approx(5.0))
 
 
@@ -168,7 +168,59 @@ def test_of_programs_that_tell_no_progress_it_is_over_when_the_next_process_runs
     replay.at(1, started("worker:0"), failed("worker:0"))
     replay.at(2, Tick(), started("worker:0", 1))
     (told,) = incidents(replay)
-    assert (told["open"], told["again_s"], told["lost_steps"], told["lost_seconds"]) == (False, 1.0, None, None)
+    assert (told["open"], told["restarted_s"]) == (False, 1.0)
+    assert [told[key] for key in ("again_s", "resumed_from", "lost_steps", "lost_seconds")] == [None] * 4
+    assert in_words(told).endswith(", restarted after 1.0 s, not known whether it went on from a checkpoint")
+
+
+def test_a_program_that_ended_again_soon_after_its_restart_is_not_back() -> None:
+    replay = Replay("worker:0@a", judge="exit", restart_max=1)
+    replay.begin()
+    replay.at(1, started("worker:0"), failed("worker:0"))
+    replay.at(2, Tick(), started("worker:0", 1))
+    replay.at(3, failed("worker:0", 1))
+    (told,) = incidents(replay)
+    assert (told["restarted_s"], told["again_s"], told["followed_count"]) == (None, None, 1)
+    assert in_words(told).endswith(" (worker:0@a), not back since")
+
+
+def test_a_process_of_a_job_that_was_started_is_not_back_before_it_takes_a_step_nor_after_it_ended_again() -> None:
+    replay = training()
+    replay.at(10.5, killed("worker:1"))
+    replay.at(11.5, Tick(), started("worker:1", 1), advanced("worker:1", attempt=1))
+    assert in_words(incidents(replay)[0]).endswith(", restarted after 1.0 s, not back since")
+    replay.at(12, killed("worker:1", 1))
+    assert in_words(incidents(replay)[0]).endswith(" (worker:1@b), not back since")
+
+
+def test_a_run_that_begins_again_from_nothing_is_told_as_that_and_not_as_a_recovery() -> None:
+    replay = training()
+    replay.at(10.5, killed("worker:0"), killed("ps:0"))
+    replay.at(11.5, Tick(), *(started(task, 1) for task in ("ps:0", "worker:0")), advanced("ps:0", attempt=1))
+    step(replay, 13, 4, "worker:1")  # who does not know which step the chief began with
+    step(replay, 14, 5, "worker:0", attempt=1)
+    told = incidents(replay)[0]
+    assert (told["open"], told["resumed_from"], told["lost_steps"]) == (True, 0, 10)
+    assert in_words(told).endswith(", began again from step 0 after 3.5 s, 10 steps lost")
+    step(replay, 20, 11, "worker:0", attempt=1)
+    told = incidents(replay)[0]
+    assert (told["open"], told["resumed_from"], told["lost_steps"]) == (False, 0, 10)
+    assert in_words(told).endswith(
+        ", began again from step 0 after 3.5 s, 10 steps lost, 9.0 s until they were taken again"
+    )
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_names_its_step() -> None:
+    replay = training()
+    step(replay, 10, 10, "worker:0", checkpoint_step=7)
+    replay.at(10.5, killed("ps:0"))
+    replay.at(11.5, Tick(), started("ps:0", 1), advanced("ps:0", attempt=1))
+    step(replay, 13, 8, "worker:1")
+    step(replay, 14, 8, "worker:0", checkpoint_step=7, dropped_gradients=1)
+    step(replay, 16, 11)
+    told = incidents(replay)[0]
+    assert (told["resumed_from"], told["lost_steps"]) == (7, 3)
+    assert "3 steps lost" in in_words(told) and "began again" not in in_words(told)
 
 
 def test_what_concerns_no_task_is_over_with_the_next_step() -> None:
@@ -235,7 +287,7 @@ def test_what_fails_again_before_it_trains_again_follows_from_the_first_time() -
     assert replay.run.cause == (
         "worker:1@b (attempt 1 of 3): ValueError: first; in the end: killed by SIGKILL; its last line: step 4"
     )
-    assert replay.run.status()["cause_incident"] == 1
+    assert replay.status()["cause_incident"] == 1
 
 
 def test_what_fails_again_before_there_is_a_newer_step_follows_from_the_first_time() -> None:
@@ -261,7 +313,7 @@ def test_the_first_cause_is_told_of_a_task_that_gets_on_a_little_each_time_and_t
     replay.at(14, killed("worker:1", 1))
     assert kinds(replay) == [("exception", []), ("signal", [])]
     assert str(replay.run.cause).startswith("worker:1@b (attempt 1 of 2): ValueError: first; in the end: killed by")
-    assert replay.run.status()["cause_incident"] == 1
+    assert replay.status()["cause_incident"] == 1
 
 
 def test_what_a_task_failed_of_long_ago_is_not_why_it_fails_now() -> None:
@@ -271,7 +323,7 @@ def test_what_a_task_failed_of_long_ago_is_not_why_it_fails_now() -> None:
     step(replay, 13, 13, "worker:1", attempt=1)
     replay.at(14 + STEADY_S, killed("worker:1", 1))
     assert replay.run.cause == "worker:1@b (attempt 2 of 2): killed by SIGKILL; its last line: step 4"
-    assert replay.run.status()["cause_incident"] == 2
+    assert replay.status()["cause_incident"] == 2
 
 
 def test_a_program_that_fails_each_time_soon_after_its_start_is_one_incident() -> None:
@@ -306,7 +358,7 @@ def test_a_run_that_ends_for_a_lost_connection_names_the_death_that_is_told_whil
     replay.at(10.7, killed("ps:0"))
     assert replay.run.cause == f"ps:0@a: killed by SIGKILL; its last line: step 4; so worker:1@b failed: {GONE}"
     assert kinds(replay) == [("signal", ["lost-connection"])]
-    assert replay.run.status()["cause_incident"] == 1
+    assert replay.status()["cause_incident"] == 1
 
 
 def test_a_host_that_turns_out_to_be_lost_is_the_cause_of_the_connection_lost_before() -> None:
@@ -337,7 +389,7 @@ def test_what_dies_because_the_run_ends_it_is_no_cause() -> None:
 def test_a_run_that_was_stopped_has_no_incident_for_its_cause() -> None:
     replay = training()
     replay.at(11, StopRequested("enough"), Lost("b", 15.0))
-    assert (replay.run.cause, replay.run.status()["cause_incident"]) == ("enough", None)
+    assert (replay.run.cause, replay.status()["cause_incident"]) == ("enough", None)
 
 
 # -- thousands

@@ -1,6 +1,6 @@
 """An agent that died and was started again: its tasks ended with it and begin anew, and that is nobody's failure."""
 
-from launch.agent.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
+from launch.agent.protocol.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
 from launch.agent.supervision.lives import MOST, WINDOW_S, Ends, Lives
 from tests.launch.agent.supervision.histories import Replay, advanced, started
 
@@ -23,7 +23,7 @@ def test_the_tasks_of_an_agent_that_died_are_started_again_by_the_next_and_it_do
     assert replay.at(5.0, Joined("b", "2", silent_s=1.5)) == [Start("worker:1", 1)]
     assert replay.states() == {"ps:0": "running", "worker:0": "running", "worker:1": "starting"}
     assert replay.run.tasks["worker:1"].failures == 0
-    incident = replay.run.incidents.told()[0]
+    incident = replay.status()["incidents"][0]
     assert (incident["kind"], incident["host"], incident["cause"]) == ("agent", "b", "its agent ended")
     assert incident["at_s"] == 3.5  # when its agent fell silent
     assert incident["did"][0]["what"] == "another agent joined; started again: worker:1"

@@ -4,8 +4,8 @@ from typing import Optional
 
 import pytest
 
-from launch.agent.messages import TaskPlan
 from launch.agent.supervision.record import LONGEST_PAUSE_S, RATE_WINDOW_S, TaskRecord
+from launch.agent.wire.run_plan import TaskPlan
 
 
 def record() -> TaskRecord:
@@ -23,7 +23,7 @@ def test_the_pace_parts_a_step_into_own_work_and_waiting() -> None:
     pace = task.pace()
     assert pace is not None and (pace.own_ms, pace.wait_ms, pace.step_ms) == pytest.approx((75.0, 25.0, 100.0))
     assert task.rates(103.0) == pytest.approx((10.0, 100.0))
-    assert task.summary()["wait_ms"] == 25.0
+    assert task.status().wait_ms == 25.0
 
 
 def test_only_the_last_seconds_count() -> None:

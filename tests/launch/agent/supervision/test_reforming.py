@@ -5,7 +5,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.agent.messages import (
+from launch.agent.protocol.messages import (
     End,
     Exited,
     Go,
@@ -47,7 +47,7 @@ class Elastic(Replay):
         return starts
 
     def formation(self) -> Dict[str, Any]:
-        told: Dict[str, Any] = self.run.status()["formation"]
+        told: Dict[str, Any] = self.status()["formation"]
         return told
 
 
@@ -97,7 +97,7 @@ def test_the_tasks_of_a_lost_host_say_why_they_are_out(run: Elastic) -> None:
 
 def test_what_was_done_is_told_with_the_incident(run: Elastic) -> None:
     run.lose(100, "c")
-    incident = run.run.status()["incidents"][0]
+    incident = run.status()["incidents"][0]
     assert (incident["kind"], incident["host"]) == ("host", "c")
     assert incident["did"][-1]["what"] == "goes on without c: formation 1: 2 of 3 workers, 2 of 2 ps"
 
@@ -163,7 +163,7 @@ def test_a_run_that_is_not_elastic_ends_with_the_cause() -> None:
     run.up()
     run.at(100, Lost("b", 13.0))
     assert run.run.phase == "closing" and run.run.result == "failed"
-    assert run.run.status()["formation"] is None
+    assert run.status()["formation"] is None
 
 
 def test_what_ends_while_the_run_is_formed_anew_does_not_count_as_a_failure(run: Elastic) -> None:
@@ -253,7 +253,7 @@ def test_a_host_that_comes_back_is_taken_back_when_the_run_has_trained_for_a_whi
     assert cluster(starts)["worker"] == ["a:2222", "c:2222", "d:2222"]
     run.obey(118, starts)
     assert run.formation()["without"] == [] and set(run.states().values()) == {"running"}
-    assert run.run.status()["incidents"][0]["did"][-1]["what"] == "c is taken back"
+    assert run.status()["incidents"][0]["did"][-1]["what"] == "c is taken back"
 
 
 def test_a_host_that_is_back_before_the_others_have_ended_is_taken_along(run: Elastic) -> None:
@@ -319,7 +319,7 @@ def test_a_host_lost_while_the_chief_saves_is_not_waited_for(run: Elastic) -> No
 
 def test_every_host_lost_since_the_run_last_trained_is_told_with_what_was_done(run: Elastic) -> None:
     run.lose(100, "b", "d")
-    told = [each["did"][-1]["what"] for each in run.run.status()["incidents"]]
+    told = [each["did"][-1]["what"] for each in run.status()["incidents"]]
     assert told == ["goes on without b, d: formation 1: 2 of 3 workers, 1 of 2 ps"] * 2
 
 
@@ -333,5 +333,5 @@ def test_while_the_run_is_formed_anew_its_newest_step_is_still_told_and_no_rate(
     for now in (90, 91, 92):
         run.at(now, *(advanced(f"worker:{index}", now, examples=8 * now) for index in range(3)))
     run.obey(100, run.at(100, Lost("c", 13.0)))
-    told = run.run.status()
+    told = run.status()
     assert (told["global_step"], told["steps_per_second"], told["examples_per_second"]) == (92, 0.0, 0.0)

@@ -1,8 +1,8 @@
 """The next attempts of tasks, in the order in which they begin."""
 
-from launch.agent.messages import TaskPlan
 from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.restarts import Restarts
+from launch.agent.wire.run_plan import TaskPlan
 
 
 def waiting(name: str) -> TaskRecord:

@@ -2,7 +2,16 @@
 
 from typing import Any, List
 
-from launch.agent.messages import Advanced, KillRequested, Order, RestartRequested, Save, Stop, StopRequested, Tick
+from launch.agent.protocol.messages import (
+    Advanced,
+    KillRequested,
+    Order,
+    RestartRequested,
+    Save,
+    Stop,
+    StopRequested,
+    Tick,
+)
 from launch.agent.supervision.saving import SAVE_S, TAKE_S
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, left
 

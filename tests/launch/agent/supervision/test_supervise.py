@@ -1,11 +1,13 @@
 """What a run does next follows from what happened and when: histories are replayed, nothing is started."""
 
+from dataclasses import replace
 from typing import Any, Dict
 
 import pytest
 
-from launch.agent.messages import (
+from launch.agent.protocol.messages import (
     End,
+    Exited,
     Go,
     Joined,
     KillRequested,
@@ -20,7 +22,7 @@ from launch.agent.messages import (
     Tick,
 )
 from launch.agent.supervision.record import TaskRecord
-from tests.launch.agent.supervision.histories import DONE, Replay, advanced, failed, left, started, succeeded
+from tests.launch.agent.supervision.histories import DONE, Replay, advanced, failed, in_words, left, started, succeeded
 
 # -- the beginning
 
@@ -108,6 +110,13 @@ def test_a_task_that_says_another_start_would_not_help_is_not_restarted() -> Non
     assert replay.run.cause == "worker:1@b: it broke"
 
 
+def test_a_task_of_which_its_agent_says_that_no_attempt_mends_it_is_not_restarted() -> None:
+    replay = Replay(restart_max=3, judge="exit")
+    replay.up()
+    replay.at(1, replace(left("worker:1", code=1), cause="no tensorflow", retry=False))
+    assert (replay.states()["worker:1"], replay.run.cause) == ("failed", "worker:1@b: no tensorflow")
+
+
 def test_a_program_that_could_not_be_started_is_not_tried_again() -> None:
     replay = Replay(restart_max=3, judge="exit")
     replay.begin()
@@ -138,12 +147,12 @@ def test_a_restarted_task_shows_nothing_of_the_attempt_before() -> None:
     replay.up()
     replay.at(1, advanced("worker:1", step=40))
     replay.at(2, failed("worker:1", code=3))
-    shown = replay.run.tasks["worker:1"].summary()
-    assert (shown["exit_code"], shown["cause"]) == (3, "it broke")
+    shown = replay.run.tasks["worker:1"].status()
+    assert (shown.exit_code, shown.cause) == (3, "it broke")
     replay.at(3)
-    shown = replay.run.tasks["worker:1"].summary()
-    assert (shown["state"], shown["restarts"]) == ("starting", 1)
-    assert [shown[key] for key in ("pid", "exit_code", "cause", "step")] == [None] * 4
+    shown = replay.run.tasks["worker:1"].status()
+    assert (shown.state, shown.restarts) == ("starting", 1)
+    assert (shown.pid, shown.exit_code, shown.cause, shown.step) == (None, None, None, None)
 
 
 def test_a_ps_that_leaves_before_the_end_is_a_failure_too() -> None:
@@ -222,6 +231,31 @@ def test_a_foreign_evaluator_gets_time_for_its_last_checkpoint() -> None:
     assert replay.at(1, left("worker:0")) == []
     assert replay.at(50, left("evaluator:0")) == [Stop("ps:0", 10.0)]
     assert replay.states()["evaluator:0"] == "succeeded"
+    assert replay.status()["incidents"] == []
+
+
+@pytest.mark.parametrize(("leave_s", "at"), [(60.0, 61.0), (0.0, 1.0)])
+def test_a_foreign_evaluator_that_is_ended_says_so_and_how_long_it_was_given(leave_s: float, at: float) -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@b", judge="exit", leave_s=leave_s)
+    replay.begin()
+    replay.at(1, left("worker:0"))
+    replay.at(at)
+    assert replay.at(at, left("evaluator:0", code=-15)) == [Stop("ps:0", 10.0)]
+    cause = f"ended {leave_s:.0f} s after the run had succeeded, before it left by itself; a larger leave_s"
+    (told,) = replay.status()["incidents"]
+    assert (told["kind"], replay.run.result) == ("cut-short", "succeeded")
+    assert in_words(told) == f"evaluator:0@b: {cause} gives it more time"
+    assert str(replay.run.tasks["evaluator:0"].cause).startswith(cause)
+
+
+def test_a_foreign_evaluator_that_fails_at_its_last_checkpoint_says_so() -> None:
+    replay = Replay("worker:0@a", "evaluator:0@b", judge="exit", leave_s=60.0)
+    replay.begin()
+    replay.at(1, left("worker:0"))
+    assert replay.at(2, left("evaluator:0", code=3)) == [End("succeeded")]
+    assert [in_words(told) for told in replay.status()["incidents"]] == [
+        "evaluator:0@b left with exit code 3, not back since"
+    ]
 
 
 def test_a_foreign_worker_that_fails_after_the_chief_has_left_changes_nothing() -> None:
@@ -372,7 +406,7 @@ def test_what_a_lost_host_tells_later_changes_nothing() -> None:
 
 
 def test_the_status_is_the_contract_and_few_fields_more() -> None:
-    status = set(Replay().run.status())
+    status = set(Replay().status())
     contract = {
         "run", "name", "state", "global_step", "steps", "steps_per_second", "examples_per_second", "loss",
         "checkpoint_step", "tasks",
@@ -380,12 +414,12 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
     assert contract <= status
     assert status - contract == {
         "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
-        "lost_seconds", "silent", "formation",
+        "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated",
     }  # fmt: skip
 
 
 def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:
-    task = set(Replay().run.status()["tasks"][0])
+    task = set(Replay().status()["tasks"][0])
     contract = {
         "role", "index", "host", "address", "gpus", "state", "pid", "exit_code", "restarts", "step", "step_time_ms",
         "log", "cause",
@@ -398,7 +432,7 @@ def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:
 
 
 def test_before_anything_happened_the_summary_claims_nothing() -> None:
-    summary = Replay().run.summary()
+    summary = Replay().status()
     assert (summary["state"], summary["steps"], summary["steps_per_second"]) == ("starting", 100, 0.0)
     assert [summary[key] for key in ("global_step", "loss", "checkpoint_step", "cause")] == [None] * 4
 
@@ -407,7 +441,7 @@ def test_the_global_step_is_the_farthest_workers_and_the_loss_the_chiefs() -> No
     replay = Replay()
     replay.up()
     replay.at(1, advanced("worker:0", 40, loss=0.5, checkpoint_step=20), advanced("worker:1", 42, loss=0.1))
-    summary = replay.run.summary()
+    summary = replay.status()
     assert (summary["global_step"], summary["loss"], summary["checkpoint_step"]) == (42, 0.5, 20)
 
 
@@ -418,7 +452,7 @@ def test_rates_are_those_of_the_last_seconds_steps_of_the_chief_examples_of_all_
         step = second if second <= 15 else 2 * second - 15  # slow at first, then twice as fast
         for task in ("worker:0", "worker:1"):
             replay.at(second, advanced(task, step, examples=64 * step))
-    summary = replay.run.summary()
+    summary = replay.status()
     assert summary["steps_per_second"] == pytest.approx(2.0)
     assert summary["examples_per_second"] == pytest.approx(2.0 * 64 * 2)
 
@@ -430,27 +464,27 @@ def test_a_restarted_worker_begins_to_count_anew() -> None:
     replay.at(2, failed("worker:0"))
     replay.at(3, Tick(), started("worker:0", 1), advanced("worker:0", 10, attempt=1, examples=0))
     replay.at(4, advanced("worker:0", 11, attempt=1, examples=64))
-    assert replay.run.summary()["steps_per_second"] == pytest.approx(1.0)
-    assert replay.run.summary()["examples_per_second"] == pytest.approx(64.0)
+    assert replay.status()["steps_per_second"] == pytest.approx(1.0)
+    assert replay.status()["examples_per_second"] == pytest.approx(64.0)
 
 
 def test_what_a_task_uses_of_its_host_is_shown_while_that_attempt_lives() -> None:
     replay = Replay()
     replay.up()
     replay.at(1, Measured({"worker:1": {"attempt": 0, "bytes_in_per_second": 7, "gpu_percent": 80.0}}))
-    shown = replay.run.tasks["worker:1"].summary()
-    assert (shown["bytes_in_per_second"], shown["bytes_out_per_second"], shown["gpu_percent"]) == (7, None, 80.0)
+    shown = replay.run.tasks["worker:1"].status()
+    assert (shown.bytes_in_per_second, shown.bytes_out_per_second, shown.gpu_percent) == (7, None, 80.0)
     replay.at(2, failed("worker:1"))
-    assert replay.run.tasks["worker:1"].summary()["gpu_percent"] is None
+    assert replay.run.tasks["worker:1"].status().gpu_percent is None
     replay.at(3, Tick(), Measured({"worker:1": {"attempt": 0, "gpu_percent": 81.0}}))
-    assert replay.run.tasks["worker:1"].summary()["gpu_percent"] is None
+    assert replay.run.tasks["worker:1"].status().gpu_percent is None
 
 
 def test_a_ps_has_no_steps_of_its_own() -> None:
     replay = Replay()
     replay.up()
     replay.at(1, advanced("ps:0", 0))
-    assert replay.run.tasks["ps:0"].summary()["step"] is None
+    assert replay.run.tasks["ps:0"].status().step is None
 
 
 def test_after_a_success_the_outcome_of_the_chief_is_what_is_shown() -> None:
@@ -458,7 +492,7 @@ def test_after_a_success_the_outcome_of_the_chief_is_what_is_shown() -> None:
     replay.up()
     replay.at(1, advanced("worker:0", 90, loss=0.5))
     replay.at(2, succeeded("worker:0"), succeeded("ps:0"))
-    summary = replay.run.summary()
+    summary = replay.status()
     assert (summary["state"], summary["global_step"], summary["checkpoint_step"]) == ("succeeded", 100, 100)
     assert (summary["metrics"], summary["checkpoint"]) == (DONE["metrics"], DONE["checkpoint"])
 
@@ -472,11 +506,11 @@ def with_evaluator() -> Replay:
     return replay
 
 
-def test_what_the_evaluator_told_last_is_in_the_summary() -> None:
+def test_what_the_evaluator_told_last_is_in_the_status() -> None:
     replay = with_evaluator()
-    assert replay.run.summary()["evaluation"] is None
+    assert replay.status()["evaluation"] is None
     replay.at(1, advanced("evaluator:0", 3, metrics={"accuracy": 0.9}))
-    assert replay.run.summary()["evaluation"] == {"step": 3, "accuracy": 0.9}
+    assert replay.status()["evaluation"] == {"step": 3, "accuracy": 0.9}
 
 
 def test_an_evaluator_that_fails_for_good_leaves_training_alone() -> None:
@@ -485,8 +519,41 @@ def test_an_evaluator_that_fails_for_good_leaves_training_alone() -> None:
     assert replay.states()["evaluator:0"] == "failed" and replay.run.phase == "training"
 
 
-def test_the_evaluator_is_stopped_at_once_while_the_others_still_have_time_to_leave() -> None:
-    assert with_evaluator().at(1, succeeded("worker:0")) == [Stop("evaluator:0", 10.0)]
+def test_the_evaluator_is_told_at_once_and_has_the_time_of_the_others_to_end_what_it_measures() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@a", leave_s=60.0)
+    replay.up()
+    assert replay.at(1, succeeded("worker:0")) == [Stop("evaluator:0", 60.0)]
+    assert replay.at(40, succeeded("evaluator:0"), succeeded("ps:0")) == [End("succeeded")]
+    assert replay.status()["incidents"] == []
+
+
+def test_an_evaluator_that_does_not_end_in_its_time_says_so_and_what_it_had_measured() -> None:
+    replay = with_evaluator()
+    replay.at(0.5, advanced("evaluator:0", 90, metrics={"accuracy": 0.9}))
+    assert replay.at(1, succeeded("worker:0")) == [Stop("evaluator:0", 10.0)]
+    replay.at(11, Exited("evaluator:0", 0, -9, "killed by SIGKILL"))
+    assert [in_words(told) for told in replay.status()["incidents"]] == [
+        "evaluator:0@a: ended 10 s after the run had succeeded, before it left by itself (it had measured step 90);"
+        " a larger leave_s gives it more time"
+    ]
+
+
+def test_an_evaluator_that_ends_what_it_measures_because_it_is_to_begin_again_does_begin_again() -> None:
+    replay = with_evaluator()
+    assert replay.at(1, RestartRequested(["evaluator:0"])) == [Stop("evaluator:0", 10.0)]
+    assert replay.at(2, succeeded("evaluator:0")) == [Start("evaluator:0", 1)]
+
+
+def test_an_evaluator_that_was_at_no_measurement_ends_at_once_and_is_not_cut_short() -> None:
+    replay = with_evaluator()
+    replay.at(1, succeeded("worker:0"), Exited("evaluator:0", 0, -15, "killed by SIGTERM"))
+    assert (replay.status()["incidents"], replay.states()["evaluator:0"]) == ([], "stopped")
+
+
+def test_an_evaluator_that_ends_with_a_run_that_was_stopped_is_not_cut_short() -> None:
+    replay = with_evaluator()
+    replay.at(1, StopRequested("enough"), Exited("evaluator:0", 0, -15, "killed by SIGTERM"))
+    assert replay.status()["incidents"] == []
 
 
 # -- thousands of tasks
@@ -555,6 +622,14 @@ def test_a_task_that_waits_for_its_next_attempt_need_not_wait_any_longer() -> No
     assert replay.at(2, RestartRequested(["worker:1"])) == [Start("worker:1", 1)]
 
 
+def test_a_task_that_was_recalled_and_hangs_is_not_started_beside_itself() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(5, RestartRequested(["worker:1"]))
+    replay.at(16, failed("worker:1", code=None))
+    assert (replay.run.result, replay.states()["worker:1"]) == ("failed", "failed")
+
+
 def test_a_foreign_program_that_was_recalled_has_not_succeeded_though_it_left_with_code_0() -> None:
     replay = Replay("worker:0@a", judge="exit")
     replay.begin()
@@ -592,7 +667,7 @@ def test_the_status_marks_the_slow_worker_and_tells_what_the_others_lose() -> No
     for second in (1, 2, 3):
         for name, waited_s in (("worker:0", 0.6 * second), ("worker:1", 0.1 * second)):
             replay.at(second, advanced(name, step=10 * second, waited_s=waited_s))
-    status = replay.run.status()
+    status = replay.status()
     assert [task["straggler"] for task in status["tasks"]] == [False, False, True]
     assert status["waiting_share"] == 0.5
     assert [task["wait_ms"] for task in status["tasks"]] == [None, 60.0, 10.0]
@@ -600,7 +675,7 @@ def test_the_status_marks_the_slow_worker_and_tells_what_the_others_lose() -> No
 
 def test_the_status_has_what_a_task_does_of_its_start_until_it_runs() -> None:
     def doing(replay: Replay) -> Any:
-        return [task["doing"] for task in replay.run.status()["tasks"]]
+        return [task["doing"] for task in replay.status()["tasks"]]
 
     def sign(attempt: int, what: str) -> Signs:
         return Signs({"worker:1": {"attempt": attempt, "state": "S", "stopped_s": 0.0, "silent_s": 0.0, "doing": what}})

@@ -5,7 +5,19 @@ from typing import Dict, List, Optional, Set, Tuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launch.agent.messages import End, Event, Go, Joined, KillRequested, Lost, Order, Start, Stop, StopRequested, Tick
+from launch.agent.protocol.messages import (
+    End,
+    Event,
+    Go,
+    Joined,
+    KillRequested,
+    Lost,
+    Order,
+    Start,
+    Stop,
+    StopRequested,
+    Tick,
+)
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, left, started, succeeded
 
 _QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None)

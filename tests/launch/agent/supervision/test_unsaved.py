@@ -8,7 +8,7 @@ FULL = "checkpoints cannot be written into /c on gpu01: No space left on device"
 
 
 def incidents(replay: Replay) -> List[Dict[str, Any]]:
-    told: List[Dict[str, Any]] = replay.run.status()["incidents"]
+    told: List[Dict[str, Any]] = replay.status()["incidents"]
     return told
 
 

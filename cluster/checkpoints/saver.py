@@ -1,0 +1,242 @@
+"""Checkpoints of one run: written and read by the chief alone, in a folder on its host."""
+
+import contextlib
+import os
+import re
+import socket
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+from cluster import checkpoint_files
+from cluster.checkpoint_files import Held
+from cluster.checkpoints.ownership import Owner, Ownership
+from cluster.checkpoints.remote_files import Noticeboard
+from cluster.checkpoints.streamed_saver import StreamedSaver
+from cluster.errors import TrainingError
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_errors import line_of, reason_of
+from cluster.task import Checkpoint
+from cluster.variables.masters import saved
+
+RETRY_S = 20.0  # a save that failed is tried again after so long, where every_s is not less
+LAST_S = 10.0  # how long the final save is tried
+_PAUSE_S = 1.0
+
+
+class Checkpoints:
+    """Saves all variables into files on the chief's host, so no shared filesystem is needed.
+
+    Make it while the chief's graph is the default one. With no folder it does nothing.
+    Training goes on when a save fails; ``problem`` then says why, until one succeeds.
+    """
+
+    def __init__(
+        self,
+        settings: Checkpoint,
+        variables: List[Any],
+        host: str,
+        folder: Optional[str],
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ):
+        self.folder = folder
+        self.step: Optional[int] = None  # of the newest checkpoint, once there is one
+        self.path: Optional[str] = None
+        self.problem: Optional[str] = None
+        self._unwritable: Optional[str] = None  # why, as long as saves fail
+        self._every_s, self._keep = settings.every_s, settings.keep
+        self._clock, self._pause = clock, pause
+        self._saved_at = clock()
+        self._where = f"{folder} on {socket.gethostname()}"
+        self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
+        self._saver = StreamedSaver(saved(variables), host)
+        self._board = Noticeboard(host)
+
+    # -- reading
+
+    def open(self) -> None:
+        """Makes the folder this chief's, and clears away what one that was killed has left.
+
+        Raises:
+          TrainingError: another chief has replaced this one.
+        """
+        if self._owner is None:
+            return
+        try:
+            self._owner.take()
+        except OSError as error:
+            self._unwritable = reason_of(error)
+            self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
+        checkpoint_files.remove_unfinished(Path(str(self.folder)))
+
+    def restore(self, session: Any) -> bool:
+        """Gives the variables the values of the newest checkpoint that can be read; False where there is none.
+
+        Those that cannot be read are named and set aside: their files stay, but they count no more.
+
+        Raises:
+          TrainingError: a checkpoint is not one of this job's variables, or none can be read, or
+            those that this run has saved are gone.
+          OSError: the folder cannot be read.
+        """
+        unreadable: Dict[str, str] = {}  # path: reason
+        for each in self._held():
+            reason = self._why_unreadable(session, each.path)
+            if reason is None:
+                self._pass_over(unreadable, each)
+                self.path, self.step = each.path, each.step
+                return True
+            unreadable[each.path] = reason
+        if unreadable:
+            raise TrainingError(
+                f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
+                f" {_listed(unreadable)}; put a good copy in their place, or train anew in another train.checkpoint.dir"
+            )
+        if self.step is not None:
+            raise TrainingError(
+                f"checkpoint folder {self._where}: expected the checkpoint of step {self.step}, which this run"
+                " has saved, found none; put it back and go on with --resume"
+            )
+        return False
+
+    def _why_unreadable(self, session: Any, path: str) -> Optional[str]:
+        """Restores a checkpoint and returns None, or why it cannot be read."""
+        try:
+            self._saver.restore(session, path)
+        except _REFUSED as error:
+            if _is_of_another_job(error):
+                raise TrainingError(
+                    f"checkpoint {path}: expected this job's variables, found others ({line_of(error)});"
+                    " train with the job that wrote it, or take another checkpoint.dir"
+                ) from error
+            return reason_of(error)
+        return None
+
+    def _pass_over(self, unreadable: Dict[str, str], good: Held) -> None:
+        if not unreadable:
+            return
+        for path in unreadable:
+            checkpoint_files.set_aside(path)
+        self._say(
+            f"checkpoints that cannot be read on {socket.gethostname()}, set aside: {_listed(unreadable)};"
+            f" going on from {good.path}"
+        )
+
+    def adopt(self) -> None:
+        """Finds what an earlier chief of this run has saved, without restoring it."""
+        with contextlib.suppress(OSError):
+            for newest in self._held()[:1]:
+                self.path, self.step = newest.path, newest.step
+
+    def _held(self) -> List[Held]:
+        return checkpoint_files.held(Path(self.folder)) if self.folder else []
+
+    # -- writing
+
+    def save_if_due(self, session: Any, step: int) -> None:
+        """Saves when ``every_s`` has passed; training goes on if that fails.
+
+        Raises:
+          TrainingError: another chief has replaced this one; so for every save.
+        """
+        every_s = self._every_s if self._unwritable is None else min(self._every_s, RETRY_S)
+        if self.folder and self._clock() - self._saved_at >= every_s:
+            self.save_now(session, step)
+
+    def save_now(self, session: Any, step: int) -> None:
+        """Saves unless this step is saved already; training goes on if that fails."""
+        if not self.folder or self._has(step):
+            return
+        self._saved_at = self._clock()
+        try:
+            self._save(session, step)
+        except _FAILURES as error:
+            self._unwritable = reason_of(error)
+            checkpoint_files.remove(self._prefix(step))  # so that a full disk is not filled further
+            self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
+            return
+        if self._unwritable is not None:
+            print(f"checkpoints are written again into {self._where}, step {step}", flush=True)
+        self.problem = self._unwritable = None
+
+    def save_last(self, session: Any, step: int) -> None:
+        """Saves the final checkpoint, trying for ``LAST_S`` seconds.
+
+        Raises:
+          TrainingError: it cannot be written.
+        """
+        until = self._clock() + LAST_S
+        self.save_now(session, step)
+        while self.folder and not self._has(step):
+            if self._clock() >= until:
+                raise TrainingError(
+                    f"the final checkpoint, step {step}, cannot be written into {self.folder}: {self._unwritable};"
+                    " make the folder writable, or set train.checkpoint.dir"
+                )
+            self._pause(_PAUSE_S)
+            self.save_now(session, step)
+
+    def told(self) -> Dict[str, Any]:
+        """Fields of ``Progress``."""
+        return {"checkpoint_step": self.step, "checkpoint_problem": self.problem}
+
+    def _has(self, step: int) -> bool:
+        return self.step == step and os.path.exists(f"{self.path}.index")
+
+    def _save(self, session: Any, step: int) -> None:
+        folder = Path(str(self.folder))
+        if self._owner is not None:
+            self._owner.check()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = self._prefix(step)
+        self._saver.save(session, path)
+        checkpoint_files.make_durable(path)  # before older ones go
+        self.path, self.step = path, step
+        kept = checkpoint_files.prune(folder, Held(step, path), self._keep)
+        checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
+        self._board.show(session, os.path.abspath(path))
+
+    def _prefix(self, step: int) -> str:
+        return os.path.join(str(self.folder), f"{checkpoint_files.OURS}-{step}")
+
+    def _say(self, problem: str) -> None:
+        """Once, however often it is met."""
+        if problem != self.problem:
+            print(problem, flush=True)
+        self.problem = problem
+
+
+_FAILURES = (
+    OSError,
+    ValueError,
+    tf.errors.NotFoundError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.OutOfRangeError,  # a file that would be too large
+    tf.errors.UnknownError,
+    tf.errors.InternalError,
+)
+_REFUSED = (
+    ValueError,
+    tf.errors.NotFoundError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.DataLossError,
+    tf.errors.OutOfRangeError,  # a file that ends too early
+    tf.errors.PermissionDeniedError,
+    tf.errors.UnknownError,
+    tf.errors.InternalError,
+)
+_NO_SUCH_VARIABLE = re.compile(r"not found in checkpoint")
+
+
+def _is_of_another_job(error: Exception) -> bool:
+    """Whether a checkpoint can be read, but does not hold this job's variables."""
+    if isinstance(error, tf.errors.NotFoundError):
+        return bool(_NO_SUCH_VARIABLE.search(str(error)))
+    return isinstance(error, tf.errors.InvalidArgumentError)
+
+
+def _listed(unreadable: Dict[str, str]) -> str:
+    return ", ".join(f"{path} ({reason})" for path, reason in unreadable.items())

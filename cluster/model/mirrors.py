@@ -1,0 +1,98 @@
+"""A worker's own variables: those that its model makes, as on one machine, in its host's memory.
+
+Whatever the author, the model or TensorFlow does with a variable, it does with these. The transport gives them
+their values between two steps (``cluster.variables.local_copies``) and takes their gradients. Towers share them.
+"""
+
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Set
+
+from cluster.runtime.tf_compat import tf
+from cluster.task import Task
+from cluster.variables.layout import Layout
+from cluster.variables.masters import Masters
+
+_MOVED = ("Cast", "Bitcast")
+
+
+def device_setter(task: Task, device: str) -> Callable[[Any], str]:
+    """Put variables into the memory of ``task``'s host and everything else on ``device``."""
+    setter: Callable[[Any], str] = tf.train.replica_device_setter(
+        ps_tasks=1,
+        ps_device=f"/job:{task.role}/device:CPU:0",
+        worker_device=device,
+        ps_strategy=lambda op: task.index,
+    )
+    return setter
+
+
+class Mirrors:
+    """The variables of one worker's graph, and how they get their values.
+
+    Args:
+      variables: by name.
+      step: the worker's own variable for the global step.
+    """
+
+    def __init__(self, variables: Mapping[str, Any], step: Any, layout: Layout, masters: Masters):
+        self.variables, self.step = dict(variables), step
+        self._layout, self._masters = layout, masters
+
+    def assigned(self, values: Mapping[str, Any], fetched: Iterable[str], step: Any) -> Any:
+        """The operation that makes the variables those of a step.
+
+        Args:
+          values: what came of each piece that travels in parcels, by its name.
+          fetched: names of variables to read from the servers now.
+          step: the global step that begins.
+        """
+        taken = [self._assign(name, self._of(name, values)) for name in self._in_parcels(values)]
+        read = [self._assign(name, self._masters.read(name)) for name in fetched]
+        return tf.group(*taken, *read, tf.assign(self.step, step).op)
+
+    def fetched_within(self, step: Set[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any) -> None:
+        """Let the operations of a step wait until the variables have these values: see ``assigned``."""
+        with tf.control_dependencies(None):
+            fresh = self.assigned(values, fetched, number)
+        let_wait([*self.variables.values(), self.step], step, fresh)
+
+    def filled(self, step: Any) -> Any:
+        """The operation that reads everything from the servers but tables, for a global step that begins."""
+        names = [name for name in self.variables if not self._masters.is_table(name)]
+        return self.assigned({}, names, step)
+
+    def _in_parcels(self, values: Mapping[str, Any]) -> List[str]:
+        return [name for name in self.variables if all(piece.name in values for piece in self._layout.pieces(name))]
+
+    def _of(self, name: str, values: Mapping[str, Any]) -> Any:
+        return self._masters.joined(name, [values[piece.name] for piece in self._layout.pieces(name)])
+
+    def _assign(self, name: str, value: Any) -> Any:
+        return tf.assign(self.variables[name], value).op
+
+
+def let_wait(variables: Iterable[Any], step: Set[Any], fresh: Any) -> None:
+    """Let those operations of a step that take these variables wait for ``fresh``."""
+    waiting = {
+        op for each in variables for op in each.op.outputs[0].consumers() if op in step and op is not each.initializer
+    }
+    # TensorFlow moves a cast to before the reading of its variable: it must wait itself. It moves none out of a loop.
+    casts = {op for op in step if op.type in _MOVED and op._get_control_flow_context() is None}
+    for op in waiting | casts:
+        op._add_control_input(fresh)
+
+
+class NotedInitializers:
+    """A variable scope that remembers with which initializer each variable of ``tf.get_variable`` was asked for."""
+
+    def __init__(self) -> None:
+        self.found: Dict[str, Any] = {}
+
+    def scope(self) -> Any:
+        """The scope in which a model is built."""
+
+        def get(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+            given = kwargs.get("initializer")
+            self.found.setdefault(name, tf.glorot_uniform_initializer() if given is None else given)
+            return getter(name, *args, **kwargs)
+
+        return tf.variable_scope(tf.get_variable_scope(), custom_getter=get)

@@ -1,0 +1,233 @@
+"""What plain TensorFlow would build of a job on one worker's devices: data, towers, gradients, evaluation.
+
+Nothing in it knows of servers. Its variables are ordinary ones in the worker's memory.
+"""
+
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from cluster.job import Job
+from cluster.model.device_pool import Member
+from cluster.model.evaluation import Evaluation
+from cluster.model.mirrors import NotedInitializers
+from cluster.model.nccl import add_gradients_on_gpus
+from cluster.model.reads import read_before_loops
+from cluster.model.shares import Parts
+from cluster.runtime.devices import stage_units, worker_device
+from cluster.runtime.tf_compat import tf
+from cluster.sharing.variables import Sharing
+from cluster.stages import tower_on
+from cluster.task import Task, Train
+from cluster.towers import Devices, GradsAndVars, add_gradients, split_batch, stages_of
+from cluster.updates.apart import own_gradients, refuse_minimize
+from cluster.updates.grouped import Grouped
+
+Setter = Callable[[str], Any]  # makes of a device what places a tower's operations
+
+
+class Part(NamedTuple):
+    """One part of a batch: the devices of the tower that computes with it, and its tensors."""
+
+    devices: Devices
+    batch: Dict[str, Any]
+
+
+class Gradients(NamedTuple):
+    """Of this worker's part of a step's mean loss.
+
+    ``pairs``: (gradient or None, variable) of every trainable variable; ``scales``: whether the optimizer has
+    multiplied the loss before.
+    """
+
+    pairs: GradsAndVars
+    scales: bool
+
+
+class ModelGraph:
+    """A job's model in the current graph.
+
+    Args:
+      setter: makes, of a device, what places a tower's operations and its variables.
+      examples: how many examples of a batch have a shape that is known, for an estimate; None for the dataset's own.
+
+    Attributes:
+      step: the variable of the global step that the model sees.
+      loss: the mean over the towers' losses.
+      losses: the loss per example of each part of the batch.
+      parts: what part of a step's mean loss each of them is.
+      variables: all global ones but the step's, by name.
+      owned: names of those that the optimizer made.
+      batches: a batch of each member of the crew, as its dataset has it.
+      start_input: makes the datasets begin, once tables have their values.
+      prepare: gives lookup tables and local variables their values.
+    """
+
+    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], crew: Sequence[Member]):
+        self.job, self.task, self.train, self.args, self.crew = job, task, train, args, crew
+        self.noted = NotedInitializers()
+        self._sharing = Sharing()
+
+    def build(self, setter: Setter, estimate: bool = False) -> "ModelGraph":
+        """Add everything to the current graph.
+
+        Raises:
+          JobError: the job's code fails, or does not return what it should.
+        """
+        self.step = tf.train.get_or_create_global_step()
+        batches, self.start_input = self._inputs(estimate)
+        self.batches = batches
+        self.optimizer: Any = None
+        self.losses: List[Any] = []
+        with self.noted.scope():
+            self.gradients = self._differentiated(self._parts(batches, setter))
+        self.loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in self.losses]))
+        self._refuse_without_variables(any(grad is not None for grad, _ in self.gradients.pairs))
+        self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope="tower_0/")
+        self.variables = {each.op.name: each for each in tf.global_variables() if each is not self.step}
+        with self.noted.scope():
+            self.evaluation = self._evaluation(setter)
+        self.prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
+        return self
+
+    def make_optimizer(self) -> Any:
+        """What the job trains with, made in the current graph."""
+        with self.job.blamed():
+            optimizer = self.job.optimizer(self.args)
+        named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
+        ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
+        expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
+        self.job.check("optimizer", expected, optimizer, ok)
+        with self.job.blamed():
+            for each in named.values():
+                refuse_minimize(each)
+        return Grouped(optimizer) if isinstance(optimizer, dict) else optimizer
+
+    def _inputs(self, estimate: bool) -> Tuple[List[Dict[str, Any]], Any]:
+        """A batch of each member of the crew, read in its own memory, and what makes the datasets begin."""
+        batches, starts = [], []
+        for member in self.crew:
+            with tf.device(self._host(member.task)):
+                batch, start = self._input(member.task)
+            batches.append(self._known(batch) if estimate else batch)
+            starts.append(start)
+        return batches, tf.group(*starts)
+
+    def _host(self, task: Task) -> str:
+        """The device of a task's memory."""
+        return worker_device(task.role, task.index)
+
+    def _input(self, task: Task) -> Tuple[Dict[str, Any], Any]:
+        with self.job.blamed():
+            dataset = self.job.inputs(task, self.args)
+        self.job.check("inputs", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
+        iterator = tf.data.make_initializable_iterator(dataset.prefetch(2))
+        batch = iterator.get_next()
+        self.job.check("inputs", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        for name, value in batch.items():
+            if isinstance(value, tf.Tensor):
+                self._check_size(name, value.shape.as_list()[:1] if value.shape.ndims else [], task.batch_size)
+        return batch, iterator.initializer
+
+    def _check_size(self, name: str, size: List[Optional[int]], expected: int) -> None:
+        ok = size in ([None], [expected])
+        self.job.check("inputs", f"batches of task.batch_size = {expected}", f"batches of {size} as {name!r}", ok)
+
+    def _known(self, batch: Mapping[str, Any]) -> Dict[str, Any]:
+        """The same batch, of which all tensors have the number of examples in their shape."""
+        return {
+            name: self._with_size(value) if isinstance(value, tf.Tensor) else value for name, value in batch.items()
+        }
+
+    def _with_size(self, value: Any) -> Any:
+        if not value.shape.ndims:
+            return value
+        return tf.placeholder(value.dtype, [self.task.batch_size, *value.shape.as_list()[1:]])
+
+    def _parts(self, batches: Sequence[Dict[str, Any]], setter: Setter) -> List[Part]:
+        parts = []
+        for batch, member in zip(batches, self.crew):
+            towers = [self._devices(setter, member.task, unit) for unit in member.units]
+            with self.job.blamed():
+                split = split_batch(batch, self.train.accumulate * len(towers))
+            parts += [Part(towers[index % len(towers)], each) for index, each in enumerate(split)]
+        return parts
+
+    def _devices(self, setter: Setter, task: Task, unit: str) -> List[Any]:
+        """What places the stages of one tower of ``task``."""
+        units = stage_units(unit, self.train.stages)
+        return [setter(worker_device(task.role, task.index, unit)) for unit in units]
+
+    def _differentiated(self, parts: Sequence[Part]) -> Gradients:
+        """The sum of the gradients of all parts."""
+        return self._sum_of(self.task, parts, sum(len(member.units) for member in self.crew))
+
+    def _sum_of(self, task: Task, parts: Sequence[Part], towers: int) -> Gradients:
+        """The sum of the gradients of parts of one worker's batch.
+
+        A tower begins with its next part when it has the gradients of the one before.
+        """
+        self.parts = Parts(task, self.train, len(parts))
+        found: List[Tuple[GradsAndVars, bool]] = []
+        for index, part in enumerate(parts):
+            before = found[index - towers][0] if index >= towers else []
+            loss = self._loss(len(self.losses), Part(part.devices, _after(before, part.batch)))
+            self.losses.append(loss)
+            found.append(self._gradients(loss, part.devices))
+        return Gradients(self._added([pairs for pairs, _ in found], parts[:towers]), any(each for _, each in found))
+
+    def _added(self, grads: Sequence[GradsAndVars], first: Sequence[Part]) -> GradsAndVars:
+        """The sum of gradients of parts; ``first`` has one part of each tower."""
+        if self.train.tower_sum == "worker":
+            return add_gradients(grads)
+        return add_gradients_on_gpus(grads, [stages_of(part.devices)[0] for part in first])
+
+    def _loss(self, index: int, part: Part) -> Any:
+        """The loss per example of one part."""
+        with self.job.blamed(), tower_on(stages_of(part.devices)):
+            output = self._sharing.call(self.job.model, part.batch, f"tower_{index}", f"tower {index}", training=True)
+            read_before_loops(tf.trainable_variables())
+        with tf.device(stages_of(part.devices)[0]):
+            return tf.identity(self.job.losses(output)[0])
+
+    def _gradients(self, loss: Any, devices: Devices) -> Tuple[GradsAndVars, bool]:
+        """Of one part of the step's mean loss, computed on its tower's device."""
+        with tf.device(stages_of(devices)[0]):
+            self._refuse_without_variables(bool(tf.trainable_variables()))
+            if self.optimizer is None:
+                self.model_variables = {each.op.name for each in tf.global_variables()}
+                self.optimizer = self.make_optimizer()
+            with self.job.blamed():
+                part = self.parts.of(loss)
+                if self.train.sync == "stock":  # each worker does to its gradients what the optimizer does to them
+                    return self._whole_gradients(part), False
+                found = own_gradients(self.optimizer, part, tf.trainable_variables())
+        return found.pairs, found.scales
+
+    def _refuse_without_variables(self, ok: bool) -> None:
+        self.job.check("model", "one that depends on a trainable variable", "a loss without variables", ok)
+
+    def _whole_gradients(self, loss: Any) -> GradsAndVars:
+        variables = tf.trainable_variables()
+        pairs = self.optimizer.compute_gradients(loss, variables, colocate_gradients_with_ops=True)
+        found = {variable.name: grad for grad, variable in pairs}
+        return [(found.get(each.name), each) for each in variables]
+
+    @property
+    def owned(self) -> List[str]:
+        """Names of the variables that the optimizer made."""
+        return [name for name in self.variables if name not in self.model_variables]
+
+    def _evaluation(self, setter: Setter) -> Optional[Evaluation]:
+        if not self.task.is_chief:
+            return None
+        first = self.crew[0]
+        devices = self._devices(setter, first.task, first.units[0])
+        return Evaluation.build(self.job, self.task, self.args, devices, self._sharing)
+
+
+def _after(before: GradsAndVars, batch: Mapping[str, Any]) -> Dict[str, Any]:
+    """The same tensors, which nobody has before these gradients are there."""
+    waited_for = [grad.values if isinstance(grad, tf.IndexedSlices) else grad for grad, _ in before if grad is not None]
+    if not waited_for:
+        return dict(batch)
+    with tf.control_dependencies(waited_for):
+        return dict(tf.nest.map_structure(tf.identity, batch, expand_composites=True))

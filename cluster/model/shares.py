@@ -1,0 +1,101 @@
+"""How much each worker's gradient counts: a step's is that of the mean loss over all examples of all workers.
+
+The servers add gradients up. So each worker takes the gradient of its own part of that mean, and all of them together
+are what one process computes, custom gradients that depend on the size of what comes to them included.
+
+    every worker has as many examples     its part is one of N
+    unlike numbers of towers              its part is its share, settled when it joins
+    batches that vary in size             what it has of a batch of N workers; the servers divide by the sum of these
+"""
+
+from typing import Any, List, Optional
+
+from cluster.runtime.devices import ps_device
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import wait_for
+from cluster.task import Task, Train
+
+
+class Parts:
+    """What part each of a worker's losses is of a step's mean loss, in the current graph.
+
+    Args:
+      number: how many losses a worker has in a step: towers, times batches that are accumulated.
+
+    Attributes:
+      weight: the sum of all parts, float32, where that varies and the servers must divide by it; else None.
+      examples: in the batch of a step, where that varies.
+      shares: to settle before a first step, where workers may have unlike numbers of examples.
+    """
+
+    def __init__(self, task: Task, train: Train, number: int):
+        self._train, self._number = train, number
+        self._required = (
+            1 if train.mode == "async" or train.sync == "stock" else task.num_workers - train.backup_workers
+        )
+        self._weights: List[Any] = []
+        self._sizes: List[Any] = []
+        self._counts = train.mode == "sync" and train.sync != "stock" and task.num_workers > 1
+        self.shares = Shares(task, task.batch_size) if self._counts and train.towers == "auto" else None
+
+    @property
+    def weight(self) -> Any:
+        """The sum of this worker's parts."""
+        return tf.add_n(self._weights) if self._weights else None
+
+    @property
+    def examples(self) -> Any:
+        """How many this worker's batch has."""
+        return tf.add_n(self._sizes) if self._sizes else None
+
+    def of(self, loss: Any) -> Any:
+        """The part of the step's mean loss that a loss per example is."""
+        varies = loss.shape.num_elements() is None
+        if varies:
+            self._sizes.append(tf.size(loss))
+        mean = tf.reduce_mean(loss)
+        if varies and self._counts:
+            whole = self._train.tower_batch_size * self._train.accumulate * self._required
+            self._weights.append(tf.cast(tf.size(loss), tf.float32) / whole)
+            return mean * tf.cast(self._weights[-1], mean.dtype)
+        part = mean if self._number * self._required == 1 else mean / (self._number * self._required)
+        return part if self.shares is None else part * tf.cast(self.shares.share, part.dtype)
+
+
+class Shares:
+    """One worker's share, in the current graph. Every worker writes its examples into a table on ``ps:0``.
+
+    Args:
+      examples: in a batch of this worker.
+
+    ``share``: float32 on the worker, by which to scale its loss; 1 where all workers have as many examples.
+    """
+
+    def __init__(self, task: Task, examples: int):
+        self._task, self._examples = task, examples
+        with tf.variable_scope("shares"):
+            kept = tf.get_variable("share", [], initializer=tf.ones_initializer(), trainable=False, collections=[])
+        self.share = kept.read_value()
+        self._number = tf.placeholder(tf.float32, [])
+        self._keep = kept.assign(self._number)
+        with tf.device(ps_device(0)):
+            name = f"examples_of_{task.num_workers}_workers"
+            table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name=name)
+            worker, own = tf.constant([task.worker_index], tf.int64), tf.constant([examples], tf.int64)
+            self._tell = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=worker, values=own)
+            self._told = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64).values
+
+    def settle(self, session: Any) -> None:
+        """Write this worker's number, wait for those of all, and take the share.
+
+        Raises:
+          TimeoutError: another worker has not come in time.
+        """
+        session.run(self._tell)
+        wait_for("every worker to say how many examples it has", lambda: self._all(session) is not None)
+        total = self._all(session)
+        session.run(self._keep, {self._number: self._examples * self._task.num_workers / (total or 1)})
+
+    def _all(self, session: Any) -> Optional[int]:
+        told = session.run(self._told)
+        return int(told.sum()) if len(told) == self._task.num_workers else None

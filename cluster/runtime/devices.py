@@ -1,0 +1,70 @@
+"""The devices of one task, and which of them each of its towers takes."""
+
+from typing import Any, Iterable, List
+
+from cluster.errors import TaskError
+from cluster.runtime.tf_compat import tf
+from cluster.task import Task, Train
+
+
+def tower_units(settings: Train) -> List[str]:
+    """The first device of each of this task's towers: ``["GPU:0", "GPU:1"]``; see ``units_among``."""
+    return units_among(len(available_gpus()), settings)
+
+
+def units_among(gpus: int, settings: Train) -> List[str]:
+    """The first device of each tower of a task with that many GPUs; CPU devices where it has none.
+
+    A tower takes ``settings.stages`` devices in a row.
+
+    Raises:
+      TaskError: there are fewer GPUs than the towers need.
+    """
+    stages = settings.stages
+    towers = max(gpus // stages, 1) if settings.towers == "auto" else int(settings.towers)
+    if 0 < gpus < towers * stages:
+        needs = f", at {stages} a tower" if stages > 1 else ""
+        most = f"at most {gpus // stages}, the GPUs of this task{needs}"
+        raise TaskError(f"train.towers: expected {most}; found {towers}")
+    return [f"{'GPU' if gpus else 'CPU'}:{tower * stages}" for tower in range(towers)]
+
+
+def stage_units(first: str, stages: int) -> List[str]:
+    """All devices of the tower whose first one is ``first``: of ``GPU:2`` with 2 stages, GPU:2 and GPU:3."""
+    kind, _, index = first.partition(":")
+    return [f"{kind}:{int(index) + stage}" for stage in range(stages)]
+
+
+def gpus_of(task: Task, devices: Iterable[Any]) -> int:
+    """How many of the devices that a session lists are GPUs of ``task``."""
+    own = f"/job:{task.role}/replica:0/task:{task.index}/device:GPU:"
+    return sum(device.name.startswith(own) for device in devices)
+
+
+def ps_device(index: int) -> str:
+    """The device of the values that server ``index`` holds."""
+    return f"/job:ps/task:{index}/device:CPU:0"
+
+
+def worker_device(role: str, index: int, unit: str = "CPU:0") -> str:
+    """A device of one worker: ``/job:worker/task:1/device:GPU:0``."""
+    return f"/job:{role}/task:{index}/device:{unit}"
+
+
+def available_gpus() -> List[str]:
+    """Names of the GPUs that this process sees, ``["/device:GPU:0", …]``.
+
+    Asks for the physical devices: listing the logical ones would take their memory.
+    """
+    found = tf.config.experimental.list_physical_devices("GPU")
+    return [f"/device:GPU:{index}" for index in range(len(found))]
+
+
+def device_names(number: int) -> List[str]:
+    """Names of ``number`` devices: GPUs where there are any, else as many CPU devices.
+
+    A process has one CPU device unless its session or server is configured with
+    ``tf.ConfigProto(device_count={"CPU": number})``.
+    """
+    kind = "GPU" if available_gpus() else "CPU"
+    return [f"/device:{kind}:{index}" for index in range(number)]

@@ -1,0 +1,118 @@
+"""The TensorFlow server of one task, and how sessions reach the others through it."""
+
+import errno
+import os
+import socket
+from typing import Any, List, Sequence
+
+from cluster.errors import TaskError
+from cluster.runtime.devices import available_gpus
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import listens, wait_for
+from cluster.task import Task, Train
+
+LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # what a session raises once a server has started again
+
+_kept: List[Any] = []
+_PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+
+
+def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
+    """Starts this task's server; it lives as long as the process. Without GPUs it has ``devices`` CPU devices.
+
+    Each operation has as many ``threads`` as the machine has processors, unless their number is given: how TensorFlow
+    sums, and so the last bits of a sum, depends on it.
+
+    Proxies are removed from the environment of this process: TensorFlow's RPCs would go
+    through them, even to this very machine, and hang.
+
+    Raises:
+      TaskError: the task's port is taken.
+    """
+    for name in _PROXIES:
+        os.environ.pop(name, None)
+        os.environ.pop(name.upper(), None)
+    _refuse_taken_port(task)
+    cluster = tf.train.ClusterSpec(dict(task.cluster))
+    server = tf.train.Server(
+        cluster, job_name=task.role, task_index=task.index, config=_server_config(devices, threads)
+    )
+    return keep(server)
+
+
+def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> Any:
+    """A session on ``graph`` that reaches the parameter servers, and workers that only serve, through this server."""
+    return keep(tf.Session(server.target, graph=graph, config=session_config(task, lent)))
+
+
+def keep(made: Any) -> Any:
+    """Return a server or a session, and let it live until the process exits: its destructor can block for ever.
+
+    A session's has done so where its peers had gone, and on TensorFlow 2.21 also where it had none. Python runs it in
+    whichever thread collects garbage.
+    """
+    _kept.append(made)
+    return made
+
+
+def wait_for_ps(task: Task) -> None:
+    """Waits until every parameter server listens: a session would wait for it without a limit, and not tell.
+
+    Raises:
+      TimeoutError: one of them does not.
+    """
+    for index, address in enumerate(task.cluster["ps"]):
+        wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
+
+
+def threads_of(settings: Train) -> int:
+    """Return how many threads an operation has: one in a run that is verified, so that sums are alike everywhere."""
+    return 1 if settings.verify else 0
+
+
+def _server_config(devices: int, threads: int) -> Any:
+    """Devices are made by the server, so this is where their options count, not in the session."""
+    config = tf.ConfigProto(
+        device_count={"CPU": devices}, allow_soft_placement=True, intra_op_parallelism_threads=threads
+    )
+    config.gpu_options.allow_growth = True
+    return config
+
+
+def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
+    """A session of this task talks to the parameter servers and itself only, but for workers that lend devices.
+
+    Without these filters a session waits for every task of the cluster, also for
+    workers that have finished.
+    """
+    own = f"/job:{task.role}/task:{task.index}"
+    filters = [own] if task.role == "ps" else ["/job:ps", own]
+    filters += [f"/job:{other.role}/task:{other.index}" for other in lent]
+    config = tf.ConfigProto(device_filters=filters, allow_soft_placement=True)
+    config.graph_options.rewrite_options.disable_meta_optimizer = not rewrites_graphs(lent)
+    return config
+
+
+def rewrites_graphs(lent: Sequence[Task]) -> bool:
+    """Tell whether TensorFlow is to rewrite graphs before it runs them.
+
+    On GPUs it turns images to the layout that these are quick with. On CPUs a step is no quicker, and the rewriting of
+    everything that is run, the transport included, takes a third of a start and half of its memory.
+    """
+    return bool(lent or available_gpus())
+
+
+def _refuse_taken_port(task: Task) -> None:
+    address = task.cluster[task.role][task.index]
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("", int(port)))  # all interfaces, as TensorFlow's server does
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise TaskError(f"{task.name}: cannot listen at {address}: {error.strerror}") from error
+        raise TaskError(
+            f"{task.name}: expected port {port} of {host} to be free for {address}, found it taken;"
+            f" see who has it with `ss -ltnp 'sport = :{port}'`, end that or choose another port"
+        ) from error

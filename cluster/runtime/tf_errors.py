@@ -1,0 +1,62 @@
+"""The words of an error that say why, of the pages that TensorFlow writes around them.
+
+TensorFlow 1.15 puts the operation, ``[[node …]]``, and the stack that made it below the reason; 2.x puts a
+stack above it too. So the reason is the last line above the operation.
+
+A step may fail on several tasks, and then one error tells of all, with the type of the one that came first. An
+exception in a job's Python, for instance, is "Unknown"; a ps that waits for a tensor of this step asks once more after
+an unknown error, and is refused with "Aborted". Whichever is first, the one that is no lost connection is the cause.
+"""
+
+import contextlib
+import re
+from typing import Iterator, Optional
+
+from cluster.runtime.tf_compat import tf
+
+# A task's error, as 1.15 writes it among others ("Aborted: From …") and as 2.x does ("  (0) ABORTED: From …").
+_FAILED = re.compile(r"^(?: *\(\d+\) )?([A-Z][A-Za-z_ ]+): From /job:", re.MULTILINE)
+_FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # for a task, of the failure of another
+
+
+@contextlib.contextmanager
+def causes_told_apart() -> Iterator[None]:
+    """Inside, an error that tells of several tasks is raised as the one that is the cause, with its own type."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        found = cause_among(error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def cause_among(error: BaseException) -> Optional[BaseException]:
+    """The one of several tasks' errors that does not follow from another; None without several, or such a one."""
+    told = getattr(error, "message", None) or str(error)
+    starts = list(_FAILED.finditer(told))
+    if len(starts) < 2:
+        return None
+    for start, end in zip(starts, [*(each.start() for each in starts[1:]), None]):
+        code = start.group(1).upper().replace(" ", "_")
+        if code not in _FOLLOWS and hasattr(tf.errors, code):
+            kind = tf.errors.exception_type_from_error_code(getattr(tf.errors, code))
+            text = told[start.end(1) + len(": ") : end]
+            return kind(None, None, text.strip().strip("=").strip())  # type: ignore[no-any-return]
+    return None
+
+
+def line_of(error: BaseException) -> str:
+    """The line that says why; of an error that names no operation the first."""
+    told = (getattr(error, "message", None) or str(error)).strip()
+    above, operation, _ = told.partition("[[")
+    lines = [line.strip() for line in above.split("\n") if line.strip()] or [told]
+    return lines[-1] if operation else lines[0]
+
+
+def reason_of(error: BaseException) -> str:
+    """The line that says why, without the name of a file before it, which differs from save to save."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    told = [part for part in line_of(error).split("; ") if part]
+    return told[-1] if told else type(error).__name__

@@ -1,0 +1,169 @@
+"""Keras layers in a graph for sessions, on TensorFlow 1.15 (Keras 2) and on 2.x (Keras 3) alike.
+
+Keras counts layers to name them, asks whether it trains, and has updates for moving averages.
+Keras 3 was not made for graphs: what it assigns as it goes would never run in a session. So
+while a model is built with Keras 3
+
+    an assignment              is noted as an update
+    a seed of dropout          is drawn anew in each step; Keras would read a counter, which towers share
+    a seed that nobody gave    comes from the graph's seed
+    a loop over time           writes the output of each step to a place of its own, as graphs demand
+    a length of an axis        may be a ``tf.Dimension``
+"""
+
+import contextlib
+import functools
+import importlib
+import random
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set
+
+from cluster.runtime.tf_compat import tf
+
+_IS_KERAS_2 = tf.version.VERSION.startswith("1.")
+_ONE_AT_A_TIME = threading.RLock()  # what is replaced in Keras is so for all threads
+_COUNTED = "cluster/keras_names"  # the collection of graphs in which Keras 3 counts from nothing
+
+
+def names() -> Dict[Any, int]:
+    """Tell how many layers of each kind Keras has named in this graph."""
+    counters = dict(_counters())
+    if _IS_KERAS_2 or tf.get_collection(_COUNTED):
+        return counters
+    tf.add_to_collection(_COUNTED, True)  # Keras 3 goes on counting from graph to graph
+    return {}
+
+
+def rename_from(counters: Mapping[Any, int]) -> None:
+    """Make Keras name layers as it did when ``names`` returned ``counters``."""
+    current = _counters()
+    current.clear()
+    current.update(counters)
+
+
+@contextlib.contextmanager
+def layers(training: Optional[bool]) -> Iterator[None]:
+    """Let layers train inside, or not. A layer that is told by an argument does as it is told.
+
+    Args:
+      training: None leaves it to Keras. If it is True, updates of layers join ``tf.GraphKeys.UPDATE_OPS``.
+    """
+    graph = tf.get_default_graph()
+    before = len(graph.get_operations())
+    updates: List[Any] = []
+    with _ONE_AT_A_TIME, (_keras_2 if _IS_KERAS_2 else _keras_3)(training, updates.extend):
+        yield
+    if training:
+        unfed = _without_placeholder(updates, graph.get_operations()[before:])
+        known = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
+        known.extend(update for update in unfed if update not in known)
+
+
+@contextlib.contextmanager
+def _keras_2(training: Optional[bool], note: Callable[[Sequence[Any]], None]) -> Iterator[None]:
+    add_update = tf.keras.layers.Layer.add_update
+
+    @functools.wraps(add_update)
+    def adding(layer: Any, *args: Any, **kwargs: Any) -> None:
+        known = len(layer._updates)
+        add_update(layer, *args, **kwargs)
+        note(layer._updates[known:])
+
+    phase = _internal("tensorflow.python.keras.backend").learning_phase_scope
+    with contextlib.ExitStack() as stack:
+        if training is not None:
+            stack.enter_context(phase(int(training)))
+        stack.enter_context(_replaced(tf.keras.layers.Layer, "add_update", adding))
+        yield
+
+
+@contextlib.contextmanager
+def _keras_3(training: Optional[bool], note: Callable[[Sequence[Any]], None]) -> Iterator[None]:
+    layer, seeds = _internal("keras.src.layers.layer"), _internal("keras.src.random.seed_generator")
+    backend = _internal("keras.src.backend")
+    seed = tf.get_default_graph().seed
+
+    class Context(layer.CallContext):  # type: ignore[name-defined, misc]
+        """What layers inside of a layer inherit from it; the outermost inherits from us."""
+
+        def __init__(self, entry_layer: Any):
+            super().__init__(entry_layer)
+            self.training = training
+
+    with contextlib.ExitStack() as stack:
+        for owner, name, ours in (
+            (layer, "CallContext", Context),
+            (backend.Variable, "_direct_assign", functools.partialmethod(_assigned, note)),
+            (backend, "rnn", functools.partial(_of_all_steps, backend.rnn)),
+            (backend.numpy, "split", functools.partial(_split, backend.numpy.split)),
+            (seeds.SeedGenerator, "next", _drawn),
+            (seeds, "python_random", random if seed is None else random.Random(seed)),
+        ):
+            stack.enter_context(_replaced(owner, name, ours))
+        yield
+
+
+def _assigned(variable: Any, note: Callable[[Sequence[Any]], None], value: Any) -> None:
+    """Stand in for ``keras.Variable._direct_assign``.
+
+    Raises:
+      ValueError: the variable is trained.
+    """
+    if variable.trainable:
+        raise ValueError(
+            f"a layer assigns to {variable.path}, which is trained; a graph may do so before or after"
+            " the layer reads it, so take a layer that does not"
+        )
+    note([variable._value.assign(tf.cast(value, variable._value.dtype), read_value=False)])
+
+
+def _drawn(generator: Any, ordered: bool = True) -> Any:
+    """Stand in for ``keras.random.SeedGenerator.next``: its state would be read and written in no order."""
+    drawn = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32, seed=generator._initial_seed)
+    return tf.cast(drawn, generator.state.dtype)
+
+
+def _of_all_steps(rnn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return rnn(*args, **{**kwargs, "return_all_outputs": True})
+
+
+def _split(split: Callable[..., Any], x: Any, sections: Any, axis: int = 0) -> Any:
+    """Stand in for the backend's own, which takes the length of an axis for positions if it is no ``int``."""
+    return split(x, int(sections) if isinstance(sections, tf.Dimension) else sections, axis=axis)
+
+
+def _without_placeholder(updates: Sequence[Any], made: Sequence[Any]) -> List[Any]:
+    """Keep the updates that need no ``tf.keras.Input``: building a functional model calls its layers once."""
+    fed: Set[Any] = set()
+    reached = [op for op in made if op.type == "Placeholder"]
+    while reached:
+        op = reached.pop()
+        fed.add(op)
+        reached.extend(user for tensor in op.outputs for user in tensor.consumers() if user not in fed)
+    return [update for update in dict.fromkeys(updates) if update not in fed]
+
+
+def _counters() -> Dict[Any, int]:
+    tf.keras.backend.get_uid("cluster")  # the first name makes the counters
+    if _IS_KERAS_2:
+        by_graph: Dict[Any, Dict[Any, int]] = _internal("tensorflow.python.keras.backend").PER_GRAPH_OBJECT_NAME_UIDS
+        return by_graph[tf.get_default_graph()]
+    of_thread: Dict[Any, int] = _internal("keras.src.backend.common.global_state").get_global_attribute(
+        "object_name_uids"
+    )
+    return of_thread
+
+
+@contextlib.contextmanager
+def _replaced(owner: Any, name: str, ours: Any) -> Iterator[None]:
+    theirs = getattr(owner, name)
+    setattr(owner, name, ours)
+    try:
+        yield
+    finally:
+        setattr(owner, name, theirs)
+
+
+def _internal(name: str) -> Any:
+    """Import a module of Keras of which TensorFlow makes no promise; requirements/ locks the release."""
+    return importlib.import_module(name)

@@ -1,0 +1,97 @@
+"""Where gradients of several workers meet: one accumulator for every load, on its server.
+
+TensorFlow's accumulators drop a gradient whose local step is older than theirs, and count
+one step further each time that gradients are taken.
+"""
+
+from typing import Any, List, Optional, Tuple
+
+from cluster.runtime.constants import Constants
+from cluster.runtime.gradients import merge_rows
+from cluster.runtime.tf_compat import tf
+from cluster.steps.exchange import Load
+from cluster.variables.wire_format import Wire
+
+
+class Accumulator:
+    """The gradients of one load, in which ``wire`` says how they come; ``number`` workers make a step.
+
+    They are added up. Where a step may also get more gradients than ``number`` (``is_exact`` is False: there are backup
+    workers), it is the mean of all, times ``number``. TensorFlow's accumulator for sparse gradients cannot take that
+    mean: it divides each row by the number of workers that sent *that row*. So such gradients have a row more, of
+    ones, and the sum also has the number to divide by.
+
+    That accumulator also expects rows in order and without repetition: rows are merged before they are sent.
+    """
+
+    def __init__(
+        self, load: Load, number: int, wire: Wire, is_exact: bool = True, constants: Optional[Constants] = None
+    ):
+        self.load, constants = load, constants or Constants()
+        self._number, self._wire, self._is_exact = constants.of(number, load.device), wire, is_exact
+        self._one = constants.of(1, load.device)
+        self._sparse = isinstance(load.grad, tf.IndexedSlices)
+        make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
+        counts = self._sparse and not is_exact
+        reduction = "SUM" if self._sparse or is_exact else "MEAN"
+        shape = _with_a_row_more(load.shape) if counts else load.shape
+        dtype = load.variables[0].dtype.base_dtype
+        with tf.device(load.device):
+            self._inner = make(dtype, shape=shape, shared_name=f"{load.name}/gradients", reduction_type=reduction)
+
+    def give(self, grad: Any, local_step: Any) -> Any:
+        """The operation that adds this worker's gradient of step ``local_step``."""
+        if not self._sparse:
+            with tf.device(self.load.device):
+                grad = self._wire.widen(grad) if self.load.parcel else grad
+                return self._inner.apply_grad(grad, local_step=local_step)
+        merged = merge_rows(grad)  # on the worker, so that each row travels once
+        sent = merged if self._is_exact else _counted(merged, self.load.shape)
+        with tf.device(self.load.device):
+            return self._inner.apply_indexed_slices_grad(sent, local_step=local_step)
+
+    def take(self) -> Any:
+        """The step's gradient, once all that make it are there; leaves the accumulator empty."""
+        with tf.device(self.load.device):
+            if not self._sparse:
+                taken = self._inner.take_grad(self._number)
+                return taken if self._is_exact else taken * tf.cast(self._number, taken.dtype)
+            total = self._inner.take_indexed_slices_grad(self._number)
+            shape = tf.constant(self.load.shape.as_list(), tf.int64)
+            if self._is_exact:
+                return tf.IndexedSlices(total.values, total.indices, shape)
+            number = tf.cast(self._number, total.values.dtype)
+            return tf.IndexedSlices(number * total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
+
+    def unpacked(self, taken: Any) -> List[Tuple[Any, Any]]:
+        """What was taken, as (gradient, variable) for each variable of the load, on its server."""
+        with tf.device(self.load.device):
+            return self.load.unpack(taken)
+
+    def discard(self) -> Any:
+        """The operation that takes what is there; waits for one gradient if there is none."""
+        with tf.device(self.load.device):
+            if self._sparse:
+                return self._inner.take_indexed_slices_grad(self._one).values
+            return self._inner.take_grad(self._one)
+
+    def waiting(self) -> Any:
+        """The number of gradients there, an int32 scalar."""
+        return self._inner.num_accumulated()
+
+    def set_step(self, step: Any) -> Any:
+        """The operation that makes gradients older than ``step`` unwelcome."""
+        return self._inner.set_global_step(step)
+
+
+def _with_a_row_more(shape: Any) -> Any:
+    rows, *width = shape.as_list()
+    return tf.TensorShape([rows + 1, *width])
+
+
+def _counted(grad: Any, shape: Any) -> Any:
+    """A sparse gradient of a variable of ``shape`` with a row of ones behind its last."""
+    rows, *width = shape.as_list()
+    values = tf.concat([grad.values, tf.ones([1, *width], grad.dtype)], 0)
+    indices = tf.concat([grad.indices, tf.constant([rows], grad.indices.dtype)], 0)
+    return tf.IndexedSlices(values, indices, tf.constant([rows + 1, *width], tf.int64))

@@ -1,0 +1,168 @@
+"""How gradients get to the servers and new values back: what a step sends, piece by piece.
+
+    worker   the gradient of a load            -> its server
+    server   [the update, when it is due; then the new value is laid out]
+    worker   the new value of a parcel         <- its server, into the worker's memory
+
+A *load* is what is given as one: the gradients of a parcel in one tensor, or the gradient of a
+variable that has no copy, such as a table, of which only rows travel.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from cluster.runtime.constants import Constants
+from cluster.runtime.declared import declared
+from cluster.runtime.devices import ps_device
+from cluster.runtime.tf_compat import tf
+from cluster.variables.buckets import Parcel
+from cluster.variables.local_copies import Copies
+from cluster.variables.masters import plain_name
+from cluster.variables.wire_format import Wire
+
+GradsAndVars = Sequence[Tuple[Any, Any]]
+_OUTBOX = "outbox"
+Publish = Callable[[], Any]  # makes the operation by which the chief writes the model's own state to the servers
+
+
+@dataclass(frozen=True)
+class Load:
+    """One gradient, dense or sparse, for one server, or something else of which a step takes the mean.
+
+    ``unpack`` makes (gradient, variable) pairs of a gradient of this kind, such as a mean of several.
+    """
+
+    name: str
+    device: str  # of the server
+    grad: Any  # on the worker, as it travels
+    shape: Any
+    variables: List[Any]
+    unpack: Callable[[Any], List[Tuple[Any, Any]]]
+    parcel: Optional[Parcel] = None
+
+
+class Came(NamedTuple):
+    """The values of a parcel that have come to a worker, by name, and a number that is there once they are."""
+
+    arrived: Any
+    values: Dict[str, Any]
+
+
+def plain_load(grad: Any, variable: Any) -> Load:
+    """The gradient of one variable by itself."""
+    return Load(variable.op.name, variable.device, grad, variable.shape, [variable], lambda taken: [(taken, variable)])
+
+
+def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
+    """The (gradient, variable) pairs of a load, on its server."""
+    with tf.device(load.device):
+        return load.unpack(wire.widen(load.grad) if load.parcel else load.grad)
+
+
+def is_outbox(op: Any) -> bool:
+    """Whether an operation, which is a variable, is one in which a parcel lies ready to travel."""
+    return bool(op.get_attr("shared_name").decode().endswith(f"/{_OUTBOX}"))
+
+
+class Exchange:
+    """Sends in the pieces that ``copies`` are made of, in the numbers that ``wire`` says.
+
+    ``publish`` is None where a model changes no variables but those that are trained. ``in_order``: whether gradients
+    are added in the order of the workers, which ``launch verify`` needs.
+    """
+
+    def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None, in_order: bool = False):
+        self.copies, self.wire, self.publish, self.in_order = copies, wire, publish, in_order
+        self.constants = Constants()
+        self._outboxes: Dict[str, Any] = {}
+
+    def loads(self, grads_and_vars: GradsAndVars) -> List[Load]:
+        """Everything that a worker gives to a step, parcels first; variables without a gradient are left out."""
+        grads = {plain_name(variable): grad for grad, variable in grads_and_vars}
+        found = [self._load(parcel, grads) for parcel in self.copies.parcels]
+        return found + [
+            plain_load(grad, variable)
+            for grad, variable in grads_and_vars
+            if grad is not None and plain_name(variable) not in self.copies.variables
+        ]
+
+    def _load(self, parcel: Parcel, grads: Dict[str, Any]) -> Load:
+        of_parcel = {name: tf.convert_to_tensor(grads[name]) for name in parcel.names}
+        packed = self.wire.narrow_gradient(parcel.name, self.copies.pack(parcel, of_parcel))
+
+        def unpack(taken: Any) -> List[Tuple[Any, Any]]:
+            values = self.copies.unpack(parcel, taken)
+            return [(values[name], self.copies.variables[name]) for name in parcel.names]
+
+        variables = [self.copies.variables[name] for name in parcel.names]
+        return Load(parcel.name, ps_device(parcel.server), packed, packed.shape, variables, unpack, parcel)
+
+    def fetched(self, after: Sequence[Any] = ()) -> Dict[str, Any]:
+        """What travels in parcels, fetched from the servers at once when ``after`` has happened, by name."""
+        came = [self.came(parcel, self.outgoing(parcel, after)) for parcel in self.copies.parcels]
+        return {name: value for each in came for name, value in each.values.items()}
+
+    def forget(self) -> Any:
+        """The operation that forgets what the wire kept. Make it after ``loads``."""
+        return tf.group(*self.wire.reset)
+
+    def outgoing(self, parcel: Parcel, after: Sequence[Any] = ()) -> Any:
+        """What travels to a worker of a parcel's variables once ``after`` has happened, on their server."""
+        with tf.device(ps_device(parcel.server)):
+            with tf.control_dependencies(after):
+                values = {name: self.copies.variables[name].read_value() for name in parcel.names}
+            # TensorFlow moves a cast to before the reading of its variable: it must wait itself, or is a step behind.
+            with tf.control_dependencies(after):
+                return self.wire.narrow(self.copies.pack(parcel, values))
+
+    def lay_out(self, parcel: Parcel, after: Any) -> Any:
+        """Make what travels to the workers, once for all of them; return the operation after which it lies ready.
+
+        A variable that travels as it is lies ready itself. Several together, or one in other numbers, are written into
+        an *outbox*: a variable of the server in which they are as they travel.
+        """
+        if self._travels_as_it_is(parcel):
+            return after
+        sent = self.outgoing(parcel, [after])
+        with tf.device(ps_device(parcel.server)):
+            return tf.assign(self._outbox(parcel), sent).op
+
+    def laid_out(self, parcel: Parcel, after: Sequence[Any]) -> Any:
+        """What was laid out, when ``after`` has happened, on the server."""
+        if self._travels_as_it_is(parcel):
+            return self.outgoing(parcel, after)
+        with tf.device(ps_device(parcel.server)), tf.control_dependencies(after):
+            return tf.identity(self._outbox(parcel))
+
+    def cleared(self) -> List[Any]:
+        """Make the operations that give outboxes a value, so that nobody finds one without."""
+        of: Dict[str, List[Any]] = {}
+        for outbox in self._outboxes.values():
+            of.setdefault(outbox.device, []).append(outbox)
+        return [op for device, outboxes in of.items() for op in _zeroed(device, outboxes)]
+
+    def _travels_as_it_is(self, parcel: Parcel) -> bool:
+        return len(parcel.names) == 1 and self.wire.type == tf.float32
+
+    def _outbox(self, parcel: Parcel) -> Any:
+        if parcel.name not in self._outboxes:
+            name = f"{parcel.name}/{_OUTBOX}"
+            self._outboxes[parcel.name] = declared(name, self.copies.packed_shape(parcel), self.wire.type, name)
+        return self._outboxes[parcel.name]
+
+    def came(self, parcel: Parcel, sent: Any) -> "Came":
+        """What a server has sent, in the worker's memory."""
+        with tf.device(self.copies.host):
+            received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.of(1, self.copies.host)])
+            return Came(arrived, self.copies.unpack(parcel, received))
+
+
+def _zeroed(device: str, outboxes: Sequence[Any]) -> List[Any]:
+    """Make the operations that fill the outboxes of one server with zeros, one for each.
+
+    A function makes the zeros, on the server: they do not travel, and its operations are no operations of the graph.
+    """
+    kinds = [(outbox.shape, outbox.dtype.base_dtype) for outbox in outboxes]
+    with tf.device(device):
+        zeros = tf.wrap_function(lambda: [tf.zeros(*kind) for kind in kinds], [])()
+        return [tf.assign(outbox, zero).op for outbox, zero in zip(outboxes, zeros)]

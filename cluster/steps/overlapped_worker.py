@@ -1,0 +1,135 @@
+"""How one worker takes overlapped steps, and how it comes back in the middle of one."""
+
+from typing import Any, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import wait_for
+from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
+from cluster.steps.send_window import WINDOW
+from cluster.steps.server_queues import Lane, returning
+from cluster.steps.sync_worker import ASK_MS, Synchronous
+
+
+class Notes(NamedTuple):
+    """How far every load is, in the order of the optimizer's lanes: what the servers noted.
+
+    ``applied``: int64 [loads]; ``given``: int64 [loads, workers]; the stamp after the last step of each.
+    """
+
+    applied: Any
+    given: Any
+
+
+class Overlapping(Synchronous):
+    """How one worker takes steps whose loads are applied one by one.
+
+    A task that dies leaves some loads of step t given or applied, and others not. Nothing of it is undone:
+
+    * A worker that has given nothing to step t begins it, like one that never died.
+    * One that has given some loads gives the others now, and waits until the step is over. Their gradient is
+      of another batch, and of variables of which some are a step further; each load has one of every worker.
+    * A chief does the same, and takes over: it lets all go on, and applies each load that has all its gradients. A
+      load that has been taken, but not noted as applied, counts as applied: its update may be missing.
+      When all are applied it counts the step. Who went on without a token fetches all values then.
+    """
+
+    overlaps = True
+    _optimizer: OverlappedSyncOptimizer
+
+    def owes(self, session: Any) -> bool:
+        """Whether the step of this moment waits for this worker: there is a load that it could give, and has not.
+
+        For the chief also whether there is one that it could apply.
+
+        Raises:
+          tf.errors.OpError: the servers do not answer in time.
+        """
+        if not self.is_open(session, tf.RunOptions(timeout_in_ms=ASK_MS)):
+            return self._optimizer.is_chief
+        notes = self._notes(session, tf.RunOptions(timeout_in_ms=ASK_MS))
+        given, applied = notes.given > self._stamp, notes.applied > self._stamp
+        if self._optimizer.is_chief and (applied.all() or (given.all(axis=1) & ~applied).any()):
+            return True
+        own = given[:, self._optimizer.worker_index]
+        return bool((~own & may_be_given(applied, self._optimizer.lanes)).any())
+
+    @property
+    def _stamp(self) -> int:
+        return self._era + self._local
+
+    def _notes(self, session: Any, options: Optional[Any] = None) -> Notes:
+        lanes = self._optimizer.lanes
+        found = session.run([(lane.applied, lane.given) for lane in lanes], options=options)
+        given = [given.reshape([-1, self._optimizer.num_workers]) for _, given in found]
+        return Notes(np.concatenate([applied for applied, _ in found]), np.concatenate(given))
+
+    def _rejoin(self, session: Any, step: int) -> int:
+        if not self._has_given(session):
+            return self._begin(session, step)
+        self._give_rest(session)
+        session.run(self._count_own, {self._number: step + 1})
+        return self._over(session, self._wait_for_newer(session, step))
+
+    def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
+        session.run(self._optimizer.announce)
+        if not self._has_given(session):
+            return self._begin(session, step)
+        session.run(self._optimizer.let_go)  # what is left of the step is applied in another order than tokens have
+        self._give_rest(session)
+        wait_for(f"the other workers' gradients of step {step}", lambda: self._has_applied_all(session))
+        session.run([self._optimizer.conclude])
+        session.run(self._count_own, {self._number: step + 1})
+        return self._over(session, step + 1)
+
+    def _has_given(self, session: Any) -> bool:
+        return bool((self._notes(session).given[:, self._optimizer.worker_index] > self._stamp).any())
+
+    def _begin(self, session: Any, step: int) -> int:
+        session.run(self._optimizer.drain)  # no newer token can be there without this worker's gradient
+        session.run(self._count_own, {self._number: step})
+        return step
+
+    def _over(self, session: Any, step: int) -> int:
+        session.run(self._optimizer.drain)  # of the loads of the step that was caught up with
+        return step
+
+    def _give_rest(self, session: Any) -> None:
+        given = self._notes(session).given[:, self._optimizer.worker_index] > self._stamp
+        self._fill_copies(session)
+        session.run(_those(self._optimizer.give, ~given), self._optimizer.at_once)
+
+    def _has_applied_all(self, session: Any) -> bool:
+        """Applies the loads that can be applied; whether there is none left."""
+        notes = self._notes(session)
+        waiting = session.run(self._optimizer.accumulated)  # after the notes: what they tell of is in there or taken
+        left = notes.applied <= self._stamp
+        complete = waiting >= self._optimizer.num_workers
+        taken = (notes.given > self._stamp).all(axis=1) & ~complete
+        session.run(_those(self._optimizer.finish_now, left & complete))
+        session.run(self._optimizer.settle, dict(zip(self._optimizer.places, self._by_lane(left & taken))))
+        return not (left & ~complete & ~taken).any()
+
+    def _by_lane(self, chosen: Any) -> List[Any]:
+        """The places of those loads in each lane."""
+        lengths = [len(lane.loads) for lane in self._optimizer.lanes]
+        return [np.flatnonzero(of_lane) for of_lane in np.split(chosen, np.cumsum(lengths)[:-1])]
+
+
+def may_be_given(applied: Any, lanes: Sequence[Lane]) -> Any:
+    """Which loads a worker may give, bool [loads]: those whose turn has come, as that of a window before is applied.
+
+    Args:
+      applied: bool [loads], of this step.
+    """
+    turns, start = np.ones(len(applied), bool), 0
+    for lane in lanes:
+        for place in range(WINDOW, returning(lane.loads)):
+            turns[start + place] = applied[start + place - WINDOW]
+        start += len(lane.loads)
+    return turns
+
+
+def _those(operations: List[Any], chosen: Any) -> List[Any]:
+    return [operation for operation, is_chosen in zip(operations, chosen) if is_chosen]

@@ -1,0 +1,144 @@
+"""What one server keeps of overlapped steps: how far each load is, and for whom.
+
+Every worker has a queue of tokens here. When a load was applied each worker gets a token, in the order of the loads:
+the first token of a step says that the first load was applied, and so on. A token is the stamp after the step, so that
+one that was left over from another step is known.
+"""
+
+from typing import Any, List, Sequence
+
+from cluster.runtime.server_state import ManyQueues, emptied
+from cluster.runtime.tf_compat import tf
+from cluster.steps.exchange import Load
+from cluster.steps.token_sync import CLOSED, counter, time_after
+
+
+class Lane:
+    """The loads of one server, in the graph of one worker. The *place* of a load is its index in ``loads``.
+
+    The loads whose values come back are the first: see ``Exchange.loads``.
+
+    Args:
+      workers: how many there are.
+      told: those whose queues this graph uses, its own worker first.
+      stamp: of this worker's gradient, on the worker.
+
+    Attributes:
+      applied: int64 [loads] on the server, for each load the stamp after the last step that was applied to it.
+      given: int64 [loads * workers] on the server, the stamp after the last gradient of each worker.
+      queues: of tokens, for each worker of ``told``.
+    """
+
+    def __init__(self, device: str, loads: List[Load], workers: int, told: Sequence[int], stamp: Any):
+        self.device, self.loads = device, loads
+        self._tokens: List[Any] = []
+        self._began: List[Any] = []
+        self._ended: List[Any] = []
+        server = device.split("task:")[1].split("/")[0]
+        with tf.device(device):
+            self._after = tf.identity(stamp) + 1
+            self.applied = counter(f"applied_{server}", [len(loads)], CLOSED)
+            self.given = counter(f"given_{server}", [len(loads) * workers], CLOSED)
+            names = [f"token_sync/loads_of_{server}_for_{worker}" for worker in told]
+            self.queues = [tf.FIFOQueue(-1, tf.int64, [()], shared_name=name) for name in names]
+            self._own = tf.unstack(tf.range(len(loads)) * workers + told[0])
+
+    def note_given(self, place: int) -> Any:
+        """Make the operation that notes this worker's gradient of this step, on the current device."""
+        return tf.scatter_update(self.given, self._own[place], self._after)
+
+    def wait(self, given: Any, is_timed: bool) -> Any:
+        """Wait, once a gradient is ``given``, until the load is applied. Ask in the order of the loads.
+
+        Returns:
+          The token for it, or one that was left over, an int64 scalar on the server.
+        """
+        with tf.device(self.device):
+            if is_timed:
+                self._began.append(time_after(given))
+            with tf.control_dependencies([given, *self._tokens[-1:]]):
+                token = self.queues[0].dequeue()
+            if is_timed:
+                self._ended.append(time_after(token))
+        self._tokens.append(token)
+        return token
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether this worker waits for values here."""
+        return bool(self._ended)
+
+    def oldest_token(self) -> Any:
+        """The oldest of a step's tokens, an int64 scalar on the server."""
+        with tf.device(self.device):
+            return tf.reduce_min(tf.stack(self._tokens))
+
+    def waited(self) -> Any:
+        """What a step has waited for others at its timed loads, in float64 seconds."""
+        with tf.device(self.device):
+            return tf.add_n(self._ended) - tf.add_n(self._began)
+
+    def drained(self) -> Any:
+        """Make the operation that drops this worker's tokens."""
+        with tf.device(self.device):
+            return emptied(self.queues[0])
+
+
+class ChiefsLane(Lane):
+    """The same in the graph of the chief, which applies the loads.
+
+    Args:
+      many: what fills the queues of as many workers.
+
+    Attributes:
+      told: the last operation of each step that gives tokens; none if no values come back.
+    """
+
+    def __init__(self, device: str, loads: List[Load], workers: int, told: Sequence[int], stamp: Any, many: ManyQueues):
+        super().__init__(device, loads, workers, told, stamp)
+        self.told: List[Any] = []
+        self._many = many
+        with tf.device(device):
+            self._handles = tf.stack([queue.queue_ref for queue in self.queues])
+            self._token = tf.reshape(self._after, [1])
+            self._places = tf.unstack(tf.range(len(loads)))
+
+    def note_applied(self, place: int, after: Any) -> Any:
+        """Make the operation that notes, ``after`` its update, that a load was applied in this step."""
+        with tf.device(self.device), tf.control_dependencies([after]):
+            return tf.scatter_update(self.applied, self._places[place], self._after)
+
+    def tell(self, after: Any) -> None:
+        """Give every worker the token of a load ``after`` its values lie ready. Tell in the order of the loads."""
+        with tf.device(self.device), tf.control_dependencies([after, *self.told]):
+            self.told = [self._many.put(self._handles, self._token)]
+
+    def let_go(self) -> Any:
+        """Make the operation that lets go on who waits here, now or in this step: no token is left to wait for.
+
+        Who gets such a token, ``CLOSED``, fetches what the servers have when the step is over.
+        """
+        with tf.device(self.device):
+            return self._many.put(self._handles, tf.fill([returning(self.loads)], tf.constant(CLOSED, tf.int64)))
+
+    def settled(self, places: Any) -> Any:
+        """Make the operation that notes loads as applied at ``places``, int32 [n]."""
+        with tf.device(self.device):
+            return tf.scatter_update(self.applied, places, tf.fill(tf.shape(places), self._after))
+
+    def all_drained(self) -> Any:
+        """Make the operation that drops the tokens of all workers."""
+        with tf.device(self.device):
+            return self._many.empty(self._handles)
+
+    def all_noted(self, stamp: Any) -> Any:
+        """Make the operation that notes for every load and worker that what comes next is of the step of ``stamp``."""
+        with tf.device(self.device):
+            stamp = tf.identity(stamp)
+            fresh = [tf.assign(notes, tf.fill(notes.shape, stamp)) for notes in (self.applied, self.given)]
+            return tf.group(*fresh)
+
+
+def returning(loads: Sequence[Load]) -> int:
+    """Count those of a server's loads whose values come back: for so many tokens a worker waits in a step."""
+    return sum(load.parcel is not None for load in loads)

@@ -1,0 +1,211 @@
+"""Synchronous steps that TensorFlow's own ``SyncReplicasOptimizer`` makes, by choice: ``train.sync: stock``.
+
+It is used as its documentation says: with its hook, the chief's queue runner, and the tokens that it preloads. Only
+the loop is this project's, so that a worker tells of itself, saves, traces and joins again as with every other choice.
+
+The class has known traps, of which ``cluster.steps.token_sync`` has none:
+
+* **A chief trains alone** until the others join, because of the tokens that are preloaded.
+* **One token queue** serves all workers. A quick worker may take two tokens and give two gradients to one step.
+  Another's gradient comes late then, and is dropped. ``dropped`` counts those that were seen to be late.
+* **The mean of a sparse gradient's row** is over the workers that sent this row, not over all of them.
+* **A worker that joins again** may give its gradient twice. A chief that joins again preloads tokens again.
+* **A chief that is lost** in the moment in which its queue runner turns to a step may leave that on the servers, where
+  it takes the next one's gradients. Then nobody has any left to give: the chief ``owes`` the step, and is started anew.
+* **Gradients are not told apart by restores**: one from before the variables were restored may count after it.
+* **The queue runner** sits in ``take_grad`` at the end, and closing a ``MonitoredSession`` waits two minutes for it.
+  Here its threads are daemons that nobody joins, so it holds up nothing.
+"""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from cluster.runtime.gradients import merge_rows, same, scalars_of
+from cluster.runtime.tf_compat import tf
+from cluster.steps.sync_worker import ASK_MS
+from cluster.steps.token_sync import counter
+
+TRAPS = """\
+train.sync: stock has known traps: the chief trains alone until others join; a quick worker may give two gradients to a
+step, and another's is dropped then; a row's mean is over its senders; who joins again may give a gradient twice."""
+
+
+class Stock:
+    """How one worker takes steps with TensorFlow's own class. Build it on the worker's own device.
+
+    Args:
+      optimizer: applies the mean gradients; the chief's queue runner does it, on the servers.
+      grads_and_vars: this worker's gradients, and variables that lie on the servers.
+      backup_workers: how many gradients a step may go on without.
+    """
+
+    overlaps = False  # a step pushes everything, then the next one pulls everything
+
+    def __init__(
+        self,
+        optimizer: Any,
+        grads_and_vars: Sequence[Tuple[Any, Any]],
+        global_step: Any,
+        loss: Any,
+        num_workers: int,
+        worker_index: int,
+        backup_workers: int = 0,
+    ):
+        self.dropped = 0  # gradients of this worker that came too late to be used
+        self.waited_s = 0.0  # for the other workers' gradients, in all its steps so far
+        self._optimizer, self._global_step, self._loss = optimizer, global_step, loss
+        self._gradients = [grad for grad, _ in grads_and_vars]
+        self._is_chief, self._required = worker_index == 0, num_workers - backup_workers
+        self._local_step = 0  # that of the token which this worker has
+        self._runner: Optional[Runner] = None
+        self._entered = False
+        stock = tf.train.SyncReplicasOptimizer(optimizer, self._required, num_workers)
+        token = stock.apply_gradients(self._told_late(grads_and_vars), global_step)
+        self._hook = stock.make_session_run_hook(self._is_chief)
+        self._hook.begin()
+        self._without_value = tf.size(stock.ready_for_local_init_op)
+        self._gathered = _gathered(stock) if self._is_chief else None
+        self._watch(token)
+
+    def _told_late(self, grads_and_vars: Sequence[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
+        """Look at the servers' step before the gradients are sent."""
+        self._number = tf.placeholder(tf.int64, [], "token")
+        grads = [_in_order(grad) for grad in self._gradients]
+        made = tf.control_dependencies([grad for grad in grads if grad is not None])
+        with made, tf.device(self._global_step.device):
+            self._late = tf.greater(self._global_step.read_value(), self._number)
+        with tf.control_dependencies([self._late]):
+            return [(same(grad), variable) for grad, (_, variable) in zip(grads, grads_and_vars)]
+
+    def _watch(self, token: Any) -> None:
+        """Note when a step has given its gradients, when its token has come, and the global step after that."""
+        pushes = token.op.inputs[1].op.control_inputs  # what TensorFlow does before it takes a token has no other name
+        self._given = counter("given", [], 0)
+        self._begin = tf.assign(self._given, 0)
+        with tf.control_dependencies(pushes):
+            given_at, given = tf.timestamp(), tf.assign(self._given, 1)
+        with tf.control_dependencies([token]):
+            self._waited = tf.timestamp() - given_at
+        with tf.control_dependencies([token, given]):
+            forgotten = tf.assign(self._given, 0)
+        with tf.control_dependencies([forgotten]):
+            self._token = tf.identity(token)
+        with tf.control_dependencies([token]), tf.device(self._global_step.device):
+            self._step = tf.maximum(self._global_step.read_value(), 0)  # a new tensor, not the variable's own
+
+    @property
+    def needed(self) -> List[Any]:
+        """Variables beyond the global ones that must have a value before this worker can join."""
+        return []
+
+    def is_open(self, session: Any) -> bool:
+        """Tell whether workers may join: once every variable has a value, as TensorFlow's class looks for itself."""
+        return int(session.run(self._without_value)) == 0
+
+    def close(self, session: Any) -> None:
+        """Keep nobody out: workers wait for nothing but variables that have no value."""
+
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
+        """Chief: tell of the traps once, preload the tokens, start the queue runner, and join."""
+        if not self._entered:
+            print(TRAPS, flush=True)
+        return self._start(session)
+
+    def join(self, session: Any, steps: int) -> int:
+        """Take this worker's place; returns the global step.
+
+        Args:
+          steps: where training stops; at or beyond it there is nothing to join.
+
+        Raises:
+          tf.errors.AbortedError: variables have lost their values meanwhile; join again, in a new session.
+        """
+        step = int(session.run(self._global_step))
+        return self._start(session) if step < steps else step
+
+    def _start(self, session: Any) -> int:
+        self._entered = True
+        self._runner = Runner(session) if self._is_chief else None
+        session.run(self._begin)
+        try:
+            self._hook.after_create_session(session, self._runner)
+        except RuntimeError as error:
+            raise tf.errors.AbortedError(None, None, str(error)) from error
+        self._local_step = int(session.run(self._global_step))
+        return self._local_step
+
+    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+        """Give one gradient and take a token; returns the global step after it, the loss, and ``more``.
+
+        Raises:
+          tf.errors.OpError: a server is lost, or the chief's queue runner has failed.
+        """
+        fetches = [self._token, self._step, self._loss, list(more), self._late, self._waited]
+        try:
+            token, step, loss, fetched, late, waited_s = session.run(fetches, {self._number: self._local_step})
+        except (tf.errors.OpError, RuntimeError):
+            if self._runner is not None and self._runner.error is not None:
+                raise self._runner.error from None  # the first cause: it has closed this session
+            raise
+        self._local_step = int(token)
+        self.dropped += int(late)
+        self.waited_s += max(0.0, float(waited_s))
+        return int(step), float(loss), fetched
+
+    def refresh(self, session: Any) -> None:
+        """Fetch nothing: the model reads the servers' own variables."""
+
+    def owes(self, session: Any) -> bool:
+        """Tell whether the others wait for this worker, asked beside a step that lasts.
+
+        They do until it has given its gradient. The chief also owes a step whose gradients are all there, or are gone.
+
+        Raises:
+          tf.errors.OpError: the servers do not answer in time.
+        """
+        options = tf.RunOptions(timeout_in_ms=ASK_MS)
+        if not session.run(self._given, options=options):
+            return True
+        if self._gathered is None or session.run(self._global_step, options=options) > self._local_step:
+            return False
+        return not 0 < int(session.run(self._gathered, options=options)) < self._required
+
+    def scalars(self) -> Dict[str, Any]:
+        """Make, before the graph is finished, tensors that tell how a step went: of this worker's own gradients."""
+        return scalars_of(self._optimizer, self._gradients)
+
+    def account(self, session: Any) -> str:
+        """Tell in one line how many gradients have made the steps."""
+        return f"steps: {session.run(self._global_step)}, of {self._required} gradients each, from whoever was first"
+
+
+class Runner(tf.train.Coordinator):  # type: ignore[misc]
+    """Coordinates the chief's queue runner: closes the session when it fails.
+
+    The chief's own step would otherwise wait for a token that nobody sends. And TensorFlow 2.x answers a request
+    to stop by closing the token queue, for good, on a server that may live: in a closed session it cannot.
+    """
+
+    def __init__(self, session: Any):
+        super().__init__()
+        self.error: Optional[Exception] = None
+        self._session = session
+
+    def request_stop(self, ex: Optional[Exception] = None) -> None:
+        """Close the session, and keep what went wrong first."""
+        self.error = self.error or ex
+        self._session.close()
+        super().request_stop()
+
+
+def _gathered(stock: Any) -> Any:
+    """Count the gradients that have come of the variable with the fewest."""
+    numbers = []
+    for accumulator, device in stock._accumulator_list:  # TensorFlow has no public name for it
+        with tf.device(device):
+            numbers.append(accumulator.num_accumulated())
+    return tf.reduce_min(tf.stack(numbers))
+
+
+def _in_order(grad: Any) -> Any:
+    """Bring the rows of a sparse gradient into order, each once: TensorFlow's accumulator counts on that."""
+    return merge_rows(grad) if isinstance(grad, tf.IndexedSlices) else grad

@@ -1,0 +1,263 @@
+"""How one worker takes strictly synchronous steps, and how it comes back after a restart."""
+
+import time
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from cluster.runtime.gradients import scalars_of
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import wait_for
+from cluster.steps.finisher import Finisher
+from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
+
+_LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
+ASK_MS = 3000  # how long a question beside a step may take
+
+
+def era_after(last: int, seconds: float) -> int:
+    """A number for the time at which variables get their values, in seconds since 1970, higher than the ``last``.
+
+    No run has 2 ** 33 steps; so a stamp, which is era and step together, is larger in a later era, whatever its step.
+    """
+    return max(int(seconds) - _LONG_AGO, (last >> 33) + 1, 0) << 33
+
+
+class Synchronous:
+    """How one worker takes strictly synchronous steps in a session.
+
+    Rules for starting again, all from two numbers kept by the servers: the global step g,
+    and how many gradients this worker has given, c.
+
+    * A worker normally finds c = g: it takes local step g and pushes without a token,
+      since its predecessor's may be lost. Tokens that are not newer are passed over.
+    * It finds c = g + 1 if its predecessor had pushed and died waiting: it must not push
+      again but waits for the token.
+    * A chief does the same, after it has sent everyone the token g again (its predecessor
+      may have died between counting the step and sending) and waited until all others have
+      given their gradient of step g, so that nothing else moves on the servers. If it then
+      finds that accumulators have been emptied, its predecessor died while applying: the
+      step is counted as done, and variables not yet updated miss that one update.
+    * A server that starts again has lost its variables. The chief closes the cluster,
+      empties queues and accumulators, restores the newest checkpoint, and opens it again.
+      A worker may be waiting for its token on a server that lives, and not notice: the chief
+      sends it a token that says so, and it joins again.
+    """
+
+    overlaps = False  # a step pushes everything, then pulls everything
+
+    def __init__(self, optimizer: TokenSyncOptimizer, grads_and_vars: Any, global_step: Any, loss: Any):
+        self._token = optimizer.apply_gradients(grads_and_vars, global_step)
+        self._optimizer = optimizer
+        self._global_step = global_step
+        self._loss = loss
+        self._gradients = [grad for grad, _ in grads_and_vars]
+        self._local = self._era = 0
+        self._given = 0  # with backup workers: what the servers had counted of this worker before this step
+        self._exact = optimizer.is_strict
+        self._copies = optimizer.copies
+        self._behind = [] if optimizer.behind is None else [optimizer.behind]
+        self._finisher: Optional[Finisher] = None
+        self.dropped = 0  # gradients of this worker that came too late to be used
+        self.waited_s = 0.0  # for the other workers' gradients, in all its steps so far
+        self._make_assignments()
+
+    def _make_assignments(self) -> None:
+        optimizer = self._optimizer
+        self._number = tf.placeholder(tf.int64, [])
+        self._take_step = tf.assign(optimizer.local_step, self._number)
+        self._take_era = tf.assign(optimizer.local_era, self._number)
+        self._set_era = tf.assign(optimizer.era, self._number)
+        has_era, none = tf.is_variable_initialized(optimizer.era), tf.constant(0, tf.int64)
+        self._last_era = tf.cond(has_era, optimizer.era.read_value, lambda: none)
+        with tf.device(optimizer.contributions.device):
+            everyone = tf.fill([optimizer.num_workers], self._number)
+            self._count_all = tf.assign(optimizer.contributions, everyone)
+            self._count_own = tf.scatter_update(optimizer.contributions, optimizer.worker_index, self._number)
+            self._without_value = tf.size(tf.report_uninitialized_variables([optimizer.contributions]))
+            self._skip = tf.assign_add(self._global_step, 1)
+
+    @property
+    def needed(self) -> List[Any]:
+        """Variables beyond the global ones that must have a value before this worker can join."""
+        return [self._optimizer.contributions, self._optimizer.era]
+
+    def is_open(self, session: Any, options: Any = None) -> bool:
+        """Whether the chief lets workers join. Ask only when every variable has a value."""
+        return bool(session.run(self._optimizer.contributions, options=options).min() > CLOSED)
+
+    def close(self, session: Any) -> None:
+        """Chief: keeps workers out, and calls them back, while variables are initialised or restored."""
+        opened_before = session.run(self._without_value) == 0
+        session.run(self._count_all, {self._number: CLOSED})
+        if opened_before:
+            session.run(self._optimizer.drain_all)
+            session.run(self._optimizer.recall)
+
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
+        """Chief: after every variable has its value, prepares the servers, lets workers join, and joins.
+
+        Args:
+          steps: where training stops; only backup workers need to know it here.
+          is_new: the servers' values are the first ones, which this worker's own variables gave them.
+        """
+        step = int(session.run(self._global_step))
+        session.run(self._set_era, {self._number: era_after(session.run(self._last_era), time.time())})
+        self._set_local(session, step)
+        self._empty_accumulators(session)
+        session.run([self._optimizer.drain, self._optimizer.forget])
+        session.run(self._count_all, {self._number: step})
+        # The others fetch the values meanwhile, and nothing changes these before this worker gives a gradient.
+        self._copies.keep(session) if is_new else self._fill_copies(session)
+        self._given = step
+        self._start_finisher(session, steps - step)
+        return step
+
+    def join(self, session: Any, steps: int) -> int:
+        """Takes this worker's place among others that train already; returns the global step.
+
+        Args:
+          steps: where training stops; at or beyond it there is nothing to join.
+
+        Raises:
+          TimeoutError: a chief that joins waited too long for the other workers.
+        """
+        step = int(session.run(self._global_step))
+        self._set_local(session, step)
+        if step < steps and not self._optimizer.is_chief:
+            step = self._rejoin(session, step)
+        elif step < steps:
+            step = self._rejoin_as_chief(session, step, steps)
+        self._set_local(session, step)
+        self._fill_copies(session)
+        return step
+
+    def _fill_copies(self, session: Any) -> None:
+        self._copies.fill(session, self._local, [self._optimizer.forget])
+
+    def _load(self, session: Any) -> None:
+        """Gives the worker's variables the values of the step that begins."""
+        stamp = self._copies.load(session, self._local)
+        if stamp is not None and stamp != self._era + self._local:  # left behind by a session that was given up
+            self.refresh(session)
+
+    def refresh(self, session: Any) -> None:
+        """Gives the worker's variables the newest values."""
+        self._fill_copies(session)
+        self._copies.load(session, self._local)
+
+    def _start_finisher(self, session: Any, steps: int) -> None:
+        if self._optimizer.is_chief and not self._exact:
+            self._finisher = Finisher(session, self._optimizer.finish, steps)
+            self._finisher.start()
+
+    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+        """Gives one gradient and waits for the step; returns the global step after it, the loss, and ``more``.
+
+        Raises:
+          tf.errors.AbortedError: variables are being restored; join again, in a new session.
+        """
+        late = [] if self._exact else [self._optimizer.late]
+        try:
+            self._load(session)
+            fetches = [self._token, self._loss, list(more), late, self._optimizer.waited, self._behind]
+            token, loss, fetched, late, waited_s, behind = session.run(fetches)
+            self.dropped += int(any(late))
+            self._given += 1
+            self.waited_s += max(0.0, float(waited_s))
+            step = self._wait_for_newer(session, int(token))
+            if any(behind):
+                session.run(self._optimizer.drain)
+                self._fill_copies(session)
+            return step, float(loss), fetched
+        except (tf.errors.OpError, RuntimeError):
+            if self._finisher is not None and self._finisher.error is not None:
+                raise self._finisher.error from None  # the first cause: it has closed this session
+            raise
+
+    def owes(self, session: Any) -> bool:
+        """Whether the step of this moment waits for this worker, asked of the servers beside a step that lasts.
+
+        It does until the worker has given its gradient; for the chief, that applies the step, also once all have.
+
+        Raises:
+          tf.errors.OpError: the servers do not answer in time.
+        """
+        given = session.run(self._optimizer.contributions, options=tf.RunOptions(timeout_in_ms=ASK_MS))
+        if given.min() == CLOSED:
+            return self._optimizer.is_chief  # which prepares the servers
+        applies = self._exact and self._optimizer.is_chief and bool((given > self._local).all())
+        return applies or int(given[self._optimizer.worker_index]) <= (self._local if self._exact else self._given)
+
+    def scalars(self) -> Dict[str, Any]:
+        """Chief, before the graph is finished: tensors that tell how a step went, by name."""
+        if self._exact:
+            return scalars_of(self._optimizer.inner, self._optimizer.taken)
+        own = scalars_of(self._optimizer.inner, self._gradients)  # of this worker's part of the mean loss
+        return {**own, "gradient_norm": own["gradient_norm"] * self._optimizer.required}
+
+    def account(self, session: Any) -> str:
+        """What each worker has given, in one line."""
+        return "gradients given by each worker: " + " ".join(map(str, session.run(self._optimizer.contributions)))
+
+    def _wait_for_newer(self, session: Any, token: int) -> int:
+        if token > self._local:
+            self._local = token
+            return token
+        while token <= self._local:  # left behind by a predecessor, or by a chief that joined
+            if token == CLOSED:
+                raise tf.errors.AbortedError(None, None, "the chief has closed the cluster to restore the variables")
+            token = int(session.run(self._optimizer.next_token))
+        self._local = token
+        self._fill_copies(session)  # those that came with the old token may be of before the step
+        return token
+
+    def _set_local(self, session: Any, step: int) -> None:
+        self._era = int(session.run(self._optimizer.era))
+        session.run(self._take_era, {self._number: self._era})
+        session.run(self._take_step, {self._number: step})
+        self._local = step
+
+    def _rejoin(self, session: Any, step: int) -> int:
+        given = int(session.run(self._optimizer.contributions)[self._optimizer.worker_index])
+        if not self._exact:
+            self._given = given
+            return step
+        if given > step:
+            return self._wait_for_newer(session, step)
+        session.run(self._optimizer.drain)  # no newer token can be there without this worker's gradient
+        session.run(self._count_own, {self._number: step})  # one less if its last was given and not counted
+        return step
+
+    def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
+        session.run(self._optimizer.announce)
+        if self._optimizer.num_workers == 1:
+            return self.open(session, steps)
+        if not self._exact:
+            step = self._skip_step(session)
+            self._start_finisher(session, steps - step)
+            return step
+        wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session, step))
+        given = int(session.run(self._optimizer.contributions)[0])
+        waiting = int(session.run(self._optimizer.accumulated).min())
+        if waiting < self._optimizer.num_workers - (given == step):
+            return self._skip_step(session)
+        if given > step:
+            session.run(self._optimizer.finish)
+            return step + 1
+        return step
+
+    def _others_gave(self, session: Any, step: int) -> bool:
+        return bool((session.run(self._optimizer.contributions)[1:] > step).all())
+
+    def _skip_step(self, session: Any) -> int:
+        step = int(session.run(self._skip))
+        self._empty_accumulators(session)
+        session.run(self._count_own, {self._number: step})
+        self._given = step
+        session.run(self._optimizer.announce)
+        return step
+
+    def _empty_accumulators(self, session: Any) -> None:
+        session.run(self._optimizer.set_stamps)  # first: nothing older comes in then
+        waiting = session.run(self._optimizer.accumulated)
+        session.run([take for take, number in zip(self._optimizer.empty, waiting) if number])
+        session.run(self._optimizer.set_stamps)  # taking counts one step further

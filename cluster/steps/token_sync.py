@@ -1,0 +1,290 @@
+"""Strictly synchronous training: every worker gives exactly one gradient to every step.
+
+One step, seen from the parameter servers (N workers, worker 0 is the chief):
+
+    worker i   computes a gradient with its copies of the variables  (local step = t)
+    worker i   pushes it: one accumulator for every load, on its variables' server
+    worker i   counts its contribution, then waits in its own token queue
+    chief      takes the sum of N gradients from every accumulator      (blocks until N came)
+    chief      [clips] applies, global step = t + 1, one token "t + 1" into every queue
+    worker i   gets its token: local step = t + 1; fetches the new values into its copies
+
+This way everything is pushed before anything comes back. ``cluster.steps.overlapped_sync`` has the same step with
+both at a time; this one is for what needs all gradients at once, and to compare with.
+
+What the chief adds happens in the same ``session.run`` that pushes its own gradient, so
+there is no thread that would be left blocked when training ends.
+
+``TokenSyncOptimizer`` builds these operations; ``cluster.steps.sync_worker`` runs them and holds
+the rules for a worker, a chief or a parameter server that starts again.
+"""
+
+from typing import Any, List, Optional, Sequence, Union
+
+from cluster.runtime.gradients import clipped, same
+from cluster.runtime.server_state import emptied, newest
+from cluster.runtime.tf_compat import tf
+from cluster.steps.accumulators import Accumulator
+from cluster.steps.exchange import Exchange, Load
+from cluster.steps.ordered import Ordered
+from cluster.variables.local_copies import Copies
+from cluster.variables.wire_format import Wire
+
+CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
+_SCOPE = "token_sync"  # of the variables that are not the job's
+Meeting = Union[Accumulator, Ordered]  # where the workers' gradients of a load meet
+
+
+class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
+    """``SyncReplicasOptimizer`` with a token queue for every worker and no queue runner.
+
+    The stock class has one queue: after a step the chief puts N tokens into it and each
+    worker takes one. Nothing says *which*: a worker that is quick may give its gradient,
+    take a token, and find the next one still lying there because another worker's process
+    was not scheduled in time. It then gives two gradients to one step, the other's comes
+    late and is dropped, and the step is no longer the mean over all workers. With a queue
+    each, a token can only be taken by the worker it is meant for.
+
+    The stock class also applies gradients in a queue runner, a thread of the chief that
+    blocks in ``take_grad`` when training ends and holds the exit up for two minutes, and
+    it preloads N tokens, which let a chief train alone before the others have joined.
+    Here the chief's own step applies the gradients and nothing is preloaded.
+
+    With backup workers a step takes the first ``required`` gradients. The same queues see to
+    it that a slow worker's late gradient costs the others nothing: it is dropped, and the
+    worker goes on from its own newest token.
+
+    What accumulators compare is the *stamp* of a gradient: its step and the era of the variables, a
+    number that grows whenever the chief gives them their values. So a gradient of a worker that has not noticed
+    yet that the variables were restored is dropped, though its step may be the higher one.
+
+    A step's gradient is the sum of those that are given to it: a worker gives that of its part of the mean loss. Where
+    batches vary in size, the parts' ``weight``s do not add up to 1, and the sum is divided by theirs.
+
+    ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
+      waited: float64 seconds that this worker waited for others when it had given its gradient.
+      late: whether this worker's gradient came after its step was over, and was dropped; with
+        backup workers only, else it is never late and this is None.
+      behind: int64, by how many steps the oldest values that came are behind: 0 unless a queue of the servers held what
+        was left over from an older step. None where values come after the token.
+      local_step: the step that this worker's next gradient belongs to; kept on the worker.
+      local_era: the era in which this worker trains; kept on the worker.
+      era: of the variables, on the global step's server.
+      contributions: int64 [workers] on the global step's server; gradients that each worker
+        has given, or -1 in every entry while the chief prepares. Not saved.
+      next_token: waits for this worker's token, adopts it as local step, and returns it.
+      drain: empties this worker's token queue.
+      copies: of the values that come to this worker; forget: drops what the wire kept of gradients.
+      accumulated: int32 [loads], gradients waiting in each accumulator (chief only).
+      taken: the mean gradients that a step applies, before clipping (chief only).
+      finish: takes, applies, counts and sends tokens, without this worker's own model (chief only).
+      announce: sends the global step as a token to every worker (chief only).
+      empty: one operation for each accumulator, to take what waits in it (chief only).
+      set_stamps: makes what is older than the global step and the local era unwelcome (chief only).
+      drain_all: empties the token queues (chief only).
+      recall: sends a token that says "join again" to all others (chief only).
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        num_workers: int,
+        worker_index: int,
+        backup_workers: int = 0,
+        clip_norm: Any = None,
+        exchange: Optional[Exchange] = None,
+        weight: Any = None,
+    ):
+        super().__init__(opt, num_workers - backup_workers, num_workers, name=_SCOPE)
+        self.inner = opt
+        self.num_workers = num_workers
+        self.required = num_workers - backup_workers  # gradients that make a step
+        self.worker_index = worker_index
+        self.is_strict = backup_workers == 0
+        self.is_chief = worker_index == 0
+        self.late: Any = None
+        self.behind: Any = None
+        self.waited: Any = None
+        self._clip_norm, self._weight = clip_norm, weight
+        self._exchange = exchange or Exchange(Copies([], {}, ""), Wire())
+        self._accumulators: List[Meeting] = []
+
+    @property
+    def copies(self) -> Copies:
+        """The values that come to this worker."""
+        return self._exchange.copies
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+        """One whole step of this worker.
+
+        Args:
+          grads_and_vars: this worker's gradients, (gradient or None, variable) each.
+          global_step: the variable to count steps in; its server also has the queues.
+
+        Returns:
+          The token of the next step, an int64 scalar.
+        """
+        self._global_step = global_step
+        self._make_state(global_step)
+        self._loads = self._exchange.loads(grads_and_vars)
+        if self._weight is not None:
+            self._loads.append(_weight_load(self._weight, global_step))
+        pushed = self._push()
+        counted = self._count(pushed)
+        self._make_own()
+        # With backup workers steps are applied in a thread beside this one: see ``Finisher``.
+        finish = self._make_chief() if self.is_chief else []
+        given_at = self._time_after(counted)
+        with tf.control_dependencies([counted, *finish]):
+            token = self._wait_for_token()
+        self.waited = self._time_after(token) - given_at
+        return self._with_copies(token)
+
+    @property
+    def _told(self) -> List[int]:
+        """The workers whose queues this graph uses: the chief everybody's, another its own."""
+        return list(range(self.num_workers)) if self.is_chief else [self.worker_index]
+
+    def _count(self, pushed: Sequence[Any]) -> Any:
+        with tf.control_dependencies([tf.group(*pushed)]), tf.device(self._global_step.device):
+            return tf.scatter_add(self.contributions, self.worker_index, 1, use_locking=True)
+
+    def _make_own(self) -> None:
+        self.next_token = self._wait_for_token()
+        self.forget = self._exchange.forget()
+        self.drain = self._drained([self._tokens[self.worker_index]])
+
+    def _with_copies(self, token: Any) -> Any:
+        stamp = token + self.local_era.read_value()
+        with tf.control_dependencies([self.copies.put(self._exchange.fetched([token]), stamp)]):
+            return tf.identity(token)
+
+    def _time_after(self, done: Any) -> Any:
+        with tf.device(self.local_step.device), tf.device("/cpu:0"):
+            return time_after(done)
+
+    def _make_state(self, global_step: Any) -> None:
+        self.local_step, self.local_era = counter("local_step", [], 0), counter("local_era", [], 0)
+        self._stamp = self.local_step.read_value() + self.local_era.read_value()
+        with tf.device(global_step.device):
+            self.era = counter("era", [], 0)
+            self.contributions = counter("contributions", [self.num_workers], CLOSED)
+            self._tokens = {index: self._queue("tokens", index) for index in self._told}
+
+    def _queue(self, name: str, worker: int) -> Any:
+        return tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{_SCOPE}/{name}_{worker}")
+
+    def _push(self) -> List[Any]:
+        grads = [load.grad for load in self._loads]
+        if not self.is_strict:
+            grads = self._told_late(grads)
+        return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
+
+    def _accumulator(self, load: Load) -> Meeting:
+        wire, constants = self._exchange.wire, self._exchange.constants
+        accumulator: Meeting = (
+            Ordered(load, self.worker_index, self._told)
+            if self._exchange.in_order
+            else Accumulator(load, self.required, wire, self.is_strict, constants)
+        )
+        self._accumulators.append(accumulator)
+        return accumulator
+
+    def _told_late(self, grads: Sequence[Any]) -> List[Any]:
+        """The same gradients, sent after the servers' step was looked at."""
+        with tf.control_dependencies(grads):
+            self.late = tf.greater(self._global_step.read_value(), self.local_step.read_value())
+        with tf.control_dependencies([self.late]):
+            return [same(grad) for grad in grads]
+
+    def _wait_for_token(self) -> Any:
+        """The newest token of this worker; older ones in the queue are told by its number."""
+        queue = self._tokens[self.worker_index]
+        with tf.device(self._global_step.device):
+            token = newest(queue)
+        adopted = tf.assign(self.local_step, tf.maximum(token, self.local_step.read_value()))
+        with tf.control_dependencies([adopted]):
+            return tf.identity(token)
+
+    def _make_chief(self) -> List[Any]:
+        applied = self._apply()
+        self.finish = self._concluded([applied])
+        own = self._finish_own(applied)
+        self.empty = [accumulator.discard() for accumulator in self._accumulators]
+        self._opening_stamp = self._global_step.read_value() + self.local_era.read_value()
+        self.set_stamps = tf.group(*[accumulator.set_step(self._opening_stamp) for accumulator in self._accumulators])
+        with tf.device(self._global_step.device):
+            self.accumulated = tf.stack([accumulator.waiting() for accumulator in self._accumulators])
+            self.announce = self._send_tokens()
+            self.drain_all = self._drained(list(self._tokens.values()))
+            self.recall = tf.group(*[self._tokens[index].enqueue(CLOSED) for index in self._told[1:]])
+        return own
+
+    def _finish_own(self, applied: Any) -> List[Any]:
+        """What ends a step in which this worker's own model runs, too: what it changes itself must reach the servers.
+
+        It is written when all gradients were taken, so that nobody reads it in the middle of the step, and before the
+        step is counted, so that everybody has it in the next one.
+        """
+        publish = self._exchange.publish
+        if not self.is_strict:
+            return [publish()] if publish else []
+        if publish is None:
+            return [self.finish]
+        with tf.control_dependencies([applied]):
+            return [self._concluded([publish()])]
+
+    def _concluded(self, after: Sequence[Any]) -> Any:
+        """The operation that counts the step and sends tokens for it, ``after`` all else."""
+        with tf.device(self._global_step.device):
+            with tf.control_dependencies(after):
+                counted = tf.assign_add(self._global_step, 1)
+            with tf.control_dependencies([counted]):
+                return self._send_tokens()
+
+    def _apply(self) -> Any:
+        """The operation that takes the mean gradients and updates the variables."""
+        taken = [(accumulator.take(), accumulator) for accumulator in self._accumulators]
+        if self._weight is not None:
+            weight, _ = taken.pop()
+            taken = [(_divided(grad, weight), accumulator) for grad, accumulator in taken]
+        self.taken = [grad for grad, _ in taken]
+        with tf.device(self._global_step.device):
+            pairs = [
+                pair for grad, accumulator in clipped(taken, self._clip_norm) for pair in accumulator.unpacked(grad)
+            ]
+            return self._opt.apply_gradients(pairs)
+
+    def _drained(self, queues: Sequence[Any]) -> Any:
+        with tf.device(self._global_step.device):
+            return tf.group(*[emptied(queue) for queue in queues])
+
+    def _send_tokens(self) -> Any:
+        # tf.fill makes a new tensor: a queued alias of the variable would change with it.
+        token = tf.fill([1], self._global_step.read_value())
+        return tf.group(*[queue.enqueue_many(token) for queue in self._tokens.values()])
+
+
+def _weight_load(weight: Any, global_step: Any) -> Load:
+    return Load(f"{_SCOPE}/weight", global_step.device, weight, weight.shape, [weight], lambda taken: [])
+
+
+def _divided(grad: Any, weight: Any) -> Any:
+    with tf.device(grad.device):
+        if isinstance(grad, tf.IndexedSlices):
+            return tf.IndexedSlices(grad.values / tf.cast(weight, grad.dtype), grad.indices, grad.dense_shape)
+        return grad / tf.cast(weight, grad.dtype)
+
+
+def time_after(done: Any) -> Any:
+    """Return the time when ``done`` has happened, a float64 scalar on the current device: seconds since 1970."""
+    with tf.control_dependencies([done]):
+        return tf.timestamp()
+
+
+def counter(name: str, shape: List[int], value: int) -> Any:
+    """An int64 variable that belongs to no collection: neither saved nor initialised with the model."""
+    with tf.variable_scope(_SCOPE):
+        return tf.get_variable(
+            name, shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[], use_resource=False
+        )

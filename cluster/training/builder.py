@@ -1,0 +1,250 @@
+"""Builds the graph of one worker: its model, as plain TensorFlow builds it, and the transport around it.
+
+*Between graphs* every worker builds the same model for its own devices; the variables that they share are the
+servers'. *In-graph* the chief builds one graph with towers on the devices of every worker.
+
+    model_graph   the model on the worker's own variables, and its gradients
+    measuring     what the graph does with each variable
+    layout        how the servers hold them: whole, or in slices
+    masters       the servers' variables
+    exchange      gradients to the servers, new values back into the worker's variables
+"""
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from cluster.job import Job
+from cluster.model.device_pool import Member
+from cluster.model.mirrors import Mirrors, device_setter
+from cluster.model.model_graph import ModelGraph
+from cluster.model.reads import read_once
+from cluster.model.seeds import set_seed
+from cluster.model.state import State
+from cluster.model.update_operations import with_updates
+from cluster.runtime.devices import ps_device, worker_device
+from cluster.runtime.gradients import merge_rows
+from cluster.runtime.tf_compat import tf
+from cluster.steps.async_worker import Asynchronous
+from cluster.steps.exchange import Exchange
+from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
+from cluster.steps.overlapped_worker import Overlapping
+from cluster.steps.replica import Replica, Stepper
+from cluster.steps.stock_graph import stock_replica
+from cluster.steps.sync_worker import Synchronous
+from cluster.steps.token_sync import TokenSyncOptimizer
+from cluster.task import Task, Train
+from cluster.training.global_step import counting_by, servers_step
+from cluster.updates.apart import Apart, Spec, is_elementwise
+from cluster.updates.incremental_apply import Piecewise
+from cluster.updates.nan_guard import guarded
+from cluster.variables.layout import Layout
+from cluster.variables.local_copies import Copies
+from cluster.variables.masters import Masters
+from cluster.variables.partition import SLICES
+from cluster.variables.placement import Placement
+from cluster.variables.profile import Measured, measured
+from cluster.variables.tables import move, split_rows
+from cluster.variables.uses import ancestors
+from cluster.variables.wire_format import Wire
+from cluster.verify.digests import Digests
+
+_LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
+
+
+class Builder:
+    """Builds the graph with which ``task`` trains, on the devices of its crew.
+
+    Args:
+      slices: chooses for the model's variables in how many slices a server holds them.
+      estimate: whether the graph is only looked at, and every batch has as many examples as it should.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        task: Task,
+        train: Train,
+        args: Mapping[str, Any],
+        crew: Sequence[Member],
+        slices: Callable[[Mapping[str, Measured]], int] = lambda measured: SLICES,
+        estimate: bool = False,
+    ):
+        self.job, self.task, self.train, self.args, self.crew = job, task, train, args, crew
+        self._slices, self._estimate = slices, estimate
+        self.host = worker_device(task.role, task.index)
+        self.digests: Optional[Digests] = None
+
+    def build(self) -> Replica:
+        """The graph, with everything in it that training needs.
+
+        Raises:
+          JobError: the job's code fails, or does not return what it should.
+        """
+        graph = tf.Graph()
+        with graph.as_default(), tf.device(self.host):
+            set_seed(self.task, self.args)
+            self.model = ModelGraph(self.job, self.task, self.train, self.args, self.crew)
+            if self.train.sync == "stock":
+                return stock_replica(self.model, self._estimate)
+            self.model.build(lambda device: device_setter(self.task, device), self._estimate)
+            self._look()
+            slices = self._slices(self.measured)
+        # Servers that live may hold values and queues for slices of another size, under the same names.
+        with graph.as_default(), tf.device(self.host), tf.container(f"slices-{slices}"):
+            self.layout = Layout(self.measured, len(self.task.cluster["ps"]), slices)
+            self._refuse_too_large()
+            self._make_masters(f"slices-{slices}")
+            return self._replica(graph)
+
+    def _look(self) -> None:
+        """What the model does with each of its variables."""
+        model = self.model
+        grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
+        self.grads, step = grads, ancestors([model.loss, *grads.values()])
+        self._refuse_unknown_shapes()
+        self.is_elementwise = is_elementwise(model.optimizer)
+        self.step = step | ancestors(model.updates)
+        self.measured: Dict[str, Measured] = measured(
+            list(model.variables.values()), grads, self.is_elementwise, self.step
+        )
+        of_model = {name: each for name, each in model.variables.items() if name in model.model_variables}
+        self.state = State(of_model, grads, self.step if self.task.is_chief else step)
+        self.state.write_last([model.loss, *grads.values()])
+        read_once([each for name, each in model.variables.items() if name in grads], self.step)
+
+    def _refuse_unknown_shapes(self) -> None:
+        for name, variable in self.model.variables.items():
+            known = variable.shape.is_fully_defined()
+            self.job.check("model", "variables of known shape", f"one of shape {variable.shape} as {name!r}", known)
+
+    def _refuse_too_large(self) -> None:
+        for name, each in self.measured.items():
+            ok = name in self.layout.cuts or each.bytes <= _LARGEST
+            expected = (
+                "variables of at most 2 GiB, where the optimizer is not one of TensorFlow's own or a constraint keeps"
+                " them whole"
+            )
+            self.job.check("model", expected, f"one of {each.bytes:,} bytes as {name!r}", ok)
+
+    def _make_masters(self, container: str) -> None:
+        self.placement = Placement(len(self.task.cluster["ps"]), self.layout.sizes)
+        self.apart = None if self.is_elementwise else self._make_apart(container)
+        self.global_step = self.apart.global_step if self.apart else servers_step()
+        made = self.apart.masters if self.apart else None
+        model = self.model
+        self.masters = Masters(self.layout, self.placement.servers, model.variables, model.noted.found, made)
+        self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
+
+    def _move(self, name: str) -> List[Any]:
+        """Let the graph look a table's rows up on the servers; what a training step looks up."""
+        moved = move(self.model.variables[name], self.masters.pieces[name], self.host)
+        return [rows for op, rows in moved.items() if op in self.step]
+
+    def _make_apart(self, container: str) -> Apart:
+        specs = {
+            name: Spec(
+                mirror,
+                ps_device(self.placement.servers[name]),
+                isinstance(self.grads[name], tf.IndexedSlices) if name in self.grads else None,
+                name not in self.model.owned,
+            )
+            for name, mirror in self.model.variables.items()
+        }
+        with self.job.blamed():
+            apart = Apart(self.model.make_optimizer, specs, ps_device(0), container, self.train.clip_norm)
+        apart.is_checked = self.model.gradients.scales
+        return apart
+
+    def _replica(self, graph: Any) -> Replica:
+        exchange = self._exchange()
+        known = len(tf.global_variables())
+        stepper = self._stepper(exchange)
+        if isinstance(stepper, Asynchronous) and not stepper.overlaps:
+            self.mirrors.fetched_within(self.step, exchange.fetched(), self._fetched(), self.global_step.read_value())
+        slots = [*tf.global_variables()[known:], *(self.apart.others if self.apart else [])]
+        agreed = self.masters.all
+        model = self.model
+        return Replica(
+            graph,
+            stepper,
+            model.evaluation,
+            self.placement,
+            self.layout,
+            self.global_step,
+            [*agreed, *slots, self.global_step],
+            agreed,
+            exchange.copies.parcels,
+            model.prepare,
+            model.start_input,
+            self._first_values(slots),
+            model.parts.examples,
+            model.parts.shares,
+            self.digests.told if self.digests else None,
+        )
+
+    def _exchange(self) -> Exchange:
+        copies = Copies(self.layout.parcels(self.placement.servers), self.layout.shapes, self.host)
+        copies.adopt(self.masters.all)
+        self.mirrors = Mirrors(self.model.variables, self.model.step, self.layout, self.masters)
+        fetched = self._fetched()
+        copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled)
+        publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
+        return Exchange(copies, Wire(self.train.wire), publish, in_order=self.train.verify)
+
+    def _fetched(self) -> List[str]:
+        """What a step uses that does not come in parcels, and may have changed on the servers."""
+        trained = [name for name in self.grads if not self.measured[name].travels]
+        state = [name for name in self.state.used if name not in self.state.changed]
+        return [*trained, *([] if self.task.is_chief else state), *self.model.owned]
+
+    def _first_values(self, slots: Sequence[Any]) -> List[Any]:
+        """Chief: its own variables, the servers' from these, and what the optimizer keeps, in the order of making.
+
+        Its own global step is among the first: the chief of a new run takes its first step with what it has here.
+        """
+        if not self.task.is_chief:
+            return []
+        own = [each for name, each in self.model.variables.items() if not self.masters.is_table(name)]
+        own.append(self.model.step)
+        first = [tf.variables_initializer(own), self.masters.first_values(), self.global_step.initializer]
+        return [*first, *([each.initializer for each in slots] if self.apart else [tf.variables_initializer(slots)])]
+
+    def _stepper(self, exchange: Exchange) -> Stepper:
+        task, train = self.task, self.train
+        optimizer = self.apart or self._elementwise()
+        loss, pairs = guarded(self.model.loss, self.grads, train.on_nan, self.model.gradients.scales)
+        weight = self.model.parts.weight
+        split = [pair for grad, name in pairs for pair in self._split(grad, name)]
+        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._tell(split)])
+        clip_norm = None if self.apart else train.clip_norm  # apart it is done after what the optimizer itself does
+        with counting_by(self.global_step):
+            if train.mode == "async":
+                return Asynchronous(optimizer, split, self.global_step, loss, clip_norm, exchange)
+            if train.may_overlap and weight is None and Piecewise.can(optimizer) and bool(exchange.copies.parcels):
+                overlapped = OverlappedSyncOptimizer(optimizer, task.num_workers, task.worker_index, exchange)
+                return Overlapping(overlapped, split, self.global_step, loss)
+            whole = TokenSyncOptimizer(
+                optimizer, task.num_workers, task.worker_index, train.backup_workers, clip_norm, exchange, weight
+            )
+            return Synchronous(whole, split, self.global_step, loss)
+
+    def _tell(self, pairs: Sequence[Any]) -> List[Any]:
+        """For ``launch verify``, what tells the chief which batch this worker has, and which gradients it gives."""
+        if not self.train.verify:
+            return []
+        self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])
+        return [self.digests.tell]
+
+    def _elementwise(self) -> Any:
+        """The optimizer that works on the servers' variables, and counts by their step."""
+        with counting_by(self.global_step):
+            return self.model.make_optimizer()
+
+    def _split(self, grad: Any, name: str) -> List[Any]:
+        """The (gradient, variable) pairs of the pieces of one variable."""
+        pieces = self.masters.pieces[name]
+        if not isinstance(grad, tf.IndexedSlices):
+            return list(zip(self.masters.split(name, grad), pieces))
+        # A gradient need not depend on the rows, and must not change them before they were taken.
+        with tf.control_dependencies(self.lookups.get(name, [])):
+            merged = merge_rows(grad)
+        return list(zip(split_rows(merged, pieces), pieces))

@@ -1,0 +1,141 @@
+"""The evaluator: a task that follows the run's checkpoints and measures each on held-out examples.
+
+It takes no part in training and needs no shared filesystem: it asks the chief's server
+which checkpoint is the newest and copies it over the same connection. So it may be
+slow, fail or start again without anybody noticing. A checkpoint that comes while another
+is measured is measured next, unless a newer one has come by then. SIGTERM, by which it is told
+that the run is over, ends it at once, also while it waits for the chief, but not while it measures: then it leaves
+when it has measured that checkpoint.
+"""
+
+import signal
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Dict, Iterator, Mapping, Optional
+
+from cluster.checkpoints.remote_files import ChiefFiles
+from cluster.checkpoints.streamed_saver import StreamedSaver
+from cluster.errors import JobError
+from cluster.job import Job
+from cluster.model.evaluation import Evaluation
+from cluster.outcome import Outcome, Progress, Reporter
+from cluster.runtime.devices import tower_units
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import listens, wait_for
+from cluster.task import Task, Train
+from cluster.variables.masters import saved
+
+_AWAY = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
+_HERE = "/device:CPU:0"
+POLL_S = 0.5
+GONE_S = 15.0  # a chief that starts again answers within this time
+
+
+def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter) -> Outcome:
+    """Measures checkpoints until the chief has gone, the last step's has been measured, or SIGTERM came.
+
+    Raises:
+      JobError: the job has nothing to evaluate with, or its code fails.
+    """
+    if job.evaluate is None:
+        raise JobError(
+            f"{job.path}: expected a function evaluate for the evaluator, found none; add it or leave it out"
+        )
+    follower = Follower(job, task, settings, args)
+    reporter.progress(Progress(0), force=True)
+    reporter.pulse.turn("following")
+    wait_for(f"the chief at {follower.chief.address}", lambda: listens(follower.chief.address))
+    while follower.step < settings.steps and not follower.told_to_end and _answers(follower.chief.address):
+        if follower.measure_next():
+            _tell(reporter, follower)
+        else:
+            time.sleep(POLL_S)
+    return Outcome(True, follower.step, metrics=follower.metrics)
+
+
+def _answers(address: str) -> bool:
+    until = time.monotonic() + GONE_S
+    while not listens(address):
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def _tell(reporter: Reporter, follower: "Follower") -> None:
+    metrics = follower.metrics
+    print(f"step {follower.step}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()), flush=True)
+    reporter.progress(Progress(follower.step, metrics.get("loss"), metrics=metrics), force=True)
+
+
+class Follower:
+    """The evaluation's own graph, and how far it has come.
+
+    ``step`` and ``metrics`` are those of the newest checkpoint that was measured; 0 and {} before.
+    ``told_to_end``: whether SIGTERM came while it measured.
+    """
+
+    def __init__(self, job: Job, task: Task, settings: Train, args: Mapping[str, Any]):
+        units = tower_units(settings)
+        self.step, self._batches = 0, settings.evaluate_batches
+        self.metrics: Dict[str, float] = {}
+        self.told_to_end = False
+        self._unreadable: Optional[str] = None  # the path of a checkpoint
+        self.chief = ChiefFiles(task)
+        task = replace(task, batch_size=settings.tower_batch_size * len(units))
+        with tf.Graph().as_default() as graph:
+            tf.train.get_or_create_global_step()  # as in training: the model may read it
+            self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{units[0]}")
+            self._saver = StreamedSaver(saved(tf.global_variables()), _HERE)
+            prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
+        self._session = tf.Session(graph=graph, config=_config())
+        self._session.run(prepare)
+
+    def measure_next(self) -> bool:
+        """Measures the newest checkpoint, if there is one that was not; False where there is none."""
+        path = self._newest()
+        step = int(path.rpartition("-")[2]) if path else 0
+        if path is None or step <= self.step or path == self._unreadable:
+            return False
+        try:
+            with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
+                self._saver.restore(self._session, self.chief.fetch(path, folder))
+        except (
+            tf.errors.OpError,
+            ValueError,
+            OSError,
+        ) as error:  # removed, broken, no room here, or the chief has gone
+            print(f"checkpoint {path} could not be fetched: {str(error).splitlines()[0]}", flush=True)
+            self._unreadable = None if isinstance(error, _AWAY) else path  # the next one is measured
+            return False
+        with self._told_later():
+            self.metrics = self._evaluation.run(self._session, self._batches) if self._evaluation else {}
+        self.step = step
+        return True
+
+    @contextmanager
+    def _told_later(self) -> Iterator[None]:
+        """SIGTERM does not end the process here, but is remembered. Only for the main thread."""
+
+        def remember(*_: Any) -> None:
+            self.told_to_end = True
+
+        earlier = signal.signal(signal.SIGTERM, remember)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, earlier)
+
+    def _newest(self) -> Optional[str]:
+        try:
+            return self.chief.newest()
+        except tf.errors.OpError:
+            return None
+
+
+def _config() -> Any:
+    config = tf.ConfigProto(allow_soft_placement=True)
+    config.gpu_options.allow_growth = True
+    return config

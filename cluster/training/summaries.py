@@ -1,0 +1,127 @@
+"""What TensorBoard shows of a run: written by the chief, into ``summaries`` in the run's folder.
+
+    tag                 every few seconds, of the step that is taken then
+    loss                of the chief's own batch
+    steps_per_second    since the last time; and examples_per_second of all workers
+    learning_rate       of that step
+    gradient_norm       before clipping: of the mean over all workers, or in async of the chief's gradient
+    step_time_ms/worker_1   of each worker, as it told last
+    (any other)         ``tf.summary`` operations of the job's own model, of the chief's first tower
+
+Their values are fetched together with a step when they are due, so that other steps cost nothing
+more and no example is used twice.
+"""
+
+import contextlib
+import os
+import re
+import socket
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from cluster.runtime.tf_compat import tf
+
+EVERY_S = 5.0
+_NOT_SHOWN = re.compile(r"(evaluation|tower_[1-9]\d*)/")  # scopes of what a training step does not run, or runs again
+
+
+class Summaries:
+    """Decides when to write, what to fetch for it, and writes; with no folder it does nothing.
+
+    Args:
+      scalars: tensors by their tags, fetched when they are due.
+      steps: the last step of the run, which is always written.
+      global_batch_size: examples in a step of all workers.
+    """
+
+    def __init__(
+        self,
+        folder: Optional[Path],
+        scalars: Mapping[str, Any],
+        steps: int,
+        global_batch_size: int,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._file = None if folder is None else EventFile(folder)
+        self._tags, self._tensors = list(scalars), list(scalars.values())
+        self._steps, self._global_batch_size, self._clock = steps, global_batch_size, clock
+        self._own = own_summaries()
+        self._step: Optional[int] = None  # that was written last, at _at
+        self._at = 0.0
+
+    def wanted(self, step: int) -> List[Any]:
+        """What to fetch with the step that follows ``step``: nothing unless a summary is due."""
+        due = self._step is None or self._clock() - self._at >= EVERY_S or step + 1 >= self._steps
+        return [self._tensors, *self._own] if due and self._file else []
+
+    def note(self, step: int, loss: float, fetched: List[Any]) -> None:
+        """Writes what was fetched with the step that led to the global step ``step``."""
+        if not fetched or self._file is None:
+            return
+        values = {"loss": loss, **dict(zip(self._tags, map(float, fetched[0]))), **self._rates(step)}
+        began = self._step is None or step <= self._step
+        self._step, self._at = step, self._clock()
+        self._file.write(step, values, fetched[1:], began)
+
+    def _rates(self, step: int) -> Dict[str, float]:
+        if self._step is None or step <= self._step:
+            return {}
+        rate = (step - self._step) / max(self._clock() - self._at, 1e-9)
+        return {"steps_per_second": rate, "examples_per_second": rate * self._global_batch_size}
+
+
+def own_summaries() -> List[Any]:
+    """The summary operations that the job's model has made, those of one tower."""
+    return [each for each in tf.get_collection(tf.GraphKeys.SUMMARIES) if not _NOT_SHOWN.match(each.op.name)]
+
+
+class EventFile:
+    """A file of events as TensorBoard reads them; made at the first event.
+
+    ``tf.summary.FileWriter`` writes in a thread that a full disk ends, and then waits for it
+    for ever. Here every event is written at once, and when that fails training goes on.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._path: Optional[Path] = None  # of the newest file
+        self._writer: Any = None
+        self._failed = False
+
+    def write(self, step: int, values: Mapping[str, float], more: List[bytes], began: bool) -> None:
+        """Appends one event of scalars and ready-made summaries; never raises for what a disk does.
+
+        Args:
+          began: values of this step and later ones, written before by a run that was restored
+            to an earlier step, are void.
+        """
+        summary = tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
+        for each in more:
+            summary.MergeFromString(each)
+        events = [tf.Event(session_log=tf.SessionLog(status=tf.SessionLog.START))] if began else []
+        try:
+            self._append([*events, tf.Event(summary=summary)], step)
+        except (OSError, tf.errors.OpError) as error:
+            if not self._failed:
+                print(f"summaries not written into {self._folder}: {error}", flush=True)
+            self._failed, self._writer = True, None
+            self._remove_empty()
+
+    def _append(self, events: List[Any], step: int) -> None:
+        if self._writer is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
+            self._path = self._folder / name
+            self._writer = tf.python_io.TFRecordWriter(str(self._path))
+            self._writer.write(tf.Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+        for event in events:
+            event.wall_time, event.step = time.time(), step
+            self._writer.write(event.SerializeToString())
+        self._writer.flush()  # what has been written survives a process that is killed
+
+    def _remove_empty(self) -> None:
+        """Every try begins a new file: on a full disk nothing is in it."""
+        with contextlib.suppress(OSError):
+            if self._path is not None and self._path.stat().st_size == 0:
+                self._path.unlink()

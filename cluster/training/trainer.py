@@ -1,0 +1,341 @@
+"""How one worker trains: setup, describe, loop, and the end of the run.
+
+A worker's session is lost when a parameter server starts again; the worker then makes a
+new one on the same graph and joins again. Only the chief gives variables their values:
+
+    what the chief finds                      what it does
+    every variable has a value, and is open   joins the others; changes nothing
+    otherwise, and there is a checkpoint      restores the newest, and opens
+    otherwise                                 initialises, and opens
+"""
+
+import time
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+
+from cluster.checkpoints.saver import Checkpoints
+from cluster.errors import JobError, TrainingError
+from cluster.job import Job
+from cluster.model import device_pool
+from cluster.outcome import Outcome, Reporter
+from cluster.runtime import server
+from cluster.runtime.devices import worker_device
+from cluster.runtime.shutdown import Farewell
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_errors import causes_told_apart, line_of, reason_of
+from cluster.runtime.waiting import TIMEOUT_S, wait_for
+from cluster.save_request import SaveRequests
+from cluster.task import Task, Train
+from cluster.trace.recording import Tracing
+from cluster.training.builder import Builder
+from cluster.training.graph_agreement import Agreement
+from cluster.training.progress import Diary
+from cluster.training.step_times import StepTimes
+from cluster.training.summaries import Summaries
+from cluster.updates import nan_guard
+from cluster.variables.partition_count import Resliced, Slicing
+from cluster.variables.placement import imbalance
+from cluster.verify.verification import Verification
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+
+
+def train(
+    job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter, checkpoint_dir: Optional[str]
+) -> Outcome:
+    """Trains as one worker of the cluster until the global step is ``settings.steps``.
+
+    Args:
+      reporter: gets the progress, and the outcome whatever it is.
+      checkpoint_dir: a folder on the chief's host; None for no checkpoints.
+
+    Returns:
+      The outcome that was reported; a failure's has the cause and the traceback.
+    """
+    trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir)
+    try:
+        trainer.setup()
+        trainer.describe()
+        return trainer.loop()
+    except Exception as error:
+        outcome = Outcome.from_exception(error, trainer.step)
+        reporter.outcome(outcome)
+        return outcome
+
+
+class Trainer:
+    """One worker's way through a run. Attributes are valid after ``setup``.
+
+    ``step`` is the last global step that this worker knows of, None before it has joined.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        task: Task,
+        settings: Train,
+        args: Mapping[str, Any],
+        reporter: Reporter,
+        checkpoint_dir: Optional[str],
+    ):
+        self.job, self.task, self.settings, self.args = job.with_args(args), task, settings, args
+        self.step: Optional[int] = None
+        self._folder = None if settings.verify else checkpoint_dir
+        self._reporter = reporter
+        self._requests = SaveRequests(reporter.folder)
+        self._pulse = reporter.pulse
+        self._pause_s = _FIRST_PAUSE_S
+
+    def setup(self) -> None:
+        """Starts this task's server, then builds the whole graph."""
+        self._pulse.does("opens its port")
+        self._server = server.start(self.task, device_pool.devices_of(self.settings), server.threads_of(self.settings))
+        self._pulse.does("looks for the devices of its towers")
+        self._crew = device_pool.gathered(self.task, self.settings, self._server)
+        self.task = device_pool.as_client(self.task, self._crew)
+        self._slicing = Slicing(self.task, self.settings, self._server)
+        self._diary = Diary(self._reporter, self.settings.steps)
+        self._build()
+
+    def _build(self) -> None:
+        """Builds the graph, which does not change afterwards."""
+        self._pulse.does("builds its graph")
+        self._waited_before_s = 0.0
+        self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew, self._slicing.chosen).build()
+        host = worker_device(self.task.role, self.task.index)
+        with self.replica.graph.as_default(), tf.device(host):
+            needed = [*self.replica.variables, *self.replica.stepper.needed]
+            self._without_value = tf.report_uninitialized_variables(needed)
+            self._slicing.keep()
+            self._agreement = Agreement(self.task, self.replica.agreed, self.replica.parcels)
+            self._farewell = Farewell(self.task, device_pool.lent(self._crew))
+            if self.task.is_chief:
+                self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
+            self._step_times = StepTimes(self.task)
+            self._summaries = self._make_summaries()
+            self._verification = self._make_verification()
+        self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
+        self.replica.graph.finalize()
+
+    def _make_summaries(self) -> Summaries:
+        if not self.task.is_chief:
+            return Summaries(None, {}, self.settings.steps, 0)
+        scalars = {**self.replica.stepper.scalars(), **self._step_times.scalars()}
+        global_batch_size = self.task.batch_size * self.task.num_workers
+        return Summaries(self._reporter.beside("summaries"), scalars, self.settings.steps, global_batch_size)
+
+    def _make_verification(self) -> Optional[Verification]:
+        if not (self.settings.verify and self.task.is_chief):
+            return None
+        return Verification(self.job, self.task, self._crew[0].units, self.settings, self.args, self.replica)
+
+    def describe(self) -> None:
+        """Says in one line what this worker is about to do."""
+        held = self.replica.placement.held()
+        towers = sum(len(member.units) for member in self._crew)
+        slices = f", in {self._slicing.number} slices each" if self._slicing.number else ""
+        print(
+            f"{self.task.name}: {self.settings.mode}, {self.settings.replication}, to step {self.settings.steps},"
+            f" {self._crew[0].task.num_workers} workers,"
+            f" {towers} towers of batch {self.settings.tower_batch_size} here; {sum(held):,} bytes of variables"
+            f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean){slices}",
+            flush=True,
+        )
+
+    def loop(self) -> Outcome:
+        """Trains to the end, with a new session whenever a parameter server has started again."""
+        while True:
+            session = self._connect()
+            try:
+                return self._train_in(session)
+            except Resliced:
+                print(f"{self.task.name}: building anew, as other slices were chosen meanwhile", flush=True)
+                session.close()
+                self._build()
+            except server.LOST as error:
+                self._refuse_recovery(error)
+                self._recover(session, error)
+
+    def _connect(self) -> Any:
+        self._pulse.restart()
+        self._pulse.does("waits for the parameter servers")
+        server.wait_for_ps(self.task)
+        device_pool.wait_for_lent(self._crew)
+        return server.connect(self.task, self._server, self.replica.graph, device_pool.lent(self._crew))
+
+    def _refuse_recovery(self, error: Exception) -> None:
+        """A run that is verified is compared from its first step to its last.
+
+        Raises:
+          TrainingError: it is one.
+        """
+        if self.settings.verify:
+            raise TrainingError(
+                f"{self.task.name}: lost a server after step {self.step}, and launch verify goes on from no checkpoint;"
+                f" see why that ended, and begin again ({reason_of(error)})"
+            ) from error
+
+    def _recover(self, session: Any, error: Exception) -> None:
+        if self._pause_s * 2 > TIMEOUT_S:
+            raise error
+        print(f"{self.task.name}: joining again: {type(error).__name__}: {reason_of(error)}", flush=True)
+        if self.step is not None:
+            self._diary.tell_at_once(self.step, {})  # so that it is known how far training goes back
+        time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
+        self._pause_s *= 2
+        session.close()
+
+    def _train_in(self, session: Any) -> Outcome:
+        self._pulse.does("begins to read its data")
+        session.run(self.replica.prepare)
+        session.run(self.replica.start_input)
+        self.step = self._enter(session)
+        if self._verification is not None:
+            self._pulse.does("builds the one process to compare with")
+            self._verification.begin(session)
+        self._diary.begin(self.step)
+        self._tracing.begin(self.step)
+        self._pulse.ask = lambda: self.replica.stepper.owes(session)
+        self._placed: Set[int] = set()
+        while self.step < self.settings.steps:
+            with self._tracing.watch(session, self.step, self.replica) as watched:
+                self.step, loss, fetched = self._take_step(watched)
+            examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
+            self._summaries.note(self.step, loss, fetched)
+            self._after_step(session, loss, examples)
+        return self._finish(session)
+
+    def _enter(self, session: Any) -> int:
+        self._settle(session)
+        if self.replica.shares is not None:
+            self.replica.shares.settle(session)
+        stepper = self.replica.stepper
+        if self.task.is_chief:
+            self._step_times.begin(session)
+            self._checkpoints.open()
+        if not self.task.is_chief:
+            self._pulse.does("waits for the chief to give the variables their values")
+            wait_for("the chief to give the variables their values", lambda: self._ready(session))
+        elif self._ready(session):
+            self._checkpoints.adopt()
+        else:
+            stepper.close(session)
+            self._pulse.does("gives the variables their values")
+            is_new = not self._checkpoints.restore(session)
+            for given in self.replica.first_values if is_new else []:
+                session.run(given)
+            return stepper.open(session, self.settings.steps, is_new)
+        return stepper.join(session, self.settings.steps)
+
+    def _settle(self, session: Any) -> None:
+        self._slicing.settle(session)
+        try:
+            self._agreement.settle(session)
+        except TrainingError:
+            self._slicing.settle(session)  # the number may have changed between the two
+            raise
+
+    def _ready(self, session: Any) -> bool:
+        return session.run(self._without_value).size == 0 and self.replica.stepper.is_open(session)
+
+    def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
+        try:
+            more = [] if self.replica.examples is None else [self.replica.examples]
+            more += self._summaries.wanted(int(self.step or 0))
+            self._begin_step(len(more))
+            with causes_told_apart():
+                return self.replica.stepper.step(session, more)
+        except tf.errors.OutOfRangeError as error:
+            raise JobError(
+                f"{self.job.place('inputs')}: the dataset of inputs ended after step {self.step}, expected one that"
+                " goes on to the last step; add .repeat() to it"
+            ) from error
+        except tf.errors.InvalidArgumentError as error:
+            reason = nan_guard.reason(error)
+            place = self.job.made(error, self.replica.graph) if reason is None else None
+            if place is not None:
+                raise JobError(f"{place}: {line_of(error)}") from error
+            if reason is None:
+                raise
+            raise TrainingError(
+                f"{self.task.name}: {reason} in step {self.step}, and it was not applied;"
+                " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
+            ) from error
+
+    def _begin_step(self, fetches: int) -> None:
+        """TensorFlow places the graph anew for other fetches than before: such a step takes as long as a first one."""
+        if fetches not in self._placed:
+            self._placed.add(fetches)
+            self._pulse.turn("first step")
+
+    def _after_step(self, session: Any, loss: float, examples: int) -> None:
+        self._pause_s = _FIRST_PAUSE_S
+        if self.task.is_chief:
+            self._pulse.turn("saving", self._waited_s())
+            self._save(session, int(self.step or 0))
+            if self._verification is not None:
+                self._pulse.turn("comparing")
+                self._verification.step(session, int(self.step or 0))
+            self._pulse.turn("step")
+        else:
+            self._pulse.turn("step", self._waited_s())
+        stepper = self.replica.stepper
+        step_time_ms = self._diary.note(
+            int(self.step or 0), loss, examples, self._saved(), stepper.dropped, stepper.waited_s
+        )
+        if step_time_ms is not None:
+            self._step_times.tell(session, step_time_ms)
+
+    def _save(self, session: Any, step: int) -> None:
+        if not self._requests.take():
+            self._checkpoints.save_if_due(session, step)
+            return
+        self._diary.tell_at_once(step, self._saved())
+        self._checkpoints.save_now(session, step)
+        self._requests.answer()
+        self._diary.tell_at_once(step, self._saved())
+
+    def _saved(self) -> Dict[str, Any]:
+        return {**self._checkpoints.told(), **self._requests.told()} if self.task.is_chief else {}
+
+    def _waited_s(self) -> float:
+        """What the last step spent waiting for other workers."""
+        before, self._waited_before_s = self._waited_before_s, self.replica.stepper.waited_s or 0.0
+        return self._waited_before_s - before
+
+    def _refuse_nothing_trained(self) -> None:
+        """A run that looks as if it had trained must have done so.
+
+        Raises:
+          TrainingError: every gradient of this worker was ignored.
+        """
+        if self._diary.all_ignored:
+            raise TrainingError(
+                f"{self.task.name}: expected gradients that are finite numbers, found none in {self._diary.taken} steps"
+                "; look at the data and the learning rate; train.on_nan: stop names the first loss or gradient"
+            )
+
+    def _evaluate(self, session: Any) -> Dict[str, float]:
+        if self._verification is not None:
+            return self._verification.result()
+        if self.replica.evaluation is None:
+            return {}
+        self.replica.stepper.refresh(session)
+        return self.replica.evaluation.run(session, self.settings.evaluate_batches)
+
+    def _finish(self, session: Any) -> Outcome:
+        self._pulse.turn("ending")
+        self._refuse_nothing_trained()
+        if not self.task.is_chief:
+            self._farewell.leave(session)
+            return self._diary.end(Outcome(True, self.step))
+        for index in self._farewell.wait_for_others(session):
+            print(f"worker with index {index} has not left; ending without it", flush=True)
+        self.step = int(session.run(self.replica.global_step))
+        print(self.replica.stepper.account(session), flush=True)
+        self._checkpoints.save_last(session, self.step)
+        metrics = self._evaluate(session)
+        saved = self._checkpoints
+        outcome = Outcome(True, self.step, checkpoint=saved.path, checkpoint_step=saved.step, metrics=metrics)
+        self._diary.end(outcome)
+        self._farewell.end_servers(session)
+        return outcome

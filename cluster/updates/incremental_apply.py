@@ -1,0 +1,78 @@
+"""An optimizer that applies the gradients of some variables at a time."""
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from cluster.runtime.tf_compat import tf
+from cluster.updates.apart import is_elementwise
+from cluster.updates.grouped import Grouped
+from cluster.updates.slots import ZeroSlots
+
+GradsAndVars = Sequence[Tuple[Any, Any]]
+
+
+class Piecewise:
+    """Lets ``optimizer`` update variables as their gradients come, in one step.
+
+    An optimizer updates each variable by itself, and then, once a step, what belongs to none of them
+    (Adam its powers of beta). ``update`` does the first for some variables, ``finish`` the second, after
+    all of them.
+    """
+
+    def __init__(self, optimizer: Any):
+        self.optimizer = optimizer
+        self._used: List[Any] = []
+        self._prepared: Dict[Tuple[int, str], Dict[str, Any]] = {}
+        self._updates: List[Any] = []
+        self._slots = ZeroSlots()
+
+    @staticmethod
+    def can(optimizer: Any) -> bool:
+        """Whether ``optimizer`` is one: if it has an ``apply_gradients`` of its own, nobody knows what that does."""
+        if isinstance(optimizer, Grouped):
+            return is_elementwise(optimizer)
+        return type(optimizer).apply_gradients is tf.train.Optimizer.apply_gradients
+
+    def update(self, grads_and_vars: GradsAndVars) -> Any:
+        """The operation that updates these variables, on their servers."""
+        shared_out = (
+            self.optimizer.shared_out(grads_and_vars)
+            if isinstance(self.optimizer, Grouped)
+            else [(self.optimizer, list(grads_and_vars))]
+        )
+        update = _grouped([self._apply(optimizer, pairs) for optimizer, pairs in shared_out])
+        self._updates.append(update)
+        return update
+
+    def _apply(self, optimizer: Any, grads_and_vars: GradsAndVars) -> Any:
+        if not any(optimizer is each for each in self._used):
+            self._used.append(optimizer)
+        optimizer._finish = lambda updates, name: _grouped(updates)
+        optimizer._prepare = lambda: self._prepare(optimizer, grads_and_vars[0][1].device)
+        optimizer._zeros_slot = lambda *of: self._slots.slot(optimizer, *of)
+        try:
+            return optimizer.apply_gradients(grads_and_vars)
+        finally:
+            del optimizer._finish, optimizer._prepare, optimizer._zeros_slot  # what the class says holds again
+
+    def _prepare(self, optimizer: Any, server: str) -> None:
+        """Give an optimizer the tensors that it makes of its settings: once on each server, not for each update."""
+        made = self._prepared.setdefault((id(optimizer), server), {})
+        if not made:
+            before = dict(vars(optimizer))
+            with tf.control_dependencies(None), tf.device(server):
+                type(optimizer)._prepare(optimizer)
+            made.update({name: each for name, each in vars(optimizer).items() if before.get(name) is not each})
+        vars(optimizer).update(made)
+
+    def finish(self) -> Any:
+        """The operation that does what is left of the step, after every update."""
+        updates = tf.group(*self._updates)
+        return tf.group(*[each._finish([updates], "finish") for each in self._used])
+
+    def finish_alone(self) -> Any:
+        """The same, for a step whose updates have been run before."""
+        return tf.group(*[each._finish([tf.no_op()], "finish_alone") for each in self._used])
+
+
+def _grouped(operations: Sequence[Any]) -> Any:
+    return operations[0] if len(operations) == 1 else tf.group(*operations)

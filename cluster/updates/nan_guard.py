@@ -1,0 +1,85 @@
+"""What happens when a loss or a gradient is not a finite number, before anything is sent.
+
+A gradient is judged by the sum of its elements, computed where the gradient is: the sum is
+finite only if every element is, and one pass over a gradient costs little beside making it.
+"""
+
+import re
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
+
+from cluster.runtime.tf_compat import tf
+
+GradsAndSources = List[Tuple[Any, Any]]  # a source is what the gradient is of, and has a name
+_FOUND = re.compile(r"the (?:loss|gradient of \S+|new value of \S+) is not a finite number")
+
+
+def guarded(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, List[Tuple[Any, str]]]:
+    """The loss, and (gradient, name) of each variable, as ``train.on_nan`` wants them.
+
+    Args:
+      grads: by name.
+      scales: whether the optimizer multiplies the loss: then it knows what to do with gradients that are too large.
+    """
+    named = [(grad, Named(name)) for name, grad in grads.items()]
+    if not scales:
+        loss, named = (stopping if on_nan == "stop" else ignoring)(loss, named)
+    return loss, [(grad, each.name) for grad, each in named]
+
+
+class Named(NamedTuple):
+    """The variable that a gradient is of."""
+
+    name: str
+
+
+def stopping(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
+    """The same loss and gradients, which fail with ``tf.errors.InvalidArgumentError`` unless they are finite.
+
+    The loss is judged first; each gradient then by itself, so that one can be sent while
+    others are still computed. ``reason`` tells what the error is about.
+    """
+    loss = tf.debugging.check_numerics(loss, "the loss is not a finite number")
+    return loss, [(_checked(loss, grad, source), source) for grad, source in grads_and_sources]
+
+
+def ignoring(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
+    """The same loss and gradients; unless all are finite the gradients are all zero, and the loss is NaN.
+
+    So a worker that met such numbers adds nothing to the step, and its loss says so.
+    """
+    sums = [_total(grad) for grad, _ in grads_and_sources if grad is not None]
+    finite = tf.reduce_all(tf.math.is_finite(tf.stack([tf.cast(loss, tf.float32), *sums])))
+    kept = [(_map(grad, lambda values: _where(finite, values, 0.0)), source) for grad, source in grads_and_sources]
+    return _where(finite, loss, float("nan")), kept
+
+
+def reason(error: Exception) -> Optional[str]:
+    """What was not finite, as ``the gradient of hidden/weights is not a finite number``; None for another error."""
+    found = _FOUND.search(str(error))
+    return found.group(0) if found else None
+
+
+def _checked(loss: Any, grad: Any, source: Any) -> Any:
+    if grad is None:
+        return None
+    with tf.control_dependencies([loss]):  # a loss that is not finite is what to tell, not what follows from it
+        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {source.name} is not a finite number")
+    with tf.control_dependencies([total]):
+        return _map(grad, tf.identity)
+
+
+def _total(grad: Any) -> Any:
+    values = grad.values if isinstance(grad, tf.IndexedSlices) else grad
+    with tf.device(values.device):
+        return tf.reduce_sum(tf.cast(values, tf.float32))
+
+
+def _where(condition: Any, values: Any, otherwise: float) -> Any:
+    with tf.device(values.device):
+        return tf.where_v2(condition, values, tf.constant(otherwise, values.dtype))
+
+
+def _map(grad: Any, change: Any) -> Any:
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(change(grad.values), grad.indices, grad.dense_shape)
+    return None if grad is None else change(grad)

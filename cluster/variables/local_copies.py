@@ -1,0 +1,138 @@
+"""The values that a worker's next step computes with, on their way into its variables.
+
+A variable is not read from its server when a step needs it. Its new value was sent as soon as the step before had
+changed it. When all have come the step lays them down, together, in a queue of the worker's memory. Between two steps
+they are taken from there into the worker's own variables (``cluster.model.mirrors``); nothing changes these while a
+step uses them.
+
+They have a stamp that says which step they are for. A step of a session that was given up may lay something down late;
+the stamp tells, where else a worker would be a step behind from then on.
+"""
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from cluster.runtime.server_state import emptied
+from cluster.runtime.tf_compat import tf
+from cluster.variables.buckets import Parcel
+from cluster.variables.masters import plain_name
+
+_ROW = 16  # values: TensorFlow takes rows of 64 bytes apart without copying them
+
+
+class Copies:
+    """The new values of what is in ``parcels``, on one worker.
+
+    Args:
+      shapes: of each variable or slice, by name.
+      host: the device of the worker's memory.
+
+    Attributes:
+      variables: those on the servers, by name, once ``adopt`` was given them.
+      number: how many steps' values lie there, an int32 scalar.
+      drain: the operation that drops all values.
+    """
+
+    def __init__(self, parcels: Sequence[Parcel], shapes: Mapping[str, Tuple[int, ...]], host: str):
+        self.parcels = list(parcels)
+        self.variables: Dict[str, Any] = {}
+        self._shapes, self.host = shapes, host
+        self._names = [name for parcel in self.parcels for name in parcel.names]
+        self._is_filled = False  # the worker's variables have their values already
+        with tf.device(host):
+            kinds = [tf.int64, *(tf.float32 for _ in self._names)]
+            self._queue = tf.FIFOQueue(-1, kinds, [(), *self._of_names(shapes)], shared_name="copies")
+            self.number = self._queue.size()
+            self.drain = tf.group(emptied(self._queue))
+            self._stamp = self._load = self._fill = tf.no_op()
+            self._step = tf.placeholder(tf.int64, [])
+
+    @property
+    def bytes(self) -> int:
+        """Of all values."""
+        return sum(4 * self._size(name) for parcel in self.parcels for name in parcel.names)
+
+    def _of_names(self, values: Mapping[str, Any]) -> List[Any]:
+        return [values[name] for name in self._names]
+
+    def adopt(self, variables: Sequence[Any]) -> None:
+        """Note variables of the servers, those that are in parcels."""
+        together = {name for parcel in self.parcels for name in parcel.names}
+        self.variables.update({plain_name(each): each for each in variables if plain_name(each) in together})
+
+    def load_into(self, assign: Callable[[Mapping[str, Any], Any], Any], fill: Callable[[Any], Any]) -> None:
+        """Say what becomes of the values.
+
+        Args:
+          assign: makes of them, by name, and of the global step the operation that gives the worker's variables theirs.
+          fill: makes the one that gives them theirs without any of these.
+        """
+        with tf.device(self.host):
+            values: List[Any] = []
+            if self._names:
+                self._stamp, *values = self._queue.dequeue()
+            self._load, self._fill = assign(dict(zip(self._names, values)), self._step), fill(self._step)
+
+    def load(self, session: Any, step: int) -> Optional[int]:
+        """Give the worker's variables what has come for global step ``step``; return its stamp, None without any."""
+        if self._is_filled:
+            self._is_filled = False
+            return None
+        stamp, _ = session.run([self._stamp, self._load], {self._step: step})
+        return None if stamp is None else int(stamp)
+
+    def fill(self, session: Any, step: int, also: Sequence[Any] = ()) -> None:
+        """Drop what has come, and give the worker's variables what the servers have, for global step ``step``.
+
+        Args:
+          also: operations to run beside that.
+        """
+        session.run(self.drain)
+        session.run([self._fill, *also], {self._step: step})
+        self._is_filled = True
+
+    def keep(self, session: Any) -> None:
+        """Drop what has come, and let the worker's variables keep what they have, for the step that begins."""
+        session.run(self.drain)
+        self._is_filled = True
+
+    def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
+        """One tensor of what travels together, on the current device: of its own shape, or [rows, 16] if it is several.
+
+        Each of several begins a row, and what its last one has left is zeros.
+        """
+        if len(parcel.names) == 1:
+            return tensors[parcel.names[0]]
+        pieces = []
+        for name in parcel.names:
+            pieces.append(tf.reshape(tensors[name], [-1]))
+            if self._size(name) % _ROW:
+                pieces.append(tf.zeros([-self._size(name) % _ROW]))
+        return tf.reshape(tf.concat(pieces, 0), [-1, _ROW])
+
+    def packed_shape(self, parcel: Parcel) -> Tuple[int, ...]:
+        """The shape of what ``pack`` makes."""
+        if len(parcel.names) == 1:
+            return self._shapes[parcel.names[0]]
+        return sum(-(-self._size(name) // _ROW) for name in parcel.names), _ROW
+
+    def unpack(self, parcel: Parcel, tensor: Any) -> Dict[str, Any]:
+        """The opposite of ``pack``."""
+        if len(parcel.names) == 1:
+            return {parcel.names[0]: tensor}
+        parts = tf.split(tensor, [-(-self._size(name) // _ROW) for name in parcel.names])
+        return {name: self._unpadded(name, part) for name, part in zip(parcel.names, parts)}
+
+    def _unpadded(self, name: str, rows: Any) -> Any:
+        if self._size(name) % _ROW:
+            rows = tf.reshape(rows, [-1])[: self._size(name)]
+        return tf.reshape(rows, self._shapes[name])
+
+    def _size(self, name: str) -> int:
+        return int(np.prod(self._shapes[name]))
+
+    def put(self, values: Mapping[str, Any], stamp: Any) -> Any:
+        """Make the operation that lays down for the next step what has come, by name."""
+        with tf.device(self.host):
+            return self._queue.enqueue([stamp, *self._of_names(values)])

@@ -1,0 +1,190 @@
+"""The variables as the parameter servers hold them: whole, or in slices of which a model knows nothing.
+
+They are in the graph of every worker under the scope ``servers/``: ``servers/w``, ``servers/w/part_3``, and what an
+optimizer keeps for them, ``servers/w/Adam``. Checkpoints have them under the author's names.
+"""
+
+import copy
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from cluster.runtime.declared import declared, variable_of
+from cluster.runtime.devices import ps_device
+from cluster.runtime.tf_compat import tf
+from cluster.variables.layout import Layout, Piece
+from cluster.variables.saved import Saved
+
+SCOPE = "servers"
+# Initializers of which every element is drawn, or set, by itself.
+_ELEMENTWISE = (
+    tf.zeros_initializer,
+    tf.ones_initializer,
+    tf.random_uniform_initializer,
+    tf.random_normal_initializer,
+    tf.truncated_normal_initializer,
+    tf.variance_scaling_initializer,
+)
+
+
+def plain_name(variable: Any) -> str:
+    """The author's name of a variable on the servers; a slice's is ``w/part_3``."""
+    return author_name(variable.op)
+
+
+def author_name(op: Any) -> str:
+    """The author's name of an operation on the servers."""
+    name: str = op.name
+    return name[len(SCOPE) + 1 :] if name.startswith(f"{SCOPE}/") else name
+
+
+def saved(variables: Sequence[Any]) -> List[Saved]:
+    """How a checkpoint names variables of the servers, and what an optimizer keeps for them."""
+    return [_saved(each) for each in variables]
+
+
+def _saved(variable: Any) -> Saved:
+    info = variable._get_save_slice_info()
+    if info is None:
+        shape = tuple(variable.shape.as_list())
+        return Saved(plain_name(variable), variable, shape, (0,) * len(shape))
+    return Saved(info.full_name, variable, tuple(info.full_shape), tuple(info.var_offset))
+
+
+class Masters:
+    """Makes the servers' variables for those of a worker's graph.
+
+    Args:
+      mirrors: the worker's variables, by name.
+      initializers: what the author gave ``tf.get_variable``, by name, where that is known.
+      servers: the index of the server of each piece.
+      made: the variables, by name, if they are in the graph already, whole.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        servers: Mapping[str, int],
+        mirrors: Mapping[str, Any],
+        initializers: Mapping[str, Any],
+        made: Optional[Mapping[str, Any]] = None,
+    ):
+        self._layout, self._servers, self._mirrors, self._initializers = layout, servers, mirrors, initializers
+        self._given = made or {}
+        with tf.control_dependencies(None):
+            self._nothing = tf.no_op()
+        self.pieces: Dict[str, List[Any]] = {
+            name: [made[name]] if made else [self._made(name, piece) for piece in layout.pieces(name)]
+            for name in layout.measured
+        }
+
+    @property
+    def all(self) -> List[Any]:
+        """All pieces, in the order in which the model made their variables."""
+        return [piece for pieces in self.pieces.values() for piece in pieces]
+
+    def _made(self, name: str, piece: Piece) -> Any:
+        with tf.device(ps_device(self._servers[piece.name])):
+            made = self._drawn(name, piece) if self._draws_its_own(name) else self._declared(name, piece)
+        made._set_save_slice_info(self._slice_info(name, piece))
+        return made
+
+    def _drawn(self, name: str, piece: Piece) -> Any:
+        """A variable with an initializer of its own."""
+        mirror = self._mirrors[name]
+        initializer = _for_piece(self._initializers.get(name), piece, self._layout.measured[name].shape)
+        return tf.get_variable(
+            f"{SCOPE}/{piece.name}",
+            piece.shape,
+            mirror.dtype.base_dtype,
+            initializer,
+            trainable=False,
+            collections=[],
+            use_resource=False,
+            constraint=mirror.constraint,
+        )
+
+    def _declared(self, name: str, piece: Piece) -> Any:
+        """A variable that the chief's own gives its first value."""
+        mirror = self._mirrors[name]
+        held = declared(f"{SCOPE}/{piece.name}", piece.shape, mirror.dtype.base_dtype)
+        made = variable_of(held, self._nothing)
+        made._constraint = mirror.constraint
+        return made
+
+    def _slice_info(self, name: str, piece: Piece) -> Any:
+        """Where the piece is in what a checkpoint has; an author may have cut a variable, too, by a partitioner."""
+        own = self._mirrors[name]._get_save_slice_info()
+        if own is None and piece.name == name:
+            return None
+        full_name, full, begin = name, self._layout.measured[name].shape, (0,) * len(piece.offset)
+        if own is not None:
+            full_name, full, begin = own.full_name, own.full_shape, own.var_offset
+        offset = [one + other for one, other in zip(begin, piece.offset)]
+        return tf.Variable.SaveSliceInfo(full_name, list(full), offset, list(piece.shape))
+
+    def _draws_its_own(self, name: str) -> bool:
+        """Whether the servers make the first value: of a table, which may be larger than the chief's memory."""
+        return name not in self._given and self.is_table(name) and _is_elementwise(self._initializers.get(name))
+
+    def is_table(self, name: str) -> bool:
+        """Whether only rows of it are taken."""
+        return self._layout.measured[name].lookups is not None
+
+    def split(self, name: str, value: Any) -> List[Any]:
+        """The parts of a whole value that its pieces hold."""
+        cut = self._layout.cuts.get(name)
+        if cut is None:
+            return [value]
+        return list(tf.split(value, list(cut.lengths(self._layout.measured[name].shape)), cut.axis))
+
+    def joined(self, name: str, values: Sequence[Any]) -> Any:
+        """The opposite of ``split``."""
+        return values[0] if name not in self._layout.cuts else tf.concat(values, self._layout.cuts[name].axis)
+
+    def write(self, name: str, value: Any) -> List[Any]:
+        """The operations that give the pieces of a variable their parts of ``value``."""
+        return [tf.assign(piece, part).op for piece, part in zip(self.pieces[name], self.split(name, value))]
+
+    def read(self, name: str) -> Any:
+        """The whole value of a variable, joined on the current device."""
+        return self.joined(name, [piece.read_value() for piece in self.pieces[name]])
+
+    def first_values(self) -> Any:
+        """Chief: the operation that gives all pieces their first values, once its own variables have theirs.
+
+        A table's is made whole only where its initializer needs the whole shape.
+        """
+        given = []
+        for name, mirror in self._mirrors.items():
+            if self._draws_its_own(name):
+                given += [piece.initializer for piece in self.pieces[name]]
+            else:
+                given += self.write(name, mirror.initial_value if self.is_table(name) else mirror.read_value())
+        return tf.group(*given)
+
+
+def _is_elementwise(initializer: Any) -> bool:
+    if isinstance(initializer, tf.constant_initializer):
+        return bool(np.ndim(initializer.value) == 0)
+    return any(kind in _ELEMENTWISE for kind in type(initializer).__mro__[:2])  # glorot's is a variance scaling
+
+
+def _for_piece(initializer: Any, piece: Piece, full: Tuple[int, ...]) -> Any:
+    """The same initializer for a slice: with a seed of its own, else all slices would be alike."""
+    part = copy.copy(initializer)
+    if getattr(part, "seed", None) is not None:
+        part.seed = part.seed + sum(piece.offset)
+
+    def initialise(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        if not isinstance(part, tf.variance_scaling_initializer):
+            return part(shape, dtype=dtype)
+        return part(shape, dtype=dtype, partition_info=_Whole(list(full)))
+
+    return initialise
+
+
+class _Whole(NamedTuple):
+    """What an initializer asks of a slice: the shape by which it scales."""
+
+    full_shape: List[int]

@@ -1,0 +1,149 @@
+"""Which variables are cut into slices, so that every parameter server holds as much as the others, in small pieces.
+
+A slice is a contiguous part along one axis. So a checkpoint, which holds all slices of a
+variable under one name, can be read with any other number of slices.
+
+Slices are small because they travel one after the other: while the second is on its way to its
+server, the first is on its way back (``cluster.steps.overlapped_sync``). ``best_slices`` says how small is best.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Dict, Mapping, Tuple
+
+from cluster.variables.placement import assign, imbalance, loads
+from cluster.variables.profile import Measured
+
+SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this the request costs more than the bytes
+CHOICES = (4, 16, 64)  # so far apart that the same cluster has the same number again; more make a large graph
+FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
+SLICES = 64  # where nobody has chosen
+LOAD_S = 0.00015  # what a load takes of a worker's processor in a step, whatever its size
+BUILD_S = 0.02  # what it adds to the building and the first run of the chief's graph, for which all others wait
+LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
+_BALANCED = 1.02  # bytes of the fullest server over the mean
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A variable in ``parts`` slices along ``axis``; the first ones are longer by one if it does not divide."""
+
+    axis: int
+    parts: int
+
+    def lengths(self, shape: Tuple[int, ...]) -> Tuple[int, ...]:
+        """How long each slice is along the axis."""
+        each, longer = divmod(shape[self.axis], self.parts)
+        return tuple(each + (index < longer) for index in range(self.parts))
+
+
+def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
+    """In how many slices what a server holds makes the shortest training, of ``CHOICES``.
+
+    With s of them a step takes ``whole_s (1 + 2 / s)``, as nothing comes back while the first is on its way there, and
+    nothing is sent while the last is on its way back; and ``num_ps s LOAD_S`` of a worker's processor, which counts
+    for the more, the less of it is idle while the network is busy. Before the first step, ``num_ps s BUILD_S`` pass.
+
+    Args:
+      whole_s: seconds that all variables take to a worker, or all gradients from it.
+      busy: the part of them in which that takes a processor.
+      steps: of the run.
+    """
+    cost = num_ps * (LOAD_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
+    best = math.sqrt(2 * whole_s / cost)
+    return min(CHOICES, key=lambda number: abs(math.log(number / best)))
+
+
+def overlap_pays(size: int, num_ps: int) -> bool:
+    """Whether so many bytes travel whole that sending some while others come saves more than their requests cost."""
+    return size > num_ps * FEWEST_SLICES * SMALLEST_SLICE
+
+
+def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
+    """The variables that are cut, for ``num_ps`` servers, where what travels whole fills ``slices`` on each.
+
+    What may not be cut stays whole, and so does what no step sends. Tables are cut over all servers, since their rows
+    are asked for by all workers at once;
+    so is what TensorFlow cannot send in one piece. What travels whole in every step is cut into
+    pieces of ``piece_bytes``. Then the largest variable that is whole is cut, and the next, until
+    the fullest server holds little more than the mean. If it still holds more, all is done with smaller pieces.
+    """
+    found = _cuts(variables, num_ps, slices)
+    while slices < MOST_SLICES and _fullest(variables, found, num_ps) > _BALANCED:
+        slices *= 2
+        found = _cuts(variables, num_ps, slices)
+    return found
+
+
+def _cuts(variables: Mapping[str, Measured], num_ps: int, slices: int) -> Dict[str, Cut]:
+    piece = piece_bytes(variables, num_ps, slices)
+    may_be_cut = {name: each for name, each in variables.items() if each.may_be_cut and each.travels}
+    found = {name: _in_pieces(each, piece) for name, each in may_be_cut.items() if each.is_dense}
+    found.update({name: cut(each, num_ps) for name, each in may_be_cut.items() if _must_be_cut(each)})
+    found = {name: each for name, each in found.items() if each.parts > 1}
+    whole = sorted(set(may_be_cut) - set(found), key=lambda name: (-variables[name].bytes, name))
+    for name in whole:
+        each = cut(variables[name], num_ps)
+        if each.parts < 2 or _fullest(variables, found, num_ps) <= _BALANCED:
+            break
+        found[name] = each
+    return found
+
+
+def piece_bytes(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> int:
+    """How large a slice should be of those variables that travel whole in every step."""
+    return max(SMALLEST_SLICE, -(-dense_bytes(variables) // (num_ps * slices)))
+
+
+def dense_bytes(variables: Mapping[str, Measured]) -> int:
+    """Bytes of those variables that travel whole in every step."""
+    return sum(each.bytes for each in variables.values() if each.is_dense)
+
+
+def cut(variable: Measured, num_ps: int) -> Cut:
+    """A slice for every server, or several where they would be too large, or fewer where too small."""
+    rounds = -(-variable.bytes // (LARGEST_SLICE * num_ps))
+    return _cut(variable, min(num_ps * max(rounds, 1), variable.bytes // SMALLEST_SLICE), num_ps)
+
+
+def _in_pieces(variable: Measured, piece: int) -> Cut:
+    parts = -(-variable.bytes // piece)
+    return _cut(variable, parts, parts)
+
+
+def _cut(variable: Measured, parts: int, enough: int) -> Cut:
+    """At most so many parts along the first axis if that is long ``enough``, else along the longest."""
+    shape = variable.shape or (1,)
+    axis = 0 if variable.lookups is not None or shape[0] >= enough else shape.index(max(shape))
+    return Cut(axis, max(min(parts, shape[axis]), 1))
+
+
+def slice_shapes(variables: Mapping[str, Measured], found: Mapping[str, Cut]) -> Dict[str, Tuple[int, ...]]:
+    """The shape of every variable or slice by its name; slices of ``w`` are ``w/part_0``, ``w/part_1``, …"""
+    shapes: Dict[str, Tuple[int, ...]] = {}
+    for name, variable in variables.items():
+        if name not in found:
+            shapes[name] = variable.shape
+            continue
+        axis = found[name].axis
+        for index, length in enumerate(found[name].lengths(variable.shape)):
+            shapes[f"{name}/part_{index}"] = (*variable.shape[:axis], length, *variable.shape[axis + 1 :])
+    return shapes
+
+
+def slice_sizes(variables: Mapping[str, Measured], found: Mapping[str, Cut]) -> Dict[str, int]:
+    """Bytes of every variable or slice by its name."""
+    sizes: Dict[str, int] = {}
+    for name, variable in variables.items():
+        shapes = slice_shapes({name: variable}, found)
+        sizes.update({part: Measured(shape, variable.item_bytes).bytes for part, shape in shapes.items()})
+    return sizes
+
+
+def _must_be_cut(variable: Measured) -> bool:
+    return variable.lookups is not None or variable.bytes > LARGEST_SLICE
+
+
+def _fullest(variables: Mapping[str, Measured], found: Mapping[str, Cut], num_ps: int) -> float:
+    sizes = slice_sizes(variables, found)
+    return imbalance(loads(sizes, assign(sizes, num_ps), num_ps))

@@ -1,0 +1,121 @@
+"""In how many slices the servers hold what travels whole: chosen when training begins, for the network that is there.
+
+Everybody's graph depends on it. So the chief chooses, and leaves the number on ``ps:0``, where all other workers, and
+whoever starts again, find it. Should that ps lose it, the first who joins again leaves it there once more. Should a new
+chief be quicker, and choose another number, then the workers that are left build anew.
+"""
+
+from typing import Any, List, Mapping, Optional
+
+from cluster.runtime import server
+from cluster.runtime.bandwidth import Link
+from cluster.runtime.devices import ps_device, worker_device
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import wait_for
+from cluster.task import Task, Train
+from cluster.variables.partition import FEWEST_SLICES, best_slices, dense_bytes, overlap_pays
+from cluster.variables.profile import Measured
+
+
+class Resliced(Exception):
+    """Another number was chosen than that of this worker's graph."""
+
+
+class Slicing:
+    """What one worker knows of the number.
+
+    Args:
+      serving: this task's server.
+
+    ``number`` is None where all know it without being told.
+    """
+
+    def __init__(self, task: Task, train: Train, serving: Any):
+        self._task, self._train, self._serving = task, train, serving
+        self._num_ps = len(task.cluster["ps"])
+        self.number: Optional[int] = None
+        self._note: Optional[Note] = None
+
+    def chosen(self, variables: Mapping[str, Measured]) -> int:
+        """The number for a model with these variables: the chief's choice, where there is something to choose.
+
+        Raises:
+          TimeoutError: a server, or the chief, did not answer in time.
+        """
+        size = dense_bytes(variables)
+        if not (self._train.may_overlap and overlap_pays(size, self._num_ps)):
+            self.number = None
+            return FEWEST_SLICES
+        answers: List[int] = []
+
+        def asked() -> bool:
+            try:
+                answers.append(self._ask(size))
+            except server.LOST:
+                return False
+            return True
+
+        wait_for("the parameter servers to choose slices with", asked)
+        self.number = answers[0]
+        return self.number
+
+    def keep(self) -> None:
+        """Makes in the current graph what ``settle`` needs."""
+        self._note = None if self.number is None else Note()
+
+    def settle(self, session: Any) -> None:
+        """In every session: leaves the number where there is none, and else compares.
+
+        Raises:
+          Resliced: it is another than that of this worker's graph.
+        """
+        if self._note is None:
+            return
+        if not self._note.is_left(session):
+            self._note.leave(session, self.number)
+        if self._note.read(session) != self.number:
+            raise Resliced
+
+    def _ask(self, size: int) -> int:
+        server.wait_for_ps(self._task)
+        with tf.Graph().as_default() as graph:
+            note = Note()
+            link = Link(self._num_ps, worker_device(self._task.role, self._task.index))
+        session = server.connect(self._task, self._serving, graph)
+        if self._task.is_chief and not note.is_left(session):
+            speed = link.speed(session)
+            number = best_slices(self._whole_s(size, speed.bytes_per_s), speed.busy, self._num_ps, self._train.steps)
+            if not note.is_left(session):  # nor has anybody left one meanwhile
+                note.leave(session, number)
+        wait_for("the chief to say in how many slices variables are cut", lambda: note.is_left(session))
+        return note.read(session)
+
+    def _whole_s(self, size: int, bytes_per_s: float) -> float:
+        """Seconds that all variables take to all workers; with few servers it is their cards that are waited for."""
+        return size / bytes_per_s * max(1.0, self._task.num_workers / self._num_ps)
+
+
+class Note:
+    """The number on ``ps:0``, in the current graph."""
+
+    def __init__(self) -> None:
+        with tf.device(ps_device(0)), tf.variable_scope("slicing"):
+            number = tf.get_variable(
+                "number", [], tf.int64, tf.zeros_initializer(), trainable=False, collections=[], use_resource=True
+            )
+            self._new = tf.placeholder(tf.int64, [])
+            self._leave = number.assign(self._new)
+            self._missing = tf.size(tf.report_uninitialized_variables([number]))
+            self._number = number.read_value()
+
+    def is_left(self, session: Any) -> bool:
+        """Whether there is a number."""
+        return bool(session.run(self._missing) == 0)
+
+    def leave(self, session: Any, number: Optional[int]) -> None:
+        """Writes it, over one that may be there."""
+        session.run(self._leave, {self._new: number})
+
+    def read(self, session: Any) -> int:
+        """The number, once there is one."""
+        return int(session.run(self._number))

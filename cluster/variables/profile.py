@@ -1,0 +1,77 @@
+"""What a model's variables are like: how the transport treats each follows from that, and from nothing else.
+
+only rows of it are taken, and its gradient is of rows     a table: it stays on its servers
+its gradient is a float32 tensor of its own shape          it travels whole in every step
+any other                                                  it is fetched where a step reads it
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from cluster.runtime.tf_compat import tf
+from cluster.variables.uses import takes_rows, uses
+
+_FROZEN = 64 << 20  # bytes; a smaller variable that is never trained is copied to every worker, once
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One variable of a model.
+
+    ``lookups`` is None for a variable that is read whole. For a table it is the number of rows that a worker takes for
+    one batch, repeated ones counted; all rows where that is not known.
+    ``is_dense``: its gradient is a float32 tensor of its own shape.
+    ``may_be_cut``: whether slices of it can be updated one by one, as if each were a variable.
+    """
+
+    shape: Tuple[int, ...]
+    item_bytes: int
+    lookups: Optional[int] = None
+    is_dense: bool = False
+    may_be_cut: bool = True
+
+    @property
+    def travels(self) -> bool:
+        """Whether all steps send it, whole or in rows."""
+        return self.is_dense or self.lookups is not None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole value."""
+        size = self.item_bytes
+        for length in self.shape:
+            size *= length
+        return size
+
+
+def measured(
+    variables: Sequence[Any], gradients: Mapping[str, Any], is_elementwise: bool, step: Container[Any]
+) -> Dict[str, Measured]:
+    """Describe every variable, by name and in the order of making.
+
+    Args:
+      gradients: of the variables that have one, by name: a tensor, or ``tf.IndexedSlices``.
+      is_elementwise: whether the optimizer treats each element of a variable by itself.
+      step: the operations that a training step runs; what no step runs does not count.
+    """
+    return {each.op.name: _measured(each, gradients.get(each.op.name), is_elementwise, step) for each in variables}
+
+
+def _measured(variable: Any, grad: Any, is_elementwise: bool, step: Container[Any]) -> Measured:
+    shape, dtype = tuple(variable.shape.as_list()), variable.dtype.base_dtype
+    may_be_cut = is_elementwise and variable.constraint is None
+    is_dense = isinstance(grad, tf.Tensor) and dtype == tf.float32
+    found = Measured(shape, dtype.size, is_dense=is_dense, may_be_cut=may_be_cut)
+    if isinstance(grad, tf.IndexedSlices) or (grad is None and found.bytes > _FROZEN):
+        return replace(found, lookups=lookups(variable, step))
+    return found
+
+
+def lookups(variable: Any, step: Container[Any]) -> Optional[int]:
+    """Return how many rows are taken for one batch; None where a step does anything else with the variable."""
+    rows = int((variable.shape.as_list() or [0])[0])
+    found = [(op, tensor) for op, tensor in uses(variable) if op in step]
+    if not found or not all(takes_rows(op, tensor) for op, tensor in found):
+        return None
+    numbers: List[Optional[int]] = [op.inputs[1].shape.num_elements() for op, _ in found]
+    return sum(rows if number is None else number for number in numbers)

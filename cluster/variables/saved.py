@@ -1,0 +1,50 @@
+"""What a variable is in a checkpoint, which knows it under another name, or as a slice."""
+
+from dataclasses import dataclass
+from typing import Any, Tuple
+
+Shape = Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A variable, and what it is in a checkpoint: the tensor ``name`` of ``full_shape``, or a slice of it.
+
+    ``offset`` is where the variable begins in the whole.
+    """
+
+    name: str
+    variable: Any
+    full_shape: Shape
+    offset: Shape
+
+    @property
+    def shape(self) -> Shape:
+        """The variable's own shape."""
+        return tuple(self.variable.shape.as_list())
+
+    @property
+    def dtype(self) -> Any:
+        """What it holds, be the variable a reference or a resource."""
+        return self.variable.dtype.base_dtype
+
+    @property
+    def bytes(self) -> int:
+        """Its size in memory."""
+        return elements(self.shape) * int(self.dtype.size)
+
+    def spec(self, begin: Shape, size: Shape) -> str:
+        """Returns what TensorFlow calls a part of this variable: "100 16 20,10:0,16"; "" for the whole tensor."""
+        if size == self.full_shape:
+            return ""
+        begins = (offset + first for offset, first in zip(self.offset, begin))
+        ranges = ":".join(f"{first},{length}" for first, length in zip(begins, size))
+        return " ".join(map(str, self.full_shape)) + " " + ranges
+
+
+def elements(shape: Shape) -> int:
+    """Returns how many numbers a tensor of this shape holds."""
+    found = 1
+    for length in shape:
+        found *= length
+    return found

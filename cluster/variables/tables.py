@@ -1,0 +1,140 @@
+"""Tables: variables of which a step needs some rows, looked up where they are.
+
+One lookup, for a table in slices on several servers:
+
+    worker   every row once, sorted out by slice            -> row numbers go to the servers
+    ps       takes the rows                                 -> rows come back
+    worker   the model's own gather takes from these what it asked for
+
+The model is built on an ordinary variable. When everything is in the graph, ``move`` makes its gathers take from what
+was looked up; the variable itself never gets a value, so nothing on the worker has the size of the table. Gradients
+are TensorFlow's own, of the rows that were asked for.
+"""
+
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from cluster.runtime.tf_compat import tf
+from cluster.variables.uses import READS, SHAPES, readers, takes_rows
+
+
+def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
+    """Let a graph work on a table's ``slices`` wherever it uses ``variable``.
+
+    Args:
+      variable: the worker's; nothing but rows of it is taken, except by an evaluation, which then reads all.
+      slices: variables [rows, …], contiguous slices of the table in order.
+      host: the device of the worker's memory, where row numbers and rows are handled.
+
+    Returns:
+      Of each operation that takes rows, those that are looked up for it.
+    """
+    moved: Dict[Any, Any] = {}
+    graph = tf.get_default_graph()
+    with graph.colocate_with(None, ignore_existing=True), tf.control_dependencies(None), tf.device(host):
+        whole = _once(lambda: tf.concat([part.read_value() for part in slices], 0))
+        for op, tensor in list(readers(variable)):
+            if takes_rows(op, tensor):
+                moved[op] = _take_elsewhere(op, variable, slices)
+            elif op.type in SHAPES:
+                _replace(op.outputs[0], tf.constant(variable.shape.as_list(), op.outputs[0].dtype))
+            elif op.inputs and tensor.dtype != tf.resource and not tensor.dtype._is_ref_dtype:
+                _update_inputs(op, tensor, whole())
+        _forget_reads(variable)
+    return moved
+
+
+def _once(make: Callable[[], Any]) -> Callable[[], Any]:
+    made: List[Any] = []
+
+    def get() -> Any:
+        if not made:
+            made.append(make())
+        return made[0]
+
+    return get
+
+
+def _take_elsewhere(op: Any, variable: Any, slices: Sequence[Any]) -> Any:
+    """Make a gather take its rows from those that were looked up for it; return these."""
+    ids = op.inputs[1]
+    waited_for = [each for each in op.control_inputs if each.type not in READS]
+    with tf.control_dependencies(waited_for):
+        flat = tf.reshape(tf.identity(ids), [-1])
+    distinct, where = tf.unique(flat, out_idx=ids.dtype)
+    rows = distinct_rows(slices, distinct)
+    # The rows' number is not that of the table: TensorFlow takes no input of another known shape.
+    rows = tf.placeholder_with_default(rows, [None, *variable.shape.as_list()[1:]])
+    where = tf.reshape(where, tf.shape(ids))
+    where.set_shape(ids.shape)
+    if op.type == "ResourceGather":
+        _replace(op.outputs[0], tf.gather(rows, where))
+    else:
+        op._update_input(0, rows)
+        op._update_input(1, where)
+    return rows
+
+
+def _replace(old: Any, new: Any) -> None:
+    new.set_shape(old.shape)
+    for op in old.consumers():
+        _update_inputs(op, old, new)
+
+
+def _update_inputs(op: Any, old: Any, new: Any) -> None:
+    for index, taken in enumerate(op.inputs):
+        if taken is old:
+            op._update_input(index, new)
+
+
+def _forget_reads(variable: Any) -> None:
+    """Let nothing wait for a read of the variable, which would fail: it has no value."""
+    dead = {tensor.op for _, tensor in readers(variable)} - {variable.op}
+    dead |= {op for op, _ in readers(variable) if op.type in (*SHAPES, "ResourceGather")}
+    for op in dead:
+        for waiting in list(op._control_outputs):
+            kept = [each for each in waiting.control_inputs if each not in dead]
+            waiting._remove_all_control_inputs()
+            waiting._add_control_inputs(kept)
+
+
+def distinct_rows(slices: Sequence[Any], ids: Any) -> Any:
+    """Rows of a table: distinct ids [n] -> [n, …], on the current device.
+
+    Raises:
+      tf.errors.InvalidArgumentError: when it runs, an id is not in the table.
+    """
+    if len(slices) == 1:
+        return tf.identity(_take(slices[0], ids))
+    owner, starts = owners(slices, ids)
+    wanted = tf.dynamic_partition(ids - starts, owner, len(slices))
+    places = tf.dynamic_partition(tf.range(tf.size(ids)), owner, len(slices))
+    return tf.dynamic_stitch(places, [_take(part, rows) for part, rows in zip(slices, wanted)])
+
+
+def owners(slices: Sequence[Any], ids: Any) -> Tuple[Any, Any]:
+    """Which slice has each row, int32 [n], and with which row of the table that slice begins, like ``ids``."""
+    ends = [int(end) for end in _ends(slices)]
+    owner = tf.searchsorted(tf.constant(ends[:-1], ids.dtype), ids, side="right")
+    return owner, tf.gather(tf.constant([0, *ends[:-1]], ids.dtype), owner)
+
+
+def _ends(slices: Sequence[Any]) -> List[int]:
+    lengths = [part.shape.as_list()[0] for part in slices]
+    return [sum(lengths[: index + 1]) for index in range(len(lengths))]
+
+
+def _take(part: Any, ids: Any) -> Any:
+    """The rows of one slice, taken on its server. Every id is there once."""
+    with tf.device(part.device):
+        return tf.gather(part, ids)
+
+
+def split_rows(grad: Any, slices: Sequence[Any]) -> List[Any]:
+    """The gradient of a table, sparse and with each row once, as one sparse gradient for each of its slices."""
+    if len(slices) == 1:
+        return [grad]
+    owner, starts = owners(slices, grad.indices)
+    rows = tf.dynamic_partition(grad.indices - starts, owner, len(slices))
+    values = tf.dynamic_partition(grad.values, owner, len(slices))
+    shapes = [tf.constant(part.shape.as_list(), tf.int64) for part in slices]
+    return [tf.IndexedSlices(*parts) for parts in zip(values, rows, shapes)]

@@ -1,0 +1,9 @@
+"""Checkpoints on this host, and on their way between hosts.
+
+local        checkpoints that are there as a whole
+transfer     one on its way, over a proven stream
+replication  copies on further hosts, as the lead sees to them
+fetcher      a member's copies, fetched from the lead
+resume       which checkpoint a chief starts from
+migration    one brought to the host of a resumed chief
+"""

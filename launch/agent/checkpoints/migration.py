@@ -1,0 +1,96 @@
+"""A checkpoint brought from the host that holds it to the one where a resumed run's chief is, before the run starts.
+
+The launcher has the chief's host ``take`` it: it listens where the run's lead will, so where the
+other hosts can reach it. Then the holder may ``give``: it dials, and both prove that they know
+a token which the launcher made for this. The bytes go from host to host; the launcher only
+hears how far they are.
+"""
+
+import asyncio
+import time
+from typing import Any, Callable, Dict, Mapping
+
+from cluster.addresses import host_of, port_of
+from launch.agent.checkpoints import resume, transfer
+from launch.agent.network import firewall
+from launch.agent.protocol import links
+from launch.agent.protocol.gate import Gate
+from launch.agent.wire.run_request import Wanted
+from launch.status.values import from_values
+
+TELL_S = 2.0  # between two words on how far it is
+DIAL_S = 10.0
+CALL_S = 60.0  # for the holder to dial
+
+Tell = Callable[[Dict[str, Any]], None]
+
+
+def take(request: Mapping[str, Any], tell: Tell) -> None:
+    """Tells {"listening": True}, then now and then {"bytes": so far}, and last {"taken": step} or {"error": why}."""
+    try:
+        peers = None if request["guard"] is None else request["peers"]
+        with firewall.standing(request["run"], [port_of(request["address"])], peers):
+            asyncio.run(_reported(_take(request, tell), tell))
+    except firewall.Unguarded as error:
+        tell({"error": str(error)})
+
+
+def give(request: Mapping[str, Any], tell: Tell) -> None:
+    """Tells {"given": step} or {"error": why}."""
+    asyncio.run(_reported(_give(request, tell), tell))
+
+
+async def _reported(work: Any, tell: Tell) -> None:
+    try:
+        await work
+    except (OSError, ValueError, links.LinkError, transfer.CopyError) as error:
+        tell({"error": str(error)})
+
+
+async def _take(request: Mapping[str, Any], tell: Tell) -> None:
+    wanted, calls = _wanted(request), asyncio.Queue()  # type: ignore[var-annotated]
+
+    gate = Gate(request["token"], "", 1, calls.put)
+    await gate.open(port_of(request["address"]))
+    tell({"listening": True})
+    try:
+        link = await asyncio.wait_for(calls.get(), CALL_S)
+    except asyncio.TimeoutError:
+        raise ValueError(f"the checkpoint's holder has not reached {request['address']} in {CALL_S:.0f} s") from None
+    finally:
+        gate.close()
+    place, moved = resume.receive(request, wanted), _Told(tell)
+    try:
+        step = await transfer.receive(link.streams, place, request["keep"], moved)
+    finally:
+        await link.close()
+    tell({"taken": step})
+
+
+async def _give(request: Mapping[str, Any], tell: Tell) -> None:
+    checkpoint = resume.source(request, _wanted(request))
+    address = host_of(request["address"]), port_of(request["address"])
+    me = links.Greeting(request["host"], "", purpose=links.COPIES)
+    link = await links.dial(address, me, request["token"], DIAL_S)
+    try:
+        await transfer.send(link.streams, checkpoint, _Told(tell))
+    finally:
+        await link.close()
+    tell({"given": checkpoint.step})
+
+
+def _wanted(request: Mapping[str, Any]) -> Wanted:
+    return from_values(Wanted, request["wanted"])
+
+
+class _Told:
+    """Tells how many bytes have moved, so that whoever listens knows that they do."""
+
+    def __init__(self, tell: Tell):
+        self._tell, self._bytes, self._told_at = tell, 0, time.monotonic()
+
+    def __call__(self, moved: int) -> None:
+        self._bytes += moved
+        if time.monotonic() - self._told_at > TELL_S:
+            self._told_at = time.monotonic()
+            self._tell({"bytes": self._bytes})

@@ -1,0 +1,106 @@
+"""Copies of the chief's checkpoints on further hosts, as the lead sees to them.
+
+When the chief has told of a new checkpoint, the lead tells the hosts that keep copies
+(``Fetch``), and each of them fetches it over a connection of its own; see ``copier``. A host
+that was cut off is told again when it is back.
+"""
+
+import asyncio
+from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
+
+from launch.agent.checkpoints import local, transfer
+from launch.agent.checkpoints.resume import chief_folder
+from launch.agent.protocol import links
+from launch.agent.protocol.messages import Fetch
+from launch.agent.state.log import say_once
+from launch.agent.state.run_folder import RunFolder
+
+LOOK_S = 0.1
+
+
+class Replicas:
+    """Which hosts keep copies, and how far they are: ``steps``, None before a host's first.
+
+    Args:
+      hosts: those that keep copies.
+      directory: where the chief saves; None for the run's own folder.
+      problem: told of a host that cannot take a checkpoint, and why; once until it can.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        folder: RunFolder,
+        directory: Optional[str],
+        problem: Callable[[str, str], None],
+    ):
+        self.steps: Dict[str, Optional[int]] = dict.fromkeys(hosts)
+        self._folder = chief_folder(folder, directory)
+        self._problem = problem
+        self._failing: Dict[str, str] = {}
+        self._newest: Optional[int] = None
+        self._told: Dict[str, Tuple[links.Link, int]] = {}
+        self._moved_at = 0.0
+        self._hurried = False
+
+    def look(self, step: Optional[int], members: Mapping[str, links.Link]) -> None:
+        """Has hosts fetch what they have not been told of yet; ``step`` is that of the newest checkpoint."""
+        if step is None:
+            return
+        self._newest = step
+        for host in self.steps:
+            link = members.get(host)
+            if link is not None and self._told.get(host) != (link, step):
+                self._told[host] = (link, step)
+                link.send(Fetch(step))
+
+    async def serve(self, link: links.Link) -> None:
+        """Sends the newest checkpoint to a host that has dialled for it."""
+        host = link.peer.host
+        try:
+            checkpoint = await asyncio.get_event_loop().run_in_executor(None, self._newest_stored)
+            await transfer.send(link.streams, checkpoint, self._note)
+        except (transfer.CopyError, ValueError) as error:
+            why = f"cannot copy the checkpoint to {host}: {error}"
+            say_once(why)
+            if self._failing.get(host) != why and host in self.steps:
+                self._problem(host, why)
+            self._failing[host] = why
+        else:
+            self._failing.pop(host, None)
+            if host in self.steps:
+                self.steps[host] = checkpoint.step
+        finally:
+            await link.close()
+
+    def _newest_stored(self) -> local.Checkpoint:
+        """The one that the chief told of: others in its folder may be ones that it could not read."""
+        there = local.checkpoints(self._folder)
+        told = [each for each in there if each.step == self._newest]
+        if not there:
+            raise ValueError(f"there is none in {self._folder}")
+        return (told or there)[-1]
+
+    def _note(self, moved: int) -> None:
+        self._moved_at = _now()
+
+    async def settle(self, members: Mapping[str, links.Link], limit_s: float) -> None:
+        """Waits for copies that are under way, while they move, ``limit_s`` at most."""
+        self._moved_at = _now()
+        until = _now() + limit_s
+        while self._behind(members) and not self._hurried and _now() < until:
+            if _now() - self._moved_at > transfer.STALL_S:
+                return
+            await asyncio.sleep(LOOK_S)
+
+    def hurry(self) -> None:
+        """Nothing is waited for any more."""
+        self._hurried = True
+
+    def _behind(self, members: Mapping[str, links.Link]) -> bool:
+        behind = [host for host, step in self.steps.items() if step != self._newest and host not in self._failing]
+        return any(host in members for host in behind)
+
+
+def _now() -> float:
+    return asyncio.get_event_loop().time()

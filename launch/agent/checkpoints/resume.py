@@ -1,0 +1,186 @@
+"""Where the chief's checkpoints come from when a run starts.
+
+A chief restores the newest checkpoint of its folder, if there is one. So a new run needs
+an empty folder, and a resumed one needs the checkpoint of the run before it, which is in that
+run's own folder where its chief was on this host, or else in this host's copies of it.
+"""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from launch.agent.checkpoints import local
+from launch.agent.state import plan_file
+from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.state.runs import generation, note_generation, runs
+from launch.agent.wire.run_request import Wanted
+
+
+def chief_folder(folder: RunFolder, directory: Optional[str]) -> Path:
+    """Where the chief of a run saves."""
+    return folder.checkpoint if directory is None else Path(os.path.expanduser(directory))
+
+
+def prepare(
+    folder: RunFolder, name: str, directory: Optional[str], resume: bool, wanted: Optional[Wanted] = None
+) -> None:
+    """Makes the chief's checkpoint folder what this run needs it to be.
+
+    Args:
+      wanted: what to go on from, which is on this host; None: the newest that is here.
+
+    Raises:
+      ValueError: there is nothing to resume, or something that a new run would overwrite.
+    """
+    if directory is None:
+        if resume:
+            _carry_over(folder, name, wanted)
+        return
+    target = chief_folder(folder, directory)
+    if resume and wanted is not None and wanted.run is not None:
+        _copy(_found(_earlier(folder, name, directory), wanted), target)
+    held = local.checkpoints(target)
+    if held and not resume:
+        raise ValueError(
+            f"train.checkpoint.dir {directory} holds a checkpoint of step {held[-1].step}; "
+            "go on from it with --resume, or name another folder"
+        )
+    if resume and not held:
+        raise ValueError(f"nothing to resume: train.checkpoint.dir {directory} holds no complete checkpoint")
+
+
+def held(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Report what this host could go on from: {"held": [{"run", "generation", "step", "bytes", "folder"}]}.
+
+    One of ``train.checkpoint.dir``, whose run is None; one of the newest run that left any; and one of the run before
+    it that came furthest, where that is further: it is not gone on from, but to be known.
+    """
+    directory = request["checkpoint_dir"]
+    folder = RunFolder(expand(request["workdir"]), "", request["host"])
+    found: List[Tuple[Optional[RunFolder], local.Checkpoint]] = []
+    if directory is not None:
+        found += [(None, each) for each in local.checkpoints(chief_folder(folder, directory))[-1:]]
+    of_runs = list(_left_by_runs(folder, request["name"], directory))
+    furthest = sorted(of_runs[1:], key=lambda left: left[1].step)[-1:]
+    found += [*of_runs[:1], *(left for left in furthest if left[1].step > of_runs[0][1].step)]
+    return {"held": [_entry(run, each) for run, each in found]}
+
+
+def _entry(run: Optional[RunFolder], checkpoint: local.Checkpoint) -> Dict[str, Any]:
+    return {
+        "run": run.run if run else None, "generation": generation(run) if run else 0,
+        "step": checkpoint.step, "bytes": checkpoint.size(), "folder": str(checkpoint.folder),
+    }  # fmt: skip
+
+
+def source(request: Mapping[str, Any], wanted: Wanted) -> local.Checkpoint:
+    """The checkpoint ``wanted`` on this host, as ``held`` has told of it.
+
+    Raises:
+      ValueError: it is not there any more.
+    """
+    directory = request["checkpoint_dir"]
+    folder = RunFolder(expand(request["workdir"]), "", request["host"])
+    if wanted.run is None:
+        return _of(wanted, [local.of_step(chief_folder(folder, directory), wanted.step)])
+    return _found(_earlier(folder, request["name"], directory), wanted)
+
+
+def target(request: Mapping[str, Any], wanted: Wanted) -> Path:
+    """Where a checkpoint of another host belongs here, so that ``prepare`` finds it."""
+    if request["checkpoint_dir"] is not None:
+        return Path(os.path.expanduser(request["checkpoint_dir"]))
+    return RunFolder(expand(request["workdir"]), wanted.run or "", request["host"]).replica
+
+
+def receive(request: Mapping[str, Any], wanted: Wanted) -> Path:
+    """Make ready for a checkpoint of another host, and return where it belongs.
+
+    This host may have had no part in its run, and still has to know whether that is newer than others.
+    """
+    if request["checkpoint_dir"] is None and "generation" in request:
+        folder = RunFolder(expand(request["workdir"]), wanted.run or "", request["host"])
+        folder.own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note_generation(folder, request["generation"])
+    return target(request, wanted)
+
+
+def _earlier(folder: RunFolder, name: str, directory: Optional[str]) -> Iterator[RunFolder]:
+    """The runs of this name that saved into the same place, newest first."""
+    for earlier in runs(folder.workdir, name, folder.host):
+        if earlier.run != folder.run and plan_file.read(earlier).checkpoint_dir == directory:
+            yield earlier
+
+
+def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[local.Checkpoint]:
+    """All that a run has left here; of the same step the chief's own last."""
+    yield from local.checkpoints(run.replica)
+    if directory is None:
+        yield from local.checkpoints(run.checkpoint)
+
+
+def _left_by_runs(
+    folder: RunFolder, name: str, directory: Optional[str]
+) -> Iterator[Tuple[RunFolder, local.Checkpoint]]:
+    """The newest checkpoint of each run that has left any, newest run first."""
+    for run in _earlier(folder, name, directory):
+        found = sorted(_in_run(run, directory), key=lambda each: each.step)
+        if found:
+            yield run, found[-1]
+
+
+def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> local.Checkpoint:
+    """Raises ValueError."""
+    run = next((run for run in earlier if run.run == wanted.run), None)
+    places = [] if run is None else [run.checkpoint, run.replica]  # the chief's own first
+    return _of(wanted, [local.of_step(place, wanted.step) for place in places])
+
+
+def _of(wanted: Wanted, found: List[Optional[local.Checkpoint]]) -> local.Checkpoint:
+    there = next((each for each in found if each is not None), None)
+    if there is None:
+        raise ValueError(f"the checkpoint of step {wanted.step} of {wanted.run or 'train.checkpoint.dir'} is gone")
+    return there
+
+
+def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
+    if wanted is not None:
+        _copy_with_older(_found(_earlier(folder, name, None), wanted), folder.checkpoint)
+        return
+    found = next(_left_by_runs(folder, name, None), None)
+    if found is None:
+        raise ValueError(f"nothing to resume: no earlier run of {name} left a checkpoint on this host")
+    _copy_with_older(found[1], folder.checkpoint)
+
+
+def _copy_with_older(checkpoint: local.Checkpoint, folder: Path) -> None:
+    """Also those before it, newest first: the chief falls back on them if the newest cannot be read."""
+    older = [each for each in local.checkpoints(checkpoint.folder) if each.step < checkpoint.step]
+    _copy(checkpoint, folder, older[::-1])
+
+
+def _copy(checkpoint: local.Checkpoint, folder: Path, fallbacks: Sequence[local.Checkpoint] = ()) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _link_all(checkpoint, folder)
+    for each in fallbacks:
+        with contextlib.suppress(OSError):  # it can do without
+            _link_all(each, folder)
+    with contextlib.suppress(OSError):  # only other programs read it, and the chief writes it with every checkpoint
+        local.write_list(folder)
+
+
+def _link_all(checkpoint: local.Checkpoint, folder: Path) -> None:
+    for file in checkpoint.files():
+        _link(file, folder / file.name)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Puts a file there too, without taking room where the file system can: checkpoints are never written again."""
+    with contextlib.suppress(FileNotFoundError):
+        target.unlink()
+    try:
+        os.link(str(source), str(target))
+    except OSError:
+        shutil.copy2(str(source), str(target))

@@ -1,0 +1,227 @@
+"""A checkpoint on its way from one host to another, over a stream whose two sides have proven who they are.
+
+    sender      {"step": 40, "files": [["model-40.index", 512, 1763719000000000000], …]}    name, bytes, time
+    receiver    {"have": true}: it has them already, which is the end; or {"have": false}
+    sender      of each file its bytes, and then {"proof": their SHA-256}
+    receiver    {"taken": 40}; or {"error": why not}, which may come at any time
+
+Each of these lines is sealed, and so vouches for the bytes before it (``sealed``).
+
+Whatever its size, a checkpoint takes a few MiB of memory on each side, and the disk is read and
+written beside the event loop. What was received lies in a folder of its own, which counts for
+nothing, until all of it is there, proven and on the disk.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, Callable, Dict, List, NamedTuple, Tuple
+
+from cluster.checkpoint_files import belongs_to_one, indexed
+from cluster.regular_file import open_to_read
+from launch.agent.checkpoints import local
+from launch.agent.linux.open_files import allow_open_files
+from launch.agent.protocol.sealed import Sealed
+
+CHUNK = 1 << 20
+LONGEST_LINE = 1 << 20  # bytes: a checkpoint may have thousands of files
+STALL_S = 30.0  # without a byte, the other side has gone
+FLUSH_S = 300.0  # for a disk to take what it was given
+SPARE_BYTES = 64 << 20  # of a disk, which a copy leaves free
+OPEN_FILES = 8192  # of one checkpoint there may be hundreds, and it may go to several hosts at a time
+PARTIAL = ".partial"
+
+
+class CopyError(Exception):
+    """A checkpoint did not arrive; nothing of it counts as one."""
+
+
+class File(NamedTuple):
+    """One file of a checkpoint; ``time`` in ns, as it was changed."""
+
+    name: str
+    size: int
+    time: int
+
+
+async def send(streams: Sealed, checkpoint: local.Checkpoint, moved: Callable[[int], None]) -> None:
+    """Sends a checkpoint and waits until the other side has it.
+
+    Args:
+      moved: told how many bytes have just gone out.
+
+    Raises:
+      CopyError: it cannot be read, or the other side did not take it.
+    """
+    try:
+        with ExitStack() as closing:
+            files = await _beside(_opened, checkpoint, closing)
+            _tell(streams, {"step": checkpoint.step, "files": [told for told, _ in files]})
+            if (await _hear(streams, STALL_S)).get("have"):
+                return
+            for told, file in files:
+                await _send_file(streams, file, told.size, moved)
+            await _hear(streams, FLUSH_S)
+    except (OSError, ValueError, asyncio.TimeoutError) as error:
+        raise CopyError(_in_words(error)) from error
+
+
+async def receive(streams: Sealed, folder: Path, keep: int, moved: Callable[[int], None]) -> int:
+    """Takes a checkpoint into ``folder``, of which the newest ``keep`` then stay there; returns its step.
+
+    Raises:
+      CopyError: it did not arrive, or cannot be stored.
+    """
+    try:
+        header = await _hear(streams, STALL_S)
+        files = [File(str(name), int(size), int(time)) for name, size, time in header["files"]]
+        step = int(header["step"])
+        have = await _beside(_has, folder, files)
+        if not have:
+            await _beside(_make_room, folder, files)
+        _tell(streams, {"have": have})
+        if not have:
+            for told in files:
+                await _receive_file(streams, folder / PARTIAL, told, moved)
+            await asyncio.wait_for(_beside(_store, folder, files, keep), FLUSH_S)
+            _tell(streams, {"taken": step})
+        return step
+    except (OSError, ValueError, KeyError, TypeError, asyncio.TimeoutError) as error:
+        why = _in_words(error)
+        _tell(streams, {"error": why})
+        raise CopyError(why) from error
+    finally:
+        _clear(folder)  # at once, also when cancelled: a few names to remove
+
+
+# -- the stream
+
+
+def _tell(streams: Sealed, values: Dict[str, Any]) -> None:
+    streams.write(json.dumps(values).encode())
+
+
+async def _hear(streams: Sealed, timeout_s: float) -> Dict[str, Any]:
+    try:
+        values = json.loads((await asyncio.wait_for(streams.read(LONGEST_LINE), timeout_s)).decode())
+    except EOFError as error:
+        raise CopyError(str(error)) from error
+    if not isinstance(values, dict):
+        raise ValueError("no message of a copy")
+    if "error" in values:
+        raise CopyError(f"the other side: {values['error']}")
+    return values
+
+
+async def _send_file(streams: Sealed, file: IO[bytes], size: int, moved: Callable[[int], None]) -> None:
+    proof, left = hashlib.sha256(), size
+    while left:
+        data = await _beside(_read, file, min(CHUNK, left), proof)
+        streams.writer.write(data)
+        await asyncio.wait_for(streams.writer.drain(), STALL_S)
+        left -= len(data)
+        moved(len(data))
+    _tell(streams, {"proof": proof.hexdigest()})
+
+
+async def _receive_file(streams: Sealed, folder: Path, told: File, moved: Callable[[int], None]) -> None:
+    proof, left = hashlib.sha256(), told.size
+    with open(str(folder / told.name), "wb") as file:
+        while left:
+            data = await asyncio.wait_for(streams.reader.read(min(CHUNK, left)), STALL_S)
+            if not data:
+                raise CopyError(f"the connection broke {left} bytes before the end of {told.name}")
+            await _beside(_write, file, data, proof)
+            left -= len(data)
+            moved(len(data))
+        await asyncio.wait_for(_beside(_flush, file), FLUSH_S)
+    os.utime(str(folder / told.name), ns=(told.time, told.time))
+    if (await _hear(streams, STALL_S))["proof"] != proof.hexdigest():
+        raise ValueError(f"{told.name} arrived damaged")
+
+
+def _in_words(error: BaseException) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return f"nothing moved for {STALL_S:.0f} s"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"{error}" if isinstance(error, (OSError, ValueError)) else f"no message of a copy: {error!r}"
+
+
+# -- the disk
+
+
+async def _beside(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Has a thread do what may have to wait for a disk."""
+    return await asyncio.get_event_loop().run_in_executor(None, function, *arguments)
+
+
+def _opened(checkpoint: local.Checkpoint, closing: ExitStack) -> List[Tuple[File, IO[bytes]]]:
+    """The files, all open before the first is sent: the chief may delete them meanwhile."""
+    allow_open_files(OPEN_FILES)
+    files: List[Tuple[File, IO[bytes]]] = []
+    for path in checkpoint.files():
+        file = closing.enter_context(open_to_read(path))
+        found = os.fstat(file.fileno())
+        files.append((File(path.name, found.st_size, found.st_mtime_ns), file))
+    return files
+
+
+def _read(file: IO[bytes], size: int, proof: Any) -> bytes:
+    data = file.read(size)
+    if not data:
+        raise ValueError(f"{file.name} became shorter while it was sent")
+    proof.update(data)
+    return data
+
+
+def _write(file: IO[bytes], data: bytes, proof: Any) -> None:
+    file.write(data)
+    proof.update(data)
+
+
+def _flush(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _has(folder: Path, files: List[File]) -> bool:
+    try:
+        found = [os.stat(str(folder / told.name)) for told in files]
+    except OSError:
+        return False
+    return [(each.st_size, each.st_mtime_ns) for each in found] == [(told.size, told.time) for told in files]
+
+
+def _make_room(folder: Path, files: List[File]) -> None:
+    """An empty folder for what arrives, on a disk that can hold it."""
+    for told in files:
+        if told.name != os.path.basename(told.name) or not belongs_to_one(told.name):
+            raise ValueError(f"no file of a checkpoint: {told.name!r}")
+    _clear(folder)
+    (folder / PARTIAL).mkdir(mode=0o700, parents=True)
+    size, free = sum(told.size for told in files), shutil.disk_usage(str(folder)).free
+    if free < size + SPARE_BYTES:
+        raise ValueError(f"{folder} has {free >> 20} MiB free, too little for a checkpoint of {size >> 20} MiB")
+
+
+def _store(folder: Path, files: List[File], keep: int) -> None:
+    """Makes a checkpoint of what has arrived: its index last, without which it is none.
+
+    One of that name goes first: it may have more files, or fewer.
+    """
+    for step, prefix in indexed(told.name for told in files):
+        local.Checkpoint(step, prefix, folder).remove()
+    for told in sorted(files, key=lambda told: told.name.endswith(".index")):
+        os.replace(str(folder / PARTIAL / told.name), str(folder / told.name))
+    _clear(folder)
+    local.prune(folder, keep)
+    local.write_list(folder)
+
+
+def _clear(folder: Path) -> None:
+    shutil.rmtree(str(folder / PARTIAL), ignore_errors=True)

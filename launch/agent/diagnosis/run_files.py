@@ -1,0 +1,139 @@
+"""The files of a run on this host, as they may be shown to others: bounded, and without secrets."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+
+from cluster.regular_file import open_to_read, read_at_most
+from launch.agent.state import plan_file
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.text.redaction import HIDDEN, Redaction
+
+VALUES = ("report.json", "agent.json", "processes.json")
+OF_A_TASK = ("progress.json", "outcome.json", "pulse.json")
+FIRST, NEWEST = 4, 28  # attempts of a task whose logs are shown
+LEAST = 2000  # bytes of a log
+LARGEST = 16 << 20  # bytes of a JSON file that is read
+
+Piece = Tuple[str, Any]  # a file's name, and its text or what becomes JSON
+
+
+def values(folder: RunFolder, redaction: Redaction) -> Iterator[Piece]:
+    """What the agent wrote down, and the tasks' own words."""
+    for name in VALUES:
+        path = folder.own / name
+        if path.exists():
+            yield name, redaction.value(_read(path))
+    for task in tasks_of(folder):
+        for name in OF_A_TASK:
+            path = folder.task(task) / name
+            if path.exists():
+                yield f"tasks/{_plain(task)}/{name}", redaction.value(_read(path))
+
+
+def plan_of(folder: RunFolder, redaction: Redaction) -> Dict[str, Any]:
+    """What this host was asked to run, without secrets, without the run's token."""
+    plan = _read(folder.own / "plan.json")
+    if not isinstance(plan, dict) or "tasks" not in plan:
+        return {"unreadable": redaction.value(plan)}
+    tasks = [{**task, "env": redaction.environment(_own(task.get("env", {})))} for task in plan["tasks"]]
+    shown = {key: value for key, value in plan.items() if key not in ("token", "secrets", "tasks")}
+    return {**redaction.value(shown), "token": HIDDEN, "tasks": [_shown(task, redaction) for task in tasks]}
+
+
+def _own(env: Mapping[str, str]) -> Dict[str, str]:
+    """Without the cluster, which is the same for every task and told once."""
+    return {name: value for name, value in env.items() if name != "TF_CONFIG"}
+
+
+def _shown(task: Mapping[str, Any], redaction: Redaction) -> Dict[str, Any]:
+    env = task["env"]
+    return {**redaction.value({key: value for key, value in task.items() if key != "env"}), "env": env}
+
+
+def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
+    """The ends of the agent's log and of every attempt's, ``budget`` bytes in all."""
+    paths = [
+        (f"tasks/{_plain(task)}/{path.name}", path) for task in tasks_of(folder) for path in _attempts(folder, task)
+    ]
+    named = [("agent.log", folder.own / "agent.log"), *paths]
+    sizes = {name: size_of(path) for name, path in named}
+    shares = share(sizes, budget)
+    lines = []
+    for name, path in named:
+        text = tail(path, shares[name])
+        lines.append(
+            f"{name}: {path}, {sizes[name]} bytes, of which the last {min(sizes[name], shares[name])} are here"
+        )
+        yield name, redaction.text(text)
+    yield "logs.txt", redaction.text("\n".join(lines) + "\n")
+
+
+def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
+    """The timelines of steps that workers wrote on this host, ``budget`` bytes in all; where the others are."""
+    lines = []
+    for path in sorted((folder.path / "trace").glob("*.json")):
+        size = size_of(path)
+        here = size <= budget
+        lines.append(f"{path}, {size} bytes{'' if here else ', too large to be here'}")
+        if here:
+            budget -= size
+            yield f"trace/{path.name}", redaction.value(_read(path))
+    if lines:
+        yield "traces.txt", redaction.text("\n".join(lines) + "\n")
+
+
+def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
+    """So many bytes of each, no less than ``LEAST``: what small files do not need goes to the large ones."""
+    shares, left = {}, budget
+    for count, name in zip(range(len(sizes), 0, -1), sorted(sizes, key=lambda name: sizes[name])):
+        shares[name] = min(sizes[name], max(LEAST, left // count))
+        left -= shares[name]
+    return shares
+
+
+def tail(path: Path, size: int) -> str:
+    """The last bytes of a file, from the beginning of a line where there is one; why not where it cannot be read."""
+    try:
+        with open_to_read(path) as file:
+            whole = os.fstat(file.fileno()).st_size
+            file.seek(max(0, whole - size))
+            data = file.read(size)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}\n"
+    rest = data.partition(b"\n")[2]
+    return (rest if whole > size and rest else data).decode(errors="replace")
+
+
+def tasks_of(folder: RunFolder) -> List[str]:
+    """The tasks that this host was asked to run."""
+    try:
+        return list(plan_file.read(folder).names)
+    except (OSError, ValueError):
+        return []
+
+
+def size_of(path: Path) -> int:
+    """In bytes; 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _attempts(folder: RunFolder, task: str) -> Sequence[Path]:
+    found = folder.logs(task)
+    return found if len(found) <= FIRST + NEWEST else [*found[:FIRST], *found[-NEWEST:]]
+
+
+def _plain(task: str) -> str:
+    return task.replace(":", ".")
+
+
+def _read(path: Path) -> Any:
+    """A JSON file, or what keeps it from being read."""
+    try:
+        return json.loads(read_at_most(path, LARGEST).decode())
+    except (OSError, ValueError, RecursionError) as error:
+        return {"cannot_be_read": f"{path}: {error}"}

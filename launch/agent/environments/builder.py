@@ -1,0 +1,191 @@
+"""Builds a Python environment on this host: what ``launch setup`` asks every host for.
+
+The conversation: the request; ``{"want": [SHA-256, …]}`` for the files that are not here, then their
+bytes, one after the other; ``{"stage": …}`` while it goes on, at least every ``BEAT_S``; at last
+``{"done": …}`` or ``{"error": …}``. When the launcher goes, the build ends and leaves nothing running.
+"""
+
+import errno
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping
+from urllib.parse import urlsplit
+
+from launch.agent.environments import pip_errors
+from launch.agent.environments.environment import VERSION, Busy, Environment, remove_unused
+from launch.agent.environments.wheel_store import Broken, Store
+from launch.agent.linux import processes
+from launch.agent.linux.file_lock import NoLocks
+from launch.agent.state.run_folder import expand
+
+LOOK_S = 0.2
+BEAT_S = 5.0
+BUILD_S = 3600.0  # a build that takes longer hangs
+# What would lead pip to another place than the environment, or the environment to other packages.
+_ASTRAY = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
+
+Tell = Callable[[Dict[str, Any]], None]
+
+
+class Gone(Exception):
+    """The launcher has gone; nobody waits for the environment any more."""
+
+
+class NotBuilt(Exception):
+    """The environment cannot be built; the text says why and what to do."""
+
+
+class Build:
+    """One build, told about step by step.
+
+    Args:
+      request: from the launcher, see ``launch.environment.Order``.
+      read: takes at most so many of the bytes that the launcher sends.
+      gone: waits so many seconds, less when the launcher goes, and says whether it has.
+    """
+
+    def __init__(
+        self, request: Mapping[str, Any], tell: Tell, read: Callable[[int], bytes], gone: Callable[[float], bool]
+    ):
+        self._request, self._tell, self._read, self._gone = request, tell, read, gone
+        self._workdir = expand(request["workdir"])
+        self._environment = Environment(self._workdir, request["environment"])
+        self._store = Store(self._workdir)
+        self._until = time.monotonic() + BUILD_S
+        self._told_at = 0.0
+        self._stage = ""
+
+    def run(self) -> None:
+        """Tells ``done`` or ``error`` at last, or nothing when the launcher has gone."""
+        try:
+            built = not self._environment.is_ready() and self._build_alone()
+            self._environment.touch()
+            self._store.remove_unused()
+            removed = remove_unused(self._workdir, kept=self._environment.path.name)
+            self._tell({"done": "built" if built else "up to date", "removed": removed})
+        except (NotBuilt, Broken, NoLocks) as error:
+            self._tell({"error": str(error)})
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            self._tell({"error": self._explain("No space left on device" if full else str(error))})
+        except (Gone, EOFError):
+            return
+
+    def _build_alone(self) -> bool:
+        """Whether there was anything left to build once nobody else was at it."""
+        while True:
+            try:
+                with self._environment.held(alone=True):
+                    return not self._environment.is_ready() and self._build()
+            except Busy:
+                self._show("waiting for who builds or uses this environment")
+                self._wait()
+
+    def _build(self) -> bool:
+        self._environment.clear()
+        try:
+            self._take_files()
+            self._install()
+        except BaseException:
+            self._environment.clear()  # gives the space back; what was printed stays
+            raise
+        return True
+
+    def _take_files(self) -> None:
+        missing = self._store.missing(self._request["files"])
+        self._tell({"want": [file["sha256"] for file in missing]})
+        for file in missing:
+            self._store.receive(file, self._read)
+
+    def _install(self) -> None:
+        path, locks = self._environment.path, self._request["locks"]
+        lock = locks.get(VERSION, locks["*"])
+        (path / "tmp").mkdir(mode=0o700, parents=True)
+        self._environment.log.write_bytes(b"")
+        self._environment.log.chmod(0o600)
+        self._show(f"making an environment of Python {VERSION}")
+        self._step([sys.executable, "-m", "venv", "--without-pip", str(path)])
+        # By itself: venv would swallow what went wrong.
+        self._step([str(self._environment.python), "-m", "ensurepip", "--default-pip"])
+        if self._request["files"]:
+            self._store.link(self._request["files"], path / "tmp" / "wheels")
+        for name in ("tools", "all"):
+            if lock[name]:
+                self._step([*self._pip(), "--requirement", self._written(f"{name}.txt", lock[name])])
+        shutil.rmtree(str(path / "tmp"))
+        self._environment.seal()
+
+    def _written(self, name: str, text: str) -> str:
+        file = self._environment.path / name
+        file.write_text(text)
+        return str(file)
+
+    def _pip(self) -> List[str]:
+        """The start of pip's argv. Bytecode is left to the first import: all of TensorFlow's takes minutes."""
+        argv = [str(self._environment.python), "-m", "pip", "install", "--no-deps", "--require-hashes"]
+        argv += ["--no-build-isolation", "--no-compile", "--progress-bar", "off"]
+        argv += ["--no-index"] if self._request["offline"] else []
+        return argv + (["--find-links", str(self._environment.path / "tmp/wheels")] if self._request["files"] else [])
+
+    def _environ(self) -> Dict[str, str]:
+        env = {key: value for key, value in os.environ.items() if key not in _ASTRAY}
+        env.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PYTHONUNBUFFERED="1")
+        env.update(TMPDIR=str(self._environment.path / "tmp"))
+        if self._request["index_url"]:
+            env["PIP_INDEX_URL"] = self._request["index_url"]  # not in argv: it may hold a password
+            # One without TLS is wanted, if it is named; what comes from it has the lock's hash or is refused.
+            env["PIP_TRUSTED_HOST"] = self._index()
+        return env
+
+    def _step(self, argv: List[str]) -> None:
+        """Runs one program to its end, or ends it when the launcher goes or the time is over."""
+        log = self._environment.log
+        began = log.stat().st_size
+        process = processes.start(argv, self._environ(), self._environment.path, log)
+        try:
+            while not processes.has_exited(process.pid):
+                self._show(pip_errors.stage(_tail(log, began)) or self._stage)
+                self._wait()
+        finally:
+            _end(process.pid)
+            code = process.wait()
+        if code != 0:
+            raise NotBuilt(self._explain("\n".join(_tail(log, began))))
+
+    def _explain(self, output: str) -> str:
+        free_mib = shutil.disk_usage(str(self._environment.path.parent)).free >> 20
+        return pip_errors.explain(output, str(self._environment.log), VERSION, free_mib, self._index())
+
+    def _index(self) -> str:
+        """The index's host, without what may be secret in its URL; "" for the one that pip is set up with."""
+        return urlsplit(self._request["index_url"] or "").netloc.rpartition("@")[2]
+
+    def _show(self, stage: str) -> None:
+        """Tells the stage when it is new, and now and then that the build still goes on."""
+        if stage != self._stage or time.monotonic() - self._told_at > BEAT_S:
+            self._stage, self._told_at = stage, time.monotonic()
+            self._tell({"stage": stage})
+
+    def _wait(self) -> None:
+        if self._gone(LOOK_S):
+            raise Gone
+        if time.monotonic() > self._until:
+            raise NotBuilt(f"not ready within {BUILD_S / 60:.0f} min, while {self._stage}")
+
+
+def _end(leader: int) -> None:
+    """Kills what is left of a step that ended, or has to end; half an environment is thrown away anyway."""
+    while processes.group_members(leader):
+        processes.signal_group(leader, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _tail(log: Path, began: int) -> List[str]:
+    """What was printed since the log had ``began`` bytes."""
+    with open(str(log), "rb") as file:
+        file.seek(began)
+        return file.read().decode(errors="replace").splitlines()

@@ -1,0 +1,114 @@
+"""The Python environments of a host, each known by a hash of what it was made of.
+
+    WORKDIR/envs/HASH/          an environment; built where it stays, since none can be moved
+    WORKDIR/envs/HASH/ready     written last; touched whenever a run uses it
+    WORKDIR/envs/HASH.lock      held by all runs that use it, or by the one that builds or removes it
+    WORKDIR/envs/HASH.log       what its last build printed
+
+The locks are the kernel's: they go with the process that holds them, and on a shared home
+folder they hold between hosts.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Iterator, List, Optional
+
+from launch.agent.linux import file_lock
+
+UNUSED_S = 30 * 24 * 3600.0  # after so long without a run an environment is removed
+VERSION = "{}.{}".format(*sys.version_info[:2])
+
+
+class Busy(Exception):
+    """Somebody else uses, builds or removes the environment."""
+
+
+class Environment:
+    """One environment below ``workdir``, whether it is there or not."""
+
+    def __init__(self, workdir: Path, digest: str):
+        self.path = workdir / "envs" / digest
+        self.python = self.path / "bin" / "python"
+        self.log = self.path.with_suffix(".log")
+        self._ready = self.path / "ready"
+        self._lock = self.path.with_suffix(".lock")
+
+    def is_ready(self) -> bool:
+        """Whether it is complete, and the Python that it was built on is still the host's."""
+        try:
+            built_on = json.loads(self._ready.read_text())["python"]
+        except (OSError, ValueError):
+            return False
+        return bool(built_on == VERSION) and os.access(str(self.python), os.X_OK)
+
+    def is_complete(self) -> bool:
+        """Whether its build came to its end, whatever has become of the host's Python since."""
+        return self._ready.exists()
+
+    def seal(self) -> None:
+        """Says that it is complete."""
+        self._ready.write_text(json.dumps({"python": VERSION}))
+
+    def touch(self) -> None:
+        """Says that it was used now."""
+        os.utime(str(self._ready))
+
+    def unused_s(self) -> float:
+        """Seconds since it was last used; one that is not complete is as old as its folder."""
+        newest = self._ready if self._ready.exists() else self.path
+        return time.time() - newest.stat().st_mtime
+
+    def clear(self) -> None:
+        """Removes it; what says that it is complete goes first."""
+        with contextlib.suppress(FileNotFoundError):
+            self._ready.unlink()
+        shutil.rmtree(str(self.path), ignore_errors=True)
+
+    def forget(self) -> None:
+        """Removes it with its lock and log. For who holds it alone."""
+        self.clear()
+        for path in (self.log, self._lock):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+    @contextlib.contextmanager
+    def held(self, alone: bool) -> Iterator[None]:
+        """Holds it, for use or ``alone``.
+
+        Raises:
+          Busy: somebody else holds it.
+          file_lock.NoLocks: nobody can hold it.
+        """
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            handle = file_lock.take(self._lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        except file_lock.Held:
+            raise Busy from None
+        try:
+            yield
+        finally:
+            os.close(handle)
+
+
+def environments(workdir: Path) -> List[Environment]:
+    """Those that are on this host, complete or not."""
+    folder = workdir / "envs"
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [Environment(workdir, name) for name in names]
+
+
+def remove_unused(workdir: Path, kept: Optional[str] = None) -> List[str]:
+    """Removes what no run has used for ``UNUSED_S``, and none uses now; returns what it removed."""
+    removed = []
+    for environment in environments(workdir):
+        if environment.path.name != kept and environment.unused_s() > UNUSED_S:
+            with contextlib.suppress(Busy), environment.held(alone=True):
+                environment.forget()
+                removed.append(environment.path.name)
+    return removed

@@ -1,0 +1,43 @@
+"""Which GPUs this host has, and which of them a task gets."""
+
+import re
+from typing import Dict, List, Mapping, Sequence, Union
+
+from launch.agent.gpus import nvidia_smi
+
+Wish = Union[str, Sequence[int]]  # "all", "share", or indices
+
+
+def list_gpus() -> List[str]:
+    """The UUIDs of this host's NVIDIA GPUs, by index; none where there is no driver."""
+    # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the parts of a divided GPU are indented below it
+    return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", nvidia_smi.ask(["nvidia-smi", "-L"]), re.MULTILINE)
+
+
+def needs_list(wishes: Mapping[str, Wish]) -> bool:
+    """Whether any task wishes for GPUs at all."""
+    return any(wish for wish in wishes.values())
+
+
+def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
+    """The GPUs of each task: {task: indices}, none of them given twice.
+
+    ``share`` is an equal share of what the explicit wishes leave; what does not divide
+    stays free, since unequal workers make every step wait for the slowest.
+
+    Raises:
+      ValueError: a task asks for a GPU that this host does not have.
+    """
+    given: Dict[str, List[int]] = {}
+    for task, wish in wishes.items():
+        if wish != "share":
+            given[task] = list(range(available)) if wish == "all" else [int(i) for i in wish]
+            missing = [index for index in given[task] if index >= available]
+            if missing:
+                raise ValueError(f"{task}: expected GPU {missing[0]}, found {available} GPU(s) on this host")
+    sharing = [task for task, wish in wishes.items() if wish == "share"]
+    free = [index for index in range(available) if not any(index in indices for indices in given.values())]
+    each = len(free) // len(sharing) if sharing else 0
+    for rank, task in enumerate(sharing):
+        given[task] = free[rank * each : (rank + 1) * each]
+    return given

@@ -1,0 +1,43 @@
+"""What a process has done so far, and so how much of its time it was served.
+
+A task that waits for a processor, or for a slow disk, is not frozen. Seconds on a clock cannot tell it from one that
+hangs; what it has done meanwhile can.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from launch.agent.linux.procfs import text_of
+
+IDLE = 0.05  # of a processor: what a task uses whose threads only wait
+TRICKLE = 64 << 10  # bytes a second: its own signs of life and lines of progress are less
+SLOWEST = 0.1  # of the time: a task that does next to nothing must not go on for ever
+
+
+class Work(NamedTuple):
+    """What a process and its threads have done so far; ``bytes`` is what they read and wrote, pipes included."""
+
+    processor_s: float
+    bytes: int
+
+
+def work_of(pid: int) -> Optional[Work]:
+    """Read it from the process table; None where there is no such process."""
+    text = text_of(Path(f"/proc/{pid}/stat"))
+    if not text:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    ticks = int(fields[11]) + int(fields[12])
+    moved = dict(line.split(": ") for line in text_of(Path(f"/proc/{pid}/io")).splitlines())
+    return Work(ticks / os.sysconf("SC_CLK_TCK"), int(moved.get("rchar", 0)) + int(moved.get("wchar", 0)))
+
+
+def pace(before: Work, after: Work, seconds: float) -> float:
+    """Return what part of its time a process was served: all, if it asked for nothing."""
+    if seconds <= 0:
+        return 1.0
+    part = (after.processor_s - before.processor_s) / seconds
+    if part < IDLE and (after.bytes - before.bytes) / seconds < TRICKLE:
+        return 1.0
+    return min(1.0, max(SLOWEST, part))

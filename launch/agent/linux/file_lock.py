@@ -1,0 +1,91 @@
+"""A lock on a file that its holders may remove. It goes with the process that holds it."""
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import Optional
+
+_NONE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # Lustre without -o flock, NFS without its lock daemon, FUSE
+_LONGEST = 1000  # bytes of what a holder writes into its file
+
+
+class Held(Exception):
+    """Somebody else holds the lock; the text is what the file says."""
+
+
+class NoLocks(Exception):
+    """The file system has no locks; the text says so and what to do."""
+
+
+def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
+    """Locks the file, which is made if it is not there; returns its handle, and closing that lets go.
+
+    Args:
+      kind: ``fcntl.LOCK_EX`` for one holder, ``fcntl.LOCK_SH`` for one among many.
+
+    Raises:
+      Held: somebody else has it.
+      NoLocks: nobody can have it.
+    """
+    while True:
+        handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            lock(handle, path, kind)
+            if _is_there(path, handle):
+                return handle
+        except BlockingIOError:
+            said = os.read(handle, _LONGEST).decode()
+            os.close(handle)
+            raise Held(said) from None
+        except NoLocks:
+            path.unlink()
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def lock(handle: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
+    """Lock an open file.
+
+    Raises:
+      BlockingIOError: somebody else holds the lock.
+      NoLocks: the file system of ``path`` has none.
+    """
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _NONE:
+            raise
+        why = f"flock: {os.strerror(error.errno or 0)}"
+        advice = (
+            "set the key workdir to a folder on a local disk, or mount the file system with locks (Lustre: -o flock)"
+        )
+        raise NoLocks(
+            f"{path.parent}: expected a file system with locks, found one without ({why}); {advice}"
+        ) from None
+
+
+def held_by(path: Path) -> Optional[str]:
+    """Return what the holder of a lock wrote into its file; None where nobody holds it."""
+    try:
+        handle = os.open(str(path), os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        lock(handle, path)
+    except BlockingIOError:
+        return os.read(handle, _LONGEST).decode()
+    except NoLocks:
+        return None
+    finally:
+        os.close(handle)
+    return None
+
+
+def _is_there(path: Path, handle: int) -> bool:
+    """Whether the file is still the one: its former holder may have removed it between our open and our lock."""
+    try:
+        return os.stat(str(path)).st_ino == os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,93 @@
+"""What a machine has and what it is short of: memory, load, limits, disks."""
+
+import os
+import platform
+import resource
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterable, List
+
+from launch.agent.linux.procfs import text_of
+
+LIMITS = ("NOFILE", "NPROC", "AS", "CORE", "MEMLOCK", "STACK", "FSIZE", "CPU")
+_GROUP_FILES = (
+    "memory.max", "memory.high", "memory.current", "memory.events", "cpu.max", "cpu.stat", "pids.max", "pids.current",
+    "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control", "cpu.cfs_quota_us", "cpuset.cpus.effective",
+)  # fmt: skip
+_MEMORY = ("MemTotal", "MemFree", "MemAvailable", "SwapTotal", "SwapFree", "Dirty", "Writeback", "Shmem")
+
+
+def machine() -> Dict[str, Any]:
+    """Sizes are bytes, times seconds. What this kernel does not tell is left out."""
+    return {
+        "host_name": platform.node(),
+        "kernel": platform.release(),
+        "system": _system(),
+        "user_id": os.getuid(),
+        "time": time.time(),
+        "time_zone": time.strftime("%Z"),
+        "up_s": time.clock_gettime(time.CLOCK_MONOTONIC),
+        "cores": os.cpu_count(),
+        "cores_for_us": len(os.sched_getaffinity(0)),
+        "load": list(os.getloadavg()),
+        "memory": memory(),
+        "pressure": {path.name: text_of(path) for path in sorted(Path("/proc/pressure").glob("*"))},
+        "limits": {name: list(resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))) for name in LIMITS},
+        "control_groups": control_groups(),
+    }
+
+
+def memory(root: Path = Path("/")) -> Dict[str, int]:
+    """``/proc/meminfo``, in bytes."""
+    rows = (line.split() for line in text_of(root / "proc/meminfo").splitlines())
+    return {row[0].rstrip(":"): 1024 * int(row[1]) for row in rows if row[0].rstrip(":") in _MEMORY}
+
+
+def control_groups(root: Path = Path("/")) -> Dict[str, str]:
+    """What the control groups of this process say of limits and use, {path: text}, up to the topmost group."""
+    found: Dict[str, str] = {}
+    for line in text_of(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        names = [name for name in controllers.split(",") if not name.startswith("name=")]
+        for top in [root / "sys/fs/cgroup" / name for name in names] or [root / "sys/fs/cgroup"]:
+            found.update(_of_group(top, top / path.lstrip("/")))
+    return found
+
+
+def _of_group(top: Path, group: Path) -> Dict[str, str]:
+    places = [place for place in (group, *group.parents) if place == top or top in place.parents]
+    files = [place / name for place in places for name in _GROUP_FILES]
+    return {str(file): text_of(file).strip() for file in files if file.is_file()}
+
+
+def disk(folder: Path) -> Dict[str, Any]:
+    """What a folder's file system has: bytes and inodes, or the error that its use ends in. May hang."""
+    place = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
+    try:
+        state = os.statvfs(str(place))
+    except OSError as error:
+        return {"error": os.strerror(error.errno or 0)}
+    return {
+        "is_there": place == folder,
+        "writable": os.access(str(place), os.W_OK) and not state.f_flag & os.ST_RDONLY,
+        "bytes": state.f_blocks * state.f_frsize,
+        "free_bytes": state.f_bavail * state.f_frsize,
+        "inodes": state.f_files,
+        "free_inodes": state.f_favail,
+        "error": None,
+    }
+
+
+def mounts(folders: Iterable[Path]) -> List[str]:
+    """The lines of the mount table that these folders are on."""
+    lines = [line.split() for line in text_of(Path("/proc/self/mounts")).splitlines()]
+    found = []
+    for folder in folders:
+        under = [row for row in lines if Path(row[1]) == folder or Path(row[1]) in folder.parents]
+        found += [" ".join(max(under, key=lambda row: len(row[1]))[:4])] if under else []
+    return sorted(set(found))
+
+
+def _system() -> str:
+    lines = dict(line.split("=", 1) for line in text_of(Path("/etc/os-release")).splitlines() if "=" in line)
+    return lines.get("PRETTY_NAME", platform.system()).strip('"')

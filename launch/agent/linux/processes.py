@@ -1,0 +1,220 @@
+"""Process groups that can be ended without ever hitting a stranger.
+
+A task is the leader of a session of its own, so its pid is also the number of its
+process group. While the leader is not reaped the kernel cannot give that number to
+anybody else; so a group is only signalled before its leader is reaped. Later, and from
+other processes, a process is known by pid *and* start time.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+
+from cluster.regular_file import open_to_append
+from launch.agent.linux.open_files import restore_first_limit
+from launch.agent.linux.procfs import text_of
+from launch.agent.linux.threads import waits_in
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+_OOM_SCORE = "/proc/self/oom_score_adj"
+OOM_RAISE = 100  # of 1000: as if a task held a tenth of the host's memory more than it does
+
+
+class Process(NamedTuple):
+    """A line of the process table. ``start`` is in clock ticks since the machine booted."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    state: str
+    start: int
+
+
+def inspect(pid: int) -> Optional[Process]:
+    """The process with this pid, or None."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:  # not through a Path, which takes as long again: there may be thousands
+            text = file.read()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    # The name, in parentheses, may itself hold spaces and parentheses.
+    fields = text[text.rindex(")") + 2 :].split()
+    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), fields[0], int(fields[19]))
+
+
+def table() -> List[Process]:
+    """Every process that this process can see."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [process for process in map(inspect, pids) if process]
+
+
+def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:
+    """The living children of some processes, their children, and so on."""
+    children: Dict[int, List[Process]] = {}
+    for process in processes:
+        children.setdefault(process.parent, []).append(process)
+    found, unseen = [], list(ancestors)
+    while unseen:
+        below = children.get(unseen.pop(), [])
+        found += [process for process in below if process.state != "Z"]
+        unseen += [process.pid for process in below]
+    return sorted(found)
+
+
+def command_line(pid: int) -> str:
+    """What a process was started as, for a person to read."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+def environment(pid: int) -> Dict[str, str]:
+    """The environment a process was started with; empty where it may not be read."""
+    try:
+        pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return {}
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
+def wait_channel(pid: int) -> str:
+    """The function of the kernel that a process waits in, as far as this user may know."""
+    return waits_in(Path(f"/proc/{pid}")) or "the kernel"
+
+
+def status(pid: int) -> Dict[str, str]:
+    """The fields of ``/proc/PID/status``, as in ``{"VmRSS": "1024 kB"}``; none of a process that is gone."""
+    rows = (line.partition(":") for line in text_of(Path(f"/proc/{pid}/status")).splitlines())
+    return {name: value.strip() for name, _, value in rows}
+
+
+def is_same(pid: int, start: int) -> bool:
+    """Whether the process that was seen as (pid, start time) still runs."""
+    process = inspect(pid)
+    return process is not None and process.start == start and process.state != "Z"
+
+
+def show_as(title: str) -> None:
+    """Makes ps show ``title`` for this process, as far as the room of its arguments goes, over which it is written."""
+    text = Path("/proc/self/stat").read_text()
+    first, last = (int(field) for field in text[text.rindex(")") + 2 :].split()[45:47])
+    if last - first > 1:  # not on a kernel that does not tell
+        ctypes.memmove(first, title.encode()[: last - first - 1].ljust(last - first, b"\0"), last - first)
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of every descendant that loses its own."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with(parent: int) -> Callable[[], None]:
+    """What a child of ``parent`` does before its program, so that the kernel kills it when the parent's thread ends.
+
+    It also gets the limit of open files that this process was started with.
+    """
+
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the line above took hold
+            os._exit(1)
+        restore_first_limit()
+
+    return prepare
+
+
+def be_chosen_first() -> None:
+    """Have the kernel, when it wants for memory, end this process and its children before the one that started it."""
+    with contextlib.suppress(OSError, ValueError), open(_OOM_SCORE, "r+") as file:
+        raised = min(1000, int(file.read()) + OOM_RAISE)
+        file.seek(0)
+        file.write(str(raised))
+
+
+def start(argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> "subprocess.Popen[bytes]":
+    """Spawns ``argv``; what it prints is appended to ``log``. Raises OSError as ``spawn`` does, and for the log."""
+    with open_to_append(log) as output:
+        return spawn(argv, env, folder, output.fileno())
+
+
+def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int) -> "subprocess.Popen[bytes]":
+    """Starts ``argv`` as the leader of a session of its own; it is killed if we die, and before us for want of memory.
+
+    ``output`` is the number of a file for what it prints, or ``subprocess.PIPE``.
+
+    Call it from the main thread: the kernel ties the parent-death signal to the thread.
+
+    Raises:
+      OSError: the program or its folder cannot be opened.
+    """
+    bound = die_with(os.getpid())
+
+    def prepare() -> None:
+        bound()
+        be_chosen_first()
+
+    return subprocess.Popen(
+        list(argv), env=dict(env), cwd=str(folder), stdin=subprocess.DEVNULL, stdout=output,
+        stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=prepare,
+    )  # fmt: skip
+
+
+def has_exited(pid: int) -> bool:
+    """Whether a child has ended; it is not reaped, so its number stays taken."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def group_members(leader: int) -> List[Process]:
+    """The living processes of a task: its group and its session."""
+    return [p for p in table() if leader in (p.group, p.session) and p.state != "Z"]
+
+
+def signal_group(leader: int, number: int) -> None:
+    """Signals every living process of an unreaped leader's group and session."""
+    for process in group_members(leader):
+        signal_process(process.pid, process.start, number)
+
+
+def signal_process(pid: int, start: int, number: int) -> None:
+    """Signals a process if it still is the one that was recorded."""
+    with contextlib.suppress(ProcessLookupError), _held(pid) as handle:
+        if is_same(pid, start):
+            os.kill(pid, number) if handle is None else signal.pidfd_send_signal(handle, number)  # type: ignore
+
+
+@contextlib.contextmanager
+def _held(pid: int) -> Iterator[Optional[int]]:
+    """A handle of a process, which no later one of its pid answers to; None before Python 3.9 and Linux 5.3."""
+    try:
+        handle: Optional[int] = os.pidfd_open(pid)  # type: ignore[attr-defined]
+    except ProcessLookupError:
+        raise
+    except (AttributeError, OSError):
+        handle = None
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def strays(parent: int, known: Sequence[int]) -> List[Process]:
+    """Living children of ``parent`` that it did not start itself: adopted orphans."""
+    return [p for p in table() if p.parent == parent and p.pid not in known and p.state != "Z"]
+
+
+def describe_exit(code: Optional[int]) -> str:
+    """``exit code 3`` or ``killed by SIGKILL``."""
+    if code is None:
+        return "never started"
+    if code >= 0:
+        return f"exit code {code}"
+    names: Dict[int, str] = {int(s): s.name for s in signal.Signals}
+    return f"killed by {names.get(-code, f'signal {-code}')}"

@@ -1,0 +1,126 @@
+"""Bytes that tasks send and receive over TCP, as the kernel counts them.
+
+Of every connection the kernel tells how many bytes came in and how many that went out were
+acknowledged, over a netlink socket, without privilege (``ss -ti`` shows the same). A connection is the
+task's whose processes hold it. What passes through one that opens and closes between two looks is
+not seen; TensorFlow's connections last as long as its processes.
+"""
+
+import socket
+import struct
+from collections import deque
+from typing import Callable, Deque, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
+
+from launch.agent.linux.ports import held_sockets
+
+WINDOW_S = 10.0
+_ANSWER_S = 2.0
+_SOCK_DIAG, _BY_FAMILY, _DUMP = 4, 20, 0x301  # linux/netlink.h, sock_diag.h
+_ERROR, _DONE = 2, 3
+_ASK_INFO, _INFO = 1 << 1, 2  # INET_DIAG_INFO: as a bit of a request, and as an attribute of an answer
+_CONNECTED = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8  # established, or closed on one side
+_HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
+_INODE_AT, _ATTRIBUTES_AT = 68, 72  # in inet_diag_msg
+_COUNTERS, _COUNTERS_AT = struct.Struct("=QQ"), 120  # bytes_acked, bytes_received in tcp_info, since Linux 4.1
+
+
+class Bytes(NamedTuple):
+    """Bytes in and out, or such a number per second."""
+
+    into: float
+    out: float
+
+
+Connections = Mapping[int, Bytes]  # by inode
+
+
+class Traffic:
+    """The bytes per second of the tasks of this host.
+
+    Args:
+      connections: tells of every connection of this host; None where that cannot be known.
+      sockets: the inodes of the sockets that processes hold.
+    """
+
+    def __init__(
+        self,
+        connections: Optional[Callable[[], Optional[Connections]]] = None,
+        sockets: Callable[[Iterable[int]], Iterable[int]] = held_sockets,
+    ):
+        self._read, self._sockets = connections or read_connections, sockets
+        self._seen: Connections = {}
+        self._told: Dict[str, Deque[Tuple[float, Bytes]]] = {}  # of each task: its bytes up to a time
+
+    def look(self, now: float, pids: Mapping[str, Iterable[int]]) -> Dict[str, Bytes]:
+        """Bytes per second of each task over the last ``WINDOW_S`` seconds, from its second look on.
+
+        Args:
+          pids: of each task's processes.
+        """
+        connections = self._read()
+        if connections is None:
+            return {}
+        told = {task: self._up_to_now(task, now, connections, own) for task, own in pids.items()}
+        self._seen, self._told = connections, told
+        return {task: _rate(history) for task, history in told.items() if len(history) > 1}
+
+    def _up_to_now(
+        self, task: str, now: float, connections: Connections, pids: Iterable[int]
+    ) -> Deque[Tuple[float, Bytes]]:
+        history = self._told.get(task, deque())
+        own = [inode for inode in self._sockets(pids) if inode in connections]
+        into, out = history[-1][1] if history else Bytes(0, 0)
+        for inode in own if history else ():
+            here, before = connections[inode], self._seen.get(inode, Bytes(0, 0))
+            if here.into < before.into or here.out < before.out:  # another connection by now
+                before = Bytes(0, 0)
+            into, out = into + here.into - before.into, out + here.out - before.out
+        history.append((now, Bytes(into, out)))
+        while now - history[0][0] > WINDOW_S and len(history) > 2:
+            history.popleft()
+        return history
+
+
+def _rate(history: Deque[Tuple[float, Bytes]]) -> Bytes:
+    (since, first), (until, last) = history[0], history[-1]
+    seconds = max(until - since, 1e-9)
+    return Bytes((last.into - first.into) / seconds, (last.out - first.out) / seconds)
+
+
+def read_connections() -> Optional[Dict[int, Bytes]]:
+    """The bytes so far of every TCP connection of this host, by inode; None where the kernel does not tell."""
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
+            kernel.settimeout(_ANSWER_S)
+            return {
+                inode: count for family in (socket.AF_INET, socket.AF_INET6) for inode, count in _ask(kernel, family)
+            }
+    except OSError:
+        return None
+
+
+def _ask(kernel: socket.socket, family: int) -> Iterator[Tuple[int, Bytes]]:
+    request = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP, _ASK_INFO, _CONNECTED)
+    kernel.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 0, 0) + request)
+    while True:
+        data, at = kernel.recv(1 << 18), 0
+        while at < len(data):
+            length, kind, *_ = _HEADER.unpack_from(data, at)
+            if kind == _DONE:
+                return
+            if kind == _ERROR:
+                raise OSError("the kernel does not tell of TCP connections")
+            yield from _counted(data[at + _HEADER.size : at + length])
+            at += length + -length % 4
+
+
+def _counted(message: bytes) -> Iterator[Tuple[int, Bytes]]:
+    """Inode and bytes of one connection; nothing of a kernel that does not count them."""
+    at = _ATTRIBUTES_AT
+    while at + _ATTRIBUTE.size <= len(message):
+        length, kind = _ATTRIBUTE.unpack_from(message, at)
+        info = message[at + _ATTRIBUTE.size : at + length]
+        if kind == _INFO and len(info) >= _COUNTERS_AT + _COUNTERS.size:
+            out, into = _COUNTERS.unpack_from(info, _COUNTERS_AT)
+            yield struct.unpack_from("=I", message, _INODE_AT)[0], Bytes(into, out)
+        at += max(length + -length % 4, _ATTRIBUTE.size)

@@ -1,0 +1,209 @@
+"""The guard: an nftables table of the run's own, through which only the cluster reaches its ports.
+
+Of this host's own users only the run's and root do. It stands before anything listens.
+
+The table is *owned* by a process of nft that the agent keeps (Linux 5.12 or newer): the
+kernel removes it when its owner ends, and nft ends when its stdin is closed. So whatever
+happens to the agent, no rule is left behind, and nobody has to come and clean up. A
+``flush ruleset`` of somebody else does not touch it either.
+
+The rules only ever drop, so what other tables forbid stays forbidden.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
+
+from launch.agent.linux.polling import readable
+from launch.agent.network.resolver import resolve
+from launch.agent.wire.run_request import RunRequest
+
+NFT_S = 20.0  # for nft to take the rules
+LOOKUP_S = 20.0
+LEAVE_S = 5.0  # for nft to end
+AT_ONCE = 200  # elements of a set in one line
+_CHATTER = ("nft>", "sudo: unable to resolve host")  # some builds repeat what they read
+_ADVICE = "let an administrator allow this user `sudo -n nft`, or leave the key guard out"
+
+
+class Unguarded(Exception):
+    """This host cannot guard the run's ports: why, and what to do."""
+
+    def __init__(self, reason: str, mend: str):
+        super().__init__(f"{reason}; {mend}")
+        self.reason, self.mend = reason, mend
+
+
+class Refused(Exception):
+    """nft did not take its lines; the text is its own."""
+
+
+class Guard:
+    """A running nft that owns ``table``. ``close`` takes the table away, and so does the end of this process.
+
+    ``pid`` is nft's. ``fileno`` becomes readable when nft ends: the table is gone then.
+    """
+
+    def __init__(self, argv: Sequence[str], table: str):
+        self._table, self._unread = table, b""
+        self._nft: Any = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        self.pid: int = self._nft.pid
+
+    def fileno(self) -> int:
+        """Where nft speaks; after ``take`` it has nothing to say until it ends."""
+        number: int = self._nft.stdout.fileno()
+        return number
+
+    def take(self, lines: Sequence[str]) -> None:
+        """Hands nft its lines and returns when the table is there with its chain.
+
+        Raises:
+          Refused: with nft's first complaint.
+        """
+        with contextlib.suppress(BrokenPipeError):  # nft has ended; what it said is read below
+            self._nft.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            self._nft.stdin.write(f"list chain inet {self._table} incoming\n".encode())
+            self._nft.stdin.flush()
+        until = time.monotonic() + NFT_S
+        line = self._line(until)
+        while line.startswith(_CHATTER):
+            line = self._line(until)
+        if not line.startswith(f"table inet {self._table} "):
+            raise Refused(line)
+        while line != "}":
+            line = self._line(until)
+
+    def _line(self, until: float) -> str:
+        while b"\n" not in self._unread:
+            if not readable(self, until - time.monotonic()):
+                raise Refused(f"nft did not answer within {NFT_S:.0f} s")
+            data = os.read(self.fileno(), 65536)
+            if not data:
+                raise Refused(self._unread.decode(errors="replace") or "it ended without a word")
+            self._unread += data
+        line, self._unread = self._unread.split(b"\n", 1)
+        return line.decode(errors="replace").rstrip()
+
+    def close(self) -> None:
+        """Ends nft, and so the table."""
+        with contextlib.suppress(BrokenPipeError):
+            self._nft.stdin.close()
+        try:
+            self._nft.wait(LEAVE_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(PermissionError):  # sudo's; it ends with its stdin
+                self._nft.kill()
+        self._nft.stdout.close()
+
+
+@contextlib.contextmanager
+def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> Iterator[Optional[Guard]]:
+    """Guards ports of a run until the end of the block; without ``names`` there is no guard.
+
+    Args:
+      names: what the cluster's hosts are called, which alone may reach the ports.
+
+    Raises:
+      Unguarded: it cannot be had here.
+    """
+    if names is None:
+        yield None
+        return
+    table = f"launch_{run.replace('-', '_')}_{os.getpid()}"
+    four, six = peers(names)
+    guard = raise_guard(table, rules(table, ports, four, six))
+    try:
+        yield guard
+    finally:
+        guard.close()
+
+
+def ports(request: RunRequest) -> List[int]:
+    """The ports of this host's tasks, and on the lead's the one that members dial."""
+    own, leads = [task.port for task in request.tasks], request.lead.host == request.host
+    return own + ([request.lead.endpoint[1]] if leads and request.lead.address else [])
+
+
+def peers(names: Sequence[str]) -> Tuple[Set[str], Set[str]]:
+    """The IPv4 and the IPv6 addresses behind the names of the cluster.
+
+    Raises:
+      Unguarded: names the first that this host does not know.
+    """
+    every: Set[str] = set()
+    for name, meaning in resolve(names, LOOKUP_S).items():
+        if isinstance(meaning, str):
+            reason = f"guard: the address of {name} is not known on this host ({meaning})"
+            raise Unguarded(reason, f"see `getent hosts {name}`")
+        every.update(address.split("%")[0] for address in meaning)  # without the zone of a link-local one
+    six = {address for address in every if ":" in address}
+    return every - six, six
+
+
+def rules(table: str, ports: Sequence[int], four: Set[str], six: Set[str]) -> List[str]:
+    """nft's lines: drop what comes for ``ports`` from another host than ``four`` (IPv4) and ``six`` (IPv6).
+
+    What comes from this host goes over its loopback, to whichever of its addresses; of that, drop what another user
+    sends. The kernel knows whose it is only where it goes out.
+    """
+    others = ("ip saddr != @four", "ip6 saddr != @six")
+    guarded = f"tcp dport {{ {', '.join(map(str, ports))} }}"
+    users = ", ".join(map(str, sorted({0, os.getuid()})))
+    return [
+        f"add table inet {table} {{ flags owner; }}",
+        f"add set inet {table} four {{ type ipv4_addr; }}",
+        f"add set inet {table} six {{ type ipv6_addr; }}",
+        *_elements(table, "four", sorted(four)),
+        *_elements(table, "six", sorted(six)),
+        f"add chain inet {table} incoming {{ type filter hook input priority 0; policy accept; }}",
+        f"add chain inet {table} outgoing {{ type filter hook output priority 0; policy accept; }}",
+        *(f'add rule inet {table} incoming iifname != "lo" {guarded} {each} drop' for each in others if ports),
+        *([f'add rule inet {table} outgoing oifname "lo" {guarded} meta skuid != {{ {users} }} drop'] if ports else []),
+    ]
+
+
+def _elements(table: str, name: str, addresses: Sequence[str]) -> Iterator[str]:
+    for first in range(0, len(addresses), AT_ONCE):
+        yield f"add element inet {table} {name} {{ {', '.join(addresses[first : first + AT_ONCE])} }}"
+
+
+def raise_guard(table: str, lines: Sequence[str]) -> Guard:
+    """A guard with ``lines`` in force, by nft itself or through sudo, whichever may.
+
+    Raises:
+      Unguarded: neither may; the text has what each said.
+    """
+    refusals = []
+    for argv in ways():
+        guard = Guard(argv, table)
+        try:
+            guard.take(lines)
+            return guard
+        except Refused as error:
+            guard.close()
+            refusals.append(f"`{' '.join(argv[:-1])}` says: {error}")
+    raise Unguarded(f"guard: nftables is not possible here ({'; '.join(refusals) or 'no nft here'})", _ADVICE)
+
+
+def refusal() -> Optional[Tuple[str, str]]:
+    """Why this host could not guard a run, and what mends it; None where it could. Guards nothing."""
+    table = f"launch_check_{os.getpid()}"
+    try:
+        raise_guard(table, rules(table, [], set(), set())).close()
+    except Unguarded as error:
+        return error.reason, error.mend
+    return None
+
+
+def ways() -> List[List[str]]:
+    """How nft can be run here, the plainest first."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])  # rarely on a user's own
+    nft, sudo = shutil.which("nft", path=path), shutil.which("sudo", path=path)
+    if nft is None:
+        return []
+    return [[nft, "-i"], *([[sudo, "-n", nft, "-i"]] if sudo else [])]

@@ -1,0 +1,91 @@
+"""A port that anybody can reach, and through which only who proves to know the run's token comes.
+
+Whatever strangers do there, they use up a bounded number of files and bytes of this process, for a bounded time: so
+many callers without a proof at once (``MOST``), half of them from one address, with one line of a few KB each, and
+``HANDSHAKE_S`` for it. Where there are more, the one that waits longest goes, of the address that has most.
+"""
+
+import asyncio
+import os
+import socket
+from typing import Any, Awaitable, Callable, Dict, List
+
+from launch.agent.linux.open_files import share_of_files
+from launch.agent.protocol import links, sealed
+from launch.agent.state.log import say_seldom
+
+MOST = 1024  # callers without a proof at once, beyond two for each host
+AT_ONCE = 4  # callers that are met between two looks at all else: members that are in must not wait for strangers
+WAITING = 256  # callers that the kernel keeps until they are met
+FILES_SHARE = 0.25  # of the files that this process may have open
+
+
+class Gate:
+    """Listens for callers, and hands on the link of each that has proven itself.
+
+    Args:
+      incarnation: of this side.
+      hosts: how many may call at once.
+      welcome: takes a link, for as long as it likes.
+    """
+
+    def __init__(self, token: str, incarnation: str, hosts: int, welcome: Callable[[links.Link], Awaitable[None]]):
+        self._token, self._incarnation, self._welcome = token, incarnation, welcome
+        self._most = share_of_files(FILES_SHARE, MOST) + 2 * hosts
+        self._unproven: Dict[str, List[asyncio.StreamWriter]] = {}  # by address, the one that waits longest first
+        self._count = 0
+        self._server: Any = None
+
+    async def open(self, port: int) -> None:
+        """Listen on every address of this host.
+
+        Raises:
+          OSError: the port is taken.
+        """
+        self._server = await asyncio.start_server(self._meet, None, port, limit=sealed.PIECE, backlog=AT_ONCE)
+        for listener in self._server.sockets:
+            with socket.socket(fileno=os.dup(listener.fileno())) as same:
+                same.listen(WAITING)
+
+    def close(self) -> None:
+        """Take no more callers, and drop those that are not in yet."""
+        if self._server is not None:
+            self._server.close()
+        for address in list(self._unproven):
+            while address in self._unproven:
+                self._drop_oldest(address)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        address = str((writer.get_extra_info("peername") or ("nowhere",))[0])
+        self._enter(address, writer)
+        try:
+            link = await links.answer(reader, writer, self._token, self._incarnation)
+        except links.LinkError as error:
+            say_seldom("refused", f"refused a caller from {address}: {error}")
+            writer.transport.abort()
+            return
+        finally:
+            self._leave(address, writer)
+        await self._welcome(link)
+
+    def _enter(self, address: str, writer: asyncio.StreamWriter) -> None:
+        if len(self._unproven.get(address, ())) >= self._most // 2:
+            self._drop_oldest(address)
+        elif self._count >= self._most:
+            self._drop_oldest(max(self._unproven, key=lambda each: len(self._unproven[each])))
+        self._unproven.setdefault(address, []).append(writer)
+        self._count += 1
+
+    def _drop_oldest(self, address: str) -> None:
+        oldest = self._unproven[address][0]
+        self._leave(address, oldest)
+        oldest.transport.abort()
+
+    def _leave(self, address: str, writer: asyncio.StreamWriter) -> None:
+        """Forget a caller, unless it was dropped before."""
+        callers = self._unproven.get(address, [])
+        if writer in callers:
+            callers.remove(writer)
+            self._count -= 1
+        if not callers:
+            self._unproven.pop(address, None)

@@ -1,0 +1,202 @@
+"""The connection between a member's agent and the lead's.
+
+A member dials the lead. Both prove that they know the run's token, which the launcher
+gave each of them over SSH: the lead sends a nonce, the member answers with its own
+nonce and an HMAC-SHA256 over both nonces and its host; the lead answers likewise. The
+token itself never travels here. From both nonces and the token come the keys with which every
+line after that is sealed (``sealed``): what was recorded of one connection is of no use in another.
+
+Each agent has an *incarnation*, a random text that names one life of it, and both sides
+tell theirs in the handshake: so each knows whether it speaks with the one it knew. A
+member also tells whose tasks it has, the incarnation of the lead that ordered them.
+
+A member pings and the lead echoes. So a member knows until when the lead has surely heard
+it, which is what its tasks may live by: the lead cannot have counted a silence from any
+earlier moment.
+
+A connection is for messages, or for one checkpoint (``COPIES``), which the member then
+fetches or brings on it, so that no message has to wait behind it: see ``copying``.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import secrets
+from typing import Any, Dict, NamedTuple, Tuple
+
+from launch.agent.protocol.messages import Message, Ping, decode, encode
+from launch.agent.protocol.sealed import PIECE, Keys, Sealed, read_line
+
+HANDSHAKE_S = 10.0  # for all of it
+PING_SHARE = 0.1  # of the silence after which a host is lost: how often a member pings
+QUIET_SHARE = 0.3  # and after how much of it a link is made anew: TCP itself comes back late from a long cut
+LIMIT = 16 * 1024 * 1024  # bytes of one message; before the proof, of one line: ``PIECE``
+MESSAGES, COPIES = "messages", "copies"  # what a connection is for
+
+
+class LinkError(Exception):
+    """The other side is not who it should be, or did not answer in time."""
+
+
+class Greeting(NamedTuple):
+    """Who speaks: the host, which life of its agent, which life of a lead ordered its tasks, if any; and what for."""
+
+    host: str
+    incarnation: str
+    serves: str = ""
+    purpose: str = MESSAGES
+
+
+class Link:
+    """Messages both ways over one authenticated stream, with ``peer`` at the other end.
+
+    ``heard_at``: when the last message came. ``confirmed_at``: the newest moment at which we
+    spoke and the other side is known to have heard it. Both are times of the event loop.
+    """
+
+    def __init__(self, streams: Sealed, peer: Greeting, confirmed_at: float = 0.0):
+        self.streams, self.peer = streams, peer  # ``streams`` carries a checkpoint, where this connection is for one
+        self.heard_at, self.confirmed_at = _now(), confirmed_at
+        self.over = False
+
+    def send(self, message: Message) -> None:
+        """Queues a message; a broken stream is noticed by ``receive``."""
+        self.streams.write(encode(message))
+
+    async def receive(self, timeout_s: float) -> Message:
+        """The next message.
+
+        Raises:
+          LinkError: nothing came for ``timeout_s``, or the stream ended.
+        """
+        try:
+            line = await asyncio.wait_for(self.streams.read(LIMIT), timeout_s)
+            self.heard_at = _now()
+            return self._heed(decode(line))
+        except asyncio.TimeoutError:
+            raise LinkError(f"nothing heard for {timeout_s:.0f} s") from None
+        except (OSError, EOFError, ValueError) as error:
+            raise LinkError(str(error)) from error
+
+    def _heed(self, message: Message) -> Message:
+        if isinstance(message, Ping):
+            self.confirmed_at = max(self.confirmed_at, message.echo)
+            if message.at:
+                self.send(Ping(echo=message.at))
+        return message
+
+    async def keep_alive(self, every_s: float) -> None:
+        """Pings until cancelled; the other side's echoes are heard by ``receive``."""
+        while True:
+            self.send(Ping(at=_now()))
+            await asyncio.sleep(every_s)
+
+    def drop(self) -> None:
+        """Closes at once; what is queued is lost."""
+        self.over = True
+        self.streams.writer.transport.abort()
+
+    async def close(self) -> None:
+        """Sends what is queued, bounded in time, and closes."""
+        self.over = True
+        try:
+            await asyncio.wait_for(self.streams.writer.drain(), HANDSHAKE_S)
+        except (OSError, asyncio.TimeoutError):
+            self.streams.writer.transport.abort()
+        self.streams.writer.close()
+
+
+def _now() -> float:
+    return asyncio.get_event_loop().time()
+
+
+def _proof(token: str, *parts: str) -> str:
+    return hmac.new(token.encode(), json.dumps(parts).encode(), hashlib.sha256).hexdigest()
+
+
+def _equal(told: str, proof: str) -> bool:
+    # As bytes: of texts, compare_digest takes only those in ASCII.
+    return hmac.compare_digest(told.encode(errors="replace"), proof.encode())
+
+
+def _keys(token: str, lead: str, member: str, incarnation: str, greeting: Greeting) -> Tuple[bytes, bytes]:
+    """What seals the lead's and the member's lines of the connection that these nonces were drawn for."""
+    said = [lead, member, incarnation, *greeting]
+    ours, theirs = (_proof(token, f"lines of the {side}", *said) for side in ("lead", "member"))
+    return bytes.fromhex(ours), bytes.fromhex(theirs)
+
+
+async def _read(reader: asyncio.StreamReader) -> Dict[str, str]:
+    values: Any = json.loads((await read_line(reader, PIECE)).decode())
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+        raise ValueError("expected an object of texts")
+    return values
+
+
+def _write(writer: asyncio.StreamWriter, values: Dict[str, str]) -> None:
+    writer.write(json.dumps(values).encode() + b"\n")
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, incarnation: str) -> Link:
+    """The lead's side of the handshake.
+
+    Raises:
+      LinkError: the caller does not know the token, or was not done in ``HANDSHAKE_S``.
+    """
+    try:
+        return await asyncio.wait_for(_answer(reader, writer, token, incarnation), HANDSHAKE_S)
+    except _NO_HANDSHAKE as error:
+        raise LinkError(_why(error)) from error
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, incarnation: str) -> Link:
+    nonce = secrets.token_hex(16)
+    _write(writer, {"nonce": nonce})
+    theirs = await _read(reader)
+    peer = Greeting(*(theirs[name] for name in Greeting._fields))
+    if not _equal(theirs["proof"], _proof(token, "member", nonce, theirs["nonce"], *peer)):
+        raise LinkError("a caller without the run's token")
+    known = _proof(token, "lead", theirs["nonce"], nonce, incarnation)
+    _write(writer, {"incarnation": incarnation, "proof": known})
+    own, its = _keys(token, nonce, theirs["nonce"], incarnation, peer)
+    return Link(Sealed(reader, writer, Keys(own, its)), peer)
+
+
+async def dial(address: Tuple[str, int], me: Greeting, token: str, timeout_s: float) -> Link:
+    """The member's side: connects to the lead and proves who it is.
+
+    Raises:
+      LinkError: the lead cannot be reached, or does not know the token.
+    """
+    where = f"{address[0]}:{address[1]}"
+    try:
+        opening = asyncio.open_connection(address[0], address[1], limit=PIECE)
+        reader, writer = await asyncio.wait_for(opening, timeout_s)
+    except (OSError, asyncio.TimeoutError) as error:
+        raise LinkError(f"{where}: {error or 'no answer'}") from error
+    try:
+        return await asyncio.wait_for(_introduced(reader, writer, me, token), HANDSHAKE_S)
+    except (LinkError, *_NO_HANDSHAKE) as error:
+        writer.transport.abort()
+        raise LinkError(f"{where}: {error if isinstance(error, LinkError) else _why(error)}") from error
+
+
+async def _introduced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, me: Greeting, token: str) -> Link:
+    nonce = secrets.token_hex(16)
+    theirs, spoke_at = (await _read(reader))["nonce"], _now()
+    _write(writer, {**me._asdict(), "nonce": nonce, "proof": _proof(token, "member", theirs, nonce, *me)})
+    known = await _read(reader)
+    lead = known["incarnation"]
+    if not _equal(known["proof"], _proof(token, "lead", nonce, theirs, lead)):
+        raise LinkError("not the lead of this run")
+    its, own = _keys(token, theirs, nonce, lead, me)
+    return Link(Sealed(reader, writer, Keys(own, its)), Greeting("", lead), spoke_at)
+
+
+# What anybody can make of a handshake; a RecursionError is made of brackets.
+_NO_HANDSHAKE = (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError, asyncio.TimeoutError)
+
+
+def _why(error: BaseException) -> str:
+    return f"no handshake: {error!r}"

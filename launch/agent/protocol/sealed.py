@@ -1,0 +1,82 @@
+"""Lines that only the other end of one connection can have written, each once and in its order.
+
+Both ends have two keys that are good for this connection alone, one a direction. A line begins with its
+HMAC-SHA256 over its number and its content, so one that was forged, changed, repeated, left out or taken from
+another connection ends the conversation. Lines are not encrypted: whoever sees the network reads them.
+"""
+
+import asyncio
+import hmac
+from typing import NamedTuple
+
+PIECE = 4096  # bytes that a reader of ours takes ahead of what is asked for; also the longest line before a proof
+_HASH = "sha256"
+
+
+class Keys(NamedTuple):
+    """Of one connection: for what this end sends, and for what it receives."""
+
+    sends: bytes
+    receives: bytes
+
+
+class BadSeal(ValueError):
+    """A line that the other end has not written, or not here and now."""
+
+
+class Sealed:
+    """One end of a connection. Between its lines, ``reader`` and ``writer`` may carry bytes that a line vouches for."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, keys: Keys):
+        self.reader, self.writer, self._keys = reader, writer, keys
+        self._sent = self._received = 0
+
+    def write(self, line: bytes) -> None:
+        """Queue a line, which has no newline in it; nothing where the connection is being closed."""
+        if not self.writer.is_closing():
+            self.writer.write(_seal(self._keys.sends, self._sent, line) + b" " + line + b"\n")
+            self._sent += 1
+
+    async def read(self, limit: int) -> bytes:
+        """Return the next line, ``limit`` bytes at most with its seal.
+
+        Raises:
+          EOFError: the connection was closed.
+          ValueError: the line is too long, or a ``BadSeal``.
+          OSError: the connection broke.
+        """
+        seal, _, line = (await read_line(self.reader, limit)).partition(b" ")
+        if not hmac.compare_digest(seal, _seal(self._keys.receives, self._received, line)):
+            raise BadSeal("expected the other side's next message, found one that is forged, repeated or changed")
+        self._received += 1
+        return line
+
+
+def _seal(key: bytes, number: int, line: bytes) -> bytes:
+    return hmac.digest(key, number.to_bytes(8, "big") + line, _HASH).hex().encode()
+
+
+async def read_line(reader: asyncio.StreamReader, limit: int) -> bytes:
+    """Return the next line without its newline, whatever the reader's own limit.
+
+    Raises:
+      EOFError: the connection was closed before the line's end.
+      ValueError: the line is longer than ``limit`` bytes.
+      OSError: the connection broke.
+    """
+    pieces, size = [], 0
+    while True:
+        try:
+            pieces.append(await reader.readuntil(b"\n"))
+            break
+        except asyncio.LimitOverrunError as overrun:
+            pieces.append(await reader.readexactly(overrun.consumed))
+        except asyncio.IncompleteReadError:
+            raise EOFError("the connection was closed") from None
+        size += len(pieces[-1])
+        if size > limit:
+            raise ValueError(f"expected a line of at most {limit} bytes, found a longer one")
+    line = b"".join(pieces)
+    if len(line) > limit:
+        raise ValueError(f"expected a line of at most {limit} bytes, found {len(line)}")
+    return line[:-1]

@@ -1,0 +1,54 @@
+"""Which hosts the lead does not hear: who is silent now, and who has been for so long that it is lost.
+
+A member that has not been heard by its lead for ``lost_after_s`` kills its tasks. The lead takes
+a host for lost only a margin later, so what it then starts elsewhere never meets them.
+
+    silent    it has no link; from the moment its link broke, or ``UNSEEN_S`` after the beginning
+              where it never had one
+    lost      it had a link, and was not heard from for ``lost_after_s`` and the margin; told once
+"""
+
+from typing import Container, Dict, List, Sequence
+
+from launch.agent.protocol.messages import Lost
+
+MARGIN_SHARE = 0.3  # of lost_after_s: for a member's last poll, and for clocks that run a little apart
+UNSEEN_S = 2.0  # a member's first link comes sooner than that
+
+
+class Silences:
+    """The silences of ``hosts``. Times are seconds on the lead's clock."""
+
+    def __init__(self, hosts: Sequence[str], lost_after_s: float, now: float):
+        self._patience_s = lost_after_s * (1 + MARGIN_SHARE)
+        self._unseen: Dict[str, float] = dict.fromkeys(hosts, now + UNSEEN_S)  # {host: when that is a silence}
+        self._since: Dict[str, float] = {}  # {host: when it was last heard}
+        self._told: Dict[str, None] = {}  # the lost ones, in the order in which they were
+
+    def heard(self, host: str) -> None:
+        """It has a link."""
+        for gone in (self._unseen, self._since, self._told):
+            gone.pop(host, None)  # type: ignore[attr-defined]
+
+    def fell(self, host: str, at: float) -> None:
+        """Its link broke; it was last heard at this time."""
+        if host not in self._told:
+            self._since.setdefault(host, at)
+
+    def length_s(self, host: str, now: float) -> float:
+        """How long a host that had a link has been silent; 0 where it is not."""
+        return now - self._since.get(host, now)
+
+    def silent(self, now: float) -> List[str]:
+        """The hosts that are silent."""
+        unseen = [host for host, late in self._unseen.items() if now >= late]
+        return sorted([*unseen, *self._since, *self._told])
+
+    def newly_lost(self, now: float, spared: Container[str] = ()) -> List[Lost]:
+        """The hosts that are lost since this was last asked; ``spared``: those whose new link is just coming."""
+        late = {host: now - since for host, since in self._since.items() if now - since > self._patience_s}
+        found = [Lost(host, silent_s) for host, silent_s in late.items() if host not in spared]
+        for each in found:
+            del self._since[each.host]
+            self._told[each.host] = None
+        return found

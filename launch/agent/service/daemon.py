@@ -1,0 +1,246 @@
+"""The agent process: from the launcher's request to the last file removed.
+
+``serve`` prepares the host (lock, ports, GPUs, checkpoint, folders), says that it is
+ready, and then is the lead or a member until the run is over.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from cluster.outcome import WORK
+from launch.agent.checkpoints import resume
+from launch.agent.environments.environment import Busy, Environment
+from launch.agent.gpus import assignment
+from launch.agent.gpus.booking import Bookings, GpuTaken
+from launch.agent.linux import ports, processes
+from launch.agent.linux.file_lock import NoLocks
+from launch.agent.linux.open_files import ALL, allow_open_files
+from launch.agent.network import firewall
+from launch.agent.network.public_addresses import exposed
+from launch.agent.protocol.local_server import Clients
+from launch.agent.service import predecessors
+from launch.agent.service.agent import Agent
+from launch.agent.service.lead import Lead
+from launch.agent.service.liveness_pipe import Pulse
+from launch.agent.service.located import code_of, folder_of, located
+from launch.agent.service.member import Member
+from launch.agent.state import plan_file, process_records, runs
+from launch.agent.state.locks import NameTaken, hold
+from launch.agent.state.log import log_system_errors
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.tasks import work_folder
+from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.tasks.shipped import Shipped
+from launch.agent.wire.run_request import RunRequest, TaskRequest
+
+SWEEP_S = 10.0
+
+
+class NotReady(Exception):
+    """This host cannot take part in the run; the text says why and what to do."""
+
+
+def serve(asked: RunRequest, tell: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> None:
+    """Runs this host's part of what is asked; ``tell`` takes one answer, ready or an error."""
+    allow_open_files(ALL)
+    folder = folder_of(asked)
+    request = located(asked, folder)
+    try:
+        with hold(folder, request.name, request.file), _environment(request, folder):
+            left = predecessors.end(folder, request.name, request.file)
+            _record(request, folder, keeper)
+            given, bookings = _prepare(request, folder)
+            _furnish(request, folder)
+
+            def ready(answer: Dict[str, Any]) -> None:
+                tell({**answer, "ended": left})
+
+            peers = None if request.guard is None else request.peers or ()
+            with firewall.standing(request.run, firewall.ports(request), peers) as standing:
+                asyncio.run(_live(request, folder, given, bookings, standing, ready, pulse))
+            for task in request.tasks:
+                work_folder.tidy(folder.task(task.name))
+    except (NotReady, NameTaken, NoLocks, firewall.Unguarded) as error:
+        if not request.again:  # else the run's files are those of the agent before
+            _forget(request, folder)
+        tell({"error": str(error)})
+
+
+@contextlib.contextmanager
+def _environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
+    """Keeps the environment that the tasks run in from being removed, where the request names one."""
+    if request.environment is None:
+        yield
+        return
+    environment = Environment(folder.workdir, request.environment)
+    try:
+        with environment.held(alone=False):
+            if not environment.is_ready():
+                raise NotReady(f"its Python environment is not built; build it with `{request.setup}`")
+            environment.touch()
+            yield
+    except Busy:
+        raise NotReady("its Python environment is being built; wait for `launch setup` to end") from None
+
+
+def _record(request: RunRequest, folder: RunFolder, keeper: processes.Process) -> None:
+    """Writes down what this host was asked to run and who runs it, before there is anything to end."""
+    try:
+        if request.generation is not None:
+            runs.note_generation(folder, request.generation)
+        if not request.again or not plan_file.exists(folder):  # which is as old as the run
+            plan_file.write(folder, request)
+        process_records.write_agent(folder, processes.inspect(os.getpid()) or keeper, keeper)
+    except OSError as error:
+        raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
+
+
+def _furnish(request: RunRequest, folder: RunFolder) -> None:
+    """Makes the folder that each task works in, before its run begins: copying may take seconds.
+
+    Raises:
+      NotReady: there is no room.
+    """
+    for task in request.tasks:
+        own = folder.task(task.name)
+        try:
+            work_folder.fill(own, code_of(request, folder, "job") if "job" in request.code else None)
+        except OSError as error:
+            where = own / WORK
+            raise NotReady(f"cannot copy the job's folder to {where}: {os.strerror(error.errno or 0)}") from error
+
+
+def _keeping(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
+    """The code that tasks may have to be started from again, where the launcher sent some."""
+    if "launcher" not in request.code:
+        return None
+    try:
+        return Shipped(
+            code_of(request, folder, "launcher"), folder.own, [folder.task(task.name) for task in request.tasks]
+        )
+    except (OSError, ValueError) as error:
+        raise NotReady(f"cannot read the code that was sent: {error}; start again") from error
+
+
+def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]], Bookings]:
+    """Checks what the tasks need of this host; returns the GPUs of each, booked.
+
+    Raises:
+      NotReady: something is missing or taken.
+    """
+    problems = [_taken(task) for task in request.tasks if not ports.can_listen(task.port)]
+    sent = code_of(request, folder, "job") if "job" in request.code else folder.path
+    problems += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
+    problems += exposed(request)
+    if problems:
+        raise NotReady("; ".join(dict.fromkeys(problems)))
+    try:
+        if any(task.chief for task in request.tasks) and not request.again:
+            resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
+        wishes = {task.name: task.gpus for task in request.tasks}
+        found = assignment.list_gpus() if assignment.needs_list(wishes) else []
+        given = assignment.give(wishes, len(found))
+        bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
+        bookings.book(given)
+        return given, bookings
+    except (ValueError, GpuTaken) as error:
+        raise NotReady(str(error)) from error
+
+
+def _has_program(task: TaskRequest, sent: Path) -> bool:
+    """Whether the task's program is there, looked for as its process would: in what was sent, on its PATH."""
+    program = task.argv[0]
+    if os.path.dirname(program):
+        program = os.path.join(str(sent), program)
+    return shutil.which(program, path=task.env.get("PATH")) is not None
+
+
+def _taken(task: TaskRequest) -> str:
+    who = ports.describe_holder(task.port)
+    return f"port {task.port} of {task.name} is taken by {who}; end it or choose another port"
+
+
+async def _live(
+    request: RunRequest,
+    folder: RunFolder,
+    given: Dict[str, List[int]],
+    bookings: Bookings,
+    standing: Optional[firewall.Guard],
+    tell: Callable[[Dict[str, Any]], None],
+    pulse: Pulse,
+) -> None:
+    processes.adopt_orphans()
+    log_system_errors(asyncio.get_event_loop())
+    events: asyncio.Queue[Any] = asyncio.Queue()
+    tasks = HostTasks(request.tasks, folder, given, events.put_nowait, request.secrets, _keeping(request, folder))
+    agent = _agent(request, folder, tasks, events)
+    clients = Clients(folder.own / "agent.sock", agent.answer)
+    try:
+        await agent.open()
+        await clients.open()
+        await bookings.answer()
+    except OSError as error:
+        raise NotReady(f"cannot listen: {error}") from error
+    _heed_signals(agent)
+    if standing is not None:
+        _heed_its_end(standing, agent)
+    tell({"ready": True, "pid": os.getpid()})
+    beating = asyncio.ensure_future(pulse.beat())
+    try:
+        await agent.run()
+    finally:
+        await clients.close()
+        await _leave_nothing(tasks, [standing.pid] if standing is not None else [])
+        bookings.release()
+        beating.cancel()
+
+
+def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]") -> Agent:
+    """Return the lead where the request has the plan of the whole run, else a member."""
+    if request.run_plan is None:
+        return Member(request, folder, tasks, events)
+    return Lead(request, request.run_plan, folder, tasks, events)
+
+
+def _heed_signals(agent: Agent) -> None:
+    loop = asyncio.get_event_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, agent.terminate, "got a signal to end")
+    loop.add_signal_handler(signal.SIGCHLD, agent.wake)
+
+
+def _heed_its_end(standing: firewall.Guard, agent: Agent) -> None:
+    """Without its guard the run does not go on: it was promised one."""
+    loop = asyncio.get_event_loop()
+
+    def ended() -> None:
+        loop.remove_reader(standing)
+        agent.terminate("has lost its guard: nft has ended")
+
+    loop.add_reader(standing, ended)
+
+
+async def _leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
+    """Ends whatever the tasks left behind, in bounded time; children ``kept`` are the agent's own."""
+    loop = asyncio.get_event_loop()
+    until = loop.time() + SWEEP_S
+    while loop.time() < until:
+        tasks.stop_all(0.0, loop.time())
+        tasks.poll(loop.time())
+        if tasks.sweep(kept) == 0 and not tasks.running:
+            return
+        await asyncio.sleep(0.05)
+
+
+def _forget(request: RunRequest, folder: RunFolder) -> None:
+    """Removes what a start that failed has made; other hosts' files stay."""
+    for path in (folder.own, *(folder.task(task.name) for task in request.tasks)):
+        shutil.rmtree(str(path), ignore_errors=True)
+    for path in (folder.own.parent, folder.path):
+        with contextlib.suppress(OSError):
+            path.rmdir()

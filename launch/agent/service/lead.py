@@ -1,0 +1,254 @@
+"""The lead: the agent on the chief's host, which supervises the whole run.
+
+One queue takes what happens anywhere in the run; one loop hands it to the supervisor
+and carries out the orders that come back.
+"""
+
+import asyncio
+import math
+import time
+from dataclasses import replace
+from typing import Any, AsyncIterator, Dict, Optional
+
+from launch.agent.checkpoints.replication import Replicas
+from launch.agent.protocol.messages import (
+    End,
+    Go,
+    Joined,
+    KillRequested,
+    Order,
+    RestartRequested,
+    StopRequested,
+)
+from launch.agent.service import recovery
+from launch.agent.service.agent import Agent, now
+from launch.agent.service.member_links import Members
+from launch.agent.state.report import Report
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.supervision.supervise import Supervisor
+from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunRequest
+from launch.status.moments import utc
+from launch.status.run import RunStatus
+from launch.status.states import ENDED
+from launch.status.task import TaskStatus
+from launch.status.wire import encoded
+
+LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
+PUBLISH_S = 0.25
+PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
+COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
+FIRST_WORD_S = 30.0  # for the launcher to say its first word; from then on it has its lease
+
+
+class Lead(Agent):
+    """Supervises a run; also owns the tasks of its own host."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        run: RunPlan,
+        folder: RunFolder,
+        tasks: HostTasks,
+        events: "asyncio.Queue[Any]",
+    ):
+        super().__init__(request, folder, tasks, events)
+        self._run = run
+        self._supervisor = Supervisor(self._run)
+        others = [host for host in self._run.hosts if host != self._host]
+        patience_s = self._run.lost_after_s
+        self._replicas = Replicas(request.replicas, folder, request.checkpoint_dir, self._cannot_copy)
+        serve = self._replicas.serve
+        self._members = Members(others, request.token, self.incarnation, patience_s, events.put_nowait, serve)
+        self._chief = next(task.name for task in self._run.tasks if task.chief)
+        self._lease_s = request.lease_s
+        self._heard = 0.0
+        self._was_told = False
+        self._changed = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._published: Optional[RunStatus] = None
+        self._report = Report(folder)
+        self._ended_at: Optional[float] = None
+        self._publish_at = self._look_at = 0.0
+
+    # -- the loop
+
+    async def open(self) -> None:
+        """Listens for the members, where there are any.
+
+        Raises:
+          OSError: the port is taken.
+        """
+        if len(self._run.hosts) > 1:
+            await self._members.open(self._request.lead.endpoint[1])
+
+    async def run(self) -> None:
+        """Until every task of the run is gone and every member has left."""
+        self._heard = now()
+        self._events.put_nowait(Joined(self._host, self.incarnation))
+        if self._request.again:
+            self._go_on()
+        while self._supervisor.phase != "ended":
+            event = await self._next()
+            self._look_around()
+            if isinstance(event, Joined):
+                self._members.admit(event)
+            for order in self._supervisor.handle(event, now()):
+                self._give(order)
+            self._publish(final=False)
+        await self._copy_the_last()
+        await self._members.dismiss(self._supervisor.state)
+        self._publish(final=True)
+        self._ended.set()
+
+    def _go_on(self) -> None:
+        """In the place of an agent that died: the launcher has said go before."""
+        before = recovery.read(self._folder)
+        if before is not None:
+            recovery.go_on(self._supervisor, before, self._host, now())
+        self._go()
+
+    def _go(self) -> None:
+        self._was_told, self._heard = True, now()
+        self._events.put_nowait(Go())
+
+    def _look_around(self) -> None:
+        moment = now()
+        self._tasks.poll(moment)
+        self._replicas.look(self._checkpoint_step(), self._members.linked)
+        if self._lease_s is not None and moment - self._heard > (self._lease_s if self._was_told else FIRST_WORD_S):
+            self._lease_s = None
+            silent_s = moment - self._heard
+            cause = f"the launcher was not heard from for {silent_s:.0f} s, so its lease on the run ended"
+            self._events.put_nowait(StopRequested(cause))
+        if moment >= self._look_at:
+            self._look_at = moment + LOOK_S
+            self._look_for_silence()
+
+    def _look_for_silence(self) -> None:
+        closing = self._supervisor.phase in ("closing", "ended")
+        self._supervisor.silent = [] if closing else self._members.silent()  # nobody is to come back any more
+        for lost in self._members.newly_lost():
+            self._events.put_nowait(lost)
+
+    def _give(self, order: Order) -> None:
+        if isinstance(order, End):
+            return
+        host = self._supervisor.tasks[order.task].plan.host
+        if host != self._host:
+            self._members.give(host, order)
+        else:
+            self._tasks.obey(order, now())
+
+    # -- copies of checkpoints
+
+    def _checkpoint_step(self) -> Optional[int]:
+        """That of the newest checkpoint that the chief has told of."""
+        told = self._supervisor.tasks[self._chief].progress.get("checkpoint_step")
+        step: Optional[int] = self._supervisor.outcome.get("checkpoint_step", told)
+        return step
+
+    def _cannot_copy(self, host: str, why: str) -> None:
+        self._supervisor.incidents.began("checkpoint", now(), host=host, cause=why)
+
+    async def _copy_the_last(self) -> None:
+        """The run is over; its members stay until they have copied its last checkpoint."""
+        self._replicas.look(self._checkpoint_step(), self._members.linked)
+        succeeded = self._supervisor.result == "succeeded"
+        await self._replicas.settle(self._members.linked, COPIES_S if succeeded else LAST_COPIES_S)
+
+    # -- local callers
+
+    async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
+        """Replies to a local caller. Only the launcher that started the run beats, and so keeps its lease."""
+        verb = request.get("do")
+        if verb == "beat":
+            self._was_told, self._heard = True, now()
+            yield {"beat": True}
+        elif verb == "pause":  # until its next beat, the launcher is not missed
+            self._was_told, self._heard = True, math.inf
+            yield {"paused": True}
+        elif verb == "ping":
+            yield {"ping": True}
+        elif verb == "go":
+            self._go()
+        elif verb == "detach":
+            self._lease_s = None
+            yield {"detached": True}
+        elif verb == "restart":
+            self._events.put_nowait(RestartRequested(request["tasks"]))
+            yield {"asked": True}
+        elif verb in ("stop", "kill") and self._supervisor.phase == "ended":
+            self._replicas.hurry()
+        elif verb == "stop":
+            self._events.put_nowait(StopRequested(request["reason"]))
+        elif verb == "kill":
+            self._events.put_nowait(KillRequested(request["reason"]))
+        elif verb == "status":
+            yield encoded(self.status())
+        elif verb == "watch":
+            async for change in self._watch():
+                yield change
+
+    async def _watch(self) -> AsyncIterator[Dict[str, Any]]:
+        """The status, then what changed of it: {"run": …, "tasks": {name: …}}; last {"end": state}.
+
+        Of the run all is told each time, but incidents only when they have changed.
+        """
+        told: Dict[str, TaskStatus] = {}
+        known: Any = None
+        while True:
+            over = self._ended.is_set()
+            status = self.status()
+            tasks = {task.name: task for task in status.tasks}
+            changed = {name: encoded(task) for name, task in tasks.items() if told.get(name) != task}
+            same = ["tasks"] if status.incidents is not known else ["tasks", "incidents"]  # they have logs' lines
+            run = encoded(replace(status, tasks=[]))
+            yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
+            told, known = tasks, status.incidents
+            if over:
+                yield {"end": self._supervisor.state}
+                return
+            await _either(self._changed.wait(), self._ended.wait())
+
+    def status(self) -> RunStatus:
+        """Return the run's status now."""
+        return self._timed(self._known())
+
+    def _known(self) -> RunStatus:
+        return replace(self._supervisor.status(), replicas=dict(self._replicas.steps))
+
+    def _timed(self, status: RunStatus) -> RunStatus:
+        moment = time.time()
+        if self._ended_at is None and self._supervisor.state in ENDED:
+            self._ended_at = moment
+        ended = None if self._ended_at is None else utc(self._ended_at)
+        return replace(status, started=utc(self._report.began), ended=ended, updated=utc(moment))
+
+    def terminate(self, why: str) -> None:
+        """The agent itself has to end, and the run with it."""
+        self._events.put_nowait(StopRequested(f"the agent on {self._host} {why}"))
+
+    def _publish(self, final: bool) -> None:
+        if not final and now() < self._publish_at:
+            return
+        began, known = time.process_time(), self._known()
+        changed = final or known != self._published
+        if changed:
+            self._published = known
+            status = self._timed(known)
+            self._folder.note("status.json", encoded(status))
+            self._report.note(status, final)
+            self._changed.set()
+            self._changed.clear()
+        pause_s = (time.process_time() - began) / PUBLISH_SHARE
+        self._publish_at = now() + (max(PUBLISH_S, pause_s) if changed else pause_s)
+
+
+async def _either(*waits: Any) -> None:
+    """Until one of the waits is over."""
+    pending = {asyncio.ensure_future(wait) for wait in waits}
+    _, rest = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+    for wait in rest:
+        wait.cancel()

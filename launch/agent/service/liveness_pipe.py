@@ -1,0 +1,67 @@
+"""The pulse of an agent, by which its keeper knows that it is not frozen.
+
+An agent that is stopped, or stuck in the kernel, holds its lock and its tasks, and keeps none of its
+promises: it would not kill its tasks when it hears the lead no more. So its keeper kills it when
+its pulse is missing, soon enough that the lead has not taken the host for lost by then.
+
+The pulse is a pipe: a byte for every beat, and a last one when the agent closes, after which nobody
+counts. The pipe's end is the agent's.
+"""
+
+import asyncio
+import contextlib
+import os
+
+from launch.agent.linux.polling import readable
+
+BEAT_S = 0.5
+PART = 0.8  # of the silence after which a host is lost
+LEAST_S = 8.0  # a busy machine may keep a healthy agent waiting for seconds
+CHANCE_S = 1.0  # for an agent that was stopped together with its keeper, as machines are
+_BEAT, _END = b".", b"!"
+
+
+class Pulse:
+    """Both ends of the pipe. Call ``mine`` in the agent and ``watch`` in the keeper, after the fork."""
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe()
+
+    def mine(self) -> None:
+        """From now on it is the agent's."""
+        os.close(self._out)
+        os.set_blocking(self._in, False)  # a keeper that does not read must not hold the agent up
+
+    async def beat(self) -> None:
+        """Beats until cancelled, which ends the pulse."""
+        try:
+            while True:
+                self._write(_BEAT)
+                await asyncio.sleep(BEAT_S)
+        finally:
+            self._write(_END)
+
+    def _write(self, what: bytes) -> None:
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):  # the keeper is frozen, or gone
+            os.write(self._in, what)
+
+    def watch(self, patience_s: float) -> bool:
+        """Whether the pulse went missing for so long; False when the agent has closed, or is gone.
+
+        Before the first beat nothing is counted: preparing a host takes as long as it takes.
+        """
+        os.close(self._in)
+        begun = False
+        while True:
+            waits = (patience_s, CHANCE_S) if begun else (None,)
+            if not any(readable(self._out, wait) for wait in waits):
+                return True
+            beats = os.read(self._out, 65536)
+            if not beats or _END in beats:
+                return False
+            begun = True
+
+
+def patience_s(lost_after_s: float) -> float:
+    """How long a pulse may be missing where a host is lost after ``lost_after_s``."""
+    return max(LEAST_S, PART * lost_after_s)

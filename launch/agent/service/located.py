@@ -1,0 +1,43 @@
+"""A request as this host takes it: placeholders are its own paths, and each task knows the cluster."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Dict, Mapping
+
+from cluster.outcome import WORK
+from cluster.task import tf_config
+from cluster.template import fill
+from launch.agent.environments.environment import Environment
+from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.wire.run_request import RunRequest, TaskRequest
+
+
+def folder_of(request: RunRequest) -> RunFolder:
+    """Return where this host keeps the run's files."""
+    return RunFolder(expand(request.workdir), request.run, request.host)
+
+
+def located(request: RunRequest, folder: RunFolder) -> RunRequest:
+    """Return a request with the placeholders of its tasks filled in, and with TF_CONFIG among their variables."""
+    shared = {"run_folder": str(folder.path)}
+    if request.environment is not None:
+        shared["environment"] = str(Environment(folder.workdir, request.environment).path)
+    return replace(request, tasks=tuple(_located(task, request, folder, shared) for task in request.tasks))
+
+
+def _located(task: TaskRequest, request: RunRequest, folder: RunFolder, shared: Mapping[str, str]) -> TaskRequest:
+    work = str(folder.task(task.name) / WORK)
+    program, *arguments = [fill(word, {**shared, "code": work}) for word in task.argv]
+    env: Dict[str, str] = {key: value.replace("{code}", work) for key, value in task.env.items()}
+    return replace(
+        task,
+        argv=(os.path.expanduser(program), *arguments),
+        env={**env, "TF_CONFIG": tf_config(request.cluster, task.role, task.index)},
+        folder=work if task.folder == "job" else str(code_of(request, folder, "launcher")),
+    )
+
+
+def code_of(request: RunRequest, folder: RunFolder, kind: str) -> Path:
+    """Return where a bundle is on this host."""
+    return folder.workdir / "code" / request.code[kind]

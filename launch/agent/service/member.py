@@ -1,0 +1,215 @@
+"""A member: an agent that owns its host's tasks and takes orders from the lead."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, AsyncIterator, Dict, Optional, Set, Union
+
+from launch.agent.checkpoints.fetcher import Copier
+from launch.agent.protocol import links
+from launch.agent.protocol.messages import (
+    Advanced,
+    End,
+    Event,
+    Exited,
+    Fetch,
+    Measured,
+    Message,
+    Save,
+    Signs,
+    Start,
+    Started,
+    Stop,
+)
+from launch.agent.service.agent import Agent, now
+from launch.agent.state.log import say
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.wire.run_request import RunRequest
+
+REDIAL_S = 0.5
+DIAL_S = 3.0
+GONE_S = 0.05  # how soon it is noticed that the last task is gone
+
+
+class Member(Agent):
+    """Keeps a link to the lead.
+
+    When the lead may not have heard it for ``lost_after_s``, it kills its tasks at once: from
+    then on others may take their place. It goes on dialling for ``stay_s``, so as to be taken
+    back, and then leaves; earlier where the lead's host is there and nobody leads on it.
+    Tasks that another incarnation of the lead ordered are killed too, before this one takes any order.
+
+    What was said just before a link broke may be lost. So a new link begins with all that
+    still counts: the lead's orders, of which those are passed over that were obeyed, and
+    the newest events of each task, which the lead takes in once.
+    """
+
+    def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
+        super().__init__(request, folder, tasks, events)
+        self._lost_after_s = request.lost_after_s
+        self._stay_s = request.stay_s
+        self._news: Dict[str, Dict[str, Event]] = {}  # of each task, the newest event of each kind
+        self._obeyed: Set[Union[Start, Stop, Save]] = set()
+        self._link: Optional[links.Link] = None
+        self._over = False
+        self._serves = ""  # the incarnation of the lead that ordered what runs here
+        self._joined = False
+        self._copier = Copier(request, folder)
+        self._deserted_s = request.deserted_s
+        self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
+        self._heard = 0.0  # the newest moment at which the lead has surely heard us
+        self._silence = f"the lead was not heard from for {self._lost_after_s:.0f} s"
+        self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be told
+        self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to hear of them
+        self._states: Dict[str, Dict[str, Any]] = {}
+
+    async def open(self) -> None:
+        """Nothing to open: a member dials."""
+
+    async def run(self) -> None:
+        """Until the lead, a local caller or a long silence ends this host's part."""
+        self._heard = now()
+        talking = asyncio.ensure_future(self._talk())
+        try:
+            while not (self._over and not self._tasks.running):
+                event = await self._next()
+                self._tasks.poll(now())
+                self._tell(event)
+                self._heed_silence()
+        finally:
+            if self._link is not None:
+                await self._link.close()
+            talking.cancel()
+            self._copier.close()
+
+    def _heed_silence(self) -> None:
+        if self._link is not None:
+            self._heard = max(self._heard, self._link.confirmed_at)
+        silent_s = now() - self._heard
+        leave_after_s = self._lost_after_s + self._stay_s if self._joined else self._request.join_s
+        if self._over:
+            return
+        if silent_s > leave_after_s:
+            self._leave(f"the lead was not heard from for {leave_after_s:.0f} s")
+        elif self._joined and silent_s > self._lost_after_s and set(self._tasks.running) - self._fenced:
+            self._fenced = set(self._tasks.running)
+            self._kill(self._silence)
+            if self._link is not None:
+                self._link.drop()  # what the lead orders from now on comes when these tasks are gone
+
+    def _kill(self, why: str) -> None:
+        """Ends every task at once: one that is told to leave may still be writing."""
+        say(f"killing {', '.join(sorted(self._tasks.running)) or 'nothing'}: {why}")
+        self._tasks.stop_all(0.0, now())
+        self._tasks.poll(now())
+
+    def _tell(self, event: Event) -> None:
+        """Sends an event to the lead; without a link, the next one begins with it."""
+        if getattr(event, "task", None) in self._forgotten:
+            self._forgotten -= {event.task} if isinstance(event, Exited) else set()
+            return
+        if isinstance(event, Exited) and event.task in self._fenced:
+            self._fenced.discard(event.task)
+            event = replace(event, cause=f"its agent killed it, for {self._silence}")
+        if isinstance(event, (Started, Advanced, Exited)):
+            self._keep(event)
+        elif not isinstance(event, (Measured, Signs)):  # which is not kept: the next one comes soon
+            return
+        if self._link is not None:
+            self._link.send(event)
+
+    def _keep(self, event: Union[Started, Advanced, Exited]) -> None:
+        if isinstance(event, Started):
+            self._news[event.task] = {}
+        self._news.setdefault(event.task, {})[type(event).__name__] = event
+        if not isinstance(event, Advanced):
+            self._record(event)
+
+    def _record(self, event: Union[Started, Exited]) -> None:
+        self._states[event.task] = {"pid": getattr(event, "pid", None), "alive": isinstance(event, Started)}
+        self._folder.note("status.json", {"run": self._request.run, "tasks": self._states})
+
+    def _leave(self, why: str) -> None:
+        say(f"leaving: {why}")
+        self._over = True
+        self._tasks.stop_all(self._request.grace_s, now())
+
+    # -- the lead
+
+    async def _talk(self) -> None:
+        while not self._over:
+            try:
+                while self._fenced:  # at most for as long as ``HostTasks`` waits for what hangs
+                    await asyncio.sleep(GONE_S)
+                me = links.Greeting(self._host, self.incarnation, self._serves)
+                link = await links.dial(
+                    self._request.lead.endpoint, me, self._request.token, min(DIAL_S, self._lost_after_s)
+                )
+                if self._serves in ("", link.peer.incarnation):
+                    await self._obey(link)
+                else:
+                    link.drop()
+                    await self._forget_lead()
+            except links.LinkError as error:
+                say(f"lead: {error}")
+                self._link = None
+                self._heed_refusal(error)
+                await asyncio.sleep(REDIAL_S)
+
+    def _heed_refusal(self, error: links.LinkError) -> None:
+        refused = isinstance(error.__cause__, ConnectionRefusedError)
+        self._deserted_at = (self._deserted_at or now()) if refused else None
+        if self._joined and self._deserted_at and now() - self._deserted_at > self._deserted_s:
+            self._leave(f"nobody has led the run on {self._request.lead.host} for {self._deserted_s:.0f} s")
+
+    async def _forget_lead(self) -> None:
+        """The lead that was known is gone: so go its tasks, and what it was told and has ordered."""
+        self._forgotten = {*self._tasks.running, *(task for task, state in self._states.items() if state["alive"])}
+        self._kill("the agent that leads the run was started anew")
+        while self._forgotten:
+            await asyncio.sleep(GONE_S)
+        self._news, self._obeyed, self._serves = {}, set(), ""
+
+    async def _obey(self, link: links.Link) -> None:
+        self._link, self._joined, self._serves = link, True, link.peer.incarnation
+        for news in self._news.values():
+            for event in news.values():
+                link.send(event)
+        beating = asyncio.ensure_future(link.keep_alive(self._lost_after_s * links.PING_SHARE))
+        try:
+            while not self._over:
+                self._take(await link.receive(self._lost_after_s * links.QUIET_SHARE))
+        except links.LinkError:
+            link.drop()
+            raise
+        finally:
+            beating.cancel()
+            await link.close()
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, (Start, Stop, Save)):
+            if message in self._obeyed:
+                return
+            self._obeyed.add(message)
+            self._tasks.obey(message, now())
+        elif isinstance(message, Fetch):
+            self._copier.heed()
+        elif isinstance(message, End):
+            self._leave(f"the run has {message.state}")
+
+    # -- local callers
+
+    async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
+        """Replies to a local caller."""
+        verb = request.get("do")
+        if verb == "stop":
+            self._leave(request["reason"])
+        elif verb == "kill":
+            self._over = True
+            self._tasks.stop_all(0.0, now())
+        elif verb == "status":
+            yield {"run": self._request.run, "tasks": self._states}
+
+    def terminate(self, why: str) -> None:
+        """The agent itself has to end, and its tasks with it."""
+        self._leave(f"the agent on {self._host} {why}")

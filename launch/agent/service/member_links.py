@@ -1,0 +1,140 @@
+"""The members as the lead knows them: a link to each host that is there, and the orders given to it.
+
+An order may be lost with the link that carried it, so a new link begins with all that the
+host's agent was given. Another incarnation of that agent has none of the tasks of the one
+before, so what that was given is forgotten.
+
+A new link counts from the moment at which the lead's loop has taken in its ``Joined``
+(``admit``), not from its handshake: orders that were given in between were meant for the agent
+that was known then.
+"""
+
+import asyncio
+from typing import Awaitable, Callable, Dict, List, Mapping, Sequence
+
+from launch.agent.protocol import links
+from launch.agent.protocol.gate import Gate
+from launch.agent.protocol.messages import End, Joined, Lost, Message, Order, Ping
+from launch.agent.protocol.silence import Silences
+from launch.agent.service.agent import now
+from launch.agent.state.log import say
+
+GOODBYE_S = 10.0
+LEAVING_S = 0.05  # how soon it is noticed that the last member has left
+
+
+class Members:
+    """Answers members that dial, and speaks with them.
+
+    Args:
+      incarnation: the lead's.
+      tell: takes in what members say, and before that their ``Joined``.
+      serve: sends the newest checkpoint over a link that is for that.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        token: str,
+        incarnation: str,
+        lost_after_s: float,
+        tell: Callable[[Message], None],
+        serve: Callable[[links.Link], Awaitable[None]],
+    ):
+        self._incarnation, self._tell, self._serve = incarnation, tell, serve
+        self._quiet_s = lost_after_s * links.QUIET_SHARE
+        self._silences = Silences(hosts, lost_after_s, now())
+        self._arrived: Dict[str, links.Link] = {}  # not admitted yet
+        self._links: Dict[str, links.Link] = {}
+        self._known: Dict[str, str] = {}  # {host: its newest incarnation}
+        self._given: Dict[str, List[Order]] = {}
+        self._gate = Gate(token, incarnation, len(hosts), self._welcome)
+
+    async def open(self, port: int) -> None:
+        """Listens.
+
+        Raises:
+          OSError: the port is taken.
+        """
+        await self._gate.open(port)
+
+    async def _welcome(self, link: links.Link) -> None:
+        if link.peer.purpose == links.COPIES:
+            await self._serve(link)
+            return
+        if link.peer.serves not in ("", self._incarnation):
+            # It has just heard that this is another lead, kills the tasks of the one before, and comes again.
+            say(f"{link.peer.host}: still has tasks of an earlier agent on this host")
+            await link.close()
+            return
+        self._arrived[link.peer.host] = link
+        silent_s = self._silences.length_s(link.peer.host, now())
+        self._tell(Joined(link.peer.host, link.peer.incarnation, silent_s))
+        await self._listen(link)
+
+    async def _listen(self, link: links.Link) -> None:
+        host = link.peer.host
+        while True:
+            try:
+                message = await link.receive(self._quiet_s)
+            except links.LinkError as error:
+                say(f"{host}: {error}")
+                link.drop()
+                if self._links.get(host) is link:
+                    del self._links[host]
+                    self._silences.fell(host, link.heard_at)
+                return
+            if link.over:  # a newer link has taken its place, and begins with all that counts
+                return
+            if not isinstance(message, Ping):
+                self._tell(message)
+
+    def admit(self, joined: Joined) -> None:
+        """From now on the host's newest link is the one that counts."""
+        link = self._arrived.pop(joined.host, None)
+        if self._known.get(joined.host) != joined.incarnation:
+            self._known[joined.host] = joined.incarnation
+            self._given.pop(joined.host, None)
+        if link is None:  # the lead's own, or one that an even newer link has replaced
+            return
+        before = self._links.pop(joined.host, None)
+        if before is not None:
+            before.drop()
+        self._silences.heard(joined.host)
+        if link.over:
+            self._silences.fell(joined.host, link.heard_at)
+            return
+        self._links[joined.host] = link
+        for order in self._given.get(joined.host, []):
+            link.send(order)
+
+    @property
+    def linked(self) -> Mapping[str, links.Link]:
+        """The hosts that have a link now."""
+        return self._links
+
+    def give(self, host: str, order: Order) -> None:
+        """Has a member do something, now or when it has a link again."""
+        self._given.setdefault(host, []).append(order)
+        if host in self._links:
+            self._links[host].send(order)
+
+    def newly_lost(self) -> List[Lost]:
+        """The hosts that have been silent for too long, each told once; what they were given is forgotten."""
+        lost = self._silences.newly_lost(now(), spared=self._arrived)
+        for each in lost:
+            self._given.pop(each.host, None)
+        return lost
+
+    def silent(self) -> List[str]:
+        """The hosts that are not heard from right now."""
+        return self._silences.silent(now())
+
+    async def dismiss(self, state: str) -> None:
+        """Tells the members that the run is over and waits until they have left."""
+        for link in self._links.values():
+            link.send(End(state))
+        until = now() + GOODBYE_S
+        while self._links and now() < until:
+            await asyncio.sleep(LEAVING_S)
+        self._gate.close()

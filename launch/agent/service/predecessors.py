@@ -1,0 +1,49 @@
+"""What earlier runs of a name left alive on this host: it is ended before another run of that name begins.
+
+The keeper of an agent that died ends what the agent left. Where both were killed, nobody did, and the name is free:
+without this, two generations of a run would work side by side.
+"""
+
+from typing import Any, Dict, List
+
+from launch.agent.linux import processes
+from launch.agent.service.takeover import SWEPT_S
+from launch.agent.state import leftovers, locks, process_records
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import runs
+
+
+def end(folder: RunFolder, name: str, file: str) -> List[str]:
+    """End what earlier runs of the name left here, and return in words what that was. We hold the name.
+
+    ``file`` is what verbs about a run of this name are asked with.
+
+    Raises:
+      NameTaken: another run lives, or something of it hangs in the kernel; the text says which and what to do.
+    """
+    table = processes.table()
+    earlier = [run for run in runs(folder.workdir, name, folder.host) if run.run != folder.run]
+    return [_end(run, file) for run in earlier if _has_left(run, table)]
+
+
+def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
+    try:
+        return bool(process_records.agent_of(run) or process_records.tasks_of(run, table))
+    except (OSError, ValueError, KeyError):  # a record in pieces names nobody
+        return False
+
+
+def _end(run: RunFolder, file: str) -> str:
+    if len(process_records.agent_of(run)) > 1:  # an agent with its keeper, whose lock somebody has removed
+        raise locks.NameTaken(locks.refusal(run.run, file))
+    leftovers.wait(lambda: not process_records.agent_of(run), SWEPT_S)  # a keeper alone is about to end it all
+    before: Dict[str, List[Any]] = leftovers.look(run)
+    leftovers.end(run)
+    left = [process["pid"] for process in leftovers.look(run)["processes"]]
+    if left:
+        pids = ", ".join(map(str, left))
+        raise locks.NameTaken(
+            f"processes of {run.run} cannot be ended (pids {pids}): restart this host, or leave it out"
+        )
+    pids = ", ".join(str(process["pid"]) for process in before["processes"])
+    return f"ended what {run.run} had left: {f'processes {pids}' if pids else 'nothing lives any more'}"

@@ -1,0 +1,55 @@
+"""What a lead that was started again knows of its run: the status that the agent before it had published.
+
+All tasks ended with that agent, or end before they join this one; so each begins anew, as its next
+attempt, and the chief restores the last checkpoint.
+"""
+
+import os
+import time
+from typing import Any, Dict, NamedTuple, Optional
+
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.supervision.supervise import Supervisor
+from launch.status.run import RunStatus
+from launch.status.states import ENDED
+from launch.status.task import TaskStatus
+from launch.status.wire import decoded
+
+
+class Earlier(NamedTuple):
+    """The status, how long ago it was published, and how long the run had lasted then, in seconds."""
+
+    status: RunStatus
+    ago_s: float
+    lasted_s: float
+
+
+def read(folder: RunFolder) -> Optional[Earlier]:
+    """What the agent before this one had published of a run that has not ended; None where it had not come to that."""
+    values = folder.read("status.json")
+    if values is None or values.get("state") in ENDED:
+        return None
+    began, told = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
+    return Earlier(decoded(RunStatus, values), max(0.0, time.time() - told), max(0.0, told - began))
+
+
+def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
+    """Has a new supervisor go on with the run where the one before had come to; ``host`` is the lead's."""
+    steps: Dict[str, Any] = {}
+    for task in earlier.status.tasks:
+        if task.name in run.tasks and _has_run(task):
+            run.tasks[task.name].attempt = task.restarts + 1
+            steps[task.name] = task.step
+    run.was_up = earlier.status.state == "running"
+    died_at = now - earlier.ago_s
+    run.incidents.recall(earlier.status.incidents, died_at - earlier.lasted_s)
+    rate = earlier.status.steps_per_second
+    run.incidents.standstill.recall(earlier.status.global_step, died_at, 1 / rate if rate else None, steps)
+    run.incidents.standstill.steps_lost = earlier.status.lost_steps
+    run.incidents.standstill.seconds_lost = earlier.status.lost_seconds
+    run.incidents.began("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
+    run.incidents.did("the agent was started again; every task begins anew from the last checkpoint", now)
+
+
+def _has_run(task: TaskStatus) -> bool:
+    return bool(task.restarts or task.pid is not None)

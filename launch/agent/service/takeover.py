@@ -1,0 +1,24 @@
+"""Making way on a host for another agent of a run, in the place of one that died.
+
+The keeper of an agent that died ends what it left, and that takes a moment: there are never two
+agents of a run on one host, nor tasks of both.
+"""
+
+from typing import Optional
+
+from launch.agent.state import leftovers, process_records
+from launch.agent.state.run_folder import RunFolder
+
+SWEPT_S = 15.0  # for the keeper to have ended what the agent left; it waits 10 s for what hangs
+
+
+def make_way(folder: RunFolder) -> Optional[int]:
+    """The pid of the run's agent on this host, if it lives. Else there is nothing left of it when this returns."""
+    serving = leftovers.agent_pid(folder)
+    if serving is not None:
+        return serving
+    leftovers.wait(lambda: not process_records.agent_of(folder), SWEPT_S)
+    serving = leftovers.agent_pid(folder)
+    if serving is None and folder.own.is_dir():
+        leftovers.end(folder)  # where no keeper was left to do it
+    return serving

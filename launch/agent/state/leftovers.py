@@ -1,0 +1,91 @@
+"""What of a run is on this host: processes, ports, GPU memory and locks; and their end.
+
+Nothing is signalled but what the run's own records name, by pid and start time.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+from launch.agent.gpus import memory
+from launch.agent.linux import ports, processes
+from launch.agent.state import plan_file, process_records
+from launch.agent.state.locks import last_holder, lock_holder
+from launch.agent.state.run_folder import RunFolder, lock_path
+
+POLL_S = 0.05
+GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
+NOTHING: Dict[str, List[Any]] = {"processes": [], "ports": [], "gpu_memory": [], "locks": []}
+
+
+def look(folder: RunFolder, gone: Iterable[int] = ()) -> Dict[str, List[Any]]:
+    """What of the run exists on this host now.
+
+    ``processes`` {pid, group, start, argv, waits_in}, ``ports`` that they listen on, ``gpu_memory``
+    {gpu, pid, mib} that they hold, ``locks`` (the lock of the run's name, the agent's socket).
+
+    Args:
+      gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
+    """
+    living = [*process_records.agent_of(folder), *process_records.tasks_of(folder)]
+    pids = [process.pid for process in living]
+    return {
+        "processes": [_described(process) for process in living],
+        "ports": ports.listened_by(pids),
+        "gpu_memory": memory.held_by([*pids, *gone]) if _uses_gpus(folder) else [],
+        "locks": [str(path) for path in _locks(folder)],
+    }
+
+
+def _described(process: processes.Process) -> Dict[str, Any]:
+    """``start`` is in clock ticks since boot; ``waits_in`` says where in the kernel one hangs that cannot be ended."""
+    waits_in = processes.wait_channel(process.pid) if process.state == "D" else None
+    argv = processes.command_line(process.pid)
+    return {"pid": process.pid, "group": process.group, "start": process.start, "argv": argv, "waits_in": waits_in}
+
+
+def _uses_gpus(folder: RunFolder) -> bool:
+    return any(task.gpus for task in plan_file.read(folder).tasks or ())
+
+
+def agent_pid(folder: RunFolder) -> Optional[int]:
+    """The pid of the agent that holds the run's name on this host; None where no agent of it lives."""
+    holder = lock_holder(folder.workdir, plan_file.read(folder).name, folder.host)
+    return holder["pid"] if holder and holder.get("run") == folder.run else None
+
+
+def end(folder: RunFolder) -> None:
+    """Kills what the run's records name, and removes the lock and socket of an agent that is gone."""
+    keeper = os.getpid()  # if we are it: it ends by itself
+    end_all(lambda: [process for process in process_records.agent_of(folder) if process.pid != keeper])
+    end_all(lambda: process_records.tasks_of(folder))
+    for path in _locks(folder) if agent_pid(folder) is None else []:
+        with contextlib.suppress(FileNotFoundError):  # the keeper was faster
+            path.unlink()
+
+
+def end_all(living: Callable[[], List[processes.Process]]) -> None:
+    """Kills the living, and waits until there are none."""
+    for process in living():
+        processes.signal_process(process.pid, process.start, signal.SIGKILL)
+    wait(lambda: not living(), GONE_S)
+
+
+def _locks(folder: RunFolder) -> List[Path]:
+    """The run's lock and socket, where they exist. A lock that another run of the name holds, or left, is not ours."""
+    lock = lock_path(folder.workdir, plan_file.read(folder).name, folder.host)
+    ours = [lock] if last_holder(lock) == folder.run else []
+    return [path for path in [*ours, folder.own / "agent.sock"] if path.exists()]
+
+
+def wait(done: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether ``done`` came true in time."""
+    until = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True

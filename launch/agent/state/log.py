@@ -1,0 +1,47 @@
+"""What an agent says goes to its log; a log that cannot be written, on a full disk, is no reason to end a run."""
+
+import asyncio
+import contextlib
+import time
+from typing import Any, Callable, Dict, Set, Tuple
+
+SELDOM_S = 60.0
+_said: Set[str] = set()
+_seldom: Dict[str, Tuple[float, int]] = {}  # of each kind, when a line was written, and how many were not since
+
+
+def say(text: str) -> None:
+    """A line in the agent's log."""
+    with contextlib.suppress(OSError):
+        print(text, flush=True)
+
+
+def say_once(text: str) -> None:
+    """A line that is said again and again only the first time."""
+    if text not in _said:
+        _said.add(text)
+        say(text)
+
+
+def say_seldom(kind: str, text: str, clock: Callable[[], float] = time.monotonic) -> None:
+    """Log one line of a kind every ``SELDOM_S`` at most: strangers decide how often there is one."""
+    now = clock()
+    written_at, left_out = _seldom.get(kind, (now - SELDOM_S, 0))
+    if now - written_at < SELDOM_S:
+        _seldom[kind] = (written_at, left_out + 1)
+        return
+    _seldom[kind] = (now, 0)
+    say(text + (f"; {left_out} such lines before it were left out" if left_out else ""))
+
+
+def log_system_errors(loop: asyncio.AbstractEventLoop) -> None:
+    """Log what the system refuses a loop beside its tasks, such as one more open file, in a line now and then."""
+    loop.set_exception_handler(_log_error)
+
+
+def _log_error(loop: asyncio.AbstractEventLoop, context: Dict[str, Any]) -> None:
+    error = context.get("exception")
+    if isinstance(error, OSError):
+        say_seldom("system", f"{context.get('message')}: {error}")
+    else:
+        loop.default_exception_handler(context)

@@ -1,0 +1,101 @@
+"""plan.json in a run's folder: what the agent was asked to run, and what later verbs read of it.
+
+A verb may meet the file of a run that an older launcher began, or a newer one. So it reads only what it needs, and
+each field has a default: that of a run without it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.run_request import Gpus, Lead, RunRequest
+from launch.status.values import from_values, to_values
+
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class KeptTask:
+    """A task that the host was asked to run.
+
+    Attributes:
+      name: ``worker:1``.
+      gpus: indices; or "all" of the host's; or "share", an equal part with other tasks.
+      env: the variables that it got beside the host's own, without secrets.
+    """
+
+    name: str
+    gpus: Gpus = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """The whole run, as its lead knows it.
+
+    Attributes:
+      hosts: those that take part, the lead first.
+    """
+
+    hosts: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeptPlan:
+    """What plan.json has; the fields are those of ``RunRequest`` that later verbs read.
+
+    Attributes:
+      name: the name that runs of one hosts file share; "" where the file has none.
+      file: what verbs about the run are asked with; FILE where the file has none.
+      lead: where the run was led; None where the file has none.
+      tasks: the tasks of the host; None where the file has none.
+      run_plan: the whole run; None on members.
+      code: the hash of each bundle, by its kind.
+      environment: the hash of the Python environment of the tasks; None for the host's own Python.
+      checkpoint_dir: where the chief saved; None for the run's own folder.
+      token: what agents of the run prove to each other that they know; None where the file has none.
+    """
+
+    name: str = ""
+    file: str = "FILE"
+    lead: Optional[Lead] = None
+    tasks: Optional[Tuple[KeptTask, ...]] = None
+    run_plan: Optional[KeptRun] = None
+    code: Mapping[str, str] = field(default_factory=dict)
+    environment: Optional[str] = None
+    checkpoint_dir: Optional[str] = None
+    token: Optional[str] = field(default=None, repr=False)
+
+    @property
+    def names(self) -> Tuple[str, ...]:
+        """The names of the host's tasks."""
+        return tuple(task.name for task in self.tasks or ())
+
+
+def write(folder: RunFolder, request: RunRequest) -> None:
+    """Keep what this host is asked to run, without its secrets.
+
+    Raises:
+      OSError: there is no room, or no right to write.
+    """
+    folder.write(PLAN, _without_secrets(to_values(request)))
+
+
+def _without_secrets(values: Dict[str, Any]) -> Dict[str, Any]:
+    return {key: value for key, value in values.items() if key != "secrets"}
+
+
+def exists(folder: RunFolder) -> bool:
+    """Return whether this host knows what it was asked to run."""
+    return (folder.own / PLAN).exists()
+
+
+def read(folder: RunFolder) -> KeptPlan:
+    """Return what the host was asked to run; a plan of defaults where there is no file.
+
+    Raises:
+      OSError: the file cannot be read.
+      ValueError: it is damaged.
+    """
+    values = folder.read(PLAN)
+    return KeptPlan() if values is None else from_values(KeptPlan, values)

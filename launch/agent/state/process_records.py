@@ -1,0 +1,100 @@
+"""Which processes are a run's: what its agent wrote down while it lived, held against the process table.
+
+    agent.json       the agent and its keeper: {"boot", "agent": {"pid", "start"}, "keeper": {…}}
+    processes.json   its tasks: {"boot", "leaders": [{"pid", "start"}], "others": […]}
+
+A pid alone names nobody, since the kernel gives it away again; a pid and a start time name one
+process until the machine boots anew, so the boot is on record too. ``others`` are the leaders'
+descendants, in whatever session they are. They are noted every few seconds; one that is
+younger than that is still known by the session of its leader and the run in its environment.
+"""
+
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+from launch.agent.linux.processes import Process, descendants, environment, inspect, table
+from launch.agent.state.run_folder import RunFolder
+
+AGENT, TASKS = "agent.json", "processes.json"
+NOTE_S = 2.0
+Name = Dict[str, int]  # {"pid", "start"}, which only one process has until the machine boots
+
+
+def boot() -> str:
+    """A name of this boot of this machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def write_agent(folder: RunFolder, agent: Process, keeper: Process) -> None:
+    """Records who serves the run on this host."""
+    folder.write(AGENT, {"boot": boot(), "agent": _name(agent), "keeper": _name(keeper)})
+
+
+class ProcessRecord:
+    """The record of the tasks' processes, kept by the agent, which is the only one that writes it.
+
+    Args:
+      agent: pid of the process whose children the tasks are.
+    """
+
+    def __init__(self, folder: RunFolder, agent: int):
+        self._folder, self._agent = folder, agent
+        self._leaders: List[Name] = []
+        self._written: Dict[str, Any] = {}
+
+    def began(self, leader: int) -> None:
+        """A task was started: its leader is on record before anybody is told."""
+        process = inspect(leader)
+        self._leaders += [_name(process)] if process else []
+        self.note(table())
+
+    def note(self, processes: Iterable[Process]) -> None:
+        """Note the tasks' descendants in a process table; call it every ``NOTE_S``."""
+        others = [name for name in map(_name, descendants(processes, self._agent)) if name not in self._leaders]
+        record = {"boot": boot(), "leaders": [*self._leaders], "others": others}
+        if record != self._written and self._folder.note(TASKS, record):
+            self._written = record
+
+
+def is_of_this_boot(folder: RunFolder) -> bool:
+    """Whether the run was on this machine since it booted, under whatever name."""
+    return _of_this_boot(folder.read(AGENT)) is not None
+
+
+def agent_of(folder: RunFolder) -> List[Process]:
+    """The run's agent and its keeper on this host, those that live."""
+    record = _of_this_boot(folder.read(AGENT))
+    return _living([record["agent"], record["keeper"]]) if record else []
+
+
+def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> List[Process]:
+    """The living processes of the run's tasks on this host; ``processes``: all there are, where they are known."""
+    record = _of_this_boot(folder.read(TASKS))
+    if record is None:
+        return []
+    named = _living([*record["leaders"], *record["others"]])
+    leaders = {leader["pid"]: leader["start"] for leader in record["leaders"]}
+    known = {process.pid for process in named}
+    return named + [p for p in processes or table() if p.pid not in known and _is_of_session(p, leaders, folder.run)]
+
+
+def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bool:
+    """Whether a process belongs to a recorded leader's session, and not to one that got its number since."""
+    began = leaders.get(process.session, leaders.get(process.group))
+    if began is None or process.start < began or process.state == "Z":
+        return False
+    return environment(process.pid).get("LAUNCH_RUN") == run
+
+
+def _of_this_boot(record: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """A record, unless it is from before the machine booted: then it names nobody."""
+    return record if record and record.get("boot") == boot() else None
+
+
+def _living(names: Iterable[Name]) -> List[Process]:
+    seen = [(name["start"], inspect(name["pid"])) for name in names]
+    return [process for start, process in seen if process and process.start == start and process.state != "Z"]
+
+
+def _name(process: Process) -> Name:
+    return {"pid": process.pid, "start": process.start}

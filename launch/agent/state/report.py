@@ -1,0 +1,52 @@
+"""``report.json``: what went wrong in a run, kept current in the lead's own folder and complete at its end.
+
+run, name, state, cause      as in ``status --json``
+began, seconds               when the run began, in seconds since 1970 on the lead's clock, and how long it took so far
+global_step, steps, checkpoint_step, lost_steps, lost_seconds, cause_incident, incidents
+                             as in ``status --json``
+incident_count               how many there were; of many, ``incidents`` has the first and the newest
+words                        the same as lines that a person reads
+"""
+
+import time
+from typing import Any, Callable, Dict
+
+from launch.agent.state.run_folder import RunFolder
+from launch.status import incident_text
+from launch.status.run import RunStatus
+from launch.status.wire import encoded
+
+FILE = "report.json"
+SAME = (
+    "run", "name", "state", "cause", "global_step", "steps", "checkpoint_step", "lost_steps", "lost_seconds",
+    "cause_incident", "incidents",
+)  # fmt: skip
+
+
+def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
+    """What is written of a run that is at this status."""
+    incidents, values = status.incidents, encoded(status)
+    return {
+        **{key: values[key] for key in SAME},
+        "began": began,
+        "seconds": round(seconds, 3),
+        "incident_count": incidents[-1].number if incidents else 0,
+        "words": incident_text.lines(incidents),
+    }
+
+
+class Report:
+    """Writes the report when there is news in it. ``began``: when the run did, in seconds since 1970."""
+
+    def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.time):
+        self._folder, self._clock = folder, clock
+        earlier = folder.read(FILE)  # of the agent before, where this one was started again
+        self.began: float = earlier["began"] if earlier else clock()
+        self._written: Any = None
+
+    def note(self, status: RunStatus, final: bool) -> None:
+        """Writes if what went wrong has changed, or the run's state; at the end in any case."""
+        news = (status.state, status.cause, status.incidents)
+        if final or news != self._written:
+            seconds = self._clock() - self.began
+            self._written = news if self._folder.note(FILE, report(status, self.began, seconds)) else None

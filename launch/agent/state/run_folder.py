@@ -1,0 +1,104 @@
+"""Where a run keeps its files on a host.
+
+    WORKDIR/code/HASH/                  shipped code, by content; shared by all runs
+    WORKDIR/locks/NAME@HOST.lock        held by the agent of a live run, gone with it
+    WORKDIR/runs/RUN/
+        checkpoint/                     on the chief's host
+        ROLE.INDEX/work/                where the task works: see workplace.py
+        ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
+        ROLE.INDEX/progress.json, outcome.json
+        hosts/HOST/plan.json            what this agent was asked to run (mode 0600)
+        hosts/HOST/generation.json          a number above those of the runs of this name before it
+        hosts/HOST/agent.log, agent.sock
+        hosts/HOST/agent.json, processes.json       the pids and start times of what runs here
+        hosts/HOST/status.json          the newest summary; on the lead that of the whole run
+        hosts/HOST/checkpoint/          copies of the chief's checkpoints, on hosts that keep some
+
+HOST is the name in the hosts file, so that hosts that share a home folder do not
+overwrite each other.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+from launch.agent.state.log import say_once
+
+
+class RunFolder:
+    """The files of one run as one host sees them."""
+
+    def __init__(self, workdir: Path, run: str, host: str):
+        self.workdir, self.run, self.host = workdir, run, host
+        self.path = workdir / "runs" / run
+        self.own = self.path / "hosts" / host
+        self.checkpoint = self.path / "checkpoint"
+        self.replica = self.own / "checkpoint"
+
+    def task(self, name: str) -> Path:
+        """The folder of ``worker:1``."""
+        return self.path / name.replace(":", ".")
+
+    def log(self, task: str, attempt: int) -> Path:
+        """The log of one attempt of a task."""
+        return self.task(task) / f"attempt_{attempt}.log"
+
+    def logs(self, task: str) -> List[Path]:
+        """The logs of a task, oldest attempt first."""
+        found = [path for path in self.task(task).glob("attempt_*.log") if _is_log(path)]
+        return sorted(found, key=attempt_of)
+
+    def create(self, again: bool = False) -> None:
+        """Makes the run's folders, closed to other users; with ``again`` they may be there."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
+
+    def write(self, name: str, values: Mapping[str, Any]) -> None:
+        """Replaces one of this host's JSON files, readable by this user alone."""
+        partial = self.own / f".{name}.partial"
+        handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump(values, file)
+        os.replace(str(partial), str(self.own / name))
+
+    def note(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Writes what a run can go on without: a full disk must not end its training. Whether it is written."""
+        try:
+            self.write(name, values)
+        except OSError as error:
+            say_once(f"cannot write {self.own / name}: {error.strerror}")
+            return False
+        return True
+
+    def read(self, name: str) -> Optional[Dict[str, Any]]:
+        """One of this host's JSON files, or None."""
+        try:
+            values: Dict[str, Any] = json.loads((self.own / name).read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return values
+
+
+def attempt_of(log: Path) -> int:
+    """Return the number of the attempt that wrote a log."""
+    return int(log.stem.split("_")[1])
+
+
+def _is_log(path: Path) -> bool:
+    """Whether a file is the log of an attempt: a task may have made something else of that name."""
+    try:
+        return path.stem.split("_", 1)[1].isdecimal() and stat.S_ISREG(os.lstat(str(path)).st_mode)
+    except OSError:
+        return False
+
+
+def expand(workdir: str) -> Path:
+    """The working folder with ``~`` resolved, absolute."""
+    return Path(os.path.abspath(os.path.expanduser(workdir)))
+
+
+def lock_path(workdir: Path, name: str, host: str) -> Path:
+    """The lock of a run's name on a host."""
+    return workdir / "locks" / f"{name}@{host}.lock"

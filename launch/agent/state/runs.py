@@ -1,0 +1,132 @@
+"""The runs of a name on this host, and the one that a verb means: one that lives, else the one that began last.
+
+No clock knows which began last: launchers stand in two time zones, clocks jump, and an hour comes twice in
+autumn. Each run has a *generation*, a number above that of every run of its name that its hosts knew when it
+began. The launcher finds it (``launch.generation``), and each host keeps it in the run's folder.
+"""
+
+import calendar
+import re
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from launch.agent.state import locks, plan_file, process_records
+from launch.agent.state.plan_file import KeptPlan
+from launch.agent.state.run_folder import RunFolder, expand
+
+GENERATION = "generation.json"
+_STAMP = re.compile(r"-\d{8}-\d{6}$")
+
+
+def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
+    """Return the runs of this name that this host took part in, the one that a verb means first."""
+    folder = workdir / "runs"
+    if not folder.is_dir():
+        return []
+    names = [path.name for path in folder.iterdir() if _STAMP.sub("", path.name) == name and path.name != name]
+    found = [run for run in (RunFolder(workdir, each, host) for each in names) if run.own.is_dir()]
+    holder = _holder(workdir, name, host)
+    return sorted(found, key=lambda run: (_lives(run, holder), *_order(run)), reverse=True)
+
+
+def every_run(workdir: Path) -> List[RunFolder]:
+    """Return the runs of every name and host that shares the folder, the one that began last first."""
+    found = [path for path in (workdir / "runs").glob("*/hosts/*") if path.is_dir()]
+    return sorted((RunFolder(workdir, path.parent.parent.name, path.name) for path in found), key=_order, reverse=True)
+
+
+def newest(request: Mapping[str, Any]) -> Optional[RunFolder]:
+    """Return the run that a request is about: the one it names, else the first of ``runs``; None if there is none."""
+    workdir = expand(request["workdir"])
+    if request.get("run"):
+        folder = RunFolder(workdir, request["run"], request["host"])
+        return folder if folder.own.is_dir() else None
+    found = runs(workdir, request["name"], request["host"])
+    return found[0] if found else None
+
+
+def find(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Report what this host knows of the runs of a name.
+
+    "run" is the one that a verb means, None where there is none, "lives" whether it does here, and "lead" the host
+    that leads it. "highest" is the highest generation of any, and "taken" whether one has the name that is "wanted".
+    """
+    found = runs(expand(request["workdir"]), request["name"], request["host"])
+    told = described(found[0]) if found else {"run": None}
+    taken = any(each.run == request.get("wanted") for each in found)
+    return {**told, "highest": max(map(generation, found), default=0), "taken": taken}
+
+
+def described(folder: RunFolder) -> Dict[str, Any]:
+    """Describe a run as {"run", "generation", "lives", "lead", "hosts"}.
+
+    "lead" is None where this host had no part in the run. "hosts" are those that take part, as its lead knows them.
+    """
+    plan = _plan(folder)
+    alive = _lives(folder, _holder(folder.workdir, _STAMP.sub("", folder.run), folder.host))
+    return {
+        "run": folder.run,
+        "generation": generation(folder),
+        "lives": alive,
+        "lead": plan.lead.host if plan.lead else None,
+        "hosts": list(plan.run_plan.hosts) if plan.run_plan else [],
+    }
+
+
+def _holder(workdir: Path, name: str, host: str) -> Optional[str]:
+    """Return the run that holds its name on this host."""
+    return (locks.lock_holder(workdir, name, host) or {}).get("run")
+
+
+def _lives(folder: RunFolder, holder: Optional[str]) -> bool:
+    """Return whether the run's agent or keeper lives on this host, also where somebody has removed its lock."""
+    try:
+        return folder.run == holder or bool(process_records.agent_of(folder))
+    except (OSError, ValueError, KeyError):  # a record that a full disk or a power cut has left in pieces
+        return False
+
+
+def note_generation(folder: RunFolder, number: int) -> None:
+    """Keep the run's generation. Raises OSError."""
+    folder.write(GENERATION, {"generation": number})
+
+
+def generation(folder: RunFolder) -> int:
+    """Return the run's generation; of a run from before there were any, its start in seconds since 1970."""
+    number = (_read(folder, GENERATION) or {}).get("generation")
+    return number if isinstance(number, int) else _asked_for(folder)
+
+
+def _asked_for(folder: RunFolder) -> int:
+    try:
+        return int((folder.own / "plan.json").stat().st_mtime)  # written once
+    except OSError:
+        return _stamp(folder.run)
+
+
+def _stamp(run: str) -> int:
+    """Return the time in a run's name, in seconds since 1970; 0 where that is none."""
+    try:
+        return calendar.timegm(time.strptime(run[-15:], "%Y%m%d-%H%M%S"))
+    except ValueError:
+        return 0
+
+
+def _order(folder: RunFolder) -> Tuple[int, str]:
+    return generation(folder), folder.run
+
+
+def _plan(folder: RunFolder) -> KeptPlan:
+    try:
+        return plan_file.read(folder)
+    except (OSError, ValueError):  # it is damaged, and the run may have to be ended all the same
+        return KeptPlan()
+
+
+def _read(folder: RunFolder, name: str) -> Optional[Dict[str, Any]]:
+    try:
+        values = folder.read(name)
+    except (OSError, ValueError):
+        return None
+    return values if isinstance(values, dict) else None

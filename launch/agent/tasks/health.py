@@ -1,0 +1,119 @@
+"""Which of a host's tasks may be frozen: their signs of life, and what the kernel says of their processes.
+
+A task that is well is not told of, unless it starts: then what it does is.
+
+Time is counted in looks: what a machine does not live through itself, because it stands still, counts against no task.
+Nor does the time that a task is not served: one that computes is counted the part of a processor that it gets, one that
+reads or writes a tenth, one that does nothing all of its time (``launch.agent.linux.cpu_time``). Where the signs of
+several tasks are late, and of all of them, the machine is slow: silence is then counted at a fifth of that.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
+
+from cluster.pulse import STEPS, Sign, read_sign
+from launch.agent.linux import processes
+from launch.agent.linux.cpu_time import Work, pace, work_of
+
+LOOK_S = 1.0
+SLOW_SHARE = 0.2
+QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is told
+_SHOWN = ("phase", "phase_s", "slowest_s", "usual_s", "owes", "doing")
+LASTING = (*STEPS, "saving")  # the others may take any time
+
+
+class Seen(NamedTuple):
+    """A task as the agent has it: the pid is its leader's, the folder its own."""
+
+    attempt: int
+    pid: int
+    folder: Path
+
+
+@dataclass
+class Watched:
+    """What is known of one attempt of a task, seconds counted in looks."""
+
+    attempt: int
+    beat: Optional[int] = None  # of its newest sign
+    work: Optional[Work] = None  # that it had done by the last look
+    phase: Optional[str] = None
+    phase_s: float = 0.0  # as it tells
+    counted_s: float = 0.0  # of its phase
+    doing: str = ""  # of its start, as it was told
+    silent_s: float = 0.0
+    stopped_s: float = 0.0
+    told: bool = False  # whether the lead takes it for unwell
+
+
+class Vitals:
+    """Looks at the tasks of this host, every ``LOOK_S``.
+
+    Args:
+      work_of: what the process with a pid has done so far.
+    """
+
+    def __init__(self, work_of: Callable[[int], Optional[Work]] = work_of) -> None:
+        self._work_of = work_of
+        self._watched: Dict[str, Watched] = {}
+        self._looked_at = 0.0
+        self._slow = False  # whether all were late at the last look
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to look."""
+        return now - self._looked_at >= LOOK_S
+
+    def look(self, now: float, tasks: Mapping[str, Seen]) -> Dict[str, Dict[str, Any]]:
+        """Each task that is not well, and once each that is again: {"attempt", "state", "stopped_s", "silent_s", …}.
+
+        ``state`` is the kernel's of its leader, ``silent_s`` how late its sign of life is, ``counted_s`` what counts of
+        its phase; the rest is that sign, where there is one.
+        """
+        counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
+        self._watched = {name: self._of(name, task.attempt) for name, task in tasks.items()}
+        looked = {name: self._look(self._watched[name], task, counted_s) for name, task in tasks.items()}
+        late = [each.silent_s >= QUIET_S for each in self._watched.values() if each.beat is not None]
+        self._slow = len(late) > 1 and all(late)
+        return {name: told for name, told in looked.items() if told}
+
+    def _of(self, name: str, attempt: int) -> Watched:
+        known = self._watched.get(name)
+        return known if known is not None and known.attempt == attempt else Watched(attempt)
+
+    def _look(self, watched: Watched, task: Seen, counted_s: float) -> Dict[str, Any]:
+        process, sign = processes.inspect(task.pid), read_sign(task.folder)
+        state = "Z" if process is None else process.state
+        watched.stopped_s = watched.stopped_s + counted_s if state == "T" else 0.0
+        part = self._pace(watched, task.pid, counted_s)
+        if sign is not None and sign.beat == watched.beat:
+            watched.silent_s += counted_s * part * (SLOW_SHARE if self._slow else 1.0)
+        elif sign is not None:
+            watched.silent_s, watched.beat = 0.0, sign.beat
+            _count(watched, sign, part)
+        lasts = sign is not None and sign.phase in LASTING and sign.phase_s >= QUIET_S
+        unwell = state in "Tt" or watched.silent_s >= QUIET_S or lasts
+        doing = "" if sign is None else sign.doing
+        told = unwell or watched.told or doing != watched.doing
+        watched.told, watched.doing = unwell, doing
+        if not told:
+            return {}
+        shown = {} if sign is None else {key: getattr(sign, key) for key in _SHOWN}
+        return {
+            "attempt": watched.attempt, "state": state, "stopped_s": round(watched.stopped_s, 3),
+            "silent_s": round(watched.silent_s, 3), "counted_s": round(watched.counted_s, 3), **shown,
+        }  # fmt: skip
+
+    def _pace(self, watched: Watched, pid: int, seconds: float) -> float:
+        """What part of these seconds counts."""
+        before, watched.work = watched.work, self._work_of(pid)
+        return 1.0 if before is None or watched.work is None else pace(before, watched.work, seconds)
+
+
+def _count(watched: Watched, sign: Sign, part: float) -> None:
+    """Counts what a task says that it has lived through of its phase since the last look."""
+    if sign.phase != watched.phase or sign.phase_s < watched.phase_s:
+        watched.counted_s = sign.phase_s
+    else:
+        watched.counted_s += part * (sign.phase_s - watched.phase_s)
+    watched.phase, watched.phase_s = sign.phase, sign.phase_s

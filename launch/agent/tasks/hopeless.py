@@ -1,0 +1,43 @@
+"""Failures that no further attempt mends, told by what a task left; and what to do about them.
+
+    what is there                                        what to do
+    a module is missing                                  install it, or name another Python
+    a module, or the program, cannot be imported         mend it
+    the shell has not found, or may not run, a program   install it, or write its path into command
+
+What an outcome itself says of this (``retry``), and a process that never started, are the supervisor's to know.
+"""
+
+import re
+from typing import Optional, Sequence
+
+_ERROR = re.compile(
+    r"^(?:exit code 1; its (?:error|last line): )?(?:\S+:\d+: )?(ImportError|SyntaxError|IndentationError|TabError): "
+)
+_MODULE = re.compile(r"\bModuleNotFoundError: No module named '([\w.]+)'")
+_NOT_FOUND, _NOT_RUN = 127, 126  # exit codes of a shell
+_NO_PROGRAM = re.compile(r"not found|No such file|Permission denied|cannot execute", re.IGNORECASE)
+_NEEDED = ("tensorflow", "numpy")
+_ENVIRONMENT = (
+    "let `launch setup` build an environment that has it (key setup), or name a Python that has it (key python)"
+)
+_PACKAGE = "install it there, add it to the lock of the key setup, or put your own module beside the program"
+
+
+def judge(code: int, cause: str, lines: Sequence[str]) -> Optional[str]:
+    """Return what to do where no further attempt would end otherwise, "" where the cause says it; None where one may.
+
+    Args:
+      code: the exit code of the process.
+      cause: why it ended, in one line.
+      lines: the last of its log.
+    """
+    missing = _MODULE.search(cause) if code > 0 else None
+    if missing:
+        module = missing.group(1).split(".")[0]
+        return f"the tasks' Python has no {module}: {_ENVIRONMENT if module in _NEEDED else _PACKAGE}"
+    if code > 0 and _ERROR.match(cause):
+        return ""
+    if code in (_NOT_FOUND, _NOT_RUN) and any(_NO_PROGRAM.search(line) for line in lines[-3:]):
+        return "install the program on this host, or write its path into command"
+    return None

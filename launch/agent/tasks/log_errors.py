@@ -1,0 +1,162 @@
+"""The error that ended a program, found in the last lines of its log.
+
+A program of others writes no outcome, and its last line is often not its error: a message goes on for lines,
+TensorFlow adds where an operation was made, and other threads write on. These lines read as errors:
+
+    Python     the error of a traceback, the last one where several are chained; of a group also its first member
+    a parser   ``train.py: error: …`` below its usage, as argparse and click write it
+    C++        ``F tensorflow/…] Check failed: …``, ``terminate called after throwing …``
+    a crash    ``Fatal Python error: …``, or a shell's ``Segmentation fault``
+
+The last of them counts, but of C++ the first. A traceback that Python only reports, from a destructor or at exit,
+never counts; that of a thread, and ``Aborted``, count where nothing else is there. A program that wrote more than
+``MOST_AFTER`` lines after an error has survived it.
+"""
+
+import re
+from typing import Iterator, List, NamedTuple, Optional, Sequence
+
+SEARCHED = 400  # lines
+LONGEST = 300  # characters
+MOST_AFTER = 20  # lines that are not indented, as those of a stack are
+MOST_JOINED = 3  # further lines, of a message that begins with ``From /job:ps/replica:0/task:0:``
+# A progress bar without a newline may stand before it; the bars of a group's members may not.
+_HEADER = re.compile(r"^(?:  \+ Exception Group |(?! *\| )(?:.*\S)?)Traceback \(most recent call last\):$")
+_CHAINED = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)\b")
+_REPORTED = re.compile(r"^(?:Exception ignored (?:in|on)\b|Error in (?:atexit\._run_exitfuncs|sys\.\w+hook):)")
+_OF_A_THREAD = re.compile(r"^(?:Exception in thread |Task exception was never retrieved|future: )")
+_RAISED = re.compile(r"^(?P<module>(?:[\w<>]+\.)*)(?P<name>[A-Za-z_]\w*)(?:$|:(?: |$))")
+_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL")
+_SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): ")
+_USAGE = re.compile(r"^usage: ", re.IGNORECASE)
+_PARSER = re.compile(r"^(?:[^:]+: error|Error): ")
+_FLAGS = re.compile(r"^FATAL Flags parsing error:")
+_CHECK = re.compile(
+    r"^(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: F |F\d{4}(?:\d{4})? \d\d:\d\d:\d\d|terminate called after throwing "
+    r"|Fatal Python error: (?!Aborted)|(?:.*: line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction)\b)"
+)
+_ABORTED = re.compile(r"^(?:Fatal Python error: Aborted|terminate called |(?:.*: line \d+: +\d+ )?Aborted\b)")
+_INTRODUCES = re.compile(r"(?::|\bfound\.)$")
+
+
+class Error(NamedTuple):
+    """``text`` is one line, ``place`` where it stands. ``raised``: by Python code; its name comes first then."""
+
+    text: str
+    raised: bool = False
+    place: int = 0
+
+
+def error_in(lines: Sequence[str]) -> Optional[Error]:
+    """Return the error that ended the program which wrote ``lines`` last; None where none is known."""
+    search = _Search(list(lines[-SEARCHED:]))
+    for place in range(len(search.lines)):
+        search.look(place)
+    error = search.found or search.aside
+    return error if error is not None and not _survived(search.lines, error) else None
+
+
+def _survived(lines: List[str], error: Error) -> bool:
+    return sum(not line[:1].isspace() for line in lines[error.place + 1 :]) > MOST_AFTER
+
+
+class _Search:
+    """One pass over the lines. ``aside`` is what counts where nothing else is found."""
+
+    def __init__(self, lines: List[str]):
+        self.lines = lines
+        self.found: Optional[Error] = None
+        self.aside: Optional[Error] = None
+        self._native = False  # whether ``found`` is of C++ code
+        self._usage = False  # whether a parser has written how it is used
+        self._announced = ""  # what stands above the first traceback of a chain
+
+    def look(self, place: int) -> None:
+        line = self.lines[place]
+        if _HEADER.match(line):
+            self._traceback(place)
+        elif _CHECK.match(line):
+            self._take(Error(_with_what(self.lines, place), place=place), native=True)
+        elif _ABORTED.match(line):
+            self.aside = self.aside or Error(_cut(line), place=place)
+        elif _SYNTAX.match(line) and place and self.lines[place - 1].startswith("  "):
+            self._take(Error(_cut(line), True, place))
+        elif _FLAGS.match(line) or (self._usage and _PARSER.match(line)):
+            self._take(Error(_joined(self.lines, place), place=place))
+        self._usage = self._usage or bool(_USAGE.match(line))
+
+    def _traceback(self, place: int) -> None:
+        above = self.lines[place - 1] if place else ""
+        self._announced = self._announced if _CHAINED.match(above) else above
+        error = _raised(self.lines, place)
+        if error is None or _REPORTED.match(self._announced):
+            return
+        if _OF_A_THREAD.match(self._announced):
+            self.aside = error
+        else:
+            self._take(error)
+
+    def _take(self, error: Error, native: bool = False) -> None:
+        if not (native and self._native):
+            self.found, self._native = error, native
+
+
+def _raised(lines: List[str], header: int) -> Optional[Error]:
+    """The error of the traceback that begins at ``header``; None where it does not go so far."""
+    margin = "  | " if lines[header].startswith("  + ") else ""
+    below = [line[len(margin) :] for line in _block(lines, header, margin)]
+    names = [place for place, line in enumerate(below) if _named(line)]
+    place = next((place for place in names if _is_error(below[place])), names[0] if names else None)
+    if place is None:
+        return None
+    text = _without_module(_joined(below, place))
+    members = (line[6:] for line in lines[header:] if line.startswith("    | ")) if margin else iter(())
+    member = next(filter(_is_error, members), None)
+    text = text if member is None else _cut(f"{text}, first: {_without_module(member)}")
+    return Error(text, True, header + 1 + place)
+
+
+def _block(lines: List[str], header: int, margin: str) -> Iterator[str]:
+    """The lines below a header, until the next one or, in a group's, until its first member."""
+    for line in lines[header + 1 :]:
+        if _HEADER.match(line) or not line.startswith(margin):
+            return
+        yield line
+
+
+def _named(line: str) -> bool:
+    """Whether a line may be ``module.Name: text`` of an exception; ``INFO: text`` is not."""
+    match = _RAISED.match(line)
+    return match is not None and match.group("name") not in _LEVELS
+
+
+def _is_error(line: str) -> bool:
+    """Whether it is one by its name; ``loss: 0.3`` is not."""
+    match = _RAISED.match(line)
+    return match is not None and _named(line) and bool(match.group("module") or match.group("name")[0].isupper())
+
+
+def _without_module(text: str) -> str:
+    """``UnavailableError: text`` of ``tensorflow.python.framework.errors_impl.UnavailableError: text``."""
+    match = _RAISED.match(text)
+    return text if match is None else text[match.start("name") :]
+
+
+def _joined(lines: List[str], place: int) -> str:
+    """A message in one line, with the lines that it only introduces."""
+    text = lines[place].strip()
+    for line in lines[place + 1 : place + 1 + MOST_JOINED]:
+        if not _INTRODUCES.search(text):
+            break
+        text = f"{text} {line.strip()}"
+    return _cut(text)
+
+
+def _with_what(lines: List[str], place: int) -> str:
+    """A line of C++ code, with the message of the exception that it names."""
+    further = "".join(lines[place + 1 : place + 2]).strip()
+    return _cut(f"{lines[place]} {further}" if further.startswith("what():") else lines[place])
+
+
+def _cut(text: str) -> str:
+    return text[:LONGEST]

@@ -1,0 +1,140 @@
+"""The lines of one task, attempt after attempt, read without ever holding a log in memory."""
+
+import os
+from pathlib import Path
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Set
+
+from launch.agent.state.run_folder import RunFolder, attempt_of
+from launch.agent.tasks.log_index import Times
+from launch.agent.text.plain_text import plain
+
+BLOCK = 1 << 16
+LONGEST = 1 << 16  # bytes of a line that are shown
+REST = 1000  # characters that each further part of a line may add: the newest state of a progress bar
+CUT = " … (this line is longer than 64 KiB; its rest is in the log)"
+CLOSED = "(this log cannot be read: something, perhaps the task, has changed its mode)"
+
+
+class TaskLog:
+    """Reads a task's logs, and goes on where it stopped.
+
+    Args:
+      since, until: only lines written from the one to before the other, times of day in seconds.
+      tail: only so many last lines of what is there at the first reading.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        task: str,
+        since: Optional[float] = None,
+        until: Optional[float] = None,
+        tail: Optional[int] = None,
+    ):
+        self._folder, self._task = folder, task
+        self._since, self._until, self._tail = since, until, tail
+        self._times: Dict[Path, Times] = {}
+        self._read: Dict[Path, int] = {}
+        self._closed: Set[Path] = set()
+        self._cut: Dict[Path, bool] = {}  # whether what is read next goes on with a line that was shown already
+
+    def lines(self, last: bool) -> Iterator[Dict[str, Any]]:
+        """New whole lines, and with ``last`` a rest without newline: {"task", "attempt", "line", "time"}."""
+        found = self._folder.logs(self._task)
+        logs = [log for log in found if os.access(str(log), os.R_OK)]
+        for log in set(found) - set(logs) - self._closed:
+            self._closed.add(log)
+            yield {"task": self._task, "attempt": attempt_of(log), "line": CLOSED, "time": log.stat().st_mtime}
+        for log in logs:
+            self._open(log)
+        if self._tail is not None:
+            self._skip_to_tail(logs, self._tail)
+            self._tail = None
+        for log in logs:
+            yield from self._lines(log, last)
+
+    def _open(self, log: Path) -> None:
+        times = self._times.setdefault(log, Times(log))
+        times.update()
+        if log not in self._read:
+            with open(str(log), "rb") as file:
+                self._read[log] = line_start(file, times.written_before(self._since or 0.0))
+
+    def _end(self, log: Path) -> int:
+        """Lines that begin from here on are not asked for."""
+        size = log.stat().st_size
+        if self._until is None or self._times[log].of(max(0, size - 1)) < self._until:
+            return size
+        return self._times[log].written_before(self._until)
+
+    def _skip_to_tail(self, logs: List[Path], count: int) -> None:
+        for log in reversed(logs):
+            with open(str(log), "rb") as file:
+                end = self._end(log)
+                begin = max(self._read[log], end - count * LONGEST)
+                self._read[log] = start_of_last(file, begin, end, count) if count else end
+                count -= min(count, count_lines(file, self._read[log], end, count))
+
+    def _lines(self, log: Path, last: bool) -> Iterator[Dict[str, Any]]:
+        attempt, end = attempt_of(log), self._end(log)
+        with open(str(log), "rb") as file:
+            file.seek(self._read[log])
+            while self._read[log] < end:
+                line = file.readline(LONGEST)
+                whole = last or len(line) == LONGEST or line.endswith(b"\n")
+                if not line or not whole:  # it was cut short meanwhile, or its rest is still to come
+                    return
+                moment, text = self._times[log].of(self._read[log]), shown(line, self._cut.get(log, False))
+                self._read[log] += len(line)
+                self._cut[log] = not line.endswith(b"\n")
+                if text is not None:
+                    yield {"task": self._task, "attempt": attempt, "line": text, "time": moment}
+
+
+def shown(line: bytes, goes_on: bool = False) -> Optional[str]:
+    """Return a line as a terminal shows it at last; None for a part that ``goes_on`` with one and has no new state."""
+    if goes_on:
+        return plain(line.decode(errors="replace"))[-REST:] if b"\r" in line.rstrip(b"\r\n") else None
+    text = plain(line.rstrip(b"\n").decode(errors="replace"))
+    return text if len(line) < LONGEST or b"\r" in line else text + CUT
+
+
+def line_start(file: BinaryIO, offset: int) -> int:
+    """Where the first line begins that begins at ``offset`` or after."""
+    if offset == 0:
+        return 0
+    file.seek(offset - 1)
+    while True:
+        part = file.readline(LONGEST)
+        if len(part) < LONGEST or part.endswith(b"\n"):
+            return file.tell()
+
+
+def start_of_last(file: BinaryIO, begin: int, end: int, count: int) -> int:
+    """Where the last ``count`` lines of the bytes from ``begin`` to ``end`` begin. Reads no more than it must."""
+    at = end
+    while at > begin:
+        size = min(BLOCK, at - begin)
+        at -= size
+        file.seek(at)
+        block = file.read(size)
+        found = block.rfind(b"\n", 0, end - 1 - at)  # a newline at the very end begins no line
+        while found >= 0:
+            count -= 1
+            if count == 0:
+                return at + found + 1
+            found = block.rfind(b"\n", 0, found)
+    return begin
+
+
+def count_lines(file: BinaryIO, begin: int, end: int, most: int) -> int:
+    """How many lines begin between ``begin`` and ``end``, counted up to ``most``."""
+    file.seek(begin)
+    lines, begins = 0, True
+    while file.tell() < end and lines < most:
+        part = file.readline(LONGEST)
+        if not part:  # it was cut short meanwhile
+            break
+        lines += begins
+        begins = part.endswith(b"\n")
+    return lines

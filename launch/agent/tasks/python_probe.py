@@ -1,0 +1,94 @@
+"""What the tasks' Python is and brings: asked of that very Python, with the tasks' environment.
+
+TensorFlow is really imported: that it is installed does not say that it works.
+"""
+
+import json
+import os
+import signal
+import subprocess
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from launch.agent.linux.processes import describe_exit, die_with
+from launch.agent.tasks.task_env import without_proxies
+
+# Whatever an import itself prints goes to stderr; each answer is told at once, since the next import may crash.
+_QUESTION = """
+import json, os, sys
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+def tell(name, **values):
+    answers.write(json.dumps([name, values]) + "\\n")
+    answers.flush()
+tell("python", version=sys.version.split()[0], path=sys.executable)
+def packages():
+    for folder in sys.path:
+        for entry in os.listdir(folder) if os.path.isdir(folder) else ():
+            name, _, version = entry[: -len(".dist-info")].rpartition("-")
+            if entry.endswith(".dist-info") and name:
+                yield name.replace("_", "-").lower(), version
+for name in sys.argv[1:]:
+    try:
+        if name == "--packages":
+            tell("packages", **dict(packages()))
+            continue
+        tell(name, version=str(__import__(name).__version__))
+    except BaseException as error:
+        tell(name, error="%s: %s" % (type(error).__name__, error))
+"""
+
+
+class Versions:
+    """The answers of a Python, which is asked while this host does other things.
+
+    Args:
+      env: the tasks' own variables.
+      modules: in the order in which they are imported.
+      packages: also tell what is installed, {name: version}, which imports nothing.
+    """
+
+    def __init__(
+        self,
+        python: str,
+        env: Mapping[str, str],
+        modules: Sequence[str] = ("numpy", "tensorflow"),
+        packages: bool = False,
+    ):
+        asked = [*(["--packages"] if packages else []), *modules]
+        self._wanted = ["python", *(["packages"] if packages else []), *modules]
+        self._failure: Optional[str] = None
+        try:
+            self._process = subprocess.Popen(
+                [os.path.expanduser(python), "-c", _QUESTION, *asked],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(env),
+                start_new_session=True, preexec_fn=die_with(os.getpid()),
+            )  # fmt: skip
+        except OSError as error:
+            self._failure = f"cannot start {python}: {os.strerror(error.errno or 0)}"
+
+    def answers(self, timeout_s: float) -> Dict[str, Dict[str, str]]:
+        """{"python" or a module: {"version", …} or {"error"}, "packages": {name: version}}"""
+        if self._failure is not None:
+            return {"python": {"error": self._failure}}
+        try:
+            told, errors = self._process.communicate(timeout=timeout_s)
+            end = describe_exit(self._process.returncode)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+            told, errors = self._process.communicate()
+            end = f"not done within {timeout_s:.0f} s"
+        found: Dict[str, Dict[str, str]] = dict(json.loads(line) for line in told.decode().splitlines())
+        unanswered = [name for name in self._wanted if name not in found]
+        if unanswered:
+            found[unanswered[0]] = {"error": _last(end, errors.decode(errors="replace").splitlines())}
+        return found
+
+
+def _last(end: str, lines: List[str]) -> str:
+    return f"{end}: {lines[-1][:200]}" if lines else end
+
+
+def _environment(env: Mapping[str, str]) -> Dict[str, str]:
+    """No GPU is touched: the memory of one may be all in use."""
+    own: Dict[str, Any] = {**without_proxies(os.environ), **env}
+    return {**own, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}

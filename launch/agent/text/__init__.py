@@ -1,0 +1,6 @@
+"""What programs print, made fit to be shown.
+
+plain_text  without what a terminal would obey
+masking     without the values of secrets
+redaction   without what only looks like a secret, too
+"""

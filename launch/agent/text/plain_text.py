@@ -1,0 +1,57 @@
+"""Text of a program as a terminal would leave it, without anything that a terminal obeys.
+
+What a task prints, and what a host sends, reaches the terminals of people. A title, a colour, a cursor that moves or
+a clipboard that is set must not.
+"""
+
+import re
+from typing import Any
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and DCS: titles, clipboard
+    r"|\x1b[ -/]*[0-Z\\^-~]"
+)
+# Also what turns the direction of text, and what ends a line for some and not for others.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ESCAPED = re.compile(r"\\(?:[bfr]|u00(?:[01]|7[fF]|[89])|u20(?:2[89aAbBcCdDeE]|6[6-9]))")  # as JSON writes them
+
+
+def plain(line: str) -> str:
+    """Return what is seen of a line at last: of a progress bar that overwrites itself, its newest state."""
+    if not _CONTROLS.search(line):
+        return line
+    states = (without_controls(_rubbed(state)).rstrip() for state in reversed(line.rstrip("\r\n").split("\r")))
+    return next((state for state in states if state), "")
+
+
+def _rubbed(text: str) -> str:
+    """Let each backspace take a character away."""
+    kept = []
+    for character in text:
+        if character != "\b":
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
+
+
+def without_controls(text: str) -> str:
+    """Return a text of any number of lines without escape sequences and control characters, save newlines and tabs."""
+    return _CONTROLS.sub("", _SEQUENCES.sub("", text)) if _CONTROLS.search(text) else text
+
+
+def may_hold_controls(json_line: str) -> bool:
+    """Whether a line of JSON may have a string with a control character in it."""
+    return bool(_ESCAPED.search(json_line) or _CONTROLS.search(json_line))
+
+
+def cleaned(values: Any) -> Any:
+    """Return what JSON has told, with every string in it ``without_controls``."""
+    if isinstance(values, str):
+        return without_controls(values)
+    if isinstance(values, list):
+        return [cleaned(value) for value in values]
+    if isinstance(values, dict):
+        return {cleaned(key): cleaned(value) for key, value in values.items()}
+    return values

@@ -1,0 +1,96 @@
+"""TensorBoard beside a run's summaries, for as long as somebody looks at it.
+
+It listens on this host's own loopback, on a port that the system gives it. It is ended when
+the launcher goes or is silent for ``LEASE_S``, and by the kernel if this process dies.
+"""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any, Callable, Dict, Mapping, Optional
+
+from launch.agent.environments.environment import Environment
+from launch.agent.linux import processes
+from launch.agent.state import plan_file
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import newest
+
+LEASE_S = 15.0  # the launcher says every second that it is there
+CHUNK = 1 << 16
+_SAYS_WHERE = re.compile(rb" at http://[^ /]*:(\d+)/")
+Tell = Callable[[Dict[str, Any]], None]
+
+
+def board(request: Mapping[str, Any], tell: Tell) -> None:
+    """Serves the newest run of a name; tells {"run", "port"} when TensorBoard listens, {"error"} when it cannot."""
+    folder = newest(request)
+    problem = _hindrance(folder) if folder else f"no run of the name {request['name']} has been on this host"
+    if folder is None or problem:
+        tell({"error": problem})
+        return
+    python, run = _python(folder), folder.run
+    process = _tensorboard(python, folder)
+    try:
+        last_words = _look_after(process, lambda port: tell({"run": run, "port": port}))
+        if last_words is not None:
+            tell({"error": _why(python, last_words)})
+    finally:
+        processes.signal_group(process.pid, signal.SIGKILL)  # it has nothing to save
+        process.wait()
+
+
+def _hindrance(folder: RunFolder) -> Optional[str]:
+    """Why there is nothing to show."""
+    if next(folder.path.rglob("*tfevents*"), None) is None:
+        return f"{folder.run} has no summaries in {folder.path}; its chief writes the first ones with its first step"
+    return None
+
+
+def _python(folder: RunFolder) -> str:
+    """What the run's tasks run in: the environment that was built for them, or else the Python that we are."""
+    digest = plan_file.read(folder).environment
+    return str(Environment(folder.workdir, digest).python) if digest else sys.executable
+
+
+def _tensorboard(python: str, folder: RunFolder) -> "subprocess.Popen[bytes]":
+    where = ["--logdir", str(folder.path), "--host", "127.0.0.1", "--port", "0"]
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}  # the GPUs are the tasks'
+    return processes.spawn([python, "-m", "tensorboard.main", *where], env, folder.own, subprocess.PIPE)
+
+
+def _look_after(process: "subprocess.Popen[bytes]", listens: Callable[[int], None]) -> Optional[str]:
+    """Reads what both sides say until one ends; TensorBoard's last line where it was that one."""
+    output, said, told = process.stdout.fileno(), b"", False  # type: ignore[union-attr]
+    heard_at = time.monotonic()
+    while time.monotonic() - heard_at < LEASE_S:
+        ready = select.select([0, output], [], [], LEASE_S)[0]
+        if 0 in ready:
+            if not os.read(0, CHUNK):
+                return None
+            heard_at = time.monotonic()
+        if output in ready:
+            data = os.read(output, CHUNK)
+            if not data:
+                return _last_line(said)
+            said = (said + data)[-CHUNK:]
+            where = None if told else _SAYS_WHERE.search(said)
+            if where:
+                told = True
+                listens(int(where[1]))
+    return None
+
+
+def _last_line(said: bytes) -> str:
+    lines = said.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "none"
+
+
+def _why(python: str, last_words: str) -> str:
+    """Why TensorBoard ended, and what to do."""
+    if "No module named 'tensorboard'" in last_words or "No module named tensorboard" in last_words:
+        return f"no TensorBoard in {python}; install it with `{python} -m pip install tensorboard`"
+    return f"TensorBoard ended; its last words: {last_words}"

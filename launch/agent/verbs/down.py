@@ -1,0 +1,72 @@
+"""Ending this host's part of a run from outside: with the agent's help where it lives, without it where not.
+
+asked to stop      the agent ends its tasks in order; the lead's ends the whole run, workers before ps
+asked to kill      it did not in time
+killed             it did not even answer, or still lives: its tasks die with it
+and then           what its records name and is still there is killed, its lock and socket removed
+"""
+
+import json
+import signal
+from typing import Any, Dict, Mapping
+
+from launch.agent.linux import processes
+from launch.agent.protocol import local_client
+from launch.agent.state import leftovers, process_records
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import newest
+
+HUNG_S = 10.0  # an agent that does not answer for so long will not
+
+
+def look(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """What of the newest run is on this host now: {"run", and what ``remains.look`` tells}."""
+    folder = newest(request)
+    gone = request.get("was", [])
+    return {"run": folder.run, **leftovers.look(folder, gone)} if folder else {"run": None, **leftovers.NOTHING}
+
+
+def down(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Ends this host's part of the newest run; tells what is left of it, as ``look`` does.
+
+    ``request`` holds ``timeout_s`` and ``reason``, and in ``was`` the pids that a look before saw.
+    """
+    folder = newest(request)
+    if folder is not None:
+        end_agent(folder, request["timeout_s"], request.get("reason", "launch down"))
+        leftovers.end(folder)
+    return look(request)
+
+
+def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
+    """Returns when the agent is gone, which it is at last whether it wants to or not."""
+    for verb in ("stop", "kill"):
+        if not _answers(folder, min(HUNG_S, timeout_s)):
+            break
+        if _tell(folder, {"do": verb, "reason": reason}) and leftovers.wait(lambda: gone(folder), timeout_s):
+            return
+    for process in process_records.agent_of(folder):
+        processes.signal_process(process.pid, process.start, signal.SIGKILL)
+    leftovers.wait(lambda: gone(folder), leftovers.GONE_S)
+
+
+def gone(folder: RunFolder) -> bool:
+    """Whether neither agent nor keeper of the run lives here."""
+    return not process_records.agent_of(folder) and leftovers.agent_pid(folder) is None
+
+
+def _answers(folder: RunFolder, timeout_s: float) -> bool:
+    try:
+        local_client.ask(folder.own, {"do": "status"}, timeout_s)
+    except OSError:
+        return False
+    return True
+
+
+def _tell(folder: RunFolder, request: Mapping[str, Any]) -> bool:
+    try:
+        with local_client.connect(folder.own, HUNG_S) as agent:
+            agent.sendall(json.dumps(request).encode() + b"\n")
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""The lines of task logs on this host, in the order in which they were written."""
+
+import heapq
+import time
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+from launch.agent.state import plan_file
+from launch.agent.state.leftovers import agent_pid
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import newest
+from launch.agent.tasks.log_reader import TaskLog
+
+POLL_S = 0.1
+
+
+def _nobody_goes(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+def logs(
+    request: Mapping[str, Any],
+    tell: Callable[[Dict[str, Any]], None],
+    gone: Callable[[float], bool] = _nobody_goes,
+) -> None:
+    """Tells {"task", "attempt", "line", "time"} for every line that the tasks of this host wrote.
+
+    ``request`` may hold ``since`` and ``until`` (times of day, in seconds), ``tail`` (lines of each task)
+    and ``follow``. ``gone`` waits so many seconds, less when the listener goes, and says whether it has.
+    """
+    folder = newest(request)
+    if folder is None:
+        tell({"error": "no run of this name has been on this host"})
+        return
+    wanted = {key: request.get(key) for key in ("since", "until", "tail")}
+    files = [TaskLog(folder, task, **wanted) for task in request["tasks"]]
+    alive = True
+    while alive:
+        # Looked at before the files: lines written until the end are not missed.
+        alive = bool(request.get("follow")) and agent_pid(folder) is not None
+        for line in heapq.merge(*(file.lines(last=not alive) for file in files), key=lambda line: line["time"]):
+            tell(line)
+        if alive and gone(POLL_S):
+            return
+    elsewhere = _elsewhere(folder, request["tasks"])
+    if elsewhere:
+        tell({"error": f"{', '.join(elsewhere)} of {folder.run} ran on another host: the file has changed since"})
+
+
+def _elsewhere(folder: RunFolder, tasks: Sequence[str]) -> List[str]:
+    """Return those of ``tasks`` that this host was not asked to run: they leave no line here, and no silence either."""
+    plan = plan_file.read(folder)
+    return [task for task in tasks if plan.tasks is not None and task not in plan.names]

@@ -1,0 +1,66 @@
+"""What a host knows of a run: from its agent where that lives, and from the run's own files where not."""
+
+import os
+import time
+from dataclasses import replace
+from typing import Any, Dict, Mapping, Optional
+
+from launch.agent.protocol import local_client
+from launch.agent.state import leftovers, plan_file
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import described, newest
+from launch.status.moments import utc
+from launch.status.run import RunStatus
+from launch.status.states import ALIVE, ENDED
+from launch.status.wire import decoded, encoded
+
+ADVICE = "`launch down {file}` ends what is left of it, then `launch up {file} --resume` goes on"
+STARTS_S = 5.0  # for an agent that is just starting to write the run's first status
+LOOK_S = 0.05
+
+
+def status(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """The newest run's status on its lead: {"status": …}, None where there is no run; and what ``find`` reports.
+
+    ``died``: its agent is gone, and did not know yet how the run ends.
+    """
+    folder = newest(request)
+    if folder is None:
+        return {"status": None}
+    until = time.monotonic() + STARTS_S
+    while True:
+        run = described(folder)
+        try:
+            return {**run, "status": local_client.ask(folder.own, {"do": "status"}), "agent": True}
+        except OSError:
+            told = folder.read("status.json")
+        leads = run["lead"] in (None, folder.host)  # a member has no status of the run
+        if told is not None or not leads or time.monotonic() >= until:
+            break
+        time.sleep(LOOK_S)
+    known = told is not None and (told.get("state") in ENDED or told.get("cause"))
+    died = not known and leftovers.agent_pid(folder) is None
+    return {**run, "status": _orphaned(folder, told), "agent": False, "died": died}
+
+
+def restart(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Has the lead of the newest run start ``request["tasks"]`` anew: {"asked": True} or {"error": …}."""
+    folder = newest(request)
+    try:
+        if folder is not None:
+            return local_client.ask(folder.own, {"do": "restart", "tasks": request["tasks"]})
+    except OSError:
+        pass  # its agent has left
+    return {"error": "no run of this name is up on this host"}
+
+
+def _orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """A status whose agent is gone: what was alive then is lost now."""
+    if status is None or status.get("state") in (None, *ENDED):  # a member reports of its own tasks, and no state
+        return status
+    known = decoded(RunStatus, status)
+    tasks = [replace(task, state="lost") if task.state in ALIVE else task for task in known.tasks]
+    since = utc(os.stat(str(folder.own / "status.json")).st_mtime)
+    advice = ADVICE.format(file=plan_file.read(folder).file)
+    gone = f"the agent on {folder.host} is gone since {since}, and the run with it; {advice}"
+    return encoded(replace(known, state="failed", ended=since, cause=known.cause or gone, tasks=tasks))

@@ -1,0 +1,91 @@
+"""What earlier runs left on this host, whatever their names, and its end.
+
+A run is found by its folder below the working folder. One whose agent lives is told of and left
+alone. Of the others, what their records name is a leftover, and so are the locks of runs that have
+no folder any more, code that came half, and environments that were never finished. What a run was
+to leave, its logs and checkpoints, is not.
+"""
+
+import contextlib
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
+
+from launch.agent.environments.environment import Busy, Environment, environments
+from launch.agent.state import leftovers, locks, process_records
+from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.state.runs import every_run
+
+UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing any more
+
+
+def sweep(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Tells {"running": [{run, pid}], "found": [{run, what ``remains.look`` tells, folders}], "left": as found}.
+
+    With ``kill`` in the request what was found is ended; ``left`` is what is there afterwards. An entry
+    whose run is None has what belongs to no run.
+    """
+    workdir = expand(request["workdir"])
+    running, ended = _runs(workdir, request["host"])
+    found = _look(workdir, request["host"], ended)
+    if request.get("kill"):
+        for folder in ended:
+            leftovers.end(folder)
+        _remove(workdir, request["host"])
+    left = _look(workdir, request["host"], ended) if request.get("kill") else found
+    return {"running": running, "found": found, "left": left}
+
+
+def _runs(workdir: Path, host: str) -> Tuple[List[Dict[str, Any]], List[RunFolder]]:
+    """The runs of this host: those that live, and those that do not."""
+    living, ended = [], []
+    for folder in every_run(workdir):
+        if folder.host != host and not process_records.is_of_this_boot(folder):
+            continue  # of another host, with which this one shares the folder
+        serving = leftovers.agent_pid(folder) or next((agent.pid for agent in process_records.agent_of(folder)), None)
+        if serving is None:
+            ended.append(folder)
+        else:
+            living.append({"run": folder.run, "pid": serving})
+    return living, ended
+
+
+def _look(workdir: Path, host: str, ended: List[RunFolder]) -> List[Dict[str, Any]]:
+    runs: List[Dict[str, Any]] = [{"run": folder.run, **leftovers.look(folder), "folders": []} for folder in ended]
+    known = [path for run in runs for path in run["locks"]]
+    stray = [str(path) for path in _free_locks(workdir, host) if str(path) not in known]
+    folders = [*map(str, _half_sent(workdir)), *(str(each.path) for each in _half_built(workdir))]
+    entries = [*runs, {"run": None, **leftovers.NOTHING, "locks": stray, "folders": folders}]
+    return [entry for entry in entries if any(entry[kind] for kind in (*leftovers.NOTHING, "folders"))]
+
+
+def _free_locks(workdir: Path, host: str) -> List[Path]:
+    """Locks of this host that nobody holds."""
+    found = sorted((workdir / "locks").glob(f"*@{host}.lock"))
+    return [path for path in found if locks.lock_holder(workdir, path.name.rsplit("@", 1)[0], host) is None]
+
+
+def _half_sent(workdir: Path) -> List[Path]:
+    """Code of which only a part has come; it is unpacked beside its place, under a name with a dot."""
+    found = sorted((workdir / "code").glob(".*"))
+    return [path for path in found if time.time() - path.stat().st_mtime > UNFINISHED_S]
+
+
+def _half_built(workdir: Path) -> Iterator[Environment]:
+    """Environments that are not complete and that nobody builds now."""
+    for environment in environments(workdir):
+        with contextlib.suppress(Busy):
+            if not environment.is_complete():
+                with environment.held(alone=True):
+                    yield environment
+
+
+def _remove(workdir: Path, host: str) -> None:
+    """What belongs to no run, and the locks that runs without a folder left."""
+    for path in _free_locks(workdir, host):
+        path.unlink()
+    for folder in _half_sent(workdir):
+        shutil.rmtree(str(folder), ignore_errors=True)
+    for environment in _half_built(workdir):
+        environment.forget()  # still held: who waits for it finds that it is gone, and makes it anew

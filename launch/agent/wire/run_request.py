@@ -1,0 +1,153 @@
+"""What the launcher asks an agent to run: the JSON line of the verb ``start``, kept as plan.json."""
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Tuple, Union
+
+from cluster.addresses import host_of, port_of
+from launch.agent.wire.run_plan import RunPlan
+
+Gpus = Union[str, Tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Where the agent is that leads the run.
+
+    Attributes:
+      host: its host, by the name in the hosts file.
+      address: ``host:port`` that the members' agents dial; None in a run of one host, where nobody dials.
+    """
+
+    host: str
+    address: Optional[str] = None
+
+    @property
+    def endpoint(self) -> Tuple[str, int]:
+        """The host and the port that members dial.
+
+        Raises:
+          ValueError: nobody dials.
+        """
+        if self.address is None:
+            raise ValueError(f"lead.address: expected the address at which {self.host} leads, found null")
+        return host_of(self.address), port_of(self.address)
+
+
+@dataclass(frozen=True)
+class TaskRequest:
+    """One process that a host is to run.
+
+    What travels has placeholders in ``argv`` and ``env``: ``{code}`` is the job's copy on the host, ``{run_folder}``
+    the folder of the run, ``{environment}`` the Python environment, and ``{gpus}`` the number of GPUs.
+
+    Attributes:
+      name: ``worker:1``.
+      argv: the program and its arguments.
+      env: the variables that it gets beside the host's own; without TF_CONFIG until it is located.
+      folder: the bundle that it starts in, "launcher" or "job"; a path once it is located.
+      role: ps, chief, worker or evaluator.
+      index: its number among the tasks of its role.
+      host: its host, by the name in the hosts file.
+      address: ``host:port`` at which other tasks reach it.
+      port: where it listens.
+      gpus: indices; or "all" of the host's; or "share", an equal part with other tasks.
+      chief: whether it initialises, saves and ends the run.
+      spare: whether it starts only when the host of another ps is lost.
+      saves: whether, as the chief, it ends with a checkpoint.
+    """
+
+    name: str
+    argv: Tuple[str, ...]
+    env: Mapping[str, str]
+    folder: str
+    role: str
+    index: int
+    host: str
+    address: str
+    port: int
+    gpus: Gpus = ()
+    chief: bool = False
+    spare: bool = False
+    saves: bool = True
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The checkpoint to go on from.
+
+    Attributes:
+      run: the run that left it; None for what lies in ``train.checkpoint.dir``.
+      step: its global step.
+    """
+
+    run: Optional[str]
+    step: int
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One host's part of a run.
+
+    Attributes:
+      run: the name of this run, ``digits-20261120-155902``.
+      name: the name that runs of one hosts file share.
+      host: this host, by the name in the hosts file.
+      workdir: the working folder on this host; may begin with ``~``.
+      code: the hash of each bundle that was sent, by its kind, "launcher" and "job".
+      file: what other verbs about the run are asked with, as a shell takes it.
+      cluster: JSON text of what TF_CONFIG has under "cluster", {role: addresses}.
+      tasks: the tasks of this host.
+      token: what agents of the run prove to each other that they know.
+      lead: where the run is led.
+      lost_after_s: seconds of silence after which a host is lost.
+      join_s: seconds that a member's agent has to reach the lead's at the start.
+      grace_s: seconds between TERM and KILL.
+      secrets: values of variables that every task gets; they are in no file.
+      lease_s: seconds of silence of the launcher after which the run ends; None where no launcher need be there.
+      resume: whether the chief goes on from a checkpoint.
+      resume_from: the checkpoint to go on from; None for the newest that is on this host.
+      stay_s: seconds that a member's agent waits, without tasks, for a lead that is silent.
+      deserted_s: seconds after which a member leaves whose lead's host answers that nobody listens.
+      checkpoint_dir: where the chief saves; None for the run's own folder.
+      keep: how many checkpoints stay, and copies of them.
+      guard: "nftables", which then lets only ``peers`` reach the run's ports; None for no guard.
+      peers: the names and addresses of the cluster; None without a guard.
+      allow_public: whether tasks may have addresses that the internet can reach.
+      environment: the hash of the Python environment that tasks run in; None for the host's own Python.
+      setup: the command that builds the environment; None where there is none to build.
+      run_plan: the whole run, for the lead; None for members.
+      replicas: the hosts that keep copies of checkpoints, for the lead.
+      generation: a number above those of the runs of this name before it; None if the launcher gives none.
+      again: whether this agent takes the place of one that died.
+    """
+
+    run: str
+    name: str
+    host: str
+    workdir: str
+    code: Mapping[str, str]
+    file: str
+    cluster: str
+    tasks: Tuple[TaskRequest, ...]
+    token: str = field(repr=False)
+    lead: Lead
+    lost_after_s: float
+    join_s: float
+    grace_s: float
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lease_s: Optional[float] = None
+    resume: bool = False
+    resume_from: Optional[Wanted] = None
+    stay_s: float = 20.0
+    deserted_s: float = 60.0
+    checkpoint_dir: Optional[str] = None
+    keep: int = 5
+    guard: Optional[str] = None
+    peers: Optional[Tuple[str, ...]] = None
+    allow_public: bool = True
+    environment: Optional[str] = None
+    setup: Optional[str] = None
+    run_plan: Optional[RunPlan] = None
+    replicas: Tuple[str, ...] = ()
+    generation: Optional[int] = None
+    again: bool = False

@@ -1,0 +1,58 @@
+"""A connection as OpenSSH's own client makes it, in a command that a person can copy: it must lead where ours led."""
+
+import os
+import shlex
+from typing import List, NamedTuple
+
+from cluster.spec.model import Ssh
+
+# OpenSSH asks, shows the key and records it under the name that it is looked up by: an alias, a port, behind a
+# gateway. It looks nowhere but in the file that the launcher reads, and makes a connection of its own.
+_ASKS = "StrictHostKeyChecking=ask", "GlobalKnownHostsFile=/dev/null", "ControlPath=none"
+
+
+class ByHand(NamedTuple):
+    """One host's connection.
+
+    Attributes:
+      name: as the SSH configuration knows the host.
+      jump: the gateways before it which the configuration does not name; "" for none.
+      entry: its name among the known hosts.
+    """
+
+    name: str
+    user: str
+    port: int
+    jump: str
+    entry: str
+    settings: Ssh
+
+    def login(self) -> str:
+        """Log in as the launcher does."""
+        known = [] if self.settings.known_hosts == Ssh.known_hosts else self._known()
+        return _line(["ssh", *known, *self._options(), self.name])
+
+    def accept(self) -> str:
+        """Show the host's key, and record it if the person says yes."""
+        asks = [word for each in _ASKS for word in ("-o", each)]
+        return _line(["ssh", *asks, *self._known(), *self._options(), self.name, "true"])
+
+    def forget(self) -> str:
+        """Remove the key that is recorded."""
+        return _line(["ssh-keygen", "-R", self.entry, "-f", os.path.expanduser(self.settings.known_hosts)])
+
+    def _known(self) -> List[str]:
+        known = os.path.expanduser(self.settings.known_hosts)
+        return ["-o", f'UserKnownHostsFile="{known}"' if " " in known else f"UserKnownHostsFile={known}"]
+
+    def _options(self) -> List[str]:
+        config, key = self.settings.config, self.settings.key
+        # Its usual configuration needs no naming; with none, the launcher reads none.
+        named = [] if config == Ssh.config else ["-F", os.path.expanduser(config) if config else "none"]
+        jump = ["-J", self.jump] if self.jump else []
+        chosen = ["-i", os.path.expanduser(key)] if key else []
+        return [*named, *jump, *chosen, "-l", self.user, "-p", str(self.port)]
+
+
+def _line(words: List[str]) -> str:
+    return " ".join(map(shlex.quote, words))

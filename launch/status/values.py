@@ -1,0 +1,149 @@
+"""Dataclasses as JSON values, and back: a value that is missing or of a wrong type is named by its field.
+
+Who reads may be older or newer than who wrote. So a reader passes over fields that it does not know, and those that
+are not there have their defaults. Fields are texts, numbers, truth values, lists, mappings by texts and dataclasses of
+these, each also ``Optional``.
+"""
+
+import collections.abc
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
+
+T = TypeVar("T")
+_SCALARS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
+_LISTS = {list: list, tuple: tuple, collections.abc.Sequence: tuple}
+_MAPPINGS = (dict, collections.abc.Mapping)
+
+
+class Malformed(ValueError):
+    """JSON values that are not what they should be. The text names the field and has no value: it may be a secret."""
+
+
+def to_values(record: Any) -> Dict[str, Any]:
+    """Return a dataclass as what may become JSON: every field under its name."""
+    kind: Any = type(record)
+    return {name: _plain(getattr(record, name)) for name in _names(kind)}
+
+
+@lru_cache(maxsize=None)
+def _names(kind: Any) -> Tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
+    if is_dataclass(value):
+        return to_values(value)
+    if isinstance(value, collections.abc.Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def from_values(kind: Type[T], values: Any) -> T:
+    """Return the dataclass that JSON values are.
+
+    Raises:
+      Malformed: a field without a default is missing, or one has another type than it should.
+    """
+    record: T = _record(kind, values, "")
+    return record
+
+
+def fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
+    """Return those fields of a dataclass that JSON values have, read by their types. Raises Malformed."""
+    if not isinstance(values, dict):
+        raise _refused(at or kind.__name__, "an object", values)
+    types = _types(kind)
+    return {name: _read(types[name], values[name], _within(at, name)) for name in types if name in values}
+
+
+def _record(kind: Any, values: Any, at: str) -> Any:
+    known = fields_in(kind, values, at)
+    for each in fields(kind):
+        if each.name not in known and _is_needed(each):
+            raise Malformed(f"{_within(at, each.name)}: expected {_described(_types(kind)[each.name])}, found nothing")
+    return kind(**known)
+
+
+@lru_cache(maxsize=None)
+def _types(kind: Any) -> Dict[str, Any]:
+    """Return the type of each field."""
+    hints = get_type_hints(kind)
+    return {each.name: hints[each.name] for each in fields(kind)}
+
+
+def _is_needed(each: "Field[Any]") -> bool:
+    factory: Any = each.default_factory
+    return each.default is MISSING and factory is MISSING
+
+
+def _within(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name
+
+
+def _read(hint: Any, value: Any, at: str) -> Any:
+    """Return a value as its type has it: lists are tuples where the type says so."""
+    if hint in _SCALARS:
+        return _scalar(hint, value, at)
+    if is_dataclass(hint):
+        return _record(hint, value, at)
+    origin, arguments = hint.__origin__, hint.__args__
+    if origin is Union:
+        return _one_of(hint, arguments, value, at)
+    if origin in _LISTS:
+        if not isinstance(value, list):
+            raise _refused(at, "a list", value)
+        return _LISTS[origin](_read(arguments[0], each, f"{at}[{index}]") for index, each in enumerate(value))
+    if origin in _MAPPINGS:
+        if not isinstance(value, dict):
+            raise _refused(at, "an object", value)
+        return {key: _read(arguments[1], each, _within(at, key)) for key, each in value.items()}
+    raise TypeError(f"{at}: fields of the type {hint} do not travel")
+
+
+def _scalar(hint: Any, value: Any, at: str) -> Any:
+    """Return a scalar; a whole number is a number too, and a truth value is neither."""
+    accepted = (int, float) if hint is float else hint
+    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
+        raise _refused(at, _SCALARS[hint], value)
+    return value
+
+
+def _one_of(hint: Any, options: Tuple[Any, ...], value: Any, at: str) -> Any:
+    """Return what the first type that takes the value makes of it."""
+    left = [each for each in options if each is not type(None)]
+    if value is None and len(left) < len(options):
+        return None
+    if len(left) == 1:  # whose error is more exact
+        return _read(left[0], value, at)
+    for option in left:
+        try:
+            return _read(option, value, at)
+        except Malformed:
+            continue
+    raise _refused(at, _described(hint), value)
+
+
+def _described(hint: Any) -> str:
+    """Return in words what a type takes."""
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if getattr(hint, "__origin__", None) is Union:
+        return " or ".join(_described(each) for each in hint.__args__)
+    if getattr(hint, "__origin__", None) in _LISTS:
+        return f"a list, each item {_described(hint.__args__[0])}"
+    return "an object"
+
+
+def _refused(at: str, expected: str, value: Any) -> Malformed:
+    """Return the error of a value that is not what it should be."""
+    return Malformed(f"{at}: expected {expected}, found {_kind_of(value)}")
+
+
+def _kind_of(value: Any) -> str:
+    """Return in words what a JSON value is."""
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return "an object" if isinstance(value, Mapping) else _SCALARS.get(type(value), type(value).__name__)

@@ -1,0 +1,55 @@
+"""What a task's server refuses, and whom its sessions talk to."""
+
+import socket
+
+import pytest
+
+from cluster.errors import TaskError
+from cluster.runtime.devices import tower_units
+from cluster.runtime.server import session_config, start
+from cluster.task import Task, Train
+
+
+def test_a_taken_port_is_told_with_its_address_and_how_to_find_who_has_it() -> None:
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen(1)
+        port = other.getsockname()[1]
+        task = Task("ps", 0, {"ps": [f"localhost:{port}"], "worker": ["localhost:1"]})
+        with pytest.raises(TaskError) as caught:
+            start(task)
+    assert f"ps:0: expected port {port} of localhost to be free" in str(caught.value)
+    assert f"ss -ltnp 'sport = :{port}'" in str(caught.value)
+
+
+def test_a_workers_sessions_do_not_wait_for_other_workers() -> None:
+    cluster = {"ps": ["a:1"], "worker": ["b:1", "c:1"]}
+    assert list(session_config(Task("worker", 1, cluster)).device_filters) == ["/job:ps", "/job:worker/task:1"]
+    assert list(session_config(Task("ps", 0, cluster)).device_filters) == ["/job:ps/task:0"]
+
+
+def test_graphs_are_rewritten_only_where_that_makes_steps_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (Task("worker", index, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}) for index in (0, 1))
+
+    def rewrites(*lent: Task) -> bool:
+        return not session_config(one, lent).graph_options.rewrite_options.disable_meta_optimizer
+
+    monkeypatch.setattr("cluster.runtime.server.available_gpus", list)
+    assert (rewrites(), rewrites(other)) == (False, True)  # the other's devices may be GPUs
+    monkeypatch.setattr("cluster.runtime.server.available_gpus", lambda: ["/device:GPU:0"])
+    assert rewrites()
+
+
+def test_without_gpus_a_worker_has_one_tower_or_as_many_cpu_devices_as_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cluster.runtime.devices.available_gpus", list)
+    assert tower_units(Train(towers="auto")) == ["CPU:0"]
+    assert tower_units(Train(towers=3)) == ["CPU:0", "CPU:1", "CPU:2"]
+
+
+def test_more_towers_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.runtime.devices.available_gpus", lambda: ["/device:GPU:0", "/device:GPU:1"])
+    assert tower_units(Train(towers="auto")) == ["GPU:0", "GPU:1"]
+    with pytest.raises(TaskError, match="expected at most 2, the GPUs of this task; found 3"):
+        tower_units(Train(towers=3))

@@ -1,0 +1,93 @@
+"""What an error is told to a person with: one line of TensorFlow's pages, or a part of it."""
+
+import errno
+import itertools
+import threading
+import time
+from typing import Any, Sequence
+
+import numpy as np
+import pytest
+
+from cluster.runtime.devices import ps_device, worker_device
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_errors import causes_told_apart, line_of, reason_of
+from tests.cluster.steps.test_sync_worker import servers_of
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "/c/model-3.data; No space left on device",
+        "/c/model-3.data; No space left on device\n\t [[node save/SaveV2 (defined at /j.py:6)]]\n\nOriginal stack",
+        "From /job:worker/replica:0/task:0:\n/c/model-3.data; No space left on device\n\t [[node save]]",
+        "Graph execution error:\n\nDetected at node 'save/SaveV2' defined at (most recent call last):\n    File /j.py"
+        "\nNode: 'save/SaveV2'\n/c/model-3.data; No space left on device\n\t [[{{node save/SaveV2}}]]",
+    ],
+    ids=["bare", "1.15", "from a server", "2.x"],
+)
+def test_the_reason_is_the_line_that_has_one(message: str) -> None:
+    error = tf.errors.ResourceExhaustedError(None, None, message)
+    assert line_of(error) == "/c/model-3.data; No space left on device"
+    assert reason_of(error) == "No space left on device"
+
+
+def test_of_an_error_of_the_system_the_reason_is_what_the_system_says() -> None:
+    assert reason_of(OSError(errno.ENOSPC, "No space left on device", "/c/model-3.data")) == "No space left on device"
+
+
+def test_an_error_without_words_is_named_by_its_type() -> None:
+    assert reason_of(ValueError()) == "ValueError"
+
+
+REFUSED = "From /job:ps/replica:0/task:0:\nThe same RecvTensor (GrpcWorker) request was received twice. step_id: 6"
+RAISED = "From /job:worker/replica:0/task:1:\n RuntimeError: went wrong\nTraceback:\n\n\t [[PyFunc]]"
+
+
+def in_1_15(parts: Sequence[str]) -> str:
+    return "\n".join(["", "=" * 21, *parts, "=" * 21, ""])
+
+
+def in_2_x(parts: Sequence[str]) -> str:
+    numbered = (f"  ({index}) {part.split(':')[0].upper()}:{part.split(':', 1)[1]}" for index, part in enumerate(parts))
+    return "\n".join([f"{len(parts)} root error(s) found.", *numbered, "0 successful operations."])
+
+
+@pytest.mark.parametrize("form", [in_1_15, in_2_x])
+def test_of_several_tasks_errors_the_one_is_raised_that_does_not_follow_from_another(form: Any) -> None:
+    for parts in itertools.permutations([f"Aborted: {REFUSED}", f"Unknown: {RAISED}", f"Unavailable: {REFUSED}"]):
+        with pytest.raises(tf.errors.UnknownError) as raised, causes_told_apart():
+            raise tf.errors.AbortedError(None, None, form(parts))
+        assert raised.value.message.startswith(RAISED) and "twice" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "message", [REFUSED, in_1_15([f"Aborted: {REFUSED}", f"Unavailable: {REFUSED}"]), in_2_x([f"Aborted: {REFUSED}"])]
+)
+def test_an_error_that_only_tells_of_lost_connections_stays_what_it_is(message: str) -> None:
+    error = tf.errors.AbortedError(None, None, message)
+    with pytest.raises(tf.errors.AbortedError) as raised, causes_told_apart():
+        raise error
+    assert raised.value is error
+
+
+def test_what_a_job_raises_is_the_cause_though_a_ps_was_refused_a_tensor_of_that_step_first() -> None:
+    begun = threading.Event()
+
+    def linger() -> np.float32:  # so that the ps has failed before this worker's part of the step has ended
+        begun.set()
+        time.sleep(0.5)
+        return np.float32(1)
+
+    def fail() -> np.float32:
+        begun.wait(60)
+        raise RuntimeError("went wrong")
+
+    (target,) = servers_of([("ps", 1), ("worker", 1)])
+    with tf.Graph().as_default(), tf.device(worker_device("worker", 0)):
+        lingering, failing = tf.py_func(linger, [], tf.float32), tf.py_func(fail, [], tf.float32)
+        with tf.device(ps_device(0)):
+            waiting = tf.reshape(failing, []) + 1
+        session = tf.Session(target)
+        with session, pytest.raises(tf.errors.UnknownError, match="went wrong"), causes_told_apart():
+            session.run([waiting, lingering])

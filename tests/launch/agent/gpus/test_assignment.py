@@ -1,0 +1,55 @@
+"""GPUs are given as wished, never twice, and never ones that are not there."""
+
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+from launch.agent.gpus import assignment
+from launch.agent.gpus.assignment import Wish, give
+
+
+@pytest.mark.parametrize(
+    ("wishes", "available", "given"),
+    [
+        ({"a": [0, 2]}, 4, {"a": [0, 2]}),
+        ({"a": "all"}, 3, {"a": [0, 1, 2]}),
+        ({"a": "all"}, 0, {"a": []}),
+        ({"a": []}, 4, {"a": []}),
+        ({"a": "share", "b": "share"}, 4, {"a": [0, 1], "b": [2, 3]}),
+        ({"a": "share", "b": "share"}, 5, {"a": [0, 1], "b": [2, 3]}),
+        ({"a": "share", "b": "share"}, 1, {"a": [], "b": []}),
+        ({"a": "share", "b": [1], "c": "share"}, 4, {"a": [0], "b": [1], "c": [2]}),
+        ({"ps": [], "a": "share"}, 0, {"ps": [], "a": []}),
+        ({}, 4, {}),
+    ],
+)
+def test_wishes_come_first_and_the_rest_is_shared_equally(
+    wishes: Dict[str, Wish], available: int, given: Dict[str, List[int]]
+) -> None:
+    assert give(wishes, available) == given
+
+
+def test_a_gpu_that_is_not_there_is_refused_with_the_task_and_what_there_is() -> None:
+    with pytest.raises(ValueError, match=r"^worker:1: expected GPU 4, found 2 GPU\(s\) on this host$"):
+        give({"worker:0": [0], "worker:1": [1, 4]}, 2)
+
+
+@pytest.mark.parametrize(("wishes", "needs"), [({"a": [], "b": []}, False), ({"a": [], "b": "share"}, True)])
+def test_gpus_are_listed_only_where_a_task_wants_some(wishes: Dict[str, Wish], needs: bool) -> None:
+    assert assignment.needs_list(wishes) is needs
+
+
+def test_gpus_are_listed_with_the_drivers_own_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        "#!/bin/sh\necho 'GPU 0: Tesla (UUID: GPU-1)'\necho 'GPU 1: Tesla (UUID: GPU-2)'\necho '  MIG 1g'\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert assignment.list_gpus() == ["GPU-1", "GPU-2"]
+
+
+def test_without_a_driver_there_are_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert assignment.list_gpus() == []

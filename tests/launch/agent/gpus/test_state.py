@@ -1,0 +1,50 @@
+"""What the GPUs are doing, from a driver that tells in its own words."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from launch.agent.gpus import state
+from launch.agent.gpus.booking import Bookings
+
+DRIVER = """#!/bin/sh
+case "$1" in
+-L) printf 'GPU 0: Tesla V100 (UUID: GPU-a)\\nGPU 1: Tesla V100 (UUID: GPU-b)\\n' ;;
+--query-gpu=*) printf '535.1, GPU-a, Tesla V100\\n535.1, GPU-b, Tesla V100\\n' ;;
+*) printf 'GPU-b, {pid}, 9000\\n' ;;
+esac
+"""
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An nvidia-smi with two GPUs, the second in use by this process."""
+    (tmp_path / "nvidia-smi").write_text(DRIVER.format(pid=os.getpid()))
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+def test_a_host_without_a_driver_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert state.driver_and_gpus() == {"driver": None, "gpus": []}
+
+
+def test_every_gpu_is_told_with_the_processes_that_use_it(driver: None) -> None:
+    found = state.driver_and_gpus()
+    assert found["driver"] == "535.1"
+    free, used = found["gpus"]
+    assert free == {"uuid": "GPU-a", "name": "Tesla V100", "booked": None, "processes": []}
+    (process,) = used["processes"]
+    assert process.startswith(f"pid {os.getpid()} (") and process.endswith("), 9000 MiB")
+
+
+def test_a_gpu_that_a_run_has_booked_is_told_as_such(driver: None) -> None:
+    bookings = Bookings(["GPU-a"], "r-1 (agent pid 7)")
+    bookings.book({"worker:0": [0]})
+    try:
+        booked, free = state.driver_and_gpus()["gpus"]
+    finally:
+        bookings.release()
+    assert booked["booked"] == f"pid {os.getpid()}, another run"  # nobody answers for it in this test
+    assert free["booked"] is None

@@ -1,0 +1,88 @@
+"""Who listens where, found without a tool that a host may lack."""
+
+import os
+import socket
+import subprocess
+import sys
+from typing import Iterator
+
+import pytest
+
+from launch.agent.linux import ports
+
+LISTEN = """
+    import socket, sys, time
+    s = socket.socket(socket.{family}); s.bind(("{address}", 0)); s.listen(1); print(s.getsockname()[1], flush=True)
+    time.sleep(60)
+""".replace("    ", "")
+
+
+@pytest.fixture(params=[("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
+def server(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[bytes]"]:
+    """Another process that listens; its first line of output is the port."""
+    script = LISTEN.format(family=request.param[0], address=request.param[1])
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def port_of(server: "subprocess.Popen[bytes]") -> int:
+    line: bytes = server.stdout.readline()  # type: ignore[union-attr]
+    return int(line)
+
+
+def test_the_process_that_listens_on_a_port_is_found_and_described(server: "subprocess.Popen[bytes]") -> None:
+    port = port_of(server)
+    assert ports.holder(port) == server.pid
+    assert ports.describe_holder(port).startswith(f"pid {server.pid} ({sys.executable} -c")
+
+
+def test_a_port_that_one_interface_listens_on_is_taken() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        port = listener.getsockname()[1]
+        assert not ports.can_listen(port)
+        assert ports.holder(port) == os.getpid()
+    assert ports.can_listen(port)
+
+
+def test_connections_of_a_server_that_is_gone_do_not_keep_its_port() -> None:
+    with socket.socket() as listener, socket.socket() as caller:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        port = listener.getsockname()[1]
+        caller.connect(("127.0.0.1", port))
+        listener.accept()[0].close()  # this end closes first: it stays in TIME_WAIT
+    assert ports.can_listen(port)
+
+
+def test_free_ports_are_free_and_all_different() -> None:
+    found = ports.free_ports(50)
+    assert len(set(found)) == 50
+    assert all(ports.can_listen(port) for port in found)
+
+
+def test_a_port_that_nobody_listens_on_has_no_holder() -> None:
+    port = ports.free_ports(1)[0]
+    assert ports.holder(port) is None
+    assert ports.describe_holder(port) == "connections of an earlier process"
+
+
+def test_a_holder_that_may_not_be_seen_is_another_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "holder", lambda port: None)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        assert ports.describe_holder(listener.getsockname()[1]) == "a process of another user"
+
+
+def test_the_ports_that_processes_listen_on_are_found_and_no_others(server: "subprocess.Popen[bytes]") -> None:
+    port = port_of(server)
+    with socket.socket() as ours:
+        ours.bind(("127.0.0.1", 0))
+        ours.listen(1)
+        assert ports.listened_by([server.pid]) == [port]
+        assert set(ports.listened_by([server.pid, os.getpid()])) >= {port, ours.getsockname()[1]}
+    assert ports.listened_by([]) == []

@@ -1,0 +1,76 @@
+"""An agent without a pulse is known to be frozen; one that closes, or is gone, is not."""
+
+import asyncio
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any, Callable, List
+
+import pytest
+
+from launch.agent.linux.processes import is_same
+from launch.agent.service import liveness_pipe
+from launch.agent.service.liveness_pipe import Pulse, patience_s
+from launch.agent.state import process_records
+from tests.launch.agent.agents import LEAD, MEMBER, Agents
+from tests.launch.machine import living_under
+from tests.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness_pipe, "CHANCE_S", 0.05)
+
+
+def watched(act: Callable[[Pulse], Any], patience: float) -> List[bool]:
+    """What the keeper makes of what the agent does with its end; both ends are ours here."""
+    found: List[bool] = []
+    one, other = Pulse(), Pulse()
+    one._in, other._in = os.dup(one._in), one._in  # the keeper closes its own copy
+    other._out, unused = os.dup(one._out), other._out
+    os.close(unused)
+    watching = threading.Thread(target=lambda: found.append(one.watch(patience)))
+    watching.start()
+    other.mine()
+    act(other)
+    watching.join(20.0)
+    return found
+
+
+def test_a_pulse_that_beat_and_went_missing_is_noticed() -> None:
+    assert watched(lambda mine: mine._write(b"."), patience=0.05) == [True]
+
+
+def test_an_agent_that_closes_is_not_frozen_however_long_its_end_takes() -> None:
+    async def briefly(mine: Pulse) -> None:
+        beating = asyncio.ensure_future(mine.beat())
+        await asyncio.sleep(0)
+        beating.cancel()
+        await asyncio.wait([beating])
+
+    assert watched(lambda mine: asyncio.run(briefly(mine)), patience=20.0) == [False]
+
+
+def test_before_the_first_beat_nothing_is_counted() -> None:
+    assert watched(lambda mine: os.close(mine._in), patience=0.0) == [False]
+
+
+def test_a_frozen_agent_is_killed_before_its_host_is_lost_but_a_busy_machine_has_seconds() -> None:
+    assert patience_s(10.0) < 10.0 and patience_s(0.5) >= 5.0
+
+
+def test_an_agent_that_is_stopped_is_killed_by_its_keeper_and_its_tasks_with_it(
+    run: Callable[..., Agents], tmp_path: Path
+) -> None:
+    forever = "sleep 1000 & wait"
+    agents = run({"worker:0@localhost": forever, "worker:1@127.0.0.1": forever}, lost_after_s=10.0)
+    agents.up()
+    agent, keeper = process_records.agent_of(agents.folder(MEMBER))
+    os.kill(agent.pid, signal.SIGSTOP)
+    eventually("the end of agent and keeper", lambda: not any(is_same(p.pid, p.start) for p in (agent, keeper)))
+    assert "the agent is frozen" in (agents.folder(MEMBER).own / "agent.log").read_text()
+    agents.tell({"do": "stop", "reason": "enough"})
+    agents.kill(LEAD)
+    agents.ended()
+    assert not living_under(tmp_path)

@@ -1,0 +1,55 @@
+"""What earlier runs of a name left on a host is ended before another begins: never two generations side by side."""
+
+import subprocess
+from typing import Callable
+
+from launch.agent.state import process_records
+from launch.agent.state.run_folder import lock_path
+from launch.agent.verbs import down
+from tests.launch.agent.agents import LEAD, RUN, Agents
+from tests.launch.agent.verbs.test_down import state
+from tests.waiting import eventually
+
+Run = Callable[..., Agents]
+NEXT = "r-20261121-120000"
+LEAVES_A_CHILD = "sleep 1000 & echo $!; wait"
+
+
+def child_of(agents: Agents) -> int:
+    """The pid of the process that the run's task has started."""
+    eventually(
+        "a child on record", lambda: agents.log("worker:0") and len(process_records.tasks_of(agents.folder())) == 2
+    )
+    return int(agents.log("worker:0"))
+
+
+def test_what_is_left_where_agent_and_keeper_were_killed_is_ended_before_the_next_run_begins(
+    run: Run, bystander: "subprocess.Popen[bytes]"
+) -> None:
+    agents = run({"worker:0@localhost": LEAVES_A_CHILD})
+    agents.up()
+    child = child_of(agents)
+    agents.kill(LEAD, keeper=True)
+    agents.ended()
+    eventually("what is left", lambda: [each.pid for each in process_records.tasks_of(agents.folder())] == [child])
+    answer = agents.start(LEAD, run=NEXT)
+    assert answer["ready"] and answer["ended"] == [f"ended what {RUN} had left: processes {child}"]
+    assert state(child) in "Z gone" and bystander.poll() is None
+    assert down.down(agents.request())["run"] == NEXT
+
+
+def test_a_run_that_lives_is_not_begun_again_though_somebody_has_removed_its_lock(run: Run) -> None:
+    agents = run({"worker:0@localhost": "exec sleep 1000"})
+    agents.up()
+    lock_path(agents.workdir, "r", LEAD).unlink()
+    assert agents.start(LEAD, run=NEXT)["error"].startswith(f"{RUN} is already up")
+    assert agents.status()["state"] == "running"
+    assert down.down(agents.request())["run"] == RUN
+
+
+def test_a_run_after_one_that_left_nothing_has_nothing_to_tell_of(run: Run) -> None:
+    agents = run({"worker:0@localhost": "exec sleep 1000"})
+    agents.up()
+    agents.down()
+    assert agents.start(LEAD, run=NEXT)["ended"] == []
+    down.down(agents.request())

@@ -1,0 +1,71 @@
+"""A lead that was started again goes on where the one before had come to."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from launch.agent.protocol.messages import Go, Joined, Start
+from launch.agent.service import recovery
+from launch.agent.service.recovery import Earlier
+from launch.agent.state.run_folder import RunFolder
+from launch.status.run import RunStatus
+from launch.status.wire import encoded
+from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
+
+
+def before() -> RunStatus:
+    """The status of a run that trained up to step 40, whose worker:1 had failed once."""
+    replay = Replay()
+    replay.up()
+    replay.at(1.0, advanced("worker:0", 20, examples=1), failed("worker:1"))
+    replay.at(3.0, started("worker:1", 1))
+    replay.at(4.0, advanced("worker:1", 21, 1, examples=1))
+    replay.at(5.0, advanced("worker:0", 40, examples=2, checkpoint_step=30))
+    return replay.run.status()
+
+
+def gone_on() -> Replay:
+    """Another lead for that run, which begins at 100 on a clock of its own; the first died 2 s before."""
+    replay = Replay()
+    recovery.go_on(replay.run, Earlier(before(), ago_s=2.0, lasted_s=50.0), "a", 100.0)
+    return replay
+
+
+def test_every_task_begins_as_its_next_attempt_when_every_host_has_joined() -> None:
+    replay = gone_on()
+    assert replay.at(100.0, Joined("a", "2"), Go()) == []
+    assert replay.at(101.0, Joined("b", "1")) == [Start("ps:0", 1), Start("worker:0", 1), Start("worker:1", 2)]
+    assert replay.run.state == "running"
+
+
+def test_the_incidents_so_far_are_kept_and_the_end_of_the_agent_is_the_next() -> None:
+    replay = gone_on()
+    old, new = replay.run.incidents.statuses()
+    assert (old.number, old.kind, old.role, old.index, old.open) == (1, "exit", "worker", 1, False)
+    assert old == replace(before().incidents[0], open=False)
+    assert (new.number, new.kind, new.host, new.open) == (2, "agent", "a", True)
+    assert new.cause == "its agent ended, and every task of the run with it"
+    assert (new.step, new.at_s) == (40, 50.0)
+
+
+def test_what_was_lost_is_counted_across_the_two_leads() -> None:
+    replay = gone_on()
+    replay.at(100.0, Joined("a", "2"), Joined("b", "1"), Go())
+    for order in (Start("ps:0", 1), Start("worker:0", 1), Start("worker:1", 2)):
+        replay.at(101.0, started(order.task, order.attempt), advanced(order.task, 30, order.attempt))
+    replay.at(105.0, advanced("worker:0", 31, 1, examples=64, checkpoint_step=30))
+    replay.at(108.0, advanced("worker:0", 41, 1, examples=640, checkpoint_step=30))
+    incident = replay.run.incidents.statuses()[-1]
+    assert (incident.open, incident.lost_steps) == (False, 10)
+    assert incident.lost_seconds is not None and incident.lost_seconds >= 8.0
+
+
+def test_without_a_status_or_after_the_end_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, "r-1", "a")
+    folder.create()
+    assert recovery.read(folder) is None
+    folder.write("plan.json", {})
+    folder.write("status.json", encoded(replace(before(), state="succeeded")))
+    assert recovery.read(folder) is None
+    folder.write("status.json", encoded(before()))
+    found = recovery.read(folder)
+    assert found is not None and found.status == before() and 0 <= found.ago_s < 60

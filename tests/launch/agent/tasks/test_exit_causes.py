@@ -1,0 +1,120 @@
+"""Why a process ended is told by what it left: its outcome, its exit code, its last lines, the kernel's word."""
+
+import os
+from pathlib import Path
+from typing import List, Optional
+
+import pytest
+
+from cluster.outcome import Outcome
+from launch.agent.supervision.incident import KINDS
+from launch.agent.tasks.exit_causes import LONGEST, MOST_LINES, judge, last_lines
+
+TRACE = "Traceback (most recent call last):"
+
+
+def told(cause: str) -> Outcome:
+    """The outcome of a task that an exception ended."""
+    return Outcome(False, 7, cause, TRACE)
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        ("ValueError: no such column", "exception"),
+        ("KeyError", "exception"),
+        ("jobs/mine.py:12: the shapes do not fit", "exception"),
+        ("UnavailableError: Socket closed", "lost-connection"),
+        ("AbortedError: Graph handle is not found: /job:ps/replica:0/task:1", "lost-connection"),
+        ("TimeoutError: waited 600 s for ps:0 at a:2222; see the logs of the tasks named there", "lost-connection"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "lost-connection"),
+        ("MemoryError", "out-of-memory"),
+        ("ResourceExhaustedError: OOM when allocating tensor with shape[9,9]", "out-of-memory"),
+        ("InternalError: failed to allocate 9 bytes: CUDA_ERROR_OUT_OF_MEMORY", "out-of-memory"),
+        ("OSError: [Errno 12] Cannot allocate memory", "out-of-memory"),
+        ("the final checkpoint, step 9, cannot be written into /c: no space left", "checkpoint"),
+        ("checkpoint /c/model-9: expected this job's variables, found others (x)", "checkpoint"),
+        ("worker:1: the loss is not a finite number in step 3, and it was not applied", "non-finite"),
+    ],
+)
+def test_an_error_that_a_task_tells_of_has_its_kind_and_its_text_is_the_cause(cause: str, kind: str) -> None:
+    assert judge(1, told(cause), []) == (kind, cause)
+
+
+def test_an_outcome_comes_before_the_signal_that_ended_the_process_afterwards() -> None:
+    assert judge(-9, told("ValueError: x"), [], no_memory=True).kind == "exception"
+
+
+def test_what_the_agent_found_wrong_with_an_outcome_is_no_exception() -> None:
+    assert judge(0, Outcome(False, cause="its outcome cannot be read: x"), []).kind == "exit"
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "kind", "cause"),
+    [
+        (3, [], "exit", "exit code 3"),
+        (0, ["bye"], "exit", "exit code 0; its last line: bye"),
+        (-15, [], "signal", "killed by SIGTERM"),
+        (-9, ["  step 4"], "signal", "killed by SIGKILL; its last line: step 4"),
+        (-6, ["terminate called after throwing an instance of 'std::bad_alloc'", "  what():  std::bad_alloc"],
+         "out-of-memory", "killed by SIGABRT; its error: terminate called after throwing an instance of "
+         "'std::bad_alloc' what():  std::bad_alloc"),
+        (1, [TRACE, '  File "a.py", line 1', "ValueError: x"], "exception",
+         "exit code 1; its error: ValueError: x"),
+        (1, [TRACE, "tensorflow.python.framework.errors_impl.UnavailableError: x"], "lost-connection", None),
+        (1, ["UnavailableError: said, but not raised"], "exit", None),
+    ],
+)  # fmt: skip
+def test_of_a_program_without_an_outcome_its_exit_and_its_last_lines_tell(
+    code: int, lines: List[str], kind: str, cause: Optional[str]
+) -> None:
+    ending = judge(code, None, lines)
+    assert ending.kind == kind and (cause is None or ending.cause == cause)
+
+
+def test_a_sigkill_that_the_kernel_owns_up_to_is_want_of_memory() -> None:
+    assert judge(-9, None, ["step 4"], no_memory=True) == (
+        "out-of-memory", "killed by the kernel for want of memory (SIGKILL); its last line: step 4",
+    )  # fmt: skip
+
+
+def test_every_kind_that_is_found_is_one_that_is_documented() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "faults.md").read_text()
+    assert [kind for kind in KINDS if f"| `{kind}` | {KINDS[kind]}" not in page] == []
+
+
+# -- the last lines of a log
+
+
+def test_the_last_lines_are_those_that_say_anything(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\n  two \xff\n\n   \n")
+    assert last_lines(log) == ["one", "  two \ufffd"]
+
+
+def test_long_lines_are_cut_and_a_long_log_is_not_read_whole(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with open(str(log), "wb") as file:
+        os.ftruncate(file.fileno(), 1 << 35)  # sparse: to read it whole would take for ever
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + b"x" * 1000 + b"\n" + b"y\n" * MOST_LINES)
+    assert last_lines(log) == ["y"] * MOST_LINES
+    assert last_lines(log, most=MOST_LINES + 1)[0] == "x" * LONGEST
+
+
+def test_a_secret_is_masked_before_a_line_is_cut(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("a" * (LONGEST - 3) + "hunter22\n")
+    assert last_lines(log, lambda line: line.replace("hunter22", "(secret)")) == ["a" * (LONGEST - 3) + "(se"]
+
+
+def test_a_log_that_is_empty_or_not_there_has_no_last_lines(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert [last_lines(tmp_path / name) for name in ("empty", "none")] == [[], []]
+
+
+def test_a_cause_has_the_newest_state_of_a_progress_bar_and_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(
+        b"1/9 [=>]\b\b\b\r9/9 [==]\r\n\x1b]0;owned\x07\x1b[31mValueError: no\x1b[0m\n\x1b[0m\n"
+    )
+    assert last_lines(tmp_path / "log") == ["9/9 [==]", "ValueError: no"]

@@ -1,0 +1,495 @@
+"""The tasks of one host: real processes, and a clock that the test turns."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Type, TypeVar
+
+import pytest
+
+from launch.agent.linux import processes
+from launch.agent.linux.ports import free_ports
+from launch.agent.protocol.messages import Advanced, Event, Exited, Measured, Started
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.tasks.host_tasks import HANG_S, LINGER_S, HostTasks
+from launch.agent.wire.run_request import TaskRequest
+from tests.launch.agent.requested import task_request
+from tests.waiting import eventually
+
+E = TypeVar("E")
+SUCCESS = '{"succeeded": true, "step": 9, "checkpoint": "%s/model-9", "checkpoint_step": 9}'
+IGNORES_TERM = "import signal, time; signal.signal(15, lambda *_: print('no', flush=True)); print('up', flush=True)\n"
+
+
+class Bench:
+    """One host's tasks in a folder of the test's own. ``now`` is the agent's clock."""
+
+    def __init__(self, workdir: Path):
+        self.folder = RunFolder(workdir, "r-20260101-000000", "h")
+        self.folder.create()
+        self.code = workdir / "code"
+        self.code.mkdir()
+        self.events: List[Event] = []
+        self.now = 0.0
+        self.tasks: HostTasks
+
+    def start(self, *argv: str, name: str = "worker:0", attempt: int = 0, **options: Any) -> Optional[Started]:
+        """Starts ``argv`` as a task; returns what was told of it."""
+        if attempt == 0:
+            secrets = options.pop("secrets", {})
+            self.tasks = HostTasks([self._request(name, argv, options)], self.folder, {name: [2, 3]},
+                                   self.events.append, secrets)  # fmt: skip
+        self.tasks.start(name, attempt)
+        return next((event for event in self.events if isinstance(event, Started)), None)
+
+    def _request(self, name: str, argv: Any, options: Dict[str, Any]) -> TaskRequest:
+        return task_request(name, **{"argv": argv, "folder": str(self.code), **options})
+
+    def sh(self, script: str, **options: Any) -> Optional[Started]:
+        """Starts a shell script as a task."""
+        return self.start("sh", "-c", script, **options)
+
+    def comes(self, kind: Type[E], condition: Callable[[E], bool] = lambda event: True) -> E:
+        """Polls until an event of this kind comes."""
+        event: E = eventually(kind.__name__, lambda: self._polled(kind, condition))
+        return event
+
+    def _polled(self, kind: Type[E], condition: Callable[[E], bool]) -> Optional[E]:
+        self.tasks.poll(self.now)
+        return next((event for event in self.events if isinstance(event, kind) and condition(event)), None)
+
+    def logged(self, word: str, name: str = "worker:0", attempt: int = 0) -> None:
+        """Waits for a word in a task's log."""
+        eventually(f"{word} in the log", lambda: word in self.folder.log(name, attempt).read_text())
+
+    def end(self) -> None:
+        """Kills what still runs."""
+        tasks = getattr(self, "tasks", None)
+        while tasks is not None and tasks.running:
+            tasks.stop_all(0.0, self.now)
+            tasks.poll(self.now + 1e6)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path / "w")
+    yield bench
+    bench.end()
+
+
+# -- starting
+
+
+def test_a_started_task_is_told_with_its_pid_gpus_and_log(bench: Bench) -> None:
+    event = bench.sh("exec sleep 60")
+    assert event == Started(
+        "worker:0", 0, bench.tasks.running["worker:0"].process.pid, [2, 3], str(bench.folder.log("worker:0", 0))
+    )
+
+
+def test_a_program_is_told_how_many_gpus_it_has(bench: Bench) -> None:
+    bench.sh("echo {gpus} of ${gpus:-none}; exec sleep 60")
+    bench.logged("2 of none\n")
+
+
+def test_a_program_that_is_not_there_is_told_as_an_exit_without_a_code(bench: Bench) -> None:
+    assert bench.start("no-such-program") is None
+    cause = "cannot start no-such-program: No such file or directory"
+    assert bench.events == [Exited("worker:0", 0, None, cause, kind="not-started")]
+
+
+def test_a_code_folder_that_is_not_there_is_named(bench: Bench) -> None:
+    bench.start("true", folder="/no/such/folder")
+    cause = "cannot start /no/such/folder: No such file or directory"
+    assert bench.events == [Exited("worker:0", 0, None, cause, kind="not-started")]
+
+
+def test_a_program_is_found_beside_the_job(bench: Bench) -> None:
+    program = bench.code / "train.sh"
+    program.write_text("#!/bin/sh\nexit 7\n")
+    program.chmod(0o755)
+    bench.start("./train.sh")
+    assert bench.comes(Exited).exit_code == 7
+
+
+def test_a_task_gets_the_environment_of_the_contract(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTPS_PROXY", "grpc_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://proxy:3128")
+    monkeypatch.setenv("FROM_THE_HOST", "kept")
+    script = "import json, os; print(json.dumps(dict(os.environ)))"
+    bench.start(sys.executable, "-c", script, env={"CUDA_VISIBLE_DEVICES": "share", "COLOUR": "blue"})
+    bench.comes(Exited)
+    env = json.loads(bench.folder.log("worker:0", 0).read_text())
+    assert not [name for name in env if name.lower().endswith("_proxy")]
+    assert (env["FROM_THE_HOST"], env["COLOUR"]) == ("kept", "blue")
+    assert (env["CUDA_VISIBLE_DEVICES"], env["CUDA_DEVICE_ORDER"]) == ("2,3", "PCI_BUS_ID")
+    assert (env["LAUNCH_ATTEMPT"], env["LAUNCH_TASK_DIR"]) == ("0", str(bench.folder.task("worker:0")))
+
+
+def test_a_proxy_that_the_hosts_file_names_is_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    bench.sh('echo "$http_proxy"', env={"http_proxy": "http://ours:1"})
+    bench.comes(Exited)
+    assert bench.folder.log("worker:0", 0).read_text() == "http://ours:1\n"
+
+
+def test_a_secret_is_in_the_environment_and_nowhere_else(bench: Bench) -> None:
+    event = bench.sh("echo got ${#PASSWORD}; exec sleep 60", secrets={"PASSWORD": "hunter2-hunter2"})
+    bench.logged("got 15")
+    assert event is not None and "hunter2" not in processes.command_line(event.pid)
+    files = [path for path in bench.folder.workdir.rglob("*") if path.is_file()]
+    assert files and not [path for path in files if b"hunter2" in path.read_bytes()]
+
+
+def test_each_attempt_has_a_log_of_its_own_and_knows_its_number(bench: Bench) -> None:
+    bench.sh("echo attempt $LAUNCH_ATTEMPT; exit 1")
+    bench.comes(Exited)
+    bench.start(attempt=1)
+    bench.comes(Exited, lambda event: event.attempt == 1)
+    assert [path.read_text() for path in bench.folder.logs("worker:0")] == ["attempt 0\n", "attempt 1\n"]
+
+
+def test_what_an_earlier_attempt_wrote_is_not_taken_for_the_next_ones(bench: Bench) -> None:
+    script = """
+        cd "$LAUNCH_TASK_DIR"; test $LAUNCH_ATTEMPT = 1 && exit 5
+        echo '{"step": 3}' > progress.json; echo '{"succeeded": true}' > outcome.json
+    """
+    bench.sh(script)
+    bench.comes(Exited, lambda event: bool(event.outcome))
+    bench.events.clear()
+    bench.start(attempt=1)
+    exited = bench.comes(Exited)
+    assert (exited.exit_code, exited.outcome) == (5, None)
+    assert not [event for event in bench.events if isinstance(event, Advanced)]
+
+
+# -- how a task ends
+
+
+def test_a_failed_task_is_told_with_its_exit_code_and_its_last_line(bench: Bench) -> None:
+    bench.sh("echo first; echo 'out of cheese'; echo; exit 3")
+    cause, lines = "exit code 3; its last line: out of cheese", ["first", "out of cheese"]
+    assert bench.comes(Exited) == Exited("worker:0", 0, 3, cause, kind="exit", lines=lines)
+
+
+def test_the_kernel_ends_a_task_or_its_child_before_the_agent_when_it_wants_for_memory(bench: Bench) -> None:
+    bench.sh("cat /proc/self/oom_score_adj; sh -c 'cat /proc/self/oom_score_adj'; exit 1")
+    bench.comes(Exited)
+    task, child = map(int, bench.folder.log("worker:0", 0).read_text().split())
+    ours = int(Path("/proc/self/oom_score_adj").read_text())
+    assert task == child == ours + processes.OOM_RAISE
+
+
+def test_a_task_that_a_signal_ended_is_told_with_the_signals_name(bench: Bench) -> None:
+    bench.sh("kill -SEGV $$")
+    assert bench.comes(Exited) == Exited("worker:0", 0, -signal.SIGSEGV, "killed by SIGSEGV", kind="signal")
+
+
+class OneKill:
+    """A kernel that owns up to having killed one process for want of memory."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def look(self, now: float) -> None:
+        pass
+
+    def took(self, pid: int, now: float) -> bool:
+        self.asked += 1
+        return True
+
+
+def test_a_task_that_the_kernel_has_killed_for_want_of_memory_says_so(bench: Bench) -> None:
+    bench.sh("echo hungry; kill -KILL $$")
+    bench.tasks._memory_kills = OneKill()  # type: ignore[assignment]
+    exited = bench.comes(Exited)
+    assert (exited.kind, exited.cause, exited.lines) == (
+        "out-of-memory", "killed by the kernel for want of memory (SIGKILL); its last line: hungry", ["hungry"],
+    )  # fmt: skip
+
+
+def test_a_task_that_we_killed_ourselves_did_not_want_for_memory(bench: Bench) -> None:
+    bench.start("sleep", "1000")
+    bench.tasks._memory_kills = kernel = OneKill()  # type: ignore[assignment]
+    bench.tasks.stop("worker:0", 0.0, now=0.0)
+    exited = bench.comes(Exited)
+    assert (exited.kind, exited.cause, kernel.asked) == ("signal", "killed by SIGKILL", 0)
+
+
+def test_the_tasks_own_word_is_the_cause_before_its_last_line(bench: Bench) -> None:
+    bench.sh("""echo '{"succeeded": false, "cause": "loss is nan", "retry": false}' > $LAUNCH_TASK_DIR/outcome.json
+                echo bye; exit 1""")
+    exited = bench.comes(Exited)
+    assert exited.cause == "loss is nan"
+    assert exited.outcome is not None and exited.outcome["retry"] is False
+
+
+def test_a_worker_that_says_it_succeeded_is_believed(bench: Bench) -> None:
+    bench.sh("""echo '{"succeeded": true}' > $LAUNCH_TASK_DIR/outcome.json; kill -9 $$""")
+    exited = bench.comes(Exited)
+    assert (exited.cause, exited.exit_code) == (None, -signal.SIGKILL)
+    assert exited.outcome is not None and exited.outcome["succeeded"]
+
+
+def test_a_chief_is_believed_when_its_final_checkpoint_is_there(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "model-9.index").touch()
+    bench.sh(f"echo '{SUCCESS % tmp_path}' > $LAUNCH_TASK_DIR/outcome.json", chief=True)
+    exited = bench.comes(Exited)
+    assert exited.outcome is not None and exited.outcome["succeeded"] and exited.cause is None
+
+
+def test_a_chief_whose_final_checkpoint_is_not_there_has_failed(bench: Bench, tmp_path: Path) -> None:
+    bench.sh(f"echo '{SUCCESS % tmp_path}' > $LAUNCH_TASK_DIR/outcome.json", chief=True)
+    exited = bench.comes(Exited)
+    assert exited.outcome is not None and not exited.outcome["succeeded"]
+    assert exited.cause == f"says it succeeded, but its final checkpoint is not there: {tmp_path}/model-9"
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", '{"colour": 1}', "{}"])
+def test_an_outcome_that_cannot_be_read_is_a_failure_that_says_so(bench: Bench, text: str) -> None:
+    bench.sh(f"""printf %s '{text}' > $LAUNCH_TASK_DIR/outcome.json""")
+    exited = bench.comes(Exited)
+    assert exited.outcome is not None and not exited.outcome["succeeded"]
+    assert exited.cause is not None and exited.cause.startswith("its outcome cannot be read: ")
+
+
+def test_an_exit_is_told_only_when_the_whole_group_is_gone(bench: Bench) -> None:
+    bench.sh("sleep 60 & echo $!")
+    exited = bench.comes(Exited)
+    assert exited.exit_code == 0
+    child = int(bench.folder.log("worker:0", 0).read_text())
+    left = processes.inspect(child)
+    assert left is None or left.state == "Z"
+
+
+def test_a_task_that_lives_on_after_its_outcome_is_ended(bench: Bench) -> None:
+    bench.sh("""echo '{"succeeded": true}' > $LAUNCH_TASK_DIR/outcome.json; echo said; exec sleep 60""")
+    bench.logged("said")
+    bench.tasks.poll(100.0)
+    bench.tasks.poll(100.0 + LINGER_S - 0.1)
+    assert not processes.has_exited(bench.tasks.running["worker:0"].process.pid)
+    bench.now = 100.0 + LINGER_S
+    exited = bench.comes(Exited)
+    assert exited.outcome is not None and exited.outcome["succeeded"]
+
+
+# -- stopping
+
+
+def test_a_stop_is_a_term_that_lets_the_task_leave_in_order(bench: Bench) -> None:
+    bench.sh("trap 'echo leaving; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+    bench.logged("up")
+    bench.tasks.stop("worker:0", 60.0, now=0.0)
+    assert bench.comes(Exited).exit_code == 0
+    assert bench.folder.log("worker:0", 0).read_text().endswith("leaving\n")
+
+
+def test_a_task_that_ignores_term_is_killed_when_its_grace_is_over_and_not_before(bench: Bench) -> None:
+    bench.start(sys.executable, "-c", IGNORES_TERM + "while 1: time.sleep(1)")
+    bench.logged("up")
+    bench.tasks.stop("worker:0", 5.0, now=100.0)
+    bench.logged("no")
+    bench.tasks.poll(104.9)
+    assert not processes.has_exited(bench.tasks.running["worker:0"].process.pid)
+    bench.now = 105.0
+    assert bench.comes(Exited).exit_code == -signal.SIGKILL
+
+
+def test_a_second_stop_can_only_shorten_the_grace(bench: Bench) -> None:
+    bench.start(sys.executable, "-c", IGNORES_TERM + "while 1: time.sleep(1)")
+    bench.logged("up")
+    bench.tasks.stop("worker:0", 5.0, now=100.0)
+    bench.tasks.stop("worker:0", 60.0, now=100.0)
+    bench.now = 105.0
+    assert bench.comes(Exited).exit_code == -signal.SIGKILL
+
+
+def test_without_grace_a_task_is_killed_at_once(bench: Bench) -> None:
+    bench.sh("trap 'echo TERM came' TERM; echo up; while :; do sleep 0.05; done")
+    bench.logged("up")
+    bench.tasks.stop("worker:0", 0.0, now=0.0)
+    assert bench.comes(Exited).exit_code == -signal.SIGKILL
+    assert bench.folder.log("worker:0", 0).read_text() == "up\n"
+
+
+def test_a_stop_reaches_the_children_of_a_task_too(bench: Bench) -> None:
+    bench.sh("sleep 60 & echo $!; exec sleep 60")
+    bench.logged("\n")
+    child = int(bench.folder.log("worker:0", 0).read_text())
+    bench.tasks.stop("worker:0", 60.0, now=0.0)
+    assert bench.comes(Exited).exit_code == -signal.SIGTERM
+    assert processes.inspect(child) is None or processes.inspect(child).state == "Z"  # type: ignore[union-attr]
+
+
+# -- processes that left their task's session
+
+
+@pytest.fixture
+def adopting() -> Iterator[None]:
+    """This process adopts orphans, as an agent does."""
+    processes.adopt_orphans()
+    yield
+    processes._libc.prctl(processes._PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+DAEMON = "setsid sh -c 'echo $$; exec sleep 1000' & "
+UNMARKED = "setsid env -i sh -c 'echo $$; exec /bin/sleep 1000' & "
+
+
+def is_gone(pid: int) -> bool:
+    return processes.inspect(pid) is None
+
+
+def daemon_of(bench: Bench, count: int = 1) -> int:
+    log = bench.folder.log("worker:0", 0)
+    eventually("pids in the log", lambda: log.read_text().count("\n") >= count)
+    return int(log.read_text().split()[-1])
+
+
+def test_a_task_has_exited_when_its_child_in_a_session_of_its_own_is_gone_and_reaped(
+    bench: Bench, adopting: None
+) -> None:
+    bench.sh(DAEMON + "sleep 0.3; exit 3")
+    child = daemon_of(bench)
+    assert bench.comes(Exited).exit_code == 3
+    assert is_gone(child)
+
+
+def test_a_child_that_gave_its_environment_up_is_known_from_when_its_parents_lived(
+    bench: Bench, adopting: None
+) -> None:
+    os.mkfifo(str(bench.code / "go"))
+    bench.sh(UNMARKED + "read line < go; exit 3")
+    child = daemon_of(bench)
+    bench.tasks.poll(100.0)  # a look at the processes while its parent lives
+    (bench.code / "go").write_text("\n")
+    bench.comes(Exited)
+    assert is_gone(child)
+
+
+def test_a_stop_reaches_a_child_in_a_session_of_its_own(bench: Bench, adopting: None) -> None:
+    bench.sh(f"{DAEMON}{UNMARKED}wait")
+    first = daemon_of(bench)
+    second = daemon_of(bench, count=2)
+    bench.tasks.stop("worker:0", 0.0, now=0.0)
+    bench.comes(Exited)
+    assert is_gone(first) and is_gone(second)
+
+
+def test_a_term_lets_a_child_in_a_session_of_its_own_leave_in_order(bench: Bench, adopting: None) -> None:
+    (bench.code / "child.sh").write_text("trap 'echo left > left; exit' TERM; echo $$; while :; do sleep 0.05; done")
+    bench.sh("setsid sh child.sh & trap : TERM; wait; while test ! -e left; do sleep 0.05; done")
+    daemon_of(bench)
+    bench.tasks.stop("worker:0", 60.0, now=0.0)
+    bench.comes(Exited)
+    assert (bench.code / "left").read_text() == "left\n"
+
+
+def test_the_next_attempt_of_a_task_finds_the_port_of_a_former_childs_free(bench: Bench, adopting: None) -> None:
+    [port] = free_ports(1)
+    os.mkfifo(str(bench.code / "go"))
+    serve = f"import socket,time;s=socket.socket();s.bind(('127.0.0.1',{port}));s.listen();print('up',flush=1);"
+    child = f'setsid {sys.executable} -c "{serve}time.sleep(1000)" & '
+    bench.sh(f'test $LAUNCH_ATTEMPT = 1 && exec {sys.executable} -c "{serve}"; {child} read line < go; exit 1')
+    bench.logged("up")
+    (bench.code / "go").write_text("\n")
+    bench.comes(Exited)
+    bench.start(attempt=1)
+    assert bench.comes(Exited, lambda event: event.attempt == 1).exit_code == 0
+
+
+def test_a_process_of_another_task_or_of_nobody_is_left_alone(bench: Bench, adopting: None) -> None:
+    of_others: List[Dict[str, str]] = [
+        {},
+        {"LAUNCH_TASK_DIR": str(bench.folder.task("worker:1")), "LAUNCH_ATTEMPT": "0"},
+        {"LAUNCH_TASK_DIR": str(bench.folder.task("worker:0")), "LAUNCH_ATTEMPT": "1"},
+    ]
+    strangers = [
+        subprocess.Popen(["sleep", "1000"], start_new_session=True, env={**os.environ, **marks}) for marks in of_others
+    ]
+    bench.sh(DAEMON + "sleep 0.3; exit 3")
+    bench.comes(Exited)
+    assert [stranger.poll() for stranger in strangers] == [None, None, None]
+    for stranger in strangers:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_task_that_hangs_in_the_kernel_is_given_up_and_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = bench.sh("exec sleep 60")
+    hanging = bench.tasks.running["worker:0"].process
+    monkeypatch.setattr(processes, "has_exited", lambda pid: False)  # what a kernel says of state D
+    bench.tasks.stop("worker:0", 0.0, now=100.0)
+    bench.tasks.poll(100.0)
+    bench.tasks.poll(100.0 + HANG_S - 0.1)
+    assert bench.tasks.running and not [each for each in bench.events if isinstance(each, Exited)]
+    bench.tasks.poll(100.0 + HANG_S)
+    exited = bench.comes(Exited)
+    assert event is not None and exited.exit_code is None and not bench.tasks.running
+    assert (exited.cause or "").startswith(f"pid {event.pid} was killed and is still there after 10 s; it hangs in ")
+    hanging.wait()
+
+
+def test_a_child_that_hangs_in_the_kernel_does_not_keep_its_task_from_ending(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.sh("exit 0")
+    leader = bench.tasks.running["worker:0"].process
+    eventually("its end", lambda: processes.has_exited(leader.pid))
+    hanging = processes.Process(1, 0, leader.pid, leader.pid, "D", -1)  # a start time that nothing on this machine has
+    monkeypatch.setattr(processes, "table", lambda: [hanging])
+    for now in (100.0, 100.0 + HANG_S - 0.1):
+        bench.tasks.poll(now)
+        assert bench.tasks.running
+    bench.tasks.poll(100.0 + HANG_S)
+    assert (bench.comes(Exited).cause or "").startswith("pid 1 was killed and is still there after 10 s")
+    leader.wait()
+
+
+def test_a_task_whose_folder_cannot_be_made_is_told_and_ends_nobody_else(bench: Bench) -> None:
+    bench.folder.task("worker:0").write_text("a file where the folder should be")
+    assert bench.sh("true") is None
+    assert (bench.comes(Exited).cause or "").startswith("cannot start ")
+
+
+def test_to_stop_a_task_that_does_not_run_is_nothing(bench: Bench) -> None:
+    bench.sh("true")
+    bench.comes(Exited)
+    bench.tasks.stop("worker:0", 5.0, now=0.0)
+    bench.tasks.stop_all(5.0, now=0.0)
+    assert not bench.tasks.running
+
+
+# -- progress
+
+
+def test_progress_is_told_when_it_is_new_and_once(bench: Bench) -> None:
+    script = """
+        tell() { echo "{\\"step\\": $1, \\"loss\\": 0.5}" > .p; mv .p progress.json; }
+        cd "$LAUNCH_TASK_DIR"; tell 1; while test ! -e go; do sleep 0.05; done; tell 2; exec sleep 60
+    """
+    bench.sh(script)
+    first = bench.comes(Advanced)
+    assert (first.task, first.attempt, first.progress["step"], first.progress["loss"]) == ("worker:0", 0, 1, 0.5)
+    for _ in range(5):
+        bench.tasks.poll(0.0)
+    assert len([event for event in bench.events if isinstance(event, Advanced)]) == 1
+    (bench.folder.task("worker:0") / "go").touch()
+    bench.comes(Advanced, lambda event: event.progress["step"] == 2)
+
+
+def test_the_last_progress_is_told_before_the_exit(bench: Bench) -> None:
+    bench.sh("""echo '{"step": 7}' > $LAUNCH_TASK_DIR/progress.json""")
+    bench.comes(Exited)
+    told = [type(event) for event in bench.events if not isinstance(event, Measured)]
+    assert told == [Started, Advanced, Exited]
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", '{"colour": 1}'])
+def test_progress_that_cannot_be_read_is_passed_over(bench: Bench, text: str) -> None:
+    bench.sh(f"""printf %s '{text}' > $LAUNCH_TASK_DIR/progress.json""")
+    assert bench.comes(Exited).exit_code == 0
+    assert not [event for event in bench.events if isinstance(event, Advanced)]

@@ -1,0 +1,25 @@
+"""What a task's process finds in its environment: its plan, what the plan does not say, and who it is."""
+
+from pathlib import Path
+
+import pytest
+
+from launch.agent.tasks.task_env import of_task, without_proxies
+
+
+def test_an_attempt_is_told_who_it_is_and_which_gpus_it_has() -> None:
+    env = of_task({"PYTHONUNBUFFERED": "1"}, {}, 2, Path("/t/worker.0"), [0, 3])
+    told = {key: env[key] for key in ("PYTHONUNBUFFERED", "LAUNCH_ATTEMPT", "LAUNCH_TASK_DIR", "CUDA_VISIBLE_DEVICES")}
+    assert list(told.values()) == ["1", "2", "/t/worker.0", "0,3"]
+
+
+def test_the_plan_goes_before_the_agents_own_and_what_is_newer_before_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATA", "the agent's")
+    monkeypatch.setenv("HOME", "/home/a")
+    env = of_task({"DATA": "the plan's", "TF_CONFIG": "of formation 0"}, {"TF_CONFIG": "of formation 1"}, 0, Path(), [])
+    assert (env["HOME"], env["DATA"], env["TF_CONFIG"]) == ("/home/a", "the plan's", "of formation 1")
+    assert env["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_no_proxy_of_the_agents_is_handed_on() -> None:
+    assert without_proxies({"HTTPS_PROXY": "p", "grpc_proxy": "p", "no_proxy": "x"}) == {"no_proxy": "x"}

@@ -1,0 +1,51 @@
+"""What looks like a secret does not leave a host, wherever it stands; what does not, stays readable."""
+
+import pytest
+
+from launch.agent.text.redaction import Redaction, is_secret
+
+HARMLESS = ["PATH", "PWD", "CUDA_VISIBLE_DEVICES", "LAUNCH_RUN", "HOME", "MONKEY", "AUTHOR"]
+SECRET = ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DB_PASS", "password", "API_KEY", "MYSQL_PWD", "apikey"]
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_a_name_says_that_it_holds_a_secret(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_names_do_not(name: str) -> None:
+    assert not is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("train --password hunter22 --steps 5", "train --password (secret) --steps 5"),
+        ("train --api-key=hunter22", "train --api-key=(secret)"),
+        ('{"token": "hunter22"}', '{"token": "(secret)"}'),
+        ("https://me:hunter22@host/x", "https://(secret)@host/x"),
+        ("step 5, loss 0.3 at worker:1", "step 5, loss 0.3 at worker:1"),
+    ],
+)
+def test_what_stands_behind_a_secret_s_name_is_hidden(text: str, shown: str) -> None:
+    assert Redaction().text(text) == shown
+
+
+def test_the_value_of_a_secret_variable_is_hidden_wherever_it_stands() -> None:
+    redaction = Redaction(["run-token"], [{"X_TOKEN": "abcdefgh", "OTHER": "plainly", "MINE": "by-name"}], ["MINE"])
+    assert redaction.text("abcdefgh run-token by-name plainly") == "(secret) (secret) (secret) plainly"
+    assert redaction.value({"argv": ["a", "xabcdefghx"], "n": 3}) == {"argv": ["a", "x(secret)x"], "n": 3}
+    assert redaction.value(["--db-pass", "p", "--n=1", "q"]) == ["--db-pass", "(secret)", "--n=1", "q"]
+    assert redaction.value({"password": "p", "none": None}) == {"password": "(secret)", "none": None}
+
+
+def test_a_value_that_is_too_short_to_be_looked_for_is_hidden_under_its_name_alone() -> None:
+    redaction = Redaction((), [{"X_TOKEN": "1"}])
+    assert redaction.text("step 11") == "step 11"
+    assert redaction.environment({"X_TOKEN": "1"}) == {"X_TOKEN": "(not told)"}
+
+
+def test_of_an_environment_every_name_is_told_and_few_values() -> None:
+    told = Redaction().environment({"PATH": "/bin", "TF_CONFIG": "{}", "CUSTOMER": "who", "TF_TOKEN": "x"})
+    assert told == {"CUSTOMER": "(not told)", "PATH": "/bin", "TF_CONFIG": "{}", "TF_TOKEN": "(not told)"}

@@ -1,0 +1,138 @@
+"""A host's part of a check, as the launcher speaks to it: a process whose ports are closed when its stdin is."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import pytest
+
+from launch.agent.linux.ports import can_listen, free_ports
+from launch.agent.verbs import check
+from tests.launch.launcher import ROOT
+from tests.waiting import eventually
+
+WORDS = ["who is there", "it is me"]
+
+
+class Agent:
+    """The agent's verb ``check`` on this machine."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]"):
+        self.process = process
+
+    def ask(self, values: Dict[str, Any]) -> Dict[str, Any]:
+        self.process.stdin.write(json.dumps(values).encode() + b"\n")  # type: ignore[union-attr]
+        self.process.stdin.flush()  # type: ignore[union-attr]
+        answer: Dict[str, Any] = json.loads(self.process.stdout.readline())  # type: ignore[union-attr]
+        return answer
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with beginning() as process:
+        yield Agent(process)
+
+
+@contextmanager
+def beginning() -> Iterator["subprocess.Popen[bytes]"]:
+    argv = [sys.executable, "-m", "launch.agent", "check"]
+    env = {**os.environ, "no_proxy": "", "http_proxy": "http://proxy:3128"}
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=str(ROOT), env=env
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def opening(port: int, within_s: float = 60.0) -> Dict[str, Any]:
+    return {"host": "a", "words": WORDS, "ports": [port], "within_s": within_s}
+
+
+def looking(workdir: Path, port: int, **changed: Any) -> Dict[str, Any]:
+    return {
+        "do": "look", "within_s": 60.0, "python": sys.executable, "environment": None, "guard": None, "env": {},
+        "names": ["localhost"], "targets": [[f"localhost:{port}", "a"]], "here": ["a"], "words": WORDS, "knock_s": 5.0,
+        "wishes": {"worker:0": [0]}, "folders": [str(workdir)], "programs": {"sh": None, "no-such-program": None},
+        "name": "r", "host": "a", "workdir": str(workdir), **changed,
+    }  # fmt: skip
+
+
+def test_a_host_opens_its_ports_tells_the_time_and_what_it_sees(agent: Agent, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    assert agent.ask(opening(port)) == {"ports": {str(port): None}}
+    assert agent.ask({"do": "time"})["time"] > 1e9
+    (tmp_path / "numpy.py").write_text("__version__ = '1.0'")
+    (tmp_path / "tensorflow.py").write_text("__version__ = '9.9'")
+    seen = agent.ask(looking(tmp_path, port, env={"PYTHONPATH": str(tmp_path)}))
+    assert seen["unreached"] == []
+    assert seen["versions"]["tensorflow"] == {"version": "9.9"}
+    assert seen["lacking"] == "worker:0: expected GPU 0, found 0 GPU(s) on this host"
+    assert seen["folders"][str(tmp_path)]["error"] is None
+    assert seen["missing_programs"] == ["no-such-program"]
+    assert seen["proxies"] == ["http_proxy"]
+    assert seen["run"] is None and seen["environment_ready"]
+
+
+def test_a_look_that_fails_is_told(agent: Agent, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    agent.ask(opening(port))
+    assert agent.ask({"do": "look"})["error"] == "the look failed: KeyError: 'within_s'"
+
+
+def test_the_ports_are_closed_when_the_launcher_goes(agent: Agent) -> None:
+    (port,) = free_ports(1)
+    agent.ask(opening(port))
+    assert not can_listen(port)
+    agent.process.stdin.close()  # type: ignore[union-attr]
+    assert agent.process.wait(20) == 0
+    assert can_listen(port)
+
+
+def test_the_ports_are_closed_when_the_launcher_goes_while_python_hangs(agent: Agent, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    agent.ask(opening(port))
+    (tmp_path / "numpy.py").write_text(
+        f"import os, time; open('{tmp_path}/pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    asked = looking(tmp_path, port, env={"PYTHONPATH": str(tmp_path)})
+    agent.process.stdin.write(json.dumps(asked).encode() + b"\n")  # type: ignore[union-attr]
+    agent.process.stdin.flush()  # type: ignore[union-attr]
+    pid = eventually("a Python that hangs", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    agent.process.stdin.close()  # type: ignore[union-attr]
+    assert agent.process.wait(20) == 0
+    eventually("the end of that Python", lambda: not Path(f"/proc/{pid}/cmdline").exists())
+    assert can_listen(port)
+
+
+def test_the_ports_are_closed_at_the_deadline(agent: Agent) -> None:
+    (port,) = free_ports(1)
+    agent.ask(opening(port, within_s=0.5))
+    assert agent.process.wait(20) == 0
+    assert can_listen(port)
+
+
+def test_a_folder_that_is_not_there_yet_is_as_good_as_the_one_it_will_be_in(tmp_path: Path) -> None:
+    state = check.space(str(tmp_path / "not" / "there"))
+    assert state["free_bytes"] > 0 and state["error"] is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_takes_nothing_is_told_with_the_reason() -> None:
+    assert check.space("/proc/1")["error"] is not None
+
+
+def test_a_taken_port_does_not_keep_the_others_closed(agent: Agent) -> None:
+    first, second = free_ports(2)
+    with socket.socket() as taker:
+        taker.bind(("127.0.0.1", first))
+        taker.listen(1)
+        ports = agent.ask({**opening(first), "ports": [first, second]})["ports"]
+    assert ports[str(first)]["pid"] == os.getpid()
+    assert ports[str(second)] is None

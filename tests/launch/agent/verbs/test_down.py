@@ -1,0 +1,166 @@
+"""The end of a run from outside: with the agent's help, against its will, and when it is dead."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+from launch.agent.linux.processes import command_line, inspect
+from launch.agent.state import process_records
+from launch.agent.verbs import down, status
+from tests.launch.agent.agents import LEAD, RUN, Agents
+from tests.launch.machine import living_under
+from tests.waiting import eventually
+
+Run = Callable[..., Agents]
+FOREVER = "exec sleep 1000"
+GONE: Dict[str, Any] = {"run": RUN, "processes": [], "ports": [], "gpu_memory": [], "locks": []}
+LISTENING = """exec {python} -c "import socket, time; s = socket.socket(); s.bind(('', {port})); s.listen(1)
+print('up', flush=True); time.sleep(1000)" """
+
+
+def state(pid: int) -> str:
+    """A process's state, "gone" where there is none."""
+    process = inspect(pid)
+    return process.state if process else "gone"
+
+
+def strangers(agents: Agents) -> List[str]:
+    """The command lines of the run's processes that its records do not lead to."""
+    known = {
+        each.pid for each in [*process_records.agent_of(agents.folder()), *process_records.tasks_of(agents.folder())]
+    }
+    return [command_line(each.pid) for each in living_under(agents.workdir) if each.pid not in known]
+
+
+def test_where_nothing_ran_there_is_nothing_to_end(run: Run) -> None:
+    assert run({"worker:0@localhost": FOREVER}).down() == {**GONE, "run": None}
+
+
+# -- a run that lives
+
+
+def test_down_ends_a_run_and_says_that_nothing_is_left(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "", "worker:1@localhost": FOREVER})
+    task = agents.requests[LEAD]["tasks"][0]
+    task["argv"][2] = LISTENING.format(python=sys.executable, port=task["port"])
+    agents.up()
+    eventually("a server", lambda: agents.log("worker:0") == "up\n")
+    before = down.look(agents.request())
+    assert before["run"] == RUN and before["ports"] == [task["port"]]
+    agent, keeper, *tasks = before["processes"]
+    assert {process["pid"] for process in tasks} == {task["pid"] for task in agents.status()["tasks"]}
+    assert all(inspect(process["pid"]).start == process["start"] for process in before["processes"])  # type: ignore
+    assert tasks[1]["argv"] == "sleep 1000" and tasks[1]["group"] == tasks[1]["pid"]
+    assert agent["group"] == keeper["group"] == keeper["pid"]
+    assert agents.down() == GONE
+    assert (agents.ended()["state"], agents.ended()["cause"]) == ("stopped", "launch down")
+    assert not living_under(tmp_path)
+
+
+def test_down_after_down_finds_nothing_to_do(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    assert agents.down() == agents.down() == GONE
+
+
+def test_the_reason_of_a_down_is_the_cause_whatever_it_is_written_with(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    down.down(agents.request(reason='said "enough" — twice'))
+    assert agents.ended()["cause"] == 'said "enough" — twice'
+
+
+def test_an_agent_that_does_not_react_is_killed_and_its_tasks_with_it(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "sleep 1000 & wait"})
+    agents.up()
+    os.kill(down.look(agents.request())["processes"][0]["pid"], signal.SIGSTOP)
+    assert down.down(agents.request(timeout_s=0.2)) == GONE
+    assert agents.left() == [] and not living_under(tmp_path)
+
+
+# -- a run whose agent was killed
+
+
+def test_an_agent_that_is_killed_leaves_nothing_since_its_keeper_ends_what_it_left(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "setsid sleep 1000 & sleep 1000 & wait"})
+    agents.up()
+    eventually("children on record", lambda: len(process_records.tasks_of(agents.folder())) == 3)
+    agents.kill(LEAD)
+    eventually("the end of the keeper", lambda: not process_records.agent_of(agents.folder()))
+    assert down.look(agents.request()) == GONE
+    assert agents.left() == [] and not living_under(tmp_path)
+    assert "the agent was killed by SIGKILL; ending what it left" in (agents.folder().own / "agent.log").read_text()
+
+
+def test_a_keeper_ends_a_child_that_left_its_session_before_anybody_noted_it(run: Run, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    agents = run({"worker:0@localhost": f"until [ -e {go} ]; do sleep 0.05; done; setsid sleep 1000 & wait"})
+    agents.up()
+    os.kill(process_records.agent_of(agents.folder())[0].pid, signal.SIGSTOP)  # it notes nothing any more
+    go.touch()
+    eventually("a child of no recorded session", lambda: "sleep 1000" in strangers(agents))
+    agents.kill(LEAD)
+    eventually("the end of the keeper", lambda: not process_records.agent_of(agents.folder()))
+    assert not living_under(tmp_path)
+
+
+def test_down_removes_what_agent_and_keeper_left_when_both_were_killed_and_nothing_else(
+    run: Run, bystander: "subprocess.Popen[bytes]"
+) -> None:
+    agents = run({"worker:0@localhost": "sleep 1000 & echo $!; wait"})
+    agents.up()
+    eventually("a child", lambda: agents.log("worker:0"))
+    task, child = agents.task("worker:0")["pid"], int(agents.log("worker:0"))
+    agents.kill(LEAD, keeper=True)
+    agents.ended()
+    eventually("the end of the task", lambda: state(task) in "Z gone")
+    before = down.look(agents.request())
+    assert [process["pid"] for process in before["processes"]] == [child]  # it has lost parent and agent
+    assert len(before["locks"]) == 2  # a lock and a socket
+    assert agents.down() == GONE
+    assert agents.left() == []
+    assert state(bystander.pid) == "S"
+
+
+def dead(run: Run) -> Agents:
+    """A run of which agent and keeper were killed, and the task with them."""
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    agents.kill(LEAD, keeper=True)
+    agents.ended()
+    return agents
+
+
+def record(agents: Agents, boot: str, pid: int, start: int) -> None:
+    """The agent has put down this process for one of its tasks."""
+    named = {"pid": pid, "start": start}
+    agents.folder().write(process_records.TASKS, {"boot": boot, "leaders": [named], "others": [named]})
+
+
+def test_a_process_that_got_the_number_of_an_old_task_is_not_taken_for_it(
+    run: Run, bystander: "subprocess.Popen[bytes]"
+) -> None:
+    agents, seen = dead(run), inspect(bystander.pid)
+    assert seen is not None
+    record(agents, process_records.boot(), seen.pid, seen.start - 1)
+    assert agents.down()["processes"] == []
+    assert state(bystander.pid) == "S"
+
+
+def test_a_record_from_before_the_machine_booted_names_nobody(run: Run, bystander: "subprocess.Popen[bytes]") -> None:
+    agents, seen = dead(run), inspect(bystander.pid)
+    assert seen is not None
+    record(agents, "another", seen.pid, seen.start)
+    assert agents.down()["processes"] == []
+    assert state(bystander.pid) == "S"
+
+
+def test_a_dead_run_is_cleared_without_touching_the_next_one_of_its_name(run: Run) -> None:
+    first = dead(run)
+    answer = first.start(run="r-20261120-130000", tasks=[])
+    assert answer.get("ready"), answer
+    assert down.down(first.request(run=RUN))["locks"] == []
+    assert status.status(first.request())["agent"] and first.status()["state"] == "starting"

@@ -1,0 +1,88 @@
+"""What each host's agent is asked to run, as the plan has it."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from cluster.spec import Spec
+from launch.agent.wire.run_request import Lead
+from launch.agent_requests import requests
+from launch.status.values import to_values
+from tests.launch import plans
+from tests.launch.plans import CODE, plan_of
+
+Read = Callable[[str], Spec]
+TWO = """
+cluster:
+  ps:     ["cpu[01-02]:2222"]
+  worker: [{host: "gpu[01-02]", port: 2300, gpus: [0, 1]}]
+"""
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """The spec of a text."""
+    return functools.partial(plans.read, tmp_path)
+
+
+def test_each_host_is_asked_for_its_own_tasks_and_the_lead_for_the_run_too(read: Read) -> None:
+    asked = requests(plan_of(read("job: digits" + TWO)), CODE, "token", {"KEY": "value"}, resume=True)
+    assert list(asked) == ["gpu01", "cpu01", "cpu02", "gpu02"]
+    assert [task.name for task in asked["cpu02"].tasks] == ["ps:1"]
+    assert [host for host, request in asked.items() if request.run_plan is not None] == ["gpu01"]
+    assert {request.token for request in asked.values()} == {"token"}
+    assert asked["gpu02"].secrets == {"KEY": "value"} and asked["gpu02"].resume
+    assert asked["gpu02"].code == {"launcher": "1" * 16, "job": "2" * 16}
+    assert asked["gpu02"].lead == Lead("gpu01", "gpu01:2301")
+
+
+def test_the_cluster_is_told_to_each_host_once_and_not_in_every_task(read: Read) -> None:
+    text = "cluster: {ps: [cpu01], worker: [{host: gpu01, count: 4}]}"
+    asked = requests(plan_of(read("job: digits\n" + text)), CODE, "", {}, resume=False)["gpu01"]
+    assert json.loads(asked.cluster)["ps"] == ["cpu01:2222"] and len(asked.tasks) == 4
+    assert not any("TF_CONFIG" in task.env for task in asked.tasks)
+
+
+def test_what_is_asked_of_the_hosts_grows_with_the_tasks_and_not_with_their_square(read: Read) -> None:
+    def size(hosts: int) -> int:
+        text = f"command: [a, '{{index}}']\ncluster: {{worker: ['gpu[00001-{hosts:05}]']}}"
+        asked = {host: to_values(each) for host, each in requests(plan_of(read(text)), CODE, "", {}, False).items()}
+        plan = asked["gpu00001"].pop("run_plan")
+        clusters = [request.pop("cluster") for request in asked.values()]
+        assert len({id(cluster) for cluster in clusters}) == 1  # in memory there is one
+        return len(json.dumps([plan, clusters[0], asked]))
+
+    assert size(400) == pytest.approx(4 * size(100), rel=0.05)
+
+
+@pytest.mark.parametrize(("what", "judge", "steps"), [("job: digits", "outcome", 1000), ("command: [a]", "exit", None)])
+def test_a_job_is_judged_by_its_outcome_and_a_command_by_its_exit_codes(
+    read: Read, what: str, judge: str, steps: Any
+) -> None:
+    run = requests(plan_of(read(what + TWO)), CODE, "", {}, resume=False)["gpu01"].run_plan
+    assert run is not None and (run.judge, run.steps) == (judge, steps)
+    assert run.hosts == ["gpu01", "cpu01", "cpu02", "gpu02"]
+
+
+def test_without_the_key_setup_no_environment_is_asked_for(read: Read) -> None:
+    request = requests(plan_of(read("command: [a]" + TWO)), CODE, "token", {}, resume=False)["gpu01"]
+    assert (request.environment, request.setup) == (None, None)
+
+
+def test_with_a_guard_every_host_is_told_of_all_addresses_of_the_cluster(read: Read) -> None:
+    for text, peers in (("", None), ("\nguard: nftables", ("cpu01", "cpu02", "gpu01", "gpu02"))):
+        asked = requests(plan_of(read("job: digits" + TWO + text)), CODE, "token", {}, resume=False)
+        assert [request.peers for request in asked.values()] == [peers] * 4
+
+
+def test_spares_are_shipped_to_and_supervised_but_no_task_is_told_of_them(read: Read) -> None:
+    plan = plan_of(read("job: digits\nspares: [cpu03]\nelastic: {min_workers: 1}" + TWO))
+    asked = requests(plan, CODE, "token", {}, False)
+    assert json.loads(plan.cluster)["ps"] == ["cpu01:2222", "cpu02:2222"]
+    assert [task.name for task in asked["cpu03"].tasks] == ["ps:2"]
+    run = asked["gpu01"].run_plan
+    assert run is not None and run.min_workers == 1
+    assert [task.name for task in run.tasks if task.spare] == ["ps:2"]

@@ -1,0 +1,116 @@
+"""Whatever a host's channel does, a verb ends with a problem that names the host, or does what is documented.
+
+Each verb has a conversation that goes well. Of it the tests make all that can go wrong: each line in turn is replaced
+by what no program of ours says, and each value in each line is left out or becomes one of another kind.
+"""
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Union
+
+import pytest
+
+from launch import board, channel, follow, resume, setup, watch
+from launch.channel import Silence
+from launch.errors import LaunchError
+from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.good_conversations import HOST, OTHER, READY, VERBS, Verb
+
+Said = Union[bytes, Silence, OSError]
+
+WEIRD: Dict[str, List[Said]] = {
+    "silence": [Silence() for _ in range(30)],
+    "garbage": [b"\xff\x00 no JSON \x1b[31m\n"],
+    "a huge line": [b"x" * 1000 for _ in range(200)],
+    "half a line": [b'{"half'],
+    "nothing": [],
+    "a list": [b"[1, 2]\n"],
+    "null": [b"null\n"],
+    "a number": [b"3\n"],
+    "an empty object": [b"{}\n"],
+    "an object of other keys": [b'{"colour": 1}\n'],
+    "an error that is no text": [b'{"error": null}\n'],
+    "an error": [b'{"error": "no", "kind": 3, "advice": []}\n'],
+    "a deep line": [b"[" * 20000 + b"\n"],
+    "a break": [OSError("reset")],
+}
+VALUES: List[Any] = [None, [], {}, "odd", 3, {"odd": None}, ["odd"]]
+
+
+def line(values: Any) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def mutants(value: Any) -> Iterator[Any]:
+    """``value`` with one thing in it left out, or of another kind."""
+    if isinstance(value, dict):
+        for key in value:
+            yield {other: each for other, each in value.items() if other != key}
+            yield from ({**value, key: changed} for changed in (*VALUES, *mutants(value[key])))
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            yield from ([*value[:place], changed, *value[place + 1 :]] for changed in (*VALUES, *mutants(each)))
+
+
+def scripts(verb: Verb, replaced: Callable[[Any], Iterator[List[Said]]]) -> Iterator[List[List[Said]]]:
+    """All the conversations of a verb, with one line of one of them replaced; what follows it is not said."""
+    good = [[READY, *lines] for lines in verb.conversations]
+    for number, lines in enumerate(good):
+        for place, each in enumerate(lines):
+            for instead in replaced(each):
+                script: List[Said] = [*map(line, lines[:place]), *instead]
+                before: List[List[Said]] = [[*map(line, whole)] for whole in good[:number]]
+                after: List[List[Said]] = [[*map(line, whole)] for whole in good[number + 1 :]]
+                yield [*before, script, *after]
+
+
+def failure(verb: Verb, said: List[List[Said]], folder: Path) -> str:
+    """Why a verb did not end as it should; empty where it did."""
+    hosts = {HOST: FakeHost(HOST, *(FakeChannel(*script) for script in said))}
+    if verb.others:
+        hosts[OTHER] = FakeHost(OTHER, *(FakeChannel(*map(line, [READY, *lines])) for lines in verb.others))
+    try:
+        with fleet_of(hosts) as fleet:
+            text = verb.act(fleet, folder)
+    except LaunchError as error:
+        text = str(error)
+    except Exception as error:
+        return f"{error!r} at {traceback.format_tb(error.__traceback__)[-1]}"[:600]
+    named = any(f"{host}" in text for host in (HOST, OTHER, "odd: leads"))
+    return "" if named else f"no host named: {text[:200]!r}"
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "LONGEST", 50_000)
+    for module in (follow, watch):
+        monkeypatch.setattr(module, "BEAT_S", 0.001)
+        monkeypatch.setattr(module, "LEASE_S", 0.005)
+    monkeypatch.setattr(follow, "SILENT_S", 0.02)
+    monkeypatch.setattr(setup, "SILENT_S", 0.0)
+    monkeypatch.setattr(board, "START_S", 0.2)
+    monkeypatch.setattr(resume, "QUIET_S", 0.05)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_conversation_that_goes_well_ends_well(name: str, tmp_path: Path) -> None:
+    verb = VERBS[name]
+    good: List[List[Said]] = [[*map(line, [READY, *lines])] for lines in verb.conversations]
+    assert failure(verb, good, tmp_path) == ""
+
+
+@pytest.mark.parametrize("weird", WEIRD)
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_names_the_host_whatever_its_channel_does(name: str, weird: str, tmp_path: Path) -> None:
+    failed = [failure(VERBS[name], said, tmp_path) for said in scripts(VERBS[name], lambda each: iter([WEIRD[weird]]))]
+    assert list(filter(None, failed)) == []
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_names_the_host_whatever_a_value_of_its_answer_is(name: str, tmp_path: Path) -> None:
+    def replaced(each: Any) -> Iterator[List[Said]]:
+        return ([line(mutant)] for mutant in mutants(each))
+
+    failed = [failure(VERBS[name], said, tmp_path) for said in scripts(VERBS[name], replaced)]
+    assert sorted(set(filter(None, failed))) == []
