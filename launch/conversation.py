@@ -13,8 +13,7 @@ from launch.channel import Channel, Noise, Silence
 from launch.errors import HostProblem, ProblemKind
 from launch.shape import Shape, fault
 from launch.status.run import RunStatus
-from launch.status.values import Malformed
-from launch.status.wire import decoded
+from launch.status.values import Malformed, from_values
 
 SHOWN = 200  # characters of an answer that is not one
 
@@ -130,7 +129,7 @@ class Conversation:
 def as_run(host: str, values: Dict[str, Any]) -> RunStatus:
     """Return a run's status from its JSON values. Raises HostProblem."""
     with reading(host):
-        return decoded(RunStatus, values)
+        return from_values(RunStatus, values)
 
 
 @contextmanager

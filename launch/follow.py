@@ -18,7 +18,7 @@ from launch.fleet import Fleet
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
-from launch.status.wire import decoded, updated
+from launch.status.values import from_values, updated
 
 BEAT_S = 1.0
 SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made anew
@@ -143,7 +143,7 @@ class Follower(ABC):
     def _take(self, change: Mapping[str, Any]) -> None:
         with reading(self._lead):
             self._status = updated(self._status, change["run"])
-            self._tasks.update({name: decoded(TaskStatus, task) for name, task in change["tasks"].items()})
+            self._tasks.update({name: from_values(TaskStatus, task) for name, task in change["tasks"].items()})
         self._view.show(self.status())
 
     def _beat(self, lead: Conversation) -> None:

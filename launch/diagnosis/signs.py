@@ -8,8 +8,7 @@ from launch.diagnosis.gather import Evidence
 from launch.status.moments import utc
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
-from launch.status.values import Malformed
-from launch.status.wire import decoded
+from launch.status.values import Malformed, from_values
 
 CLOCK_S = 1.0  # off by so much is told
 FREE_SHARE, FREE_BYTES = 0.02, 1_000_000_000  # of a disk
@@ -38,7 +37,7 @@ def run_status(found: List[Evidence]) -> Optional[RunStatus]:
     told: List[Any] = [each.files.get("status.json") for each in found if each.run == run]
     whole: List[Dict[str, Any]] = [each for each in told if isinstance(each, dict) and "state" in each]
     with suppress(Malformed):
-        return decoded(RunStatus, sorted(whole, key=lambda status: len(status["tasks"]))[-1]) if whole else None
+        return from_values(RunStatus, sorted(whole, key=lambda status: len(status["tasks"]))[-1]) if whole else None
     return None
 
 

@@ -11,5 +11,4 @@ task_names     how tasks are called
 moments        times in UTC, with the offset
 meanings       the meaning of each field, of which the reference is made
 values         dataclasses as JSON values, and back
-wire           statuses as JSON values, and back
 """

@@ -1,9 +1,7 @@
 """The meaning of each field of a dataclass, written beside the field; the reference is made of it."""
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, Dict, get_type_hints
-
-from launch.status.wire import parts
 
 _KEY = "means"
 
@@ -18,8 +16,9 @@ def meanings(kind: Any, prefix: str = "") -> Dict[str, str]:
     found: Dict[str, str] = {}
     hints = get_type_hints(kind)
     for each in fields(kind):
-        part = parts(kind)[each.name]
-        many = part is not None and getattr(hints[each.name], "__origin__", None) is list
+        hint = hints[each.name]
+        part = next((each for each in (hint, *getattr(hint, "__args__", ())) if is_dataclass(each)), None)
+        many = part is not None and getattr(hint, "__origin__", None) is list
         path = f"{prefix}{each.name}{'[]' if many else ''}"
         found[path] = each.metadata[_KEY]
         if part is not None:

@@ -6,7 +6,7 @@ these, each also ``Optional``.
 """
 
 import collections.abc
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
 
@@ -21,14 +21,23 @@ class Malformed(ValueError):
 
 
 def to_values(record: Any) -> Dict[str, Any]:
-    """Return a dataclass as what may become JSON: every field under its name."""
+    """Return a dataclass as what may become JSON: every field under its name, in their order."""
     kind: Any = type(record)
-    return {name: _plain(getattr(record, name)) for name in _names(kind)}
+    values = dict(vars(record))
+    for name in _with_parts(kind):
+        values[name] = _plain(values[name])
+    return values
 
 
 @lru_cache(maxsize=None)
-def _names(kind: Any) -> Tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+def _with_parts(kind: Any) -> Tuple[str, ...]:
+    """Return the fields that may be more than a scalar: most are not, and statuses of large runs have 100,000."""
+    return tuple(name for name, hint in _types(kind).items() if not _is_scalar(hint))
+
+
+def _is_scalar(hint: Any) -> bool:
+    options = hint.__args__ if getattr(hint, "__origin__", None) is Union else (hint,)
+    return all(each in _SCALARS for each in options)
 
 
 def _plain(value: Any) -> Any:
@@ -51,7 +60,12 @@ def from_values(kind: Type[T], values: Any) -> T:
     return record
 
 
-def fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
+def updated(record: T, values: Any) -> T:
+    """Return a dataclass with JSON values in the fields that they name. Raises Malformed."""
+    return replace(record, **_fields_in(type(record), values))  # type: ignore[type-var]
+
+
+def _fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
     """Return those fields of a dataclass that JSON values have, read by their types. Raises Malformed."""
     if not isinstance(values, dict):
         raise _refused(at or kind.__name__, "an object", values)
@@ -60,7 +74,7 @@ def fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
 
 
 def _record(kind: Any, values: Any, at: str) -> Any:
-    known = fields_in(kind, values, at)
+    known = _fields_in(kind, values, at)
     for each in fields(kind):
         if each.name not in known and _is_needed(each):
             raise Malformed(f"{_within(at, each.name)}: expected {_described(_types(kind)[each.name])}, found nothing")

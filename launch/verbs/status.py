@@ -8,7 +8,7 @@ from launch import display
 from launch.errors import SUCCEEDED, UsageError
 from launch.onlooker import Onlooker, newest_status
 from launch.status.states import ENDED
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from launch.verbs.asked import JSON, Asked, say, with_hosts_file
 
 
@@ -31,7 +31,7 @@ def status(asked: Asked, as_json: bool, watch: bool) -> int:
                 found = Onlooker(fleet, found, view).follow()
             say(*([f"cause: {found.cause}"] if found.cause else []))
         elif as_json:
-            click.echo(json.dumps(encoded(found)))
+            click.echo(json.dumps(to_values(found)))
         else:
             display.print_status(found)
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

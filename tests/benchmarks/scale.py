@@ -34,8 +34,7 @@ from launch.plan_json import shown_tasks, write
 from launch.plan_text import overview
 from launch.ship import Bundle, Code, JobCode
 from launch.status.run import RunStatus
-from launch.status.values import to_values
-from launch.status.wire import decoded, encoded
+from launch.status.values import from_values, to_values
 from tests.launch.check.facts import facts, versions
 from tests.launch.fakes import FakeChannel, FakeHost
 
@@ -178,7 +177,9 @@ def main(tasks: int = TASKS, stage: Stage = measured) -> None:
     planned = asked[plan.lead].run_plan or RunPlan(RUN, "r", [], [])
     of_programs = replace(planned, judge="exit")
     run = stage(f"supervise: start, and {STEPS} times progress of each", lambda: supervise(of_programs))
-    published = stage("publish the status", lambda: decoded(RunStatus, json.loads(json.dumps(encoded(run.status())))))
+    published = stage(
+        "publish the status", lambda: from_values(RunStatus, json.loads(json.dumps(to_values(run.status()))))
+    )
     stage("show the status, folded", lambda: picture(published))
     stage("supervise: the end", lambda: end(run))
     stage("read a file with an item for every task", lambda: read(single_items(tasks)))

@@ -21,7 +21,7 @@ from typing import Any, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional
 
 from launch.status.incident import IncidentStatus
 from launch.status.incident_text import sentence
-from launch.status.wire import decoded
+from launch.status.values import from_values
 from tests.benchmarks.launched import launched
 from tests.chaos.seen import look
 from tests.hosts import FakeHosts, Host, MissingError
@@ -80,7 +80,7 @@ def stepped(status: Mapping[str, Any], number: int) -> bool:
 
 def accusations(status: Mapping[str, Any]) -> List[str]:
     """Return what a run's status says against anybody, a sentence each."""
-    found = [f"incident: {sentence(decoded(IncidentStatus, each))}" for each in status.get("incidents", ())]
+    found = [f"incident: {sentence(from_values(IncidentStatus, each))}" for each in status.get("incidents", ())]
     for task in status.get("tasks", ()):
         if task["restarts"]:
             found.append(f"restarted: {task['role']}:{task['index']}@{task['host']} ({task['restarts']})")

@@ -31,7 +31,7 @@ from launch.ship import JobCode
 from launch.start import start_agents
 from launch.status.incident import IncidentStatus
 from launch.status.run import FormationStatus
-from launch.status.wire import decoded, encoded
+from launch.status.values import from_values, to_values
 from launch.sweep import as_values as sweep_values
 from launch.sweep import look_for_leftovers
 from launch.sweep import told as sweep_told
@@ -58,11 +58,11 @@ _TASK = task(
 )  # fmt: skip
 STATUS = status(
     _TASK, steps=10, global_step=3, loss=0.1, evaluation={"step": 1, "accuracy": 0.5},
-    incidents=[decoded(IncidentStatus, INCIDENT)],
+    incidents=[from_values(IncidentStatus, INCIDENT)],
     silent=[HOST], waiting_share=0.5, metrics={"loss": 0.1}, checkpoint_step=1, checkpoint="/w/c",
     formation=FormationStatus(1, 1, 1, 1, 1, [], False), cause_incident=1, cause="exit code 3", replicas={HOST: 1},
 )  # fmt: skip
-RUN, TASK = encoded(STATUS), encoded(_TASK)
+RUN, TASK = to_values(STATUS), to_values(_TASK)
 KNOWN = {"run": "r-1", "generation": 1, "lives": True, "lead": HOST, "hosts": [HOST], "highest": 1, "taken": False}
 PROCESS = {"pid": 1, "group": 1, "start": 1, "argv": "python", "waits_in": None}
 LEFT = {

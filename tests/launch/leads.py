@@ -5,7 +5,7 @@ from typing import Any, Callable, List, Mapping, Union
 
 from launch.status.run import RunStatus
 from launch.status.task_names import name_of
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch.fakes import FakeChannel
 from tests.launch.statuses import status, task
 
@@ -15,14 +15,14 @@ Said = Union[bytes, Callable[[], bytes]]
 
 def change(status: RunStatus) -> bytes:
     """A status as the lead's stream has it."""
-    values = encoded(status)
+    values = to_values(status)
     tasks = {name_of(each["role"], each["index"]): each for each in values.pop("tasks")}
     return line({"run": values, "tasks": tasks})
 
 
 def answer(status: RunStatus, **found: Any) -> bytes:
     """A status as a host answers ``status``."""
-    return line({"status": encoded(status), **found})
+    return line({"status": to_values(status), **found})
 
 
 def line(values: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.exporter import FRESH_S, Exporter, Lead, Newest, RunCollector, Told
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.launcher import Launcher
 from tests.launch.statuses import status
@@ -30,7 +30,7 @@ def line(values: Dict[str, Any]) -> bytes:
 
 
 def test_the_chiefs_host_is_asked_over_one_conversation() -> None:
-    answer = line({"status": encoded(status(global_step=7))})
+    answer = line({"status": to_values(status(global_step=7))})
     host = FakeHost("h1", FakeChannel(NOTHING_MISSING, answer, NOTHING_MISSING, answer))
     host.keeps = True
     lead = Lead(fleet_of({"h1": host}))

@@ -15,7 +15,7 @@ from typing import Any, Iterator, List, Optional
 
 import pytest
 
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch.launcher import LAUNCH, ROOT, Launcher
 from tests.launch.statuses import status, task
 from tests.waiting import PATIENCE_S
@@ -24,11 +24,11 @@ SHOW = """
 import json, sys
 from launch import display
 from launch.status.run import RunStatus
-from launch.status.wire import decoded
+from launch.status.values import from_values
 with display.for_terminal() as view:
     view.note("a line of its own")
     for values in json.loads(sys.argv[1]):
-        view.show(decoded(RunStatus, values))
+        view.show(from_values(RunStatus, values))
 """
 
 
@@ -82,7 +82,7 @@ def terminals() -> Iterator[Any]:
 def test_progress_is_a_bar_and_a_table_with_a_row_for_each_task(terminals: Any) -> None:
     tasks = [task("ps:0@cpu01"), task("worker:0@gpu01", gpus=[0, 1], step=50)]
     shown = [status(*tasks, global_step=50, steps=100, loss=0.5), status(*tasks, global_step=99, steps=100, loss=0.25)]
-    terminal = terminals([sys.executable, "-c", SHOW, json.dumps([encoded(each) for each in shown])])
+    terminal = terminals([sys.executable, "-c", SHOW, json.dumps([to_values(each) for each in shown])])
     text = terminal.read()
     assert terminal.process.wait(PATIENCE_S) == 0
     assert "a line of its own" in text

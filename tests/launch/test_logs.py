@@ -12,7 +12,7 @@ from launch.logs import print_first_cause, print_log_of_culprit, print_logs, sel
 from launch.status.incident import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch import statuses
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 
@@ -198,7 +198,7 @@ def test_of_a_run_that_has_failed_the_first_cause_comes_first(
     state: str, cause: str, chosen: List[str], expected: List[str]
 ) -> None:
     hosts = {
-        "a": host("a", json.dumps({"status": encoded(failed(cause, state))}).encode() + b"\n"),
+        "a": host("a", json.dumps({"status": to_values(failed(cause, state))}).encode() + b"\n"),
         "b": host("b", line("worker:1", "boom")),
     }
     said: List[str] = []

@@ -10,7 +10,7 @@ from launch.fleet import Fleet
 from launch.newest import locate, status_in
 from launch.onlooker import newest_status
 from launch.status.run import RunStatus
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 OLD, NEW = "r-20991231-235959", "r-20261120-120000"
@@ -24,7 +24,7 @@ def of_run(run: str, lead: str) -> RunStatus:
 
 def of(run: str, generation: int, lead: str, lives: bool = False) -> Dict[str, Any]:
     """What a host answers that took part in a run."""
-    return {"run": run, "generation": generation, "lead": lead, "lives": lives, "status": encoded(of_run(run, lead))}
+    return {"run": run, "generation": generation, "lead": lead, "lives": lives, "status": to_values(of_run(run, lead))}
 
 
 def host(name: str, *answers: Dict[str, Any]) -> FakeHost:

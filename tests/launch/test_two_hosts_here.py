@@ -24,7 +24,7 @@ from launch.plan import make_plan
 from launch.revive import Revival
 from launch.ship import JobCode, launcher_code, with_folder
 from launch.start import start_agents
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from launch.watch import Watch
 from tests.launch.machine import left_in, living_under
 from tests.waiting import eventually
@@ -71,7 +71,7 @@ class Cluster:
         """As ``launch up`` does it."""
         self.fleet.connect()
         start_agents(self.fleet, self.requests)
-        status = encoded(Watch(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival).follow())
+        status = to_values(Watch(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival).follow())
         named = {host: self.fleet.request(host, run=RUN) for host in HOSTS}
         assert take_down(self.fleet, named, reason="the run is over", heed=False).clean
         return status

@@ -33,7 +33,7 @@ from launch.status.moments import utc
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
-from launch.status.wire import encoded
+from launch.status.values import to_values
 
 LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
 PUBLISH_S = 0.25
@@ -186,7 +186,7 @@ class Lead(Agent):
         elif verb == "kill":
             self._events.put_nowait(KillRequested(request["reason"]))
         elif verb == "status":
-            yield encoded(self.status())
+            yield to_values(self.status())
         elif verb == "watch":
             async for change in self._watch():
                 yield change
@@ -202,9 +202,9 @@ class Lead(Agent):
             over = self._ended.is_set()
             status = self.status()
             tasks = {task.name: task for task in status.tasks}
-            changed = {name: encoded(task) for name, task in tasks.items() if told.get(name) != task}
+            changed = {name: to_values(task) for name, task in tasks.items() if told.get(name) != task}
             same = ["tasks"] if status.incidents is not known else ["tasks", "incidents"]  # they have logs' lines
-            run = encoded(replace(status, tasks=[]))
+            run = to_values(replace(status, tasks=[]))
             yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
             told, known = tasks, status.incidents
             if over:
@@ -238,7 +238,7 @@ class Lead(Agent):
         if changed:
             self._published = known
             status = self._timed(known)
-            self._folder.note("status.json", encoded(status))
+            self._folder.note("status.json", to_values(status))
             self._report.note(status, final)
             self._changed.set()
             self._changed.clear()

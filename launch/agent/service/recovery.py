@@ -13,7 +13,7 @@ from launch.agent.supervision.supervise import Supervisor
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
-from launch.status.wire import decoded
+from launch.status.values import from_values
 
 
 class Earlier(NamedTuple):
@@ -30,7 +30,7 @@ def read(folder: RunFolder) -> Optional[Earlier]:
     if values is None or values.get("state") in ENDED:
         return None
     began, told = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
-    return Earlier(decoded(RunStatus, values), max(0.0, time.time() - told), max(0.0, told - began))
+    return Earlier(from_values(RunStatus, values), max(0.0, time.time() - told), max(0.0, told - began))
 
 
 def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:

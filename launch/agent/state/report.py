@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict
 from launch.agent.state.run_folder import RunFolder
 from launch.status import incident_text
 from launch.status.run import RunStatus
-from launch.status.wire import encoded
+from launch.status.values import to_values
 
 FILE = "report.json"
 SAME = (
@@ -25,7 +25,7 @@ SAME = (
 
 def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
     """What is written of a run that is at this status."""
-    incidents, values = status.incidents, encoded(status)
+    incidents, values = status.incidents, to_values(status)
     return {
         **{key: values[key] for key in SAME},
         "began": began,

@@ -12,7 +12,7 @@ from launch.agent.state.runs import described, newest
 from launch.status.moments import utc
 from launch.status.run import RunStatus
 from launch.status.states import ALIVE, ENDED
-from launch.status.wire import decoded, encoded
+from launch.status.values import from_values, to_values
 
 ADVICE = "`launch down {file}` ends what is left of it, then `launch up {file} --resume` goes on"
 STARTS_S = 5.0  # for an agent that is just starting to write the run's first status
@@ -58,9 +58,9 @@ def _orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[D
     """A status whose agent is gone: what was alive then is lost now."""
     if status is None or status.get("state") in (None, *ENDED):  # a member reports of its own tasks, and no state
         return status
-    known = decoded(RunStatus, status)
+    known = from_values(RunStatus, status)
     tasks = [replace(task, state="lost") if task.state in ALIVE else task for task in known.tasks]
     since = utc(os.stat(str(folder.own / "status.json")).st_mtime)
     advice = ADVICE.format(file=plan_file.read(folder).file)
     gone = f"the agent on {folder.host} is gone since {since}, and the run with it; {advice}"
-    return encoded(replace(known, state="failed", ended=since, cause=known.cause or gone, tasks=tasks))
+    return to_values(replace(known, state="failed", ended=since, cause=known.cause or gone, tasks=tasks))

@@ -24,7 +24,7 @@ from launch.agent.tasks.host_tasks import HANG_S, LINGER_S, HostTasks
 from launch.agent.tasks.log_reader import TaskLog
 from launch.agent.text.redaction import Redaction
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch.agent.hostile_files import FILES, nearly
 from tests.launch.agent.requested import run_request, task_request
 from tests.waiting import eventually
@@ -61,7 +61,7 @@ class Host:
             assert decode(encode(event)) == event or "NaN" in encode(event).decode()
             self.lead.handle(event, now)
         self._reported = len(self.events)
-        assert json.dumps(encoded(self.lead.status()))
+        assert json.dumps(to_values(self.lead.status()))
 
     def exits(self, count: int, now: float) -> None:
         """Looks until so many attempts have ended."""

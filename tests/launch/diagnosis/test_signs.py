@@ -8,7 +8,7 @@ import pytest
 from launch.diagnosis.gather import Evidence
 from launch.diagnosis.signs import newest_run, run_status, signs
 from launch.status.run import RunStatus
-from launch.status.wire import decoded
+from launch.status.values import from_values
 from tests.launch.diagnosis.evidence import RUN, process, status, told
 
 DISK = told("a").files["disks.json"]["/w"]
@@ -117,5 +117,5 @@ def test_hosts_that_differ_from_most_are_told() -> None:
 def test_the_status_is_the_lead_s_which_has_all_tasks() -> None:
     whole = status("a")
     found = [told("b", status={"tasks": []}), told("a", status=whole), told("c", status={"cannot_be_read": "x"})]
-    assert run_status(found) == decoded(RunStatus, whole)
+    assert run_status(found) == from_values(RunStatus, whole)
     assert run_status([told("b")]) is None and newest_run([]) is None

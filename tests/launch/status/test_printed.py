@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch.agent.supervision.histories import Replay
 from tests.launch.status.recorded import ended, printed, running
 
@@ -15,7 +15,7 @@ OF_LEAD = ("replicas", "started", "ended", "updated")  # a supervisor does not k
 
 
 def as_the_lead_tells(run: Replay, of_lead: Dict[str, Any]) -> Dict[str, Any]:
-    return encoded(replace(run.run.status(), **of_lead))
+    return to_values(replace(run.run.status(), **of_lead))
 
 
 @pytest.mark.parametrize("name", RUNS)

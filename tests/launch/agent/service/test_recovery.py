@@ -8,7 +8,7 @@ from launch.agent.service import recovery
 from launch.agent.service.recovery import Earlier
 from launch.agent.state.run_folder import RunFolder
 from launch.status.run import RunStatus
-from launch.status.wire import encoded
+from launch.status.values import to_values
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
 
 
@@ -64,8 +64,8 @@ def test_without_a_status_or_after_the_end_there_is_nothing_to_go_on_with(tmp_pa
     folder.create()
     assert recovery.read(folder) is None
     folder.write("plan.json", {})
-    folder.write("status.json", encoded(replace(before(), state="succeeded")))
+    folder.write("status.json", to_values(replace(before(), state="succeeded")))
     assert recovery.read(folder) is None
-    folder.write("status.json", encoded(before()))
+    folder.write("status.json", to_values(before()))
     found = recovery.read(folder)
     assert found is not None and found.status == before() and 0 <= found.ago_s < 60

@@ -7,7 +7,7 @@ from launch.agent.supervision.supervise import Supervisor
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.status.incident import IncidentStatus
 from launch.status.incident_text import sentence
-from launch.status.wire import decoded, encoded
+from launch.status.values import from_values, to_values
 
 DONE = {"succeeded": True, "step": 100, "checkpoint": "/c/model-100", "checkpoint_step": 100, "metrics": {"loss": 0.5}}
 
@@ -49,7 +49,7 @@ class Replay:
 
     def status(self) -> Dict[str, Any]:
         """The run's status as JSON values."""
-        return encoded(self.run.status())
+        return to_values(self.run.status())
 
     def states(self) -> Dict[str, str]:
         """{task: state}"""
@@ -58,7 +58,7 @@ class Replay:
 
 def in_words(incident: Dict[str, Any]) -> str:
     """The sentence of an incident, from its JSON values."""
-    return sentence(decoded(IncidentStatus, incident))
+    return sentence(from_values(IncidentStatus, incident))
 
 
 def started(task: str, attempt: int = 0, pid: int = 7) -> Started:
