@@ -1,0 +1,31 @@
+"""The launcher: what ``launch VERB FILE`` runs on the operator's machine.
+
+Rooms, floor by floor; each imports only from lower ones. `tests/test_architecture.py` holds that.
+
+agent         the program that the launcher sends to every host, and runs there
+status        the nouns of ``status --json``, shared with the agent
+hosts         one program on one host: its channel, its request, its answers
+view          what a person sees in a terminal
+remote        hosts over SSH, by Fabric
+hostfile      select from a hosts file, import one, write one
+environments  ``launch setup``: the Python environments of hosts
+history       which runs of a name there were, and which is the newest
+plan          from a spec to a plan, and to the requests of all agents
+logs          ``launch logs``
+monitoring    ``launch board``, ``launch metrics``
+teardown      ``launch down``, ``launch sweep``, and the proof that nothing is left
+check         ``launch check``
+run           ``launch up``: start a run, follow it, resume it, fail over
+diagnosis     ``launch diagnose``
+verbs         the command line, a module a verb
+
+In no room:
+
+cli        the group of all verbs; turns errors into exit codes
+errors     what may go wrong, and its exit code
+target     the hosts file that a verb is about, as its options narrow it
+fleet      all hosts of a run, asked side by side
+signals    Ctrl-C, SIGTERM and Ctrl-Z, as the launcher sees them
+answers    the JSON objects that verbs print, documented
+reference  writes docs/reference.md
+"""

@@ -13,7 +13,7 @@ from launch.verbs.check import check
 from launch.verbs.completion import completion
 from launch.verbs.diagnose import diagnose
 from launch.verbs.down import down
-from launch.verbs.importing import import_hosts
+from launch.verbs.import_hosts import import_hosts
 from launch.verbs.logs import logs
 from launch.verbs.metrics import metrics
 from launch.verbs.plan import plan

@@ -8,15 +8,15 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
 from cluster.spec.model import Spec, Ssh, is_local
-from launch import contact
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.wire.run_request import RunRequest
-from launch.channel import Host
-from launch.conversation import Conversation
 from launch.errors import CannotStart, HostProblem, ProblemKind
-from launch.interrupts import Interrupts
-from launch.local import LocalHost
-from launch.ship import Code
+from launch.hosts import rpc
+from launch.hosts.bundle import Code
+from launch.hosts.channel import Host
+from launch.hosts.conversation import Conversation
+from launch.hosts.local import LocalHost
+from launch.signals import Interrupts
 from launch.status.values import to_values
 
 T = TypeVar("T")
@@ -82,12 +82,12 @@ class Fleet:
         requests: Mapping[str, Mapping[str, Any]],
         timeout_s: float,
         heed: bool = True,
-        stay_s: float = contact.STAY_S,
+        stay_s: float = rpc.STAY_S,
     ) -> "Answers":
         """Asks each host its own request of the same verb; ``stay_s``: how soon the next one comes, if one does."""
 
         def ask(host: Host) -> Dict[str, Any]:
-            return contact.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
+            return rpc.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
 
         return self.each(ask, list(requests), heed)
 
@@ -113,7 +113,7 @@ class Fleet:
         Raises:
           HostProblem: the host cannot take part in it.
         """
-        channel = contact.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
+        channel = rpc.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
         return Conversation(host, channel, verb)
 
     def start_agent(self, host: Host, request: RunRequest) -> Dict[str, Any]:
@@ -122,7 +122,7 @@ class Fleet:
         Raises:
           HostProblem: it did not get ready; the text says why.
         """
-        return contact.ask(host, self.code, self.spec.workdir, "start", to_values(request), START_S)
+        return rpc.ask(host, self.code, self.spec.workdir, "start", to_values(request), START_S)
 
     def begin(self, host: str, function: Callable[[Host], T]) -> "Future[T]":
         """Calls ``function`` for a host, beside whatever else goes on."""

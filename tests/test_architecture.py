@@ -45,6 +45,16 @@ FLOORS = {
         ("checkpoints", "trace", "verify"),
         ("training",),
     ),
+    "launch": (
+        ("status",),
+        ("agent",),
+        ("hosts", "view"),
+        ("remote", "hostfile", "environments", "history"),
+        ("plan", "logs", "monitoring", "teardown"),
+        ("check", "run"),
+        ("diagnosis",),
+        ("verbs",),
+    ),
     "launch.agent": (
         ("linux", "text", "wire"),
         ("gpus", "network"),
@@ -225,18 +235,18 @@ RULES: List[Callable[[Source], List[str]]] = [
 BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (cluster_knows_nothing_above_it, "cluster/runtime/server.py", "from launch import plan"),
     (cluster_knows_nothing_above_it, "cluster/runtime/server.py", "from jobs.main import main"),
-    (launch_knows_no_job, "launch/plan.py", "import jobs.digits"),
+    (launch_knows_no_job, "launch/plan/plan.py", "import jobs.digits"),
     (jobs_know_no_launcher, "jobs/main.py", "def f():\n    import launch.agent"),
-    (launch_uses_the_tensorflow_free_part_of_cluster, "launch/plan.py", "from cluster import placement"),
+    (launch_uses_the_tensorflow_free_part_of_cluster, "launch/plan/plan.py", "from cluster import placement"),
     (launch_uses_the_tensorflow_free_part_of_cluster, "launch/agent/state.py", "import cluster.towers"),
     (the_tensorflow_free_part_is_free_of_it, "launch/check.py", "import tensorflow.compat.v1 as tf"),
     (the_tensorflow_free_part_is_free_of_it, "cluster/spec/ranges.py", "from tensorflow import Graph"),
     (the_tensorflow_free_part_is_free_of_it, "cluster/task.py", "from .server import device"),
-    (only_remote_speaks_ssh, "launch/ship.py", "from paramiko import SSHClient"),
+    (only_remote_speaks_ssh, "launch/hosts/bundle.py", "from paramiko import SSHClient"),
     (hosts_need_only_python_tensorflow_and_numpy, "cluster/runtime/server.py", "from cluster.spec import read"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "import yaml"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "from ..plan import plan"),
-    (hosts_need_only_python_tensorflow_and_numpy, "launch/status/run.py", "from launch.amounts import of_bytes"),
+    (hosts_need_only_python_tensorflow_and_numpy, "launch/status/run.py", "from launch.view.units import of_bytes"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/__init__.py", "import click"),
     (hosts_need_only_python_tensorflow_and_numpy, "jobs/digits.py", "from sklearn import datasets"),
     (rooms_import_only_from_lower_floors, "cluster/runtime/server.py", "from cluster.steps import exchange"),
@@ -246,13 +256,13 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
         "from cluster.sharing.variables import Sharing",
     ),
     (rooms_import_only_from_lower_floors, "launch/agent/state/runs.py", "from launch.agent.tasks import health"),
-    (errors_are_raised_not_asserted, "launch/plan.py", "assert True"),
+    (errors_are_raised_not_asserted, "launch/plan/plan.py", "assert True"),
     (files_are_named_for_what_is_in_them, "launch/ssh_utils.py", ""),
     (files_are_named_for_what_is_in_them, "cluster/common/errors.py", ""),
 ]
 
 KEPT: List[Tuple[str, str]] = [
-    ("launch/plan.py", "import click\nfrom cluster import errors, spec\nfrom cluster.task import Task"),
+    ("launch/plan/plan.py", "import click\nfrom cluster import errors, spec\nfrom cluster.task import Task"),
     ("launch/remote.py", "import fabric\nfrom paramiko import SSHException"),
     ("launch/agent/loop.py", "import os, json, time\nfrom cluster.outcome import Outcome\nfrom . import state"),
     (
@@ -304,7 +314,7 @@ def missing_in_map(package: Path) -> List[str]:
 
 MAPPED = [
     package
-    for house in ("cluster", "launch/agent", "launch/status")
+    for house in ("cluster", "launch", "launch/agent")
     for package in (ROOT / house, *(path.parent for path in (ROOT / house).glob("*/__init__.py")))
 ]
 

@@ -14,7 +14,7 @@ import pytest
 
 from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec, load
-from launch.plan import towers
+from launch.plan.plan import towers
 from tests.cluster.jobs import table
 from tests.cluster.threads import ThreadedRun
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from launch.errors import HostProblem
-from launch.plan import Plan
+from launch.plan.plan import Plan
 
 Facts = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Tuple
 
 from launch.check.evidence import Evidence
-from launch.display import fold
+from launch.view.console import fold
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple, Type
 
 from launch.check.evidence import Evidence, Facts
 from launch.check.findings import Finding, Note
-from launch.display import fold
+from launch.view.console import fold
 
 Ask = Callable[[Facts], Optional[str]]  # the value that is compared; None where the host has none to compare
 

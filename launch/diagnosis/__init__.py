@@ -1,5 +1,7 @@
-"""Everything that may say why a run is as it is, from every host, in one archive.
+"""``launch diagnose``: everything that may say why a run is as it is, in one archive.
 
-``gather`` asks all hosts under one deadline, ``signs`` finds in what they tell what looks wrong,
-``summary`` says it in words, ``archive`` packs it.
+collect   ask all hosts under one deadline
+symptoms  find what looks wrong in their answers
+summary   write it in words
+archive   pack it, readable by its owner alone
 """

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, List, Tuple
 
-from launch.diagnosis.gather import Evidence
+from launch.diagnosis.collect import Evidence
 from launch.diagnosis.summary import text
 from launch.errors import UsageError
 

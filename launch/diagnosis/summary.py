@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Mapping
 
-from launch.diagnosis.gather import Evidence
-from launch.diagnosis.signs import newest_run, run_status, signs
-from launch.display import fold
-from launch.proof import by_host
+from launch.diagnosis.collect import Evidence
+from launch.diagnosis.symptoms import newest_run, run_status, signs
+from launch.teardown.leftovers import by_host
+from launch.view.console import fold
 
 MOST_LINES = 40  # of a status' causes
 

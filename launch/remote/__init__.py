@@ -5,7 +5,7 @@
     gateways    hosts that others are reached through, each opened once
     ssh_config  what an OpenSSH client configuration says, its included files too
     keys        private keys, ssh-agent, passphrases
-    reasons     why a host could not be reached
+    failures    why a host could not be reached
     by_hand     the same connection as a command of OpenSSH
 
 Fabric brings ssh_config, users and gateways; four of its habits are changed here. It

@@ -10,12 +10,12 @@ from fabric.connection import derive_shorthand
 
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem, ProblemKind
+from launch.hosts.retry import Backoff, persist
 from launch.remote import ssh_config
 from launch.remote.by_hand import ByHand
+from launch.remote.failures import UnknownHostKey, dropped, explain
 from launch.remote.gateways import Gateways, Route
 from launch.remote.keys import Keys, ask_on_terminal
-from launch.remote.reasons import UnknownHostKey, dropped, explain
-from launch.retry import Backoff, persist
 
 KEEPALIVE_S = 5
 READER_S = 10.0

@@ -8,8 +8,8 @@ from typing import Any, Iterator, Optional, Sequence
 
 import paramiko
 
-from launch.channel import CHUNK, Channel, Host, Silence
 from launch.errors import HostProblem, ProblemKind
+from launch.hosts.channel import CHUNK, Channel, Host, Silence
 from launch.remote.access import Access, hang_up
 
 OPEN_S = 20.0

@@ -1,4 +1,20 @@
-"""What a user types: one module a verb, each a few statements over the launcher's other modules.
+"""The command line: a module a verb, each a few statements. They come together in ``launch.cli``.
 
-They come together in ``launch.cli``. ``asked`` has what they share: the hosts file and how it is read.
+options           what verbs share: FILE, and the options that change how it is read
+shell_completion  what the Tab key offers
+up                train what FILE describes
+verify            compare the distributed run with one process
+plan              show what would run where
+check             find what would keep a run from starting
+setup             build the hosts' Python environments
+status            show how a run is
+logs              print tasks' logs
+board             open TensorBoard
+metrics           serve a status to Prometheus
+restart           restart tasks
+down              end a run
+sweep             find what earlier runs left
+diagnose          collect everything that may explain a run
+import_hosts      ``launch import``: a hosts file from another launcher's list
+completion        ``launch completion``: the shell's script
 """

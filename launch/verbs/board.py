@@ -2,17 +2,19 @@
 
 import click
 
-from launch.board import Board, must_answer
 from launch.errors import SUCCEEDED
-from launch.newest import locate
-from launch.tunnel import Tunnel
-from launch.verbs.asked import Asked, say, with_hosts_file
+from launch.history.newest import locate
+from launch.hosts.tunnel import Tunnel
+from launch.monitoring.tensorboard import Board, must_answer
+from launch.target import Target
+from launch.verbs.options import with_hosts_file
+from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine; 0: any that is free.")
-def board(asked: Asked, port: int) -> int:
+def board(target: Target, port: int) -> int:
     """Shows the summaries of the newest run in TensorBoard, through SSH, until Ctrl-C.
 
     TensorBoard runs on the chief's host, beside its files, and ends with this command.
@@ -20,7 +22,7 @@ def board(asked: Asked, port: int) -> int:
     \b
     Example:  launch board hosts.yaml --port 6006
     """
-    with asked.reach() as fleet:
+    with target.reach() as fleet:
         locate(fleet)
         with Board(fleet) as shown:
             shown.dial().close()

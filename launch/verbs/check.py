@@ -7,16 +7,17 @@ from datetime import datetime, timezone
 
 import click
 
+from launch.check.collect import interview
 from launch.check.evidence import Evidence
-from launch.check.interview import interview
-from launch.check.questions import questions
-from launch.check.verdict import as_values, judge, told
+from launch.check.report import as_values, judge, told
+from launch.check.requests import questions
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.fleet import Fleet
-from launch.interrupts import Interrupts
-from launch.plan import make_plan, run_name
-from launch.ship import launcher_code, with_folder
-from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
+from launch.hosts.bundle import launcher_code, with_folder
+from launch.plan.plan import make_plan, run_name
+from launch.signals import Interrupts
+from launch.target import Target
+from launch.verbs.options import JSON, tell, with_hosts_file
 
 SECONDS = click.FloatRange(min=1)
 
@@ -25,7 +26,7 @@ SECONDS = click.FloatRange(min=1)
 @with_hosts_file
 @JSON
 @click.option("--deadline-s", type=SECONDS, default=60.0, show_default=True, help="Hosts that take longer are named.")
-def check(asked: Asked, as_json: bool, deadline_s: float) -> int:
+def check(target: Target, as_json: bool, deadline_s: float) -> int:
     """Looks for all that would keep FILE from training, on every host at once; starts nothing.
 
     Each finding names its hosts, what is wrong and what mends it. The exit code is 4 if there is one.
@@ -33,9 +34,9 @@ def check(asked: Asked, as_json: bool, deadline_s: float) -> int:
     \b
     Example:  launch check hosts.yaml --deadline-s 30
     """
-    spec = asked.spec()
+    spec = target.spec()
     hurried = replace(spec, ssh=replace(spec.ssh, connect_timeout_s=min(spec.ssh.connect_timeout_s, deadline_s / 2)))
-    job = asked.job(hurried)
+    job = target.job(hurried)
     plan = make_plan(hurried, job, run_name(spec.name, datetime.now(timezone.utc)), sys.executable)
     words = secrets.token_hex(8), secrets.token_hex(8)
     code = launcher_code()

@@ -4,7 +4,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from launch.errors import SUCCEEDED
-from launch.verbs.asked import say
+from launch.view.console import say
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -11,10 +11,11 @@ import click
 
 from launch.diagnosis import summary
 from launch.diagnosis.archive import pack
-from launch.diagnosis.gather import gather
-from launch.diagnosis.signs import newest_run
+from launch.diagnosis.collect import gather
+from launch.diagnosis.symptoms import newest_run
 from launch.errors import SUCCEEDED
-from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
+from launch.target import Target
+from launch.verbs.options import JSON, tell, with_hosts_file
 
 DEADLINE_S = 60.0
 
@@ -27,7 +28,7 @@ DEADLINE_S = 60.0
     "--deadline-s", type=click.FloatRange(min=1), default=DEADLINE_S, show_default=True,
     help="After so many seconds it goes without the hosts that have not told all.",
 )  # fmt: skip
-def diagnose(asked: Asked, as_json: bool, output: Optional[str], deadline_s: float) -> int:
+def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: float) -> int:
     """Gathers in one archive what may say why the newest run of FILE is as it is, and says what looks wrong.
 
     From every host: versions, the run's report, plan and state, the ends of all logs, kernel messages, stacks
@@ -36,11 +37,11 @@ def diagnose(asked: Asked, as_json: bool, output: Optional[str], deadline_s: flo
     \b
     Example:  launch diagnose hosts.yaml -o night.tar.gz
     """
-    with asked.reach_hosts() as fleet:
+    with target.reach_hosts() as fleet:
         found = gather(fleet, deadline_s)
         name, unknown = fleet.spec.name, [each for each in fleet.spec.secrets if each not in os.environ]
     path = Path(output or f"diagnose-{newest_run(found) or name}.tar.gz")
-    launcher = {"python": sys.version, "platform": platform.platform(), "time": time.time(), "file": asked.file}
+    launcher = {"python": sys.version, "platform": platform.platform(), "time": time.time(), "file": target.file}
     size = pack(path, name, found, launcher)
     missing = f"not set here, and so perhaps in the logs: the values of {', '.join(unknown)}; read before you share"
     lines = [*summary.spoken(found, str(path), size), *([missing] if unknown else [])]

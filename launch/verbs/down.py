@@ -2,23 +2,24 @@
 
 import click
 
-from launch.down import as_values, look_and_take_down, told
 from launch.errors import FOUND_WRONG, SUCCEEDED
-from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
-from launch.whole_run import refuse_part
+from launch.target import Target
+from launch.teardown.down import as_values, look_and_take_down, told
+from launch.teardown.whole_run import refuse_part
+from launch.verbs.options import JSON, tell, with_hosts_file
 
 
 @click.command()
 @with_hosts_file
 @JSON
-def down(asked: Asked, as_json: bool) -> int:
+def down(target: Target, as_json: bool) -> int:
     """Ends the newest run of FILE, workers before ps, and tells per host what is left.
 
     \b
     Example:  launch down hosts.yaml
     """
-    with asked.reach() as fleet:
-        if asked.selects:
+    with target.reach() as fleet:
+        if target.selects:
             refuse_part(fleet)
         left = look_and_take_down(fleet, reason="launch down")
     tell(as_json, as_values(left), told(left))

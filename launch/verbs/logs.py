@@ -6,9 +6,10 @@ from typing import Optional, Tuple
 import click
 
 from launch.errors import SUCCEEDED, CannotStart, UsageError
-from launch.logs import print_first_cause, print_logs, select
-from launch.moment import moment
-from launch.verbs.asked import TASKS, Asked, with_hosts_file
+from launch.logs.reader import print_first_cause, print_logs, select
+from launch.logs.time_argument import moment
+from launch.target import Target
+from launch.verbs.options import TASKS, with_hosts_file
 
 
 @click.command()
@@ -21,7 +22,7 @@ from launch.verbs.asked import TASKS, Asked, with_hosts_file
 @click.option("--times", is_flag=True, help="The time of day in front of each line.")
 @click.option("--raw", is_flag=True, help="A line of each task: equal lines of many are not folded into one.")
 def logs(
-    asked: Asked,
+    target: Target,
     patterns: Tuple[str, ...],
     follow: bool,
     since: Optional[str],
@@ -42,7 +43,7 @@ def logs(
         raise UsageError("--until: expected no --follow, which goes on with what comes; leave one of the two out")
     now = datetime.now()
     span = {key: moment(text, now) for key, text in (("since", since), ("until", until)) if text is not None}
-    with asked.reach() as fleet:
+    with target.reach() as fleet:
         tasks = select(fleet.spec, patterns)
         if not (follow or raw or span):
             print_first_cause(fleet, tasks, click.echo)

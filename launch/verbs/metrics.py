@@ -5,23 +5,30 @@ from contextlib import suppress
 import click
 
 from launch.errors import SUCCEEDED, CannotStart
-from launch.newest import locate
-from launch.verbs.asked import Asked, say, with_hosts_file
+from launch.history.newest import locate
+from launch.target import Target
+from launch.verbs.options import with_hosts_file
+from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
 @click.option("--port", type=click.IntRange(0, 65535), default=9476, show_default=True, help="0: any that is free.")
 @click.option("--address", default="127.0.0.1", show_default=True, help="Of this machine, to listen on.")
-def metrics(asked: Asked, port: int, address: str) -> int:
+def metrics(target: Target, port: int, address: str) -> int:
     """Serves the state of the newest run to Prometheus, until Ctrl-C; also that of the runs which follow.
 
     \b
     Example:  launch metrics hosts.yaml --port 9476
     """
-    from launch.exporter import Exporter, Lead, Newest, RunCollector  # a tenth of a second, for this verb alone
+    from launch.monitoring.exporter import (  # a tenth of a second, for this verb alone
+        Exporter,
+        Lead,
+        Newest,
+        RunCollector,
+    )
 
-    with asked.reach() as fleet:
+    with target.reach() as fleet:
         with suppress(CannotStart):  # a host that cannot be asked now is asked again with every scrape
             locate(fleet)
         lead = Lead(fleet)

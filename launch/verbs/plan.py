@@ -7,13 +7,15 @@ from typing import Optional, Tuple
 import click
 
 from launch.errors import SUCCEEDED
-from launch.logs import select
-from launch.placement import outlook
-from launch.plan import make_plan, run_name
-from launch.plan_json import shown_tasks, write
-from launch.plan_text import print_overview, whole_task
-from launch.ship import launcher_code, with_folder
-from launch.verbs.asked import JSON, TASKS, Asked, say, with_hosts_file
+from launch.hosts.bundle import launcher_code, with_folder
+from launch.logs.reader import select
+from launch.plan.estimate import outlook
+from launch.plan.json_view import shown_tasks, write
+from launch.plan.plan import make_plan, run_name
+from launch.plan.text_view import print_overview, whole_task
+from launch.target import Target
+from launch.verbs.options import JSON, TASKS, with_hosts_file
+from launch.view.console import say
 
 NIC = click.FloatRange(min=0, min_open=True)
 
@@ -24,7 +26,7 @@ NIC = click.FloatRange(min=0, min_open=True)
 @JSON
 @click.option("--nic-gbps", type=NIC, default=10.0, show_default=True, help="Speed of a host's network card.")
 @click.option("--python", help="A Python of this machine with the job's TensorFlow; default: the launcher's own.")
-def plan(asked: Asked, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float, python: Optional[str]) -> int:
+def plan(target: Target, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float, python: Optional[str]) -> int:
     """Shows what would run where, and what a step moves; starts nothing and reaches no host.
 
     TASK is worker:1, ps:* or a host: shows these tasks whole, with command and environment.
@@ -33,8 +35,8 @@ def plan(asked: Asked, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float
     Example:  launch plan hosts.yaml --nic-gbps 25
               launch plan hosts.yaml worker:1
     """
-    spec = asked.spec()
-    job = asked.job(spec)
+    spec = target.spec()
+    job = target.job(spec)
     planned = make_plan(spec, job, run_name(spec.name, datetime.now(timezone.utc)), sys.executable)
     with_folder(launcher_code(), job)  # refuses a folder that `up` would refuse
     tasks = shown_tasks(planned, {task.name for task in select(spec, patterns)})
@@ -46,7 +48,7 @@ def plan(asked: Asked, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float
     if as_json:
         write(values, tasks, sys.stdout.write)
     else:
-        print_overview(planned, values, str(asked))
+        print_overview(planned, values, str(target))
     if mistake is not None:
         raise mistake
     return SUCCEEDED

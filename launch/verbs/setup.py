@@ -7,11 +7,12 @@ from typing import Optional
 
 import click
 
-from launch.environment import Order
+from launch.environments.builder import as_values, set_up, told
+from launch.environments.identity import Order
 from launch.errors import SUCCEEDED, CannotStart, UsageError
-from launch.progress import Progress
-from launch.setup import as_values, set_up, told
-from launch.verbs.asked import JSON, Asked, tell, with_hosts_file
+from launch.target import Target
+from launch.verbs.options import JSON, tell, with_hosts_file
+from launch.view.progress import Progress
 
 FOLDER = click.Path(exists=True, file_okay=False)
 
@@ -20,7 +21,7 @@ FOLDER = click.Path(exists=True, file_okay=False)
 @with_hosts_file
 @JSON
 @click.option("--wheels", metavar="DIR", type=FOLDER, help="Send the packages from here: the hosts need no internet.")
-def setup(asked: Asked, as_json: bool, wheels: Optional[str]) -> int:
+def setup(target: Target, as_json: bool, wheels: Optional[str]) -> int:
     """Builds the Python environment of FILE on every host, from the lock file.
 
     Does nothing where it is up to date. The key `setup` says what to build; tasks then run in it.
@@ -28,9 +29,9 @@ def setup(asked: Asked, as_json: bool, wheels: Optional[str]) -> int:
     \b
     Example:  launch setup hosts.yaml --wheels wheels/
     """
-    if asked.local:
+    if target.local:
         raise UsageError("--local: expected a file's own hosts, as --local uses the launcher's Python; leave it out")
-    with replace(asked, local=False).reach_hosts() as fleet:
+    with replace(target, local=False).reach_hosts() as fleet:
         pythons = {name: host.python for name, host in fleet.hosts.items()}
         order = Order(fleet.spec, pythons, Path(wheels) if wheels else None)
         with Progress(list(pythons), sys.stderr if as_json else sys.stdout) as progress:

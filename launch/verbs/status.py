@@ -4,19 +4,21 @@ import json
 
 import click
 
-from launch import display
 from launch.errors import SUCCEEDED, UsageError
-from launch.onlooker import Onlooker, newest_status
+from launch.run.observer import Onlooker, newest_status
 from launch.status.states import ENDED
 from launch.status.values import to_values
-from launch.verbs.asked import JSON, Asked, say, with_hosts_file
+from launch.target import Target
+from launch.verbs.options import JSON, with_hosts_file
+from launch.view import live_view
+from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
 @JSON
 @click.option("--watch", "-w", is_flag=True, help="Show every change until the run ends. Ctrl-C leaves the run alone.")
-def status(asked: Asked, as_json: bool, watch: bool) -> int:
+def status(target: Target, as_json: bool, watch: bool) -> int:
     """Shows the newest run of FILE: its step, rate and loss, who is slow, and every task's state.
 
     \b
@@ -24,14 +26,14 @@ def status(asked: Asked, as_json: bool, watch: bool) -> int:
     """
     if watch and as_json:
         raise UsageError("--watch: expected no --json, which prints one object and ends; leave one of the two out")
-    with asked.reach() as fleet:
-        found = newest_status(fleet, str(asked), warn=lambda line: click.echo(line, err=True))
+    with target.reach() as fleet:
+        found = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
         if watch and found.state not in ENDED:
-            with display.for_terminal() as view:
+            with live_view.for_terminal() as view:
                 found = Onlooker(fleet, found, view).follow()
             say(*([f"cause: {found.cause}"] if found.cause else []))
         elif as_json:
             click.echo(json.dumps(to_values(found)))
         else:
-            display.print_status(found)
+            live_view.print_status(found)
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -2,12 +2,13 @@
 
 import click
 
-from launch import verification
-from launch.attended import attend
 from launch.errors import FAILED, SUCCEEDED
-from launch.interrupts import Interrupts
-from launch.succession import Beginning
-from launch.verbs.asked import Asked, with_hosts_file
+from launch.run import verification
+from launch.run.failover import Beginning
+from launch.run.lifecycle import attend
+from launch.signals import Interrupts
+from launch.target import Target
+from launch.verbs.options import with_hosts_file
 
 
 @click.command()
@@ -16,7 +17,7 @@ from launch.verbs.asked import Asked, with_hosts_file
     "--steps", type=click.IntRange(min=1), default=100, show_default=True,
     help="How many steps to compare; never more than train.steps.",
 )  # fmt: skip
-def verify(asked: Asked, steps: int) -> int:
+def verify(target: Target, steps: int) -> int:
     """Trains as ``up`` does, and compares each step with one process on the same batches, to the bit.
 
     Exit code 0: every variable was equal after every step. Otherwise 1, with the first step and variable
@@ -25,7 +26,7 @@ def verify(asked: Asked, steps: int) -> int:
     \b
     Example:  launch verify hosts.yaml --steps 20
     """
-    spec = verification.prepared(asked.spec(), steps)
+    spec = verification.prepared(target.spec(), steps)
     with Interrupts() as interrupts:
-        ended = attend(asked, Beginning(spec, resume=False), interrupts, verification.ending)
+        ended = attend(target, Beginning(spec, resume=False), interrupts, verification.ending)
     return FAILED if ended.code == SUCCEEDED and not verification.is_equal(ended.status) else ended.code

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
-from launch.ship import launcher_code
+from launch.hosts.bundle import launcher_code
 from tests.hosts import FakeHosts
 from tests.hosts.host import Host
 from tests.launch.over_ssh import HostsFile

@@ -19,22 +19,23 @@ from launch.agent.protocol.messages import Advanced, Exited, Go, Joined, Started
 from launch.agent.supervision.supervise import Supervisor
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
-from launch.agent_requests import requests
+from launch.check.collect import CLOCK_READINGS, interview
 from launch.check.evidence import Evidence
-from launch.check.interview import CLOCK_READINGS, interview
-from launch.check.questions import questions
-from launch.check.verdict import as_values, judge, told
-from launch.display import fold, picture
+from launch.check.report import as_values, judge, told
+from launch.check.requests import questions
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.interrupts import Interrupts
-from launch.logs import select
-from launch.plan import Plan, make_plan
-from launch.plan_json import shown_tasks, write
-from launch.plan_text import overview
-from launch.ship import Bundle, Code, JobCode
+from launch.hosts.bundle import Bundle, Code, JobCode
+from launch.logs.reader import select
+from launch.plan.agent_requests import requests
+from launch.plan.json_view import shown_tasks, write
+from launch.plan.plan import Plan, make_plan
+from launch.plan.text_view import overview
+from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.status.values import from_values, to_values
+from launch.view.console import fold
+from launch.view.live_view import picture
 from tests.launch.check.facts import facts, versions
 from tests.launch.fakes import FakeChannel, FakeHost
 

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
 
 from cluster.spec.model import Spec, Ssh, TaskSpec
-from launch.channel import Channel, Host, Silence
-from launch.contact import RECEIVER
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
-from launch.interrupts import Interrupts
-from launch.ship import Bundle, Code
+from launch.hosts.bundle import Bundle, Code
+from launch.hosts.channel import Channel, Host, Silence
+from launch.hosts.rpc import RECEIVER
+from launch.signals import Interrupts
 
 CODE = Code({"launcher": Bundle(b"the code", "1" * 16)})
 

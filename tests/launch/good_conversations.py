@@ -6,36 +6,39 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
-from launch import display, generation, report, resume, setup
-from launch.board import Board
-from launch.check.interview import CLOCK_READINGS, interview
-from launch.check.questions import questions
-from launch.check.verdict import as_values, judge, told
+from launch.check.collect import CLOCK_READINGS, interview
+from launch.check.report import as_values, judge, told
+from launch.check.requests import questions
 from launch.diagnosis import summary
-from launch.diagnosis.gather import gather
-from launch.display import View
-from launch.down import as_values as down_values
-from launch.down import look_and_take_down
-from launch.down import told as down_told
+from launch.diagnosis.collect import gather
+from launch.environments import builder
 from launch.errors import CannotStart
-from launch.exporter import Lead
 from launch.fleet import Fleet
-from launch.logs import print_first_cause, print_logs
-from launch.metrics import families
-from launch.onlooker import Onlooker, newest_status
-from launch.plan import make_plan
-from launch.progress import Progress
-from launch.restart import compare, refusals
-from launch.revive import Revival
-from launch.ship import JobCode
-from launch.start import start_agents
+from launch.history import generation
+from launch.hosts.bundle import JobCode
+from launch.logs.reader import print_first_cause, print_logs
+from launch.monitoring.exporter import Lead
+from launch.monitoring.metrics import families
+from launch.monitoring.tensorboard import Board
+from launch.plan.plan import make_plan
+from launch.run import resume
+from launch.run.agent_restarts import Revival
+from launch.run.attached import Watch
+from launch.run.observer import Onlooker, newest_status
+from launch.run.restart import compare, refusals
+from launch.run.start import start_agents
 from launch.status.incident import IncidentStatus
 from launch.status.run import FormationStatus
 from launch.status.values import from_values, to_values
-from launch.sweep import as_values as sweep_values
-from launch.sweep import look_for_leftovers
-from launch.sweep import told as sweep_told
-from launch.watch import Watch
+from launch.teardown.down import as_values as down_values
+from launch.teardown.down import look_and_take_down
+from launch.teardown.down import told as down_told
+from launch.teardown.sweep import as_values as sweep_values
+from launch.teardown.sweep import look_for_leftovers
+from launch.teardown.sweep import told as sweep_told
+from launch.view import live_view, report
+from launch.view.live_view import View
+from launch.view.progress import Progress
 from tests.launch.agent.requested import run_request
 from tests.launch.check.facts import CODE, facts
 from tests.launch.statuses import status, task
@@ -98,14 +101,14 @@ PIECES: Lines = [
 
 def _status(fleet: Fleet, folder: Path) -> str:
     said: List[str] = []
-    display.print_status(newest_status(fleet, "r.yaml", said.append))
+    live_view.print_status(newest_status(fleet, "r.yaml", said.append))
     return "\n".join([HOST, *said])
 
 
 def _look_on(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
     found = Onlooker(fleet, status(task(f"worker:0@{HOST}")), View(output)).follow()
-    display.print_status(found)
+    live_view.print_status(found)
     return output.getvalue()
 
 
@@ -163,9 +166,9 @@ def _diagnose(fleet: Fleet, folder: Path) -> str:
 def _setup(fleet: Fleet, folder: Path) -> str:
     order = order_for(folder, HOST)
     with Progress([HOST], io.StringIO()) as progress:
-        outcome = setup.set_up(fleet, order, progress)
-    json.dumps(setup.as_values(order, outcome))
-    return "\n".join([*setup.told(outcome), *map(str, outcome.problems)])
+        outcome = builder.set_up(fleet, order, progress)
+    json.dumps(builder.as_values(order, outcome))
+    return "\n".join([*builder.told(outcome), *map(str, outcome.problems)])
 
 
 def _board(fleet: Fleet, folder: Path) -> str:

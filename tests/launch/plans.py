@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from cluster.spec import Spec, load
-from launch.plan import Plan, make_plan
-from launch.ship import Bundle, Code, JobCode
+from launch.hosts.bundle import Bundle, Code, JobCode
+from launch.plan.plan import Plan, make_plan
 
 RUN = "r-20261120-155902"
 OWN = "/venv/bin/python"

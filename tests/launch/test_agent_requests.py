@@ -9,7 +9,7 @@ import pytest
 
 from cluster.spec import Spec
 from launch.agent.wire.run_request import Lead
-from launch.agent_requests import requests
+from launch.plan.agent_requests import requests
 from launch.status.values import to_values
 from tests.launch import plans
 from tests.launch.plans import CODE, plan_of

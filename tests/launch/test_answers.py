@@ -8,17 +8,17 @@ import pytest
 
 from launch.agent.protocol.messages import Lost
 from launch.answers import ANSWERS
-from launch.check.verdict import as_values as verdict_values
-from launch.check.verdict import judge
+from launch.check.report import as_values as verdict_values
+from launch.check.report import judge
 from launch.cli import cli
-from launch.diagnosis.gather import Evidence
+from launch.diagnosis.collect import Evidence
 from launch.diagnosis.summary import as_values as diagnose_values
-from launch.down import Left, as_values
+from launch.environments.builder import Outcome
+from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
-from launch.setup import Outcome
-from launch.setup import as_values as setup_values
-from launch.sweep import Swept
-from launch.sweep import as_values as sweep_values
+from launch.teardown.down import Left, as_values
+from launch.teardown.sweep import Swept
+from launch.teardown.sweep import as_values as sweep_values
 from tests.launch.agent.supervision.histories import Replay, failed, started
 from tests.launch.check.facts import evidence, plan_of
 from tests.launch.launcher import Launcher

@@ -7,10 +7,10 @@ from typing import Any, Callable
 
 import pytest
 
-from launch.board import Board, must_answer
-from launch.channel import Silence
 from launch.errors import HostProblem, Interrupted, ProblemKind
-from launch.tunnel import Tunnel
+from launch.hosts.channel import Silence
+from launch.hosts.tunnel import Tunnel
+from launch.monitoring.tensorboard import Board, must_answer
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.launcher import Launcher
 from tests.launch.web import fetch, served

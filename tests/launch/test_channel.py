@@ -7,11 +7,11 @@ from typing import Any, List
 
 import pytest
 
-from launch import channel
 from launch.agent.linux.processes import inspect
-from launch.channel import Noise, Silence
 from launch.errors import HostProblem
-from launch.local import LocalChannel, LocalHost
+from launch.hosts import channel
+from launch.hosts.channel import Noise, Silence
+from launch.hosts.local import LocalChannel, LocalHost
 from tests.launch.fakes import FakeChannel
 
 WAIT_S = 20.0

@@ -11,9 +11,12 @@ from typing import Any, Callable, Dict, Iterator, List, Union
 
 import pytest
 
-from launch import board, channel, follow, resume, setup, watch
-from launch.channel import Silence
+from launch.environments import builder
 from launch.errors import LaunchError
+from launch.hosts import channel
+from launch.hosts.channel import Silence
+from launch.monitoring import tensorboard
+from launch.run import attached, follower, resume
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.good_conversations import HOST, OTHER, READY, VERBS, Verb
 
@@ -84,12 +87,12 @@ def failure(verb: Verb, said: List[List[Said]], folder: Path) -> str:
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "LONGEST", 50_000)
-    for module in (follow, watch):
+    for module in (follower, attached):
         monkeypatch.setattr(module, "BEAT_S", 0.001)
         monkeypatch.setattr(module, "LEASE_S", 0.005)
-    monkeypatch.setattr(follow, "SILENT_S", 0.02)
-    monkeypatch.setattr(setup, "SILENT_S", 0.0)
-    monkeypatch.setattr(board, "START_S", 0.2)
+    monkeypatch.setattr(follower, "SILENT_S", 0.02)
+    monkeypatch.setattr(builder, "SILENT_S", 0.0)
+    monkeypatch.setattr(tensorboard, "START_S", 0.2)
     monkeypatch.setattr(resume, "QUIET_S", 0.05)
 
 

@@ -5,9 +5,9 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.channel import Silence
-from launch.contact import ask, contact
 from launch.errors import HostProblem, ProblemKind
+from launch.hosts.channel import Silence
+from launch.hosts.rpc import ask, contact
 from tests.launch.fakes import CODE, FakeChannel, FakeHost
 
 NOTHING_MISSING = b'{"missing": []}\n'

@@ -8,9 +8,10 @@ from typing import Any, List, Mapping, Optional
 import pytest
 from rich.console import Console
 
-from launch import display, task_table
-from launch.display import View, count, fold, picture, print_status, progress
 from launch.status.run import FormationStatus, RunStatus
+from launch.view import live_view, task_table
+from launch.view.console import fold
+from launch.view.live_view import View, count, picture, print_status, progress
 from tests.launch.statuses import status, task
 
 
@@ -60,7 +61,7 @@ def test_a_failure_is_told_at_once_with_task_host_and_cause_and_each_one_anew() 
 def test_progress_is_told_at_first_and_then_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [status(global_step=step, steps=100) for step in range(10)]
     assert [line for line in lines_of(*steps) if "step" in line] == ["step 0/100 (0 %)"]
-    monkeypatch.setattr(display, "EVERY_S", 0.0)
+    monkeypatch.setattr(live_view, "EVERY_S", 0.0)
     assert len([line for line in lines_of(*steps) if "step" in line]) == 10
 
 
@@ -100,7 +101,7 @@ def test_what_tasks_do_while_they_start_is_told_as_it_changes() -> None:
 
 
 def test_it_is_told_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(display, "STARTING_EVERY_S", 0.0)
+    monkeypatch.setattr(live_view, "STARTING_EVERY_S", 0.0)
     told = lines_of(*(status(starts("ps:0", doing)) for doing in ("loads", "loads", "opens its port")))
     assert told[1:] == ["loads: ps:0", "opens its port: ps:0"]
 
@@ -163,7 +164,7 @@ def test_a_status_for_a_file_is_not_cut_to_the_width_of_a_terminal(capsys: pytes
 
 
 def test_without_a_terminal_the_view_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    view: Optional[View] = display.for_terminal()
+    view: Optional[View] = live_view.for_terminal()
     assert type(view) is View
 
 

@@ -5,9 +5,9 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.down import Left, as_values, look_and_take_down, take_down, told
 from launch.errors import HostProblem, ProblemKind
-from launch.proof import KINDS, NOTHING_LEFT
+from launch.teardown.down import Left, as_values, look_and_take_down, take_down, told
+from launch.teardown.leftovers import KINDS, NOTHING_LEFT
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": []}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster.spec.model import Setup, Spec
-from launch.environment import Order, identities
+from launch.environments.identity import Order, identities
 from launch.errors import UsageError
 from tests.launch.fakes import spec_of
 from tests.launch.tiny_wheels import tiny_wheel

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from launch.errors import CannotStart, HostProblem, ProblemKind
-from launch.exporter import FRESH_S, Exporter, Lead, Newest, RunCollector, Told
+from launch.monitoring.exporter import FRESH_S, Exporter, Lead, Newest, RunCollector, Told
 from launch.status.values import to_values
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.launch.launcher import Launcher

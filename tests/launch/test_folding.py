@@ -5,7 +5,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from launch.folding import MOST, Line, Window, shown
+from launch.logs.folding import MOST, Line, Window, shown
 
 Printed = List[Tuple[str, str]]  # [(task, line)]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from launch import generation
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import note_generation
 from launch.errors import CannotStart
+from launch.history import generation
 from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeHost, fleet_of
 from tests.launch.test_two_hosts_here import HOSTS, Cluster

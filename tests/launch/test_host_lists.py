@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 import pytest
 
 from cluster.errors import SpecError
-from launch.host_lists import Listed, from_file, from_slurm, from_text
+from launch.hostfile.import_formats import Listed, from_file, from_slurm, from_text
 
 
 def read(folder: Path, *lines: str) -> List[Listed]:

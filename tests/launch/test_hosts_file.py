@@ -7,8 +7,8 @@ import pytest
 
 from cluster.spec import Spec, load
 from launch.errors import UsageError
-from launch.host_lists import Listed
-from launch.hosts_file import KINDS, written
+from launch.hostfile.import_formats import Listed
+from launch.hostfile.writer import KINDS, written
 
 FOUR = [Listed("gpu01", 4), Listed("gpu02", 4), Listed("gpu03", 2), Listed("gpu04", None)]
 

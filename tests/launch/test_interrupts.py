@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from launch.errors import Interrupted
-from launch.interrupts import HEEDED, Interrupts
+from launch.signals import HEEDED, Interrupts
 from tests.launch.launcher import ROOT
 from tests.launch.machine import is_stopped
 from tests.waiting import eventually
@@ -48,7 +48,7 @@ def test_afterwards_signals_do_what_they_did_before() -> None:
 
 PAUSES = """
     import time
-    from launch.interrupts import Interrupts
+    from launch.signals import Interrupts
 
     with Interrupts() as interrupts, interrupts.pausable():
         print("up", flush=True)
@@ -82,7 +82,7 @@ def test_where_ctrl_z_is_ignored_it_stays_ignored() -> None:
 
 HANGS = """
     import threading
-    from launch.interrupts import Interrupts
+    from launch.signals import Interrupts
 
     with Interrupts():
         print("up", flush=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from launch.environments.lock_file import LockFile, read_lock
 from launch.errors import UsageError
-from launch.lock_file import LockFile, read_lock
-from launch.ship import PROJECT
+from launch.hosts.bundle import PROJECT
 
 A, B = "a" * 64, "b" * 64
 

@@ -6,9 +6,9 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.channel import Silence
 from launch.errors import UsageError
-from launch.logs import print_first_cause, print_log_of_culprit, print_logs, select
+from launch.hosts.channel import Silence
+from launch.logs.reader import print_first_cause, print_log_of_culprit, print_logs, select
 from launch.status.incident import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
@@ -150,7 +150,9 @@ def test_the_lines_of_all_hosts_are_in_the_order_of_time() -> None:
 def test_equal_lines_of_many_tasks_are_one_unless_each_is_asked_for(
     follow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("launch.logs.WAIT_S", 60.0)  # both come before the window is over, however busy the machine is
+    monkeypatch.setattr(
+        "launch.logs.reader.WAIT_S", 60.0
+    )  # both come before the window is over, however busy the machine is
     for raw, expected in ((False, ["worker:[0-1]@a,b ×2 up"]), (True, ["worker:0@a up", "worker:1@b up"])):
         said: List[str] = []
         with fleet_of({"a": host("a", line("worker:0", "up")), "b": host("b", line("worker:1", "up"))}) as fleet:

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from launch.metrics import families
+from launch.monitoring.metrics import families
 from launch.status.run import RunStatus
 from tests.launch.statuses import status, task
 

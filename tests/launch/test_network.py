@@ -4,7 +4,7 @@ from typing import List
 
 import pytest
 
-from launch.network import Bound, End, bound, describe, seconds, share_of_a_ps, traffic
+from launch.plan.network_model import Bound, End, bound, describe, seconds, share_of_a_ps, traffic
 
 MB = 1_000_000
 

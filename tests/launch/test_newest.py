@@ -7,8 +7,8 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
-from launch.newest import locate, status_in
-from launch.onlooker import newest_status
+from launch.history.newest import locate, status_in
+from launch.run.observer import newest_status
 from launch.status.run import RunStatus
 from launch.status.values import to_values
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of

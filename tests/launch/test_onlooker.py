@@ -4,11 +4,11 @@ import io
 
 import pytest
 
-from launch import follow
-from launch.display import View
 from launch.errors import CannotStart, UsageError
-from launch.onlooker import Onlooker, newest_status
+from launch.run import follower
+from launch.run.observer import Onlooker, newest_status
 from launch.status.run import RunStatus
+from launch.view.live_view import View
 from tests.launch.fakes import FakeHost, fleet_of
 from tests.launch.leads import END, SUCCEEDED, Lead, Said, answer, change, line
 from tests.launch.statuses import status, task
@@ -16,8 +16,8 @@ from tests.launch.statuses import status, task
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "BEAT_S", 0.01)
-    monkeypatch.setattr(follow, "LEASE_S", 0.2)
+    monkeypatch.setattr(follower, "BEAT_S", 0.01)
+    monkeypatch.setattr(follower, "LEASE_S", 0.2)
 
 
 class Scene:

@@ -11,11 +11,11 @@ import pytest
 from cluster.spec import Spec
 from cluster.template import fill
 from launch.agent.wire.run_request import TaskRequest
-from launch.agent_requests import requests
 from launch.errors import UsageError
-from launch.plan import Plan, localised, make_plan, refuse_oversized, run_name
-from launch.plan_json import shown_tasks
-from launch.ship import JobCode
+from launch.hosts.bundle import JobCode
+from launch.plan.agent_requests import requests
+from launch.plan.json_view import shown_tasks
+from launch.plan.plan import Plan, localised, make_plan, refuse_oversized, run_name
 from tests.launch import plans
 from tests.launch.plans import CODE, OWN, RUN, plan_of
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Dict, List
 
-from launch.plan_json import shown_tasks, write
+from launch.plan.json_view import shown_tasks, write
 from tests.launch.plans import RUN, plan_of, read
 
 TEXT = """

@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 import pytest
 from rich.console import Console
 
-from launch.plan_text import overview, sentences, whole_task
+from launch.plan.text_view import overview, sentences, whole_task
 from tests.launch.plans import plan_of, read
 
 BARE: Dict[str, Any] = {"placement": None, "variables": None, "network": None, "remarks": []}

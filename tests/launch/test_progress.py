@@ -3,7 +3,7 @@
 import io
 from typing import List
 
-from launch.progress import MOST_STAGES, Progress
+from launch.view.progress import MOST_STAGES, Progress
 from tests.clocks import Clock
 
 HOSTS = [f"gpu{n:02}" for n in range(1, 65)]

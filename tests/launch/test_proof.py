@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Optional
 
-from launch.proof import ended, in_words, memory, remains
+from launch.teardown.leftovers import ended, in_words, memory, remains
 
 NOTHING: Dict[str, Any] = {"processes": [], "ports": [], "gpu_memory": [], "locks": [], "folders": []}
 

@@ -6,18 +6,18 @@ from typing import Iterator
 
 import pytest
 
-from launch.diagnosis.gather import gather
+from launch.diagnosis.collect import gather
 from launch.diagnosis.summary import as_values as diagnosed
 from launch.diagnosis.summary import text as summary
-from launch.display import View
-from launch.down import Left, as_values, look_and_take_down, told
 from launch.errors import UsageError
 from launch.fleet import Fleet
-from launch.newest import locate
-from launch.onlooker import newest_status
-from launch.start import start_agents
-from launch.watch import Watch
-from launch.whole_run import refuse_part
+from launch.history.newest import locate
+from launch.run.attached import Watch
+from launch.run.observer import newest_status
+from launch.run.start import start_agents
+from launch.teardown.down import Left, as_values, look_and_take_down, told
+from launch.teardown.whole_run import refuse_part
+from launch.view.live_view import View
 from tests.launch.machine import left_in, living_under
 from tests.launch.test_two_hosts_here import HOSTS, RUN, Cluster
 

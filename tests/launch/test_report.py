@@ -5,8 +5,8 @@ from typing import List, Optional
 
 import pytest
 
-from launch.report import culprit, detached, ending, exit_code, first_failure
 from launch.status.incident import Deed, IncidentStatus
+from launch.view.report import culprit, detached, ending, exit_code, first_failure
 from tests.launch.statuses import status, task
 
 DONE = status(

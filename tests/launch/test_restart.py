@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.restart import compare, follow, losses, refusals
+from launch.run.restart import compare, follow, losses, refusals
 from launch.status.run import RunStatus
 from tests.launch.launcher import Launcher
 from tests.launch.statuses import status, task

@@ -9,7 +9,7 @@ from launch.agent.checkpoints import resume as on_host
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import Wanted
 from launch.errors import CannotStart
-from launch.resume import Held, bring_newest, chosen_in_words, newest, passed_over
+from launch.run.resume import Held, bring_newest, chosen_in_words, newest, passed_over
 from tests.launch.agent.saved import save, steps
 from tests.launch.test_two_hosts_here import RUN, Cluster
 

@@ -7,12 +7,12 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from launch import revive
 from launch.agent.supervision.lives import MOST
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.revive import Revival
+from launch.run import agent_restarts
+from launch.run.agent_restarts import Revival
 from launch.status.values import from_values
 from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
@@ -107,7 +107,7 @@ def test_looking_never_waits_for_a_host() -> None:
 
 
 def test_a_try_that_does_not_end_is_broken_off_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revive, "ENDING_S", 0.05)
+    monkeypatch.setattr(agent_restarts, "ENDING_S", 0.05)
     slow = threading.Event()
     host = FakeHost("h2", FakeChannel(READY, STARTED), connect=until(slow))
     scene = Scene(h1=FakeHost("h1"), h2=host)

@@ -8,7 +8,7 @@ import pytest
 from cluster.spec.model import Elastic, Spec
 from cluster.task import Train
 from launch.errors import UsageError
-from launch.selection import chosen, narrowed
+from launch.hostfile.selection import chosen, narrowed
 from tests.launch.fakes import spec_of
 
 EIGHT = spec_of(

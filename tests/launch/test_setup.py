@@ -10,13 +10,13 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.spec.model import Setup
-from launch import setup
-from launch.channel import Silence
-from launch.environment import Order
+from launch.environments import builder
+from launch.environments.builder import Outcome, as_values, set_up, told
+from launch.environments.identity import Order
 from launch.errors import Interrupted
 from launch.fleet import Fleet
-from launch.progress import Progress
-from launch.setup import Outcome, as_values, set_up, told
+from launch.hosts.channel import Silence
+from launch.view.progress import Progress
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.launch.tiny_wheels import tiny_wheel
 
@@ -126,7 +126,7 @@ def test_a_build_that_ends_without_its_last_word_is_a_problem_of_its_host(
 def test_a_host_that_falls_silent_is_given_up(
     order: Order, progress: Progress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup, "SILENT_S", 0.0)
+    monkeypatch.setattr(builder, "SILENT_S", 0.0)
     outcome = set_up(fleet(FakeChannel(MET, said(want=[]), Silence())), order, progress)
     assert list(map(str, outcome.problems)) == ["a: nothing was heard of its build for 0 s"]
 

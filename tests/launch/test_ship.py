@@ -11,11 +11,11 @@ from typing import Iterator, List
 
 import pytest
 
-from launch import job_files
 from launch.agent.tasks.work_folder import MANIFEST
 from launch.errors import UsageError
-from launch.ship import PROJECT, Bundle, Code, JobCode, find_job, launcher_code, pack, with_folder
-from launch.verbs.asked import Asked
+from launch.hosts import job_files
+from launch.hosts.bundle import PROJECT, Bundle, Code, JobCode, find_job, launcher_code, pack, with_folder
+from launch.target import Target
 
 
 def write(folder: Path, *names: str) -> None:
@@ -277,14 +277,14 @@ def test_a_job_that_is_nowhere_is_refused_with_where_it_was_looked_for_and_what_
 def test_a_name_is_compared_with_the_users_own_jobs_too_and_where_it_stands_is_told(tmp_path: Path) -> None:
     write(tmp_path, "jobs/translate.py", "train.py")
     (tmp_path / "hosts.yaml").write_text("job: tranlate\ncluster: {ps: [a], worker: [b]}\n")
-    asked = Asked(str(tmp_path / "hosts.yaml"))
+    asked = Target(str(tmp_path / "hosts.yaml"))
     with pytest.raises(UsageError) as caught:
         asked.job(asked.spec())
     assert str(caught.value).startswith(f"{tmp_path}/hosts.yaml:1:6: job: expected a file, found none at ")
     assert "; did you mean translate? " in str(caught.value)
     with pytest.raises(UsageError, match=r"did you mean train\.py\? "):
         find_job("trains.py", tmp_path)
-    overridden = Asked(str(tmp_path / "hosts.yaml"), overrides=("job=digitz",))
+    overridden = Target(str(tmp_path / "hosts.yaml"), overrides=("job=digitz",))
     with pytest.raises(UsageError, match=r"^--set job: expected a file, .*; did you mean digits\? "):
         overridden.job(overridden.spec())
 

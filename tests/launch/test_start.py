@@ -7,7 +7,7 @@ import pytest
 
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
-from launch.start import advising, read_secrets, start_agents
+from launch.run.start import advising, read_secrets, start_agents
 from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.waiting import eventually

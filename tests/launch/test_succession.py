@@ -8,9 +8,9 @@ import pytest
 
 from cluster.spec.model import Elastic, Spec, TaskSpec
 from cluster.task import Checkpoint, Train
-from launch.down import STOP_S
-from launch.interrupts import Interrupts
-from launch.succession import await_lease, successor, without
+from launch.run.failover import await_lease, successor, without
+from launch.signals import Interrupts
+from launch.teardown.down import STOP_S
 
 TASKS = ("ps:0@h1", "ps:1@h2", "ps:2@h4*", "worker:0@h1", "worker:1@h2", "worker:2@h3", "evaluator:0@h3")
 

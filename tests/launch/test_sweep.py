@@ -4,7 +4,7 @@ import json
 from typing import Any, Dict
 
 from launch.errors import HostProblem, ProblemKind
-from launch.sweep import Swept, as_values, look_for_leftovers, told
+from launch.teardown.sweep import Swept, as_values, look_for_leftovers, told
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"running": [], "found": [], "left": []}

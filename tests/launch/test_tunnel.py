@@ -8,8 +8,8 @@ from typing import Iterator
 import pytest
 
 from launch.errors import CannotStart, HostProblem, ProblemKind
-from launch.local import LocalHost
-from launch.tunnel import Tunnel
+from launch.hosts.local import LocalHost
+from launch.hosts.tunnel import Tunnel
 
 PATIENCE_S = 30.0
 

@@ -13,19 +13,19 @@ import pytest
 
 from cluster.spec.model import Restart, Spec, TaskSpec
 from launch.agent.linux.ports import can_listen, free_ports
-from launch.agent_requests import requests
-from launch.display import View
-from launch.down import take_down
 from launch.errors import CannotStart
 from launch.fleet import Fleet
-from launch.interrupts import Interrupts
-from launch.logs import print_logs
-from launch.plan import make_plan
-from launch.revive import Revival
-from launch.ship import JobCode, launcher_code, with_folder
-from launch.start import start_agents
+from launch.hosts.bundle import JobCode, launcher_code, with_folder
+from launch.logs.reader import print_logs
+from launch.plan.agent_requests import requests
+from launch.plan.plan import make_plan
+from launch.run.agent_restarts import Revival
+from launch.run.attached import Watch
+from launch.run.start import start_agents
+from launch.signals import Interrupts
 from launch.status.values import to_values
-from launch.watch import Watch
+from launch.teardown.down import take_down
+from launch.view.live_view import View
 from tests.launch.machine import left_in, living_under
 from tests.waiting import eventually
 

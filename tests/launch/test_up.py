@@ -15,7 +15,9 @@ from tests.launch.launcher import Launcher, finish
 from tests.launch.machine import is_of_a_lease, is_stopped
 from tests.waiting import eventually
 
-SHORT_LEASE = "import launch.agent_requests; launch.agent_requests.LEASE_S = 1.5; import launch.cli; launch.cli.main()"
+SHORT_LEASE = (
+    "import launch.plan.agent_requests; launch.plan.agent_requests.LEASE_S = 1.5; import launch.cli; launch.cli.main()"
+)
 IGNORE = "trap 'echo no' TERM; echo up; while :; do sleep 1000 & wait; done"
 
 

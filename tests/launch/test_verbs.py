@@ -11,7 +11,8 @@ from typing import Iterator, List, Optional
 
 import pytest
 
-from launch import attended, cli
+from launch import cli
+from launch.run import lifecycle
 from tests.launch.launcher import LAUNCH, ROOT, Launcher, finish
 from tests.waiting import eventually
 
@@ -127,7 +128,7 @@ class Frozen(datetime):
 def test_runs_that_begin_in_one_second_have_names_of_their_own(
     launch: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attended, "datetime", Frozen)
+    monkeypatch.setattr(lifecycle, "datetime", Frozen)
     launch.write("exit 0")
     for second in range(3):
         assert f"r-20260101-00000{second}" in launch("up").stdout

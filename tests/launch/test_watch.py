@@ -6,15 +6,15 @@ from typing import Any, Callable, List, Tuple
 
 import pytest
 
-from launch import follow, watch
-from launch.channel import Silence
-from launch.display import View
 from launch.fleet import Fleet
-from launch.plan import make_plan
-from launch.revive import Revival
-from launch.ship import JobCode
+from launch.hosts.bundle import JobCode
+from launch.hosts.channel import Silence
+from launch.plan.plan import make_plan
+from launch.run import attached, follower
+from launch.run.agent_restarts import Revival
+from launch.run.attached import Watch
 from launch.status.run import RunStatus
-from launch.watch import Watch
+from launch.view.live_view import View
 from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeHost, fleet_of
 from tests.launch.leads import END, SUCCEEDED, Lead, Said, answer, change, line
@@ -54,7 +54,7 @@ class Scene:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (follow, watch):
+    for module in (follower, attached):
         monkeypatch.setattr(module, "BEAT_S", 0.01)
         monkeypatch.setattr(module, "LEASE_S", 0.2)
 
@@ -118,7 +118,7 @@ def test_ctrl_z_has_the_lead_wait_and_the_view_goes_on_afterwards() -> None:
 
 
 def test_a_lead_that_does_not_confirm_a_pause_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "PAUSE_S", 0.05)
+    monkeypatch.setattr(attached, "PAUSE_S", 0.05)
     followed, _ = scene((change(status()),))
     paused(followed, *[Silence()] * 200, change(SUCCEEDED), END)
     followed.follow()

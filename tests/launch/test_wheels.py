@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from launch.environments.lock_file import read_lock
+from launch.environments.wheels import files_of
 from launch.errors import UsageError
-from launch.lock_file import read_lock
-from launch.wheels import files_of
 from tests.launch.tiny_wheels import tiny_wheel
 
 

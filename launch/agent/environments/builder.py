@@ -43,7 +43,7 @@ class Build:
     """One build, told about step by step.
 
     Args:
-      request: from the launcher, see ``launch.environment.Order``.
+      request: from the launcher, see ``launch.environments.identity.Order``.
       read: takes at most so many of the bytes that the launcher sends.
       gone: waits so many seconds, less when the launcher goes, and says whether it has.
     """

@@ -16,9 +16,9 @@ from launch.agent.state import leftovers, process_records
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire
-from launch.agent_requests import requests
-from launch.plan import make_plan
-from launch.ship import Bundle, Code, JobCode
+from launch.hosts.bundle import Bundle, Code, JobCode
+from launch.plan.agent_requests import requests
+from launch.plan.plan import make_plan
 from launch.status.values import to_values
 from tests.waiting import eventually
 

@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from launch import agent
-from launch.ship import Bundle, Code, launcher_code
+from launch.hosts.bundle import Bundle, Code, launcher_code
 from tests.launch.machine import living_under
 from tests.waiting import eventually
 

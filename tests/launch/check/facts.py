@@ -7,8 +7,8 @@ from cluster.spec.model import Spec, TaskSpec
 from launch.check.evidence import Evidence
 from launch.check.findings import Finding, Rule
 from launch.errors import HostProblem
-from launch.plan import Plan, make_plan
-from launch.ship import JobCode
+from launch.hosts.bundle import JobCode
+from launch.plan.plan import Plan, make_plan
 
 CODE = {"launcher": "1" * 16, "job": "2" * 16}
 

@@ -7,8 +7,8 @@ import pytest
 from cluster.spec.model import Ssh
 from launch.agent.network import probes
 from launch.check import exposure, unlike
+from launch.check.connectivity import EXPLAINED, ways
 from launch.check.others import ROWS, unanswered
-from launch.check.ways import EXPLAINED, ways
 from launch.errors import HostProblem, ProblemKind
 from tests.launch.check.facts import CODE, evidence, found, only, plan_of, versions
 

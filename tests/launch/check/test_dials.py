@@ -3,8 +3,8 @@
 from typing import Dict, List
 
 from cluster.task import Train
-from launch.check.dials import dials
-from launch.plan import Plan
+from launch.check.targets import dials
+from launch.plan.plan import Plan
 from tests.launch.check.facts import plan_of
 
 

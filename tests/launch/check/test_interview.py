@@ -7,10 +7,10 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.channel import Silence
-from launch.check.interview import CLOCK_READINGS, interview
-from launch.check.questions import Question
+from launch.check.collect import CLOCK_READINGS, interview
+from launch.check.requests import Question
 from launch.errors import HostProblem, Interrupted, ProblemKind
+from launch.hosts.channel import Silence
 from tests.launch.check.facts import facts
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.waiting import eventually

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from launch.check import own
+from launch.check import host_rules
 from launch.check.findings import Note, Rule
-from launch.check.verdict import RULES
+from launch.check.report import RULES
 from tests.launch.check.facts import evidence, found, only, plan_of, versions
 
 PLAN = plan_of("ps:0@p", "worker:0@w")
@@ -21,30 +21,30 @@ def test_nothing_is_found_where_all_is_well(rule: Rule) -> None:
 def test_a_python_without_tensorflow_is_named_with_the_command_that_installs_it() -> None:
     broken = versions(tensorflow=None)
     broken["tensorflow"] = {"error": "ModuleNotFoundError: No module named 'tensorflow'"}
-    one = only(own.python, evidence(PLAN, {"w": {"versions": broken}}))
+    one = only(host_rules.python, evidence(PLAN, {"w": {"versions": broken}}))
     assert (one.kind, one.hosts) == ("tensorflow", ("w",))
     assert one.what == "TensorFlow cannot be imported by /py: ModuleNotFoundError: No module named 'tensorflow'"
     assert "`ssh w /py -m pip install tensorflow-gpu==1.15`" in one.mend
 
 
 def test_a_program_of_others_may_do_without_tensorflow() -> None:
-    assert found(own.python, evidence(PROGRAM, {"w": {"versions": versions(tensorflow="no tensorflow")}})) == []
+    assert found(host_rules.python, evidence(PROGRAM, {"w": {"versions": versions(tensorflow="no tensorflow")}})) == []
 
 
 def test_a_python_that_cannot_start_is_named_once() -> None:
     told = {"w": {"versions": {"python": {"error": "cannot start /x: No such file or directory"}}}}
-    assert found(own.python, evidence(PLAN, told)) == ["w: python: cannot start /x: No such file or directory"]
+    assert found(host_rules.python, evidence(PLAN, told)) == ["w: python: cannot start /x: No such file or directory"]
 
 
 def test_an_environment_that_was_not_built_is_mended_by_setup() -> None:
     told = {"w": {"environment_ready": False, "versions": {"python": {"error": "cannot start it"}}}}
-    one = only(own.python, evidence(PLAN, told))
+    one = only(host_rules.python, evidence(PLAN, told))
     assert (one.kind, one.mend) == ("environment", "build it with `launch setup r.yaml`")
 
 
 def test_a_taken_port_is_named_with_its_task_and_holder() -> None:
     held = {"why": "taken by pid 42 (python a.py)", "pid": 42, "run": None}
-    one = only(own.ports, evidence(PLAN, {"p": {"ports": {"2222": held}}}))
+    one = only(host_rules.ports, evidence(PLAN, {"p": {"ports": {"2222": held}}}))
     assert (one.hosts, one.what) == (("p",), "port 2222 of ps:0 is taken by pid 42 (python a.py)")
     assert one.mend == "end it with `ssh p kill 42`, or choose another port"
 
@@ -58,7 +58,7 @@ def test_a_taken_port_is_named_with_its_task_and_holder() -> None:
     ],
 )
 def test_what_frees_a_port_depends_on_who_holds_it(held: Any, mend: str) -> None:
-    assert only(own.ports, evidence(PLAN, {"p": {"ports": {"2222": held}}})).mend.startswith(mend)
+    assert only(host_rules.ports, evidence(PLAN, {"p": {"ports": {"2222": held}}})).mend.startswith(mend)
 
 
 def test_a_run_that_is_up_is_one_finding_and_not_one_for_each_of_its_ports() -> None:
@@ -66,26 +66,26 @@ def test_a_run_that_is_up_is_one_finding_and_not_one_for_each_of_its_ports() -> 
     agent = {"why": "taken by pid 41 (x)", "pid": 41, "run": None}
     up = {"run": "r-0", "pid": 41, "code": {}}
     of = evidence(PLAN, {"w": {"ports": {"2222": task, "2223": agent}, "run": up}})
-    assert found(own.ports, of) == []
-    assert found(own.run_up, of) == ["w: run-up: r-0 is up"]
-    assert "`launch down r.yaml`" in only(own.run_up, of).mend
+    assert found(host_rules.ports, of) == []
+    assert found(host_rules.run_up, of) == ["w: run-up: r-0 is up"]
+    assert "`launch down r.yaml`" in only(host_rules.run_up, of).mend
 
 
 def test_a_gpu_that_is_not_there_booked_or_in_use_is_named_with_its_task() -> None:
     lacking = "worker:0: expected GPU 3, found 1 GPU(s) on this host"
-    assert found(own.gpus, evidence(PLAN, {"w": {"lacking": lacking}})) == [f"w: gpu: {lacking}"]
+    assert found(host_rules.gpus, evidence(PLAN, {"w": {"lacking": lacking}})) == [f"w: gpu: {lacking}"]
     gpus = [
         {"uuid": "a", "name": "V100", "booked": "other-1 (agent pid 9)", "processes": ["pid 7 (x), 9 MiB"]},
         {"uuid": "b", "name": "V100", "booked": None, "processes": ["pid 8 (y), 12 MiB"]},
         {"uuid": "c", "name": "V100", "booked": None, "processes": []},
     ]
     told = {"gpus": gpus, "given": {"worker:0": [0, 1, 2]}}
-    assert found(own.gpus, evidence(PLAN, {"w": told})) == [
+    assert found(host_rules.gpus, evidence(PLAN, {"w": told})) == [
         "w: gpu: GPU 0 of worker:0 is held by other-1 (agent pid 9)",
         "w: gpu: GPU 1 of worker:0 is used by pid 8 (y), 12 MiB",
     ]
     up = {"run": "r-0", "pid": 41, "code": {}}
-    assert found(own.gpus, evidence(PLAN, {"w": {**told, "run": up}})) == []
+    assert found(host_rules.gpus, evidence(PLAN, {"w": {**told, "run": up}})) == []
 
 
 @pytest.mark.parametrize(
@@ -96,40 +96,41 @@ def test_a_gpu_that_is_not_there_booked_or_in_use_is_named_with_its_task() -> No
     ],
 )
 def test_a_clock_that_is_off_is_named_with_how_well_that_is_known(offset_s: float, error_s: float, what: str) -> None:
-    one = only(own.clock, evidence(PLAN, {"w": {"clock": {"offset_s": offset_s, "error_s": error_s}}}))
+    one = only(host_rules.clock, evidence(PLAN, {"w": {"clock": {"offset_s": offset_s, "error_s": error_s}}}))
     assert (one.what, one.mend) == (what, "`ssh w sudo timedatectl set-ntp true`")
 
 
 def test_a_clock_is_not_blamed_for_a_slow_connection() -> None:
-    assert found(own.clock, evidence(PLAN, {"w": {"clock": {"offset_s": 2.5, "error_s": 2.0}}})) == []
+    assert found(host_rules.clock, evidence(PLAN, {"w": {"clock": {"offset_s": 2.5, "error_s": 2.0}}})) == []
 
 
 def test_a_folder_that_is_full_or_closed_is_named() -> None:
     told = {"folders": {"~/w": {"free_bytes": 10**8, "error": None}, "/c": {"free_bytes": None, "error": "Read-only"}}}
-    assert found(own.folders, evidence(PLAN, {"w": told})) == [
+    assert found(host_rules.folders, evidence(PLAN, {"w": told})) == [
         "w: disk: ~/w: expected at least 1000 MB free, found 100 MB free",
         "w: disk: /c cannot be used: Read-only",
     ]
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    assert found(own.programs, evidence(PROGRAM, {"w": {"missing_programs": ["train"]}})) == [
+    assert found(host_rules.programs, evidence(PROGRAM, {"w": {"missing_programs": ["train"]}})) == [
         "w: program: no program train there"
     ]
     along = plan_of("worker:0@a", command=("bin/train",))
-    assert found(own.programs, evidence(along, {})) == [
+    assert found(host_rules.programs, evidence(along, {})) == [
         "a: program: bin/train is not in the folder of r.yaml, which is shipped"
     ]
 
 
 def test_a_proxy_is_told_and_is_not_wrong() -> None:
-    one = only(own.proxies, evidence(PLAN, {"w": {"proxies": ["http_proxy"]}}))
+    one = only(host_rules.proxies, evidence(PLAN, {"w": {"proxies": ["http_proxy"]}}))
     assert isinstance(one, Note) and "http_proxy" in one.what
 
 
 def test_a_guard_that_a_host_cannot_have_is_told_with_what_mends_it() -> None:
     one = only(
-        own.guard, evidence(PLAN, {"w": {"unguarded": ["guard: nftables is not possible here (no nft)", "get it"]}})
+        host_rules.guard,
+        evidence(PLAN, {"w": {"unguarded": ["guard: nftables is not possible here (no nft)", "get it"]}}),
     )
     assert (one.kind, one.hosts, one.mend) == ("guard", ("w",), "get it")
     assert one.what == "guard: nftables is not possible here (no nft)"

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from cluster.spec import load
-from launch.check.questions import questions, shipped_program
-from launch.plan import make_plan
-from launch.ship import JobCode
+from launch.check.requests import questions, shipped_program
+from launch.hosts.bundle import JobCode
+from launch.plan.plan import make_plan
 from tests.launch.check.facts import plan_of
 
 WORDS = ("call", "answer")

@@ -3,9 +3,9 @@
 import json
 import time
 
-from launch.check.verdict import as_values, judge, told
+from launch.check.report import as_values, judge, told
 from launch.errors import HostProblem, ProblemKind
-from launch.plan import Plan
+from launch.plan.plan import Plan
 from tests.launch.check.facts import evidence, plan_of, versions
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict
 
-from launch.diagnosis.gather import Evidence
+from launch.diagnosis.collect import Evidence
 
 RUN = "r-20261120-155902"
 

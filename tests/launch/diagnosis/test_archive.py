@@ -8,7 +8,7 @@ from typing import List
 import pytest
 
 from launch.diagnosis.archive import pack
-from launch.diagnosis.gather import Evidence
+from launch.diagnosis.collect import Evidence
 from launch.diagnosis.summary import as_values, spoken, text
 from launch.errors import UsageError
 from tests.launch.diagnosis.evidence import RUN, status, told

@@ -4,8 +4,8 @@ import json
 from typing import Any, List
 
 from launch.agent.text.redaction import Redaction
-from launch.channel import Silence
-from launch.diagnosis.gather import LEAST_BYTES, MOST_BYTES, Evidence, gather
+from launch.diagnosis.collect import LEAST_BYTES, MOST_BYTES, Evidence, gather
+from launch.hosts.channel import Silence
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 TIMES = [{"time": 0.0}] * 6

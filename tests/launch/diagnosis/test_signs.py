@@ -5,8 +5,8 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.diagnosis.gather import Evidence
-from launch.diagnosis.signs import newest_run, run_status, signs
+from launch.diagnosis.collect import Evidence
+from launch.diagnosis.symptoms import newest_run, run_status, signs
 from launch.status.run import RunStatus
 from launch.status.values import from_values
 from tests.launch.diagnosis.evidence import RUN, process, status, told

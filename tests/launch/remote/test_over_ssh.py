@@ -16,9 +16,9 @@ from cluster.spec.model import Ssh
 from launch.agent.linux.polling import readable
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
-from launch.interrupts import Interrupts
 from launch.remote.access import Access
 from launch.remote.host import SshHost
+from launch.signals import Interrupts
 from tests.hosts import FakeHosts, Host
 from tests.hosts.fixture import hosts_here
 from tests.launch.fakes import CODE, spec_of

@@ -14,8 +14,8 @@ from launch.agent.linux.ports import free_ports
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.access import Access
 from launch.remote.by_hand import ByHand
+from launch.remote.failures import UnknownHostKey, dropped, explain
 from launch.remote.host import SshHost
-from launch.remote.reasons import UnknownHostKey, dropped, explain
 
 SSH = Ssh(known_hosts="/k", connect_timeout_s=3)
 

@@ -17,9 +17,9 @@ import pytest
 
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
-from launch.interrupts import Interrupts
 from launch.remote.access import Access
 from launch.remote.host import SshHost
+from launch.signals import Interrupts
 from tests.launch.fakes import CODE, spec_of
 from tests.launch.launcher import LAUNCH
 from tests.ssh import HOST

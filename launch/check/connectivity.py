@@ -1,0 +1,113 @@
+"""What is wrong between hosts: ways that a task will need and that are closed."""
+
+from collections import defaultdict
+from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+
+from launch.check.evidence import Evidence
+from launch.check.findings import Finding
+from launch.view.console import fold
+
+_ADDRESS = "see `ssh {caller} getent ahosts {name}`, or give the task another address with the key address"
+_FIREWALL = "let tcp port {ports} in from {callers}; `ssh {host} sudo nft list ruleset` shows what {host} keeps out"
+
+# Of each kind of failure (launch.agent.network.probes): what it means, and what mends it.
+EXPLAINED = {
+    "unresolved": ("the name has no address there ({detail})", _ADDRESS),
+    "loopback": ("the name means the very host that asks ({detail}), as localhost does", _ADDRESS),
+    "refused": ("refused although our listener was up: a firewall rejects it, or {detail} is elsewhere", _FIREWALL),
+    "timed-out": ("no answer ({detail}): a firewall may drop it", _FIREWALL),
+    "no-route": ("no way there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
+    "other": (
+        "answered by something that is not our listener, such as a proxy: {detail!r}",
+        "connect the hosts directly, or give the task another address with the key address",
+    ),
+    "wrong-host": ("answered by {detail}: the address is not that of {host}", _ADDRESS),
+}
+
+
+class Way(NamedTuple):
+    """To an address, which a host is to answer."""
+
+    address: str
+    host: str
+
+    @property
+    def name(self) -> str:
+        """The address without its port."""
+        return self.address.rpartition(":")[0]
+
+    @property
+    def port(self) -> str:
+        """The address's port."""
+        return self.address.rpartition(":")[2]
+
+
+class Wall(NamedTuple):
+    """Ways that are closed alike: from each of some hosts to each of some addresses.
+
+    ``detail``: of the first address, such as what the hosts take it for.
+    """
+
+    kind: str
+    callers: Tuple[str, ...]
+    ways: Tuple[Way, ...]
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{fold(self.callers)} → {_folded(self.ways)}"
+
+    @property
+    def ends(self) -> Tuple[str, ...]:
+        """The hosts that should answer."""
+        return tuple(dict.fromkeys(way.host for way in self.ways))
+
+    @property
+    def suspects(self) -> Tuple[str, ...]:
+        """Where to look first: a name fails where it is asked for, a way rather at the end that many share."""
+        at_start = self.kind in ("unresolved", "loopback", "wrong-host") or len(self.callers) < len(self.ends)
+        return self.callers if at_start else self.ends
+
+
+def ways(evidence: Evidence) -> Iterator[Finding]:
+    """Every host reaches the addresses that its tasks and its agent dial."""
+    for wall in walls(evidence):
+        what, mend = EXPLAINED[wall.kind]
+        words = {
+            "detail": wall.detail, "caller": wall.callers[0], "callers": fold(wall.callers), "host": wall.ends[0],
+            "name": wall.ways[0].name, "ports": ", ".join(dict.fromkeys(way.port for way in wall.ways)),
+        }  # fmt: skip
+        yield Finding(wall.kind, wall.suspects, f"{wall}: {what.format(**words)}", mend.format(**words))
+
+
+def walls(evidence: Evidence) -> List[Wall]:
+    """What is closed, hosts that share what they miss together. Where nothing could listen, nothing is closed."""
+    callers: Dict[Tuple[str, str, Way], Set[str]] = defaultdict(set)
+    for host, facts in evidence.facts.items():
+        for failure in facts["unreached"]:
+            if _listened(evidence, failure):
+                callers[failure["kind"], failure["detail"], Way(failure["address"], failure["host"])].add(host)
+    alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, Way]]] = defaultdict(list)
+    for (kind, detail, way), hosts in callers.items():
+        alike[kind, frozenset(hosts)].append((detail, way))
+    return [
+        Wall(kind, tuple(host for host in evidence.facts if host in hosts), tuple(way for _, way in found), found[0][0])
+        for (kind, hosts), found in alike.items()
+    ]
+
+
+def _listened(evidence: Evidence, failure: Mapping[str, str]) -> bool:
+    """Whether our listener was up: not where the port is taken, or the host did not take part to the end."""
+    there = evidence.facts.get(failure["host"])
+    return there is not None and there["ports"].get(Way(failure["address"], "").port, "not ours") is None
+
+
+def _folded(ways: Sequence[Way]) -> str:
+    """``h[1-3]:2222``"""
+    names: Dict[str, List[str]] = defaultdict(list)
+    for way in ways:
+        names[way.port].append(way.name)
+    return ", ".join(f"{_fold_names(found)}:{port}" for port, found in names.items())
+
+
+def _fold_names(names: Sequence[str]) -> str:
+    return " ".join(names) if any(":" in name for name in names) else fold(names)

@@ -1,0 +1,168 @@
+"""``launch setup``: the environment that the hosts file asks for, built on every host side by side."""
+
+import time
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from launch.environments.identity import Order
+from launch.environments.wheels import CHUNK
+from launch.errors import HostProblem, ProblemKind
+from launch.fleet import Fleet
+from launch.hosts.channel import Host, Silence
+from launch.hosts.conversation import Conversation
+from launch.view.console import fold
+from launch.view.progress import Progress
+
+LOOK_S = 0.5
+SILENT_S = 300.0  # a host tells of its build every few seconds, but for removing old files on a slow disk
+INTERRUPTED = "interrupted"
+STATES = ("built", "up to date")  # of a host whose build has ended well
+END_S = 15.0  # for a build to end when it was interrupted
+
+
+class Outcome(NamedTuple):
+    """What became of the hosts: {host: ``built`` or ``up to date``}, and the problems of the others."""
+
+    ready: Dict[str, str]
+    problems: List[HostProblem]
+
+
+def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
+    """Builds what ``order`` says on every host, ``ssh.fanout`` at a time.
+
+    A host that cannot be reached, or fails, does not keep the others from their end.
+
+    Raises:
+      Interrupted: a signal came; no build is left running on a host that could be told.
+    """
+    hosts = list(order.hosts)
+    # Not left early: each conversation ends its build on the host when a signal comes.
+    built, problems = fleet.each(lambda host: _Conversation(fleet, host, order, progress).run(), hosts, heed=False)
+    fleet.interrupts.check()
+    return Outcome(built, problems)
+
+
+class _Conversation:
+    """One host's build, from the request to its last word, over one connection."""
+
+    def __init__(self, fleet: Fleet, host: Host, order: Order, progress: Progress):
+        self._fleet, self._host, self._order, self._progress = fleet, host, order, progress
+        self._lost = ""  # why not all could be sent; the host's own reason is the better one
+
+    def run(self) -> str:
+        """``built``, ``up to date`` or ``interrupted``.
+
+        Raises:
+          HostProblem: the host cannot be reached, or its environment not be built.
+        """
+        if self._interrupted():
+            return INTERRUPTED
+        self._show("connecting")
+        try:
+            conversation = self._fleet.contact(self._host.name, "build", self._order.request(self._host.name))
+            try:
+                done = self._follow(conversation)
+            finally:
+                conversation.close()
+        except HostProblem:
+            self._progress.failed(self._host.name)
+            raise
+        if done != INTERRUPTED:
+            self._progress.ready(self._host.name)
+        return done
+
+    def _follow(self, conversation: Conversation) -> str:
+        heard_at = time.monotonic()
+        while not self._interrupted():
+            try:
+                said = self._hear(conversation, LOOK_S)
+            except Silence:
+                self._progress.look()
+                if time.monotonic() - heard_at > SILENT_S:
+                    unheard = f"nothing was heard of its build for {SILENT_S:.0f} s"
+                    raise HostProblem(self._host.name, ProblemKind.SILENT, unheard) from None
+                continue
+            if said.get("done") in STATES:
+                return str(said["done"])
+            if "want" in said:
+                self._send(conversation, self._files(said["want"]))
+            if "stage" in said:
+                self._show(said["stage"])
+            heard_at = time.monotonic()
+        return self._end(conversation)
+
+    def _hear(self, conversation: Conversation, timeout_s: float) -> Dict[str, Any]:
+        said = conversation.hear(timeout_s)
+        if said is None:
+            unsaid = f"its build ended without a word: {_last(conversation.complaint())}"
+            raise HostProblem(self._host.name, ProblemKind.BROKEN, self._lost or unsaid)
+        return said
+
+    def _files(self, wanted: List[str]) -> List[Path]:
+        unknown = [digest for digest in wanted if digest not in self._order.files]
+        if unknown:
+            strange = f"the connection broke during its build: expected files of the lock, found {unknown[0][:80]!r}"
+            raise HostProblem(self._host.name, ProblemKind.NOISE, strange)
+        return [self._order.files[digest] for digest in wanted]
+
+    def _send(self, conversation: Conversation, wanted: List[Path]) -> None:
+        """The files that the host lacks; what is wrong with the host is heard after it."""
+        for path in wanted:
+            self._show(f"receiving {path.name.split('-')[0]}")
+            try:
+                self._send_file(conversation, path)
+            except OSError as error:
+                self._lost = f"the connection broke while {path.name} was sent: {error}"
+                conversation.end()
+                return
+
+    def _send_file(self, conversation: Conversation, path: Path) -> None:
+        """A piece at a time: no file is ever in memory as a whole."""
+        with open(str(path), "rb") as file:
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                if self._interrupted():
+                    return
+                conversation.send(chunk)
+                self._progress.look()
+
+    def _end(self, conversation: Conversation) -> str:
+        """Ends the build on the host, and waits until that is so."""
+        try:
+            conversation.end()
+            until = time.monotonic() + END_S
+            while conversation.hear(max(0.0, until - time.monotonic())) is not None:
+                continue
+        except (Silence, HostProblem):
+            pass  # out of reach: its agent ends the build when the connection is gone
+        return INTERRUPTED
+
+    def _interrupted(self) -> bool:
+        return bool(self._fleet.interrupts.received)
+
+    def _show(self, stage: str) -> None:
+        self._progress.show(self._host.name, stage)
+
+
+def _last(complaint: str) -> str:
+    return complaint.splitlines()[-1] if complaint else "no reason given"
+
+
+def told(outcome: Outcome) -> List[str]:
+    """A line for the hosts that were built, one for those that were up to date."""
+    became = {state: [host for host, at in outcome.ready.items() if at == state] for state in STATES}
+    return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
+
+
+def as_values(order: Order, outcome: Outcome) -> Dict[str, Any]:
+    """``setup --json``."""
+    problems: Dict[str, Optional[str]] = {problem.host: problem.reason for problem in outcome.problems}
+    hosts = [
+        {
+            "host": host,
+            "environment": digest,
+            "state": outcome.ready.get(host, "failed"),
+            "error": problems.get(host),
+        }
+        for host, digest in order.hosts.items()
+    ]
+    return {"ready": not problems, "hosts": hosts}

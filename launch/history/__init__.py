@@ -1,0 +1,6 @@
+"""Which runs of a name there were: asked of the hosts, since a file may have changed.
+
+newest      find the newest run and the host that leads it
+generation  number a run that starts, so that hosts know later which began last
+remembered  note on this machine that a run was begun with ``--local``
+"""

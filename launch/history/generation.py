@@ -1,0 +1,48 @@
+"""The generation of a run that is to start: by it its hosts know later which of their runs of a name began last.
+
+It is one above the highest that any of its hosts knows. It is also at least the time in seconds since 1970, so that
+runs of hosts that had none in common are in order, as far as the launchers' clocks are right.
+"""
+
+import time
+from dataclasses import replace
+from typing import Dict, Iterable, Mapping, NamedTuple
+
+from launch.agent.wire.run_request import RunRequest
+from launch.errors import CannotStart
+from launch.fleet import Fleet
+from launch.hosts.answer_shapes import KNOWS
+from launch.hosts.conversation import fitting
+
+ANSWER_S = 60.0  # for a host to look through its runs
+
+
+def next_generation(highest: Iterable[int], now: float) -> int:
+    """Return the number that follows ``highest``, what each host knows, at the time ``now``."""
+    return max(int(now), 1 + max(highest, default=0))
+
+
+class Numbered(NamedTuple):
+    """What each host is asked to run, with the run's generation; and whether the run's own name is free on all."""
+
+    requests: Dict[str, RunRequest]
+    is_free: bool
+
+
+def number(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
+    """Return requests that have the run's generation.
+
+    Raises:
+      CannotStart: a host cannot be asked.
+      HostProblem: its answer is not of the shape that is read.
+      Interrupted: a signal came.
+    """
+    asked = {host: fleet.request(host, wanted=request.run) for host, request in requests.items()}
+    answers, problems = fleet.ask("find", asked, ANSWER_S)
+    if problems:
+        raise CannotStart(problems)
+    for host, answer in answers.items():
+        fitting(host, answer, KNOWS)
+    generation = next_generation((answer["highest"] for answer in answers.values()), time.time())
+    numbered = {host: replace(request, generation=generation) for host, request in requests.items()}
+    return Numbered(numbered, not any(answer["taken"] for answer in answers.values()))

@@ -1,0 +1,79 @@
+"""The newest run of a file's name and the host that leads it, found by asking: the file may have changed since.
+
+The host of the file's chief is asked first. Where it leads a run that lives, that is the newest one. Else all hosts are
+asked: another may lead one that lives, or one that began later.
+"""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+
+from launch.errors import CannotStart, HostProblem, UsageError
+from launch.fleet import LEAD_S, Fleet
+from launch.hosts.conversation import as_run
+from launch.status.run import RunStatus
+from launch.view.console import fold
+
+Told = Mapping[str, Mapping[str, Any]]  # by host, what ``find`` answers
+
+
+class Run(NamedTuple):
+    """A run that hosts know, and the host that leads it. Of two, a verb means the greater."""
+
+    lives: bool
+    generation: int
+    name: str
+    lead: str
+
+
+def runs(told: Told) -> List[Run]:
+    """Return the runs that the hosts mean, the newest last."""
+    known = [(host, each) for host, each in told.items() if each.get("run")]
+    return sorted({Run(each["lives"], each["generation"], each["run"], each["lead"] or host) for host, each in known})
+
+
+def locate(fleet: Fleet) -> "Located":
+    """Find the newest run; ``fleet.led_by`` is the host that leads it from then on.
+
+    Raises:
+      CannotStart: the host that leads it, or may, cannot be asked.
+      UsageError: the file does not name the host that leads it.
+    """
+    first = fleet.lead
+    answers, problems = fleet.ask("status", {first: fleet.request(first)}, LEAD_S)
+    own = answers.get(first, {})
+    if own.get("lives") and own["lead"] == first:
+        return Located(status_in(first, own), [])
+    others = {host: fleet.request(host) for host in fleet.hosts if host != first}
+    found, missed = fleet.ask("find", others, LEAD_S)
+    known = runs({**answers, **found})
+    if not known and problems:
+        raise CannotStart(problems)
+    if not known:
+        return Located(None, missed)
+    run = known[-1]
+    if run.lead not in fleet.hosts:
+        raise UsageError(
+            f"{fleet.spec.path}: expected {run.lead}, which leads {run.name}, among its hosts, found "
+            f"{fold(fleet.hosts)}; put it back, and leave out --include and --exclude"
+        )
+    fleet.led_by = run.lead
+    missed = [] if run.lives else [*problems, *missed]
+    if (run.name, run.lead) == (own.get("run"), first):
+        return Located(status_in(first, own), missed)
+    return Located(status_in(run.lead, fleet.ask_lead("status", run=run.name)), missed)
+
+
+def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
+    """Return the status in a host's answer to ``status``; None where there is no run, or another host leads it.
+
+    Raises:
+      HostProblem: it is none of a run.
+    """
+    values: Optional[Dict[str, Any]] = answer["status"]
+    return None if values is None or "state" not in values else as_run(host, values)
+
+
+class Located(NamedTuple):
+    """The newest run's status, None where there is no run; and the hosts that may know a newer one."""
+
+    status: Optional[RunStatus]
+    missed: List[HostProblem]

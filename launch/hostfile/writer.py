@@ -1,0 +1,89 @@
+"""Writes a hosts file from a list of hosts that another launcher was told."""
+
+import json
+import tempfile
+from itertools import groupby
+from pathlib import Path
+from typing import List, Optional, Sequence
+
+from cluster.errors import SpecError
+from cluster.spec import load
+from cluster.spec.host_names import HostError, hosts
+from launch.errors import UsageError
+from launch.hostfile.import_formats import Listed, split
+from launch.view.console import fold
+
+# What a slot stands for, and what that makes of a host with so many of them.
+KINDS = {
+    "gpus": "one worker a host, with a GPU and a tower for each slot",
+    "workers": "a worker for each slot, with one GPU",
+    "cores": "one worker a host, without GPUs; slots do not count",
+}
+
+
+def written(source: str, job: str, listed: Sequence[Listed], kind: str, ps: int, ps_hosts: Optional[str]) -> str:
+    """The text of a hosts file that ``launch up`` takes.
+
+    Args:
+      source: where the list is from, for the file's first line.
+      kind: what slots stand for, one of ``KINDS``.
+      ps: how many of the first hosts also get a ps; without meaning where ``ps_hosts`` names other hosts for them.
+
+    Raises:
+      UsageError: there are too few hosts for the ps, or the file would be refused; nothing is written.
+    """
+    if ps_hosts is None and ps > len(listed):
+        raise UsageError(f"--ps: expected at most one for each of the {len(listed)} hosts, found {ps}; see --ps-hosts")
+    servers = split(ps_hosts) if ps_hosts is not None else _folded([each.host for each in listed[:ps]])
+    lines = [
+        f"# From {source}: {KINDS[kind]}.",
+        f"job: {json.dumps(job)}",
+        "cluster:",
+        f"  ps: [{', '.join(map(json.dumps, servers))}]",
+        "  worker:",
+        *(f"    - {item}" for item in _workers(listed, kind)),
+    ]
+    text = "\n".join(lines) + "\n"
+    _check(text)
+    return text
+
+
+def _workers(listed: Sequence[Listed], kind: str) -> List[str]:
+    items = []
+    for slots, neighbours in groupby(listed, key=lambda each: each.slots):
+        for name in _folded([each.host for each in neighbours]):
+            items.append(f"{{host: {json.dumps(name)}{_share(slots, kind)}}}")
+    return items
+
+
+def _share(slots: Optional[int], kind: str) -> str:
+    """What a worker's entry says of its GPUs; nothing where the list did not: then they are all the host's."""
+    if kind == "cores":
+        return ", gpus: none"
+    if slots is None:
+        return ""
+    return f", gpus: {slots}" if kind == "gpus" else f", count: {slots}, gpus: 1"
+
+
+def _folded(names: Sequence[str]) -> List[str]:
+    """``gpu[01-03]`` for three hosts, if that means them in this very order; else each by itself."""
+    ranges = split(fold(names))
+    return ranges if _meant(ranges) == list(names) else list(names)
+
+
+def _meant(ranges: Sequence[str]) -> Optional[List[str]]:
+    try:
+        return [host for each in ranges for host in hosts(each)]
+    except HostError:  # a range of IPv6 addresses, which a hosts file does not know
+        return None
+
+
+def _check(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hosts.yaml"
+        path.write_text(text)
+        try:
+            load(path)
+        except SpecError as error:
+            said = "\n".join(str(problem._replace(where="the hosts file")) for problem in error.problems)
+            raise UsageError(f"What would come of it cannot be used:\n{said}") from error

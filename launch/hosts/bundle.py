@@ -1,0 +1,148 @@
+"""The code that a host needs: two bundles, each known by the hash of its content.
+
+``launcher`` is this project's own part that runs on hosts; ``job`` is the folder of the
+job file, or, for ``command:``, the folder of the hosts file. A bundle that is already on
+a host is not sent again.
+"""
+
+import difflib
+import gzip
+import hashlib
+import io
+import itertools
+import json
+import os
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple
+
+from launch.agent.tasks.work_folder import MANIFEST
+from launch.errors import UsageError
+from launch.hosts.job_files import JobFiles, content_of
+
+PROJECT = Path(__file__).resolve().parents[2]
+LISTED = 1000  # files that a misspelt name is compared with
+_ON_HOSTS = (
+    "cluster/**/*.py",
+    "launch/__init__.py",
+    "launch/agent/**/*.py",
+    "launch/status/*.py",
+    "jobs/*.py",
+    "jobs/data/*",
+)
+_LAUNCHERS_OWN = "cluster/spec"  # reads hosts files, with packages that hosts need not have
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A tar.gz, and the hash of its manifest; equal content gives equal bytes."""
+
+    data: bytes
+    digest: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """The bundles of a run, by kind."""
+
+    bundles: Dict[str, Bundle]
+
+    @property
+    def hashes(self) -> Dict[str, str]:
+        """{kind: hash}"""
+        return {kind: bundle.digest for kind, bundle in self.bundles.items()}
+
+
+@dataclass(frozen=True)
+class JobCode:
+    """Where a job's code is: ``folder`` is shipped, ``entry`` is what jobs.main loads.
+
+    ``entry`` is a path inside the folder, or a dotted module that is looked for in it.
+    ``folder`` None: the module is taken from what is installed on the hosts.
+    """
+
+    folder: Optional[Path]
+    entry: str
+    package: Optional[str] = None  # ship this subfolder alone
+    workdir: Optional[Path] = None  # of runs on this machine; it is not shipped, should it be in the folder
+
+
+def launcher_code() -> Code:
+    """What every verb needs on a host."""
+    found = [path for pattern in _ON_HOSTS for path in sorted(PROJECT.glob(pattern))]
+    names = [(path, path.relative_to(PROJECT).as_posix()) for path in found]
+    return Code({"launcher": pack([(path, name) for path, name in names if not name.startswith(_LAUNCHERS_OWN)])})
+
+
+def with_folder(code: Code, job: JobCode) -> Code:
+    """``code`` and the folder of a job or program.
+
+    Raises:
+      UsageError: the folder, or something in it, cannot be sent to every host.
+    """
+    if job.folder is None:
+        return code
+    root = job.folder / job.package if job.package else job.folder
+    named = sorted((path.relative_to(job.folder).as_posix(), path) for path in JobFiles(root, job.workdir).find().sizes)
+    return Code({**code.bundles, "job": pack([(path, name) for name, path in named])})
+
+
+def find_job(name: str, beside: Path, at: str = "job") -> JobCode:
+    """The code of ``job: NAME`` in a hosts file that lies in ``beside``; ``at`` is where it says so.
+
+    A path ends in .py; a dotted name is a module; a bare name is ``jobs/NAME.py`` beside
+    the hosts file, or else one of this project's own jobs.
+
+    Raises:
+      UsageError: there is no such file.
+    """
+    if name.endswith(".py"):
+        candidates = [beside / os.path.expanduser(name)]
+    elif "." in name:
+        top = name.split(".")[0]
+        here = (beside / top).is_dir()
+        return JobCode(beside if here else None, name, top if here else None)
+    else:
+        candidates = [beside / "jobs" / f"{name}.py", PROJECT / "jobs" / f"{name}.py"]
+    for path in candidates:
+        if path.is_file():
+            return JobCode(path.parent.resolve(), path.name)
+    looked = " and ".join(dict.fromkeys(str(path) for path in candidates))
+    raise UsageError(f"{at}: expected a file, found none at {looked}; {_other_jobs(name, beside)}")
+
+
+def _other_jobs(name: str, beside: Path) -> str:
+    own = sorted(path.stem for path in (PROJECT / "jobs").glob("*.py") if "\ndef model(" in path.read_text())
+    files = [path.name for path in itertools.islice(beside.glob("*.py"), LISTED)]
+    beside_it = [path.stem for path in itertools.islice((beside / "jobs").glob("*.py"), LISTED)]
+    near = difflib.get_close_matches(name, [*beside_it, *own, *files], 1)
+    known = f"the jobs that come with this project: {', '.join(own)}"
+    return f"did you mean {near[0]}? {known}" if near else known
+
+
+def pack(files: List[Tuple[Path, str]]) -> Bundle:
+    """A bundle of (file, name inside): the same bytes for the same content, whenever and whoever packs it."""
+    manifest: Dict[str, Tuple[int, int, str]] = {}
+    contents = io.BytesIO()
+    with tarfile.open(fileobj=contents, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, name in files:
+            content, mode = content_of(path), 0o700 if os.access(str(path), os.X_OK) else 0o600
+            manifest[name] = mode, len(content), hashlib.sha256(content).hexdigest()
+            _add(archive, name, mode, content)
+        listed = json.dumps(manifest, sort_keys=True).encode()
+        _add(archive, MANIFEST, 0o600, listed)
+    return Bundle(_compress(contents.getvalue()), hashlib.sha256(listed).hexdigest()[:16])
+
+
+def _add(archive: tarfile.TarFile, name: str, mode: int, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)  # no times, no owners
+    entry.size, entry.mode = len(content), mode
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def _compress(data: bytes) -> bytes:
+    zipped = io.BytesIO()
+    with gzip.GzipFile(fileobj=zipped, mode="wb", mtime=0) as file:
+        file.write(data)
+    return zipped.getvalue()

@@ -1,0 +1,77 @@
+"""Equal lines that many tasks print at about the same time, as one line with a count."""
+
+from collections import deque
+from datetime import datetime
+from typing import Callable, Deque, Dict, List, NamedTuple, Tuple
+
+from launch.view.console import fold
+
+MOST = 5000  # lines held back, however long the window
+
+
+class Line(NamedTuple):
+    """A line of a task's log. ``time`` is a time of day, in seconds."""
+
+    time: float
+    task: str
+    host: str
+    text: str
+
+
+class Folded(NamedTuple):
+    """A line and the tasks that printed it: [(task, host)]. ``time`` is the first one's."""
+
+    time: float
+    text: str
+    sources: List[Tuple[str, str]]
+
+
+class Window:
+    """Holds lines back for a while, in which equal ones of other tasks join them.
+
+    They come out in the order in which the first of each came. Who says the same twice has said
+    two lines. With ``seconds`` 0 every line comes out by itself.
+    """
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._held: Deque[Tuple[float, Folded]] = deque()  # (when it came, line), in that order
+        self._open: Dict[str, Folded] = {}  # of each text, the line that the next task joins
+
+    def take(self, line: Line, now: float) -> None:
+        """A line has come. ``now`` is seconds on any clock that ``due`` is asked with, too."""
+        folded, source = self._open.get(line.text), (line.task, line.host)
+        if folded is None or source in folded.sources or not self._seconds:
+            folded = self._open[line.text] = Folded(line.time, line.text, [])
+            self._held.append((now, folded))
+        folded.sources.append(source)
+
+    def due(self, now: float) -> List[Folded]:
+        """The lines whose time to be joined is over."""
+        return self._let_go(lambda came: now - came >= self._seconds or len(self._held) > MOST)
+
+    def rest(self) -> List[Folded]:
+        """All lines: nothing more will come."""
+        return self._let_go(lambda came: True)
+
+    def _let_go(self, is_over: Callable[[float], bool]) -> List[Folded]:
+        gone = []
+        while self._held and is_over(self._held[0][0]):
+            _, folded = self._held.popleft()
+            gone.append(folded)
+            if self._open.get(folded.text) is folded:
+                del self._open[folded.text]
+        return gone
+
+
+def shown(line: Folded, times: bool = False) -> str:
+    """``worker:1@gpu02 text``, or ``worker:[0-7]@gpu[01-04] ×8 text``; with the time of day in front if asked for."""
+    at = f"{datetime.fromtimestamp(line.time):%Y-%m-%d %H:%M:%S} " if times else ""
+    return f"{at}{_printers(line.sources)} {line.text}"
+
+
+def _printers(sources: List[Tuple[str, str]]) -> str:
+    if len(sources) == 1:
+        return "@".join(sources[0])
+    tasks, hosts = zip(*sources)
+    return f"{fold(tasks)}@{fold(hosts)} ×{len(sources)}"

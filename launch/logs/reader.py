@@ -1,0 +1,184 @@
+"""Task logs from every host, in the order of time, each line with the task and host it is from.
+
+Two ways to read: *in order*, what there is, of which each host tells its part in the order of time
+and one line of each is held here; and *as they come*, what the tasks go on to print.
+"""
+
+import heapq
+import os
+import time
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from cluster.spec.model import Spec, TaskSpec
+from launch.agent.text.masking import masked
+from launch.errors import CannotStart, HostProblem, UsageError
+from launch.fleet import Fleet
+from launch.history.newest import locate, status_in
+from launch.hosts.channel import Silence
+from launch.hosts.conversation import Conversation
+from launch.logs.folding import Folded, Line, Window, shown
+from launch.status.run import RunStatus
+from launch.view import report
+
+LOOK_S = 0.5
+TOGETHER_S = 3.0  # equal lines of so short a time are told as one
+WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
+AHEAD = 1000  # lines that hosts may be ahead of who reads
+TAIL = 15  # lines of the culprit's log
+LONGEST = 300  # characters of each of them
+
+
+def select(spec: Spec, patterns: Sequence[str]) -> List[TaskSpec]:
+    """The tasks that ``worker:1``, ``ps:*`` or ``gpu02`` mean; all without a pattern.
+
+    Raises:
+      UsageError: a pattern means no task.
+    """
+    meant = patterns or ["*"]
+    for pattern in meant:
+        if not any(_matches(task, pattern) for task in spec.tasks):
+            known = ", ".join(dict.fromkeys([*(task.name for task in spec.tasks), *spec.hosts]))
+            raise UsageError(f"TASK: expected a task, ROLE:* or a host among {known[:300]}; found {pattern!r}")
+    return [task for task in spec.tasks if any(_matches(task, pattern) for pattern in meant)]
+
+
+def _matches(task: TaskSpec, pattern: str) -> bool:
+    return pattern in ("*", task.name, f"{task.role}:*", task.host)
+
+
+def print_logs(
+    fleet: Fleet,
+    tasks: Sequence[TaskSpec],
+    say: Callable[[str], None],
+    follow: bool = False,
+    raw: bool = False,
+    times: bool = False,
+    **options: Any,
+) -> List[HostProblem]:
+    """Says every line of the tasks' logs, until they end or a signal comes.
+
+    Args:
+      follow: go on with new lines while the run lives.
+      raw: a line of each task, where otherwise equal lines of many are one with a count.
+      times: the time of day in front of each line.
+      options: ``since`` and ``until``, times of day in seconds; ``tail``, only so many last lines of each task.
+
+    Raises:
+      BrokenPipeError: ``say`` did, since nobody reads any more.
+    """
+    problems: List[HostProblem] = []
+    window = Window(0.0 if raw else WAIT_S if follow else TOGETHER_S)
+    readers = _readers(fleet, tasks, {**options, "follow": follow}, problems)
+    for folded in _folded(window, _as_they_come(fleet, readers) if follow else _in_order(readers)):
+        if fleet.interrupts.received:
+            break
+        say(shown(folded, times))
+    return problems
+
+
+def _folded(window: Window, lines: Iterable[Tuple[Optional[Line], float]]) -> Iterator[Folded]:
+    for line, now in lines:
+        if line is not None:
+            window.take(line, now)
+        yield from window.due(now)
+    yield from window.rest()
+
+
+def _readers(
+    fleet: Fleet, tasks: Sequence[TaskSpec], options: Mapping[str, Any], problems: List[HostProblem]
+) -> List[Iterator[Line]]:
+    """What each host that can be reached has to tell of its tasks."""
+    by_host: Dict[str, List[str]] = {}
+    for task in tasks:
+        by_host.setdefault(task.host, []).append(task.name)
+    requests = {host: fleet.request(host, **options, tasks=names) for host, names in by_host.items()}
+    conversations, missed = fleet.each(
+        lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), heed=False
+    )
+    problems += missed
+    return [_lines(fleet, conversation, problems) for conversation in conversations.values()]
+
+
+def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
+    """The lines of all hosts by time."""
+    for line in heapq.merge(*readers, key=lambda line: line.time):
+        yield line, line.time
+
+
+def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Optional[Line], float]]:
+    """The lines of all hosts and when they came; None when none did for a while."""
+    came: Queue[Optional[Line]] = Queue(AHEAD)
+    for reader in readers:
+        Thread(target=_hand_over, args=(reader, came), daemon=True).start()
+    reading = len(readers)
+    while reading and not fleet.interrupts.received:
+        try:
+            line = came.get(timeout=WAIT_S / 2)
+            reading -= line is None
+        except Empty:
+            line = None
+        yield line, time.monotonic()
+
+
+def _hand_over(reader: Iterator[Line], came: "Queue[Optional[Line]]") -> None:
+    for line in reader:
+        came.put(line)
+    came.put(None)
+
+
+def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]) -> Iterator[Line]:
+    """What one host tells; how it breaks off is a problem of its own."""
+    secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
+    try:
+        for told in _told(fleet, conversation):
+            yield Line(float(told["time"]), told["task"], conversation.host, masked(told["line"], secrets))
+    except HostProblem as problem:
+        problems.append(problem)
+    finally:
+        conversation.close()
+
+
+def _told(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
+    """What comes from a host, until its end or a signal. Raises HostProblem when it breaks."""
+    while not fleet.interrupts.received:
+        try:
+            told = conversation.hear(LOOK_S)
+        except Silence:
+            continue
+        if told is None:
+            return
+        yield told
+
+
+def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:
+    """The last lines of the task that the run's cause names, if it names one: of the attempt that failed first."""
+    task = report.culprit(status)
+    first = None if task is None else report.first_failure(status, task)
+    if first is not None:
+        say(f"last lines of {first.host}:{first.log}")
+        for line in first.lines:
+            say(f"  {line}")
+    elif task is not None:
+        say(f"last lines of {task.host}:{task.log}")
+        chosen = select(fleet.spec, [task.name])
+        print_logs(fleet, chosen, lambda line: say(f"  {line}"[:LONGEST]), raw=True, tail=TAIL)
+
+
+def print_first_cause(fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[str], None]) -> None:
+    """Of a run that has failed: why, and the last lines of the task that failed first, if it is one of ``tasks``."""
+    try:
+        answer = fleet.ask_lead("status")
+        status = status_in(fleet.lead, answer)
+        if status is None and answer["status"] is not None:  # of a host that does not lead the run
+            status = locate(fleet).status
+    except (CannotStart, HostProblem, UsageError):
+        return
+    if status is None or status.state != "failed":
+        return
+    task = report.culprit(status)
+    if task is not None and any(each.name == task.name for each in tasks):
+        say(f"first cause: {status.cause}")
+        print_log_of_culprit(fleet, status, say)
+        say("every line, by time:")

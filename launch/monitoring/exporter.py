@@ -1,0 +1,148 @@
+"""``launch metrics``: answers each scrape with the newest run's status, in bounded time."""
+
+import socket
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from socketserver import ThreadingMixIn
+from types import TracebackType
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Type
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.registry import Collector
+
+from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.fleet import Fleet
+from launch.history.newest import status_in
+from launch.hosts import rpc
+from launch.monitoring.metrics import Family, families
+from launch.status.run import RunStatus
+
+FRESH_S = 1.0  # an answer serves every scrape that comes within so long
+PATIENCE_S = 5.0  # of a scrape; Prometheus' own is ten seconds
+ANSWER_S = 30.0
+LOOK_S = 0.2
+
+
+class Told(NamedTuple):
+    """What the chief's host said: a status, or None where no run of the name has been; or why it said nothing."""
+
+    status: Optional[RunStatus]
+    problem: Optional[str] = None
+
+
+class Lead:
+    """Asks the chief's host over one connection, which is made anew after a failure."""
+
+    def __init__(self, fleet: Fleet):
+        self._fleet = fleet
+        self.name = fleet.lead
+        self._broken = False
+
+    def ask(self) -> Told:
+        """The newest run's status now."""
+        host, spec = self._fleet.hosts[self.name], self._fleet.spec
+        try:
+            if self._broken:
+                host.close()
+                host.connect()
+            self._broken = True
+            answer = rpc.ask(host, self._fleet.code, spec.workdir, "status", self._fleet.request(self.name), ANSWER_S)
+            status = status_in(self.name, answer)
+        except HostProblem as problem:
+            return Told(None, str(problem))
+        self._broken = False
+        return Told(status)
+
+
+class Newest:
+    """What ``ask`` returned last, at most ``FRESH_S`` ago, waited for at most ``PATIENCE_S``.
+
+    One question at a time: while it is not answered, nobody asks another.
+    """
+
+    def __init__(self, ask: Callable[[], Told], clock: Callable[[], float] = time.monotonic):
+        self._ask, self._clock = ask, clock
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="status")
+        self._lock = threading.Lock()
+        self._asked_at = 0.0
+        self._answer: Optional[Future[Told]] = None
+
+    def get(self, patience_s: float = PATIENCE_S) -> Told:
+        """The answer, or that there is none yet."""
+        try:
+            return self._current().result(patience_s)
+        except TimeoutError:
+            return Told(None, f"no answer within {patience_s:g} s")
+
+    def _current(self) -> "Future[Told]":
+        with self._lock:
+            known = self._answer
+            if known is None or (known.done() and self._clock() - self._asked_at >= FRESH_S):
+                self._asked_at = self._clock()
+                known = self._answer = self._pool.submit(self._ask)
+            return known
+
+    def close(self) -> None:
+        """Asks no more."""
+        self._pool.shutdown(wait=False)
+
+
+class RunCollector(Collector):
+    """What Prometheus' client library asks for metrics. ``note`` hears when the host is lost, and when it is back."""
+
+    def __init__(self, name: str, host: str, get: Callable[[], Told], note: Callable[[str], None]):
+        self._name, self._host, self._get, self._note = name, host, get, note
+        self._problem: Optional[str] = None
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric, of now."""
+        told = self._get()
+        if told.problem != self._problem:
+            self._problem = told.problem
+            self._note(told.problem or f"{self._host} answers again")
+        return families(self._name, self._host, told.problem is None, told.status)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """A line for every scrape would help nobody."""
+
+
+class Exporter:
+    """While entered, listens.
+
+    Raises:
+      CannotStart: the address is taken, or none of this machine's.
+    """
+
+    def __init__(self, collector: RunCollector, address: str, port: int):
+        registry = CollectorRegistry()
+        registry.register(collector)
+        kind = type("Server", (_Server,), {"address_family": socket.AF_INET6 if ":" in address else socket.AF_INET})
+        try:
+            self._server: Any = make_server(address, port, make_wsgi_app(registry), kind, _Quiet)
+        except OSError as error:
+            refused = f"cannot listen on {address} port {port}: {error.strerror}"
+            advice = "give another --port or --address"
+            raise CannotStart([HostProblem("this machine", ProblemKind.HERE, refused, advice=advice)]) from error
+        self.port: int = self._server.server_address[1]
+        self._server.timeout = LOOK_S
+
+    def __enter__(self) -> "Exporter":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self._server.server_close()
+
+    def serve(self, over: Callable[[], bool]) -> None:
+        """Answers scrapes until ``over``."""
+        while not over():
+            self._server.handle_request()

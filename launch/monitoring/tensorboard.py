@@ -1,0 +1,98 @@
+"""TensorBoard on the chief's host, as this machine sees it."""
+
+import http.client
+import time
+from types import TracebackType
+from typing import Any, Dict, Optional, Type
+
+from launch.errors import HostProblem, ProblemKind
+from launch.fleet import Fleet
+from launch.hosts.channel import Silence
+from launch.hosts.conversation import Conversation
+
+BEAT_S = 1.0
+START_S = 60.0
+ANSWER_S = 30.0
+
+
+class Board:
+    """While entered, TensorBoard runs beside the summaries of the newest run.
+
+    ``run``, the run's name, and ``dial`` are available then.
+
+    Raises:
+      HostProblem: it cannot run there, or has ended.
+      Interrupted: a signal came before it was there.
+    """
+
+    def __init__(self, fleet: Fleet):
+        self._fleet, self._lead = fleet, fleet.lead
+        self._conversation: Conversation
+        self.run = ""
+        self._port = 0
+
+    def __enter__(self) -> "Board":
+        self._conversation = self._fleet.contact(self._lead, "board", self._fleet.request(self._lead))
+        try:
+            place = self._place()
+        except BaseException:
+            self._conversation.close()
+            raise
+        self.run, self._port = place["run"], place["port"]
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self._conversation.close()
+
+    def dial(self) -> Any:
+        """A connection to TensorBoard, with the methods of a socket."""
+        return self._fleet.hosts[self._lead].dial(self._port)
+
+    def stay(self) -> None:
+        """Until a signal asks us to end."""
+        while not self._fleet.interrupts.received:
+            self._word()
+
+    def _place(self) -> Dict[str, Any]:
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            self._fleet.interrupts.check()
+            word = self._word()
+            if word is not None:
+                return word
+        raise HostProblem(self._lead, ProblemKind.SILENT, f"TensorBoard did not listen within {START_S:.0f} s")
+
+    def _word(self) -> Optional[Dict[str, Any]]:
+        """What comes within a beat."""
+        try:
+            self._conversation.tell({"beat": True})
+            word = self._conversation.hear(BEAT_S)
+        except Silence:
+            return None
+        if word is None:
+            raise self._conversation.ended("the connection ended")
+        return word
+
+
+def must_answer(port: int) -> None:
+    """Asks for the page as a browser would.
+
+    Raises:
+      HostProblem: nothing answers at this port of this machine.
+    """
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
+    try:
+        connection.request("GET", "/")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        raise HostProblem(
+            "this machine", ProblemKind.HERE, f"TensorBoard does not answer at port {port}: {error!r}"
+        ) from error
+    finally:
+        connection.close()
+    if status != http.HTTPStatus.OK:
+        raise HostProblem(
+            "this machine", ProblemKind.HERE, f"TensorBoard answers at port {port} with the status {status}"
+        )

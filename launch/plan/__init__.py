@@ -1,0 +1,9 @@
+"""From a spec to a plan, and from a plan to what each agent is asked.
+
+plan            which task runs where, with which argv and environment
+agent_requests  the request of each host's agent
+estimate        ask the job's own runtime for its variables and where they go
+network_model   what a step moves over the network, and how long that takes at least
+text_view       ``launch plan`` for a person
+json_view       ``launch plan --json``, written a task at a time
+"""

@@ -1,0 +1,108 @@
+"""What each host's agent is asked to run, made of a plan; see ``launch.agent.wire.run_request``."""
+
+import shlex
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from cluster.addresses import host_of
+from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.agent.wire.run_request import Lead, RunRequest, TaskRequest
+from launch.hosts.bundle import Code
+from launch.plan.plan import Plan
+
+LEASE_S = 15.0  # an attached run ends when its launcher is silent for so long
+LOST_S = 10.0  # a host is lost when its agent is silent for so long
+JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
+STAY_S = 20.0  # for a member's agent to wait for a lead that is silent
+ELASTIC_STAY_S = 900.0  # where the run goes on without its host, and takes it back
+GRACE_S = 10.0  # between TERM and KILL
+
+
+def requests(
+    plan: Plan, code: Code, token: str, secrets: Mapping[str, str], resume: bool, file: Optional[str] = None
+) -> Dict[str, RunRequest]:
+    """Return what each host's agent is asked to run, the lead's first. Secrets travel on stdin only.
+
+    Args:
+      file: what another verb about the run is asked with, where that is more than the hosts file.
+    """
+    tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}
+    for task in plan.tasks:
+        tasks[task.host].append(task)
+    named = shlex.quote(str(plan.spec.path)) if file is None else file
+    addresses = peers(plan) if plan.spec.guard else None
+    return {
+        host: _request(plan, host, tuple(tasks[host]), code, token, secrets, resume, named, addresses)
+        for host in plan.hosts
+    }
+
+
+def peers(plan: Plan) -> Tuple[str, ...]:
+    """Return the names behind which a guard finds the addresses of the cluster."""
+    return tuple(dict.fromkeys(host_of(task.address) for task in plan.tasks))
+
+
+def _request(
+    plan: Plan,
+    host: str,
+    tasks: Tuple[TaskRequest, ...],
+    code: Code,
+    token: str,
+    secrets: Mapping[str, str],
+    resume: bool,
+    file: str,
+    addresses: Optional[Tuple[str, ...]],
+) -> RunRequest:
+    checkpoint, environment, leads = plan.spec.train.checkpoint, plan.environments.get(host), host == plan.lead
+    return RunRequest(
+        run=plan.run,
+        name=plan.spec.name,
+        host=host,
+        workdir=plan.spec.workdir,
+        code=code.hashes,
+        file=file,
+        cluster=plan.cluster,
+        tasks=tasks,
+        token=token,
+        lead=Lead(plan.lead, plan.control),
+        lost_after_s=LOST_S,
+        join_s=JOIN_S,
+        grace_s=GRACE_S,
+        secrets=secrets,
+        lease_s=LEASE_S,
+        resume=resume,
+        stay_s=ELASTIC_STAY_S if plan.spec.elastic else STAY_S,
+        checkpoint_dir=checkpoint.dir,
+        keep=checkpoint.keep,
+        guard=plan.spec.guard,
+        peers=addresses,
+        allow_public=plan.spec.allow_public,
+        environment=environment,
+        setup=f"launch setup {plan.spec.path}" if environment is not None else None,
+        run_plan=_run_plan(plan) if leads else None,
+        replicas=plan.hosts[1 : 1 + checkpoint.replicas] if leads else (),
+    )
+
+
+def _run_plan(plan: Plan) -> RunPlan:
+    tasks = [
+        TaskPlan(task.name, task.role, task.index, task.host, task.address, task.chief, task.spare)
+        for task in plan.tasks
+    ]
+    job, elastic, restart = plan.spec.command is None, plan.spec.elastic, plan.spec.restart
+    return RunPlan(
+        run=plan.run,
+        name=plan.spec.name,
+        hosts=list(plan.hosts),
+        tasks=tasks,
+        steps=plan.spec.train.steps if job else None,
+        judge="outcome" if job else "exit",
+        restart_max=restart.max,
+        backoff_s=restart.backoff_s,
+        control=plan.control,
+        join_s=JOIN_S,
+        lost_after_s=LOST_S,
+        grace_s=GRACE_S,
+        leave_s=plan.spec.leave_s,
+        min_workers=elastic.min_workers if elastic else None,
+        frozen_s=restart.frozen_s,
+    )

@@ -1,0 +1,145 @@
+"""Where a job's variables would go, and what a step of it moves: asked of the job's own runtime.
+
+Building the job's graph needs TensorFlow, so a process of another Python does it
+(``jobs.describe``); the launcher only reads what that prints.
+"""
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from cluster.task import TRAINERS, tf_config
+from launch.errors import LaunchError, UsageError
+from launch.hosts.bundle import PROJECT, JobCode
+from launch.plan import network_model
+from launch.plan.network_model import End
+from launch.plan.plan import Plan, oversized, towers
+
+DESCRIBE_S = 300.0
+_NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow"
+
+
+class NoTensorFlow(LaunchError):
+    """This machine's Python cannot build the graph; the hosts' may, so that nothing is wrong with the file."""
+
+
+class Ends(NamedTuple):
+    """The tasks between which a step moves bytes."""
+
+    workers: List[End]
+    servers: List[End]
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Ends":
+        """Those of a plan, by index."""
+        workers = [End(task.name, task.host) for task in plan.tasks if task.role in TRAINERS]
+        return cls(workers, [End(task.name, task.host) for task in plan.tasks if task.role == "ps" and not task.spare])
+
+
+def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Dict[str, Any], Optional[UsageError]]:
+    """``plan --json`` without its tasks, and the mistake of the job for which it says nothing of variables."""
+    values: Dict[str, Any] = {"name": plan.spec.name, "lead": plan.lead, "control": plan.control}
+    values.update(dict.fromkeys(("placement", "variables", "network")), remarks=list(remarks(plan)))
+    if plan.spec.command is None:
+        try:
+            values.update(placed(plan, job, python, nic_gbps))
+        except NoTensorFlow as error:
+            values["remarks"].append(str(error))
+        except UsageError as error:
+            return values, error
+    return values, None
+
+
+def remarks(plan: Plan) -> Iterator[str]:
+    """What to know of a plan beside its numbers."""
+    excess = oversized(plan)
+    if excess is not None:
+        yield f"`launch up` refuses this cluster: {excess}"
+    if plan.spec.command is not None:
+        yield "a program of others places its variables itself: nothing is known of them"
+    elif not is_modelled(plan):
+        yield "network: not known for in-graph replication over several workers: everything passes through the chief"
+    elif plan.spec.train.mode == "async":
+        yield "mode async: no worker waits for another; the time is that in which each of them takes one step"
+
+
+def placed(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Dict[str, Any]:
+    """``placement``, ``variables`` and ``network`` of ``plan --json``.
+
+    Raises:
+      UsageError: the job's code fails, or there is no such ``python``.
+      NoTensorFlow: ``python`` has none.
+    """
+    ends = Ends.of(plan)
+    told = described(plan, job, python, network_model.share_of_a_ps(ends.workers))
+    held = told["ps"]
+    each = [
+        {"task": end.task, "bytes": ps["bytes"], "variables": ps["variables"]} for end, ps in zip(ends.servers, held)
+    ]
+    pulled = [ps["pulled"] for ps in held]
+    return {
+        "placement": each,
+        "variables": {**_totals([ps["bytes"] for ps in held]), "tables": told["tables"]},
+        "network": network_model.describe(
+            ends.workers, ends.servers, pulled, told["fewest"], nic_gbps, told["overlapped"]
+        ) if is_modelled(plan) else None,
+    }  # fmt: skip
+
+
+def _totals(held: Sequence[int]) -> Dict[str, Any]:
+    return {"bytes": sum(held), "imbalance": max(held) * len(held) / sum(held) if sum(held) else 1.0}
+
+
+def is_modelled(plan: Plan) -> bool:
+    """Whether ``network`` fits this run: in-graph over several workers, everything passes through the chief."""
+    return plan.spec.train.replication == "between-graph" or len(Ends.of(plan).workers) == 1
+
+
+def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, Any]:
+    """What ``jobs.describe`` prints, run by ``python`` on this machine.
+
+    Raises:
+      UsageError, NoTensorFlow: it fails.
+    """
+    try:
+        ran = subprocess.run(
+            [python, "-m", "jobs.describe", *_arguments(plan, job), "--share", str(share)],
+            env={**os.environ, **_environment(plan, job)}, capture_output=True, timeout=DESCRIBE_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"job: its graph was not built within {DESCRIBE_S:.0f} s") from None
+    except OSError as error:  # its strerror has the name once more on Python 3.7
+        raise UsageError(f"--python: cannot run {python}: {os.strerror(error.errno or 0)}") from None
+    if ran.returncode != 0:
+        raise _failure(python, ran.stderr.decode(errors="replace").strip().splitlines())
+    told: Dict[str, Any] = json.loads(ran.stdout.decode().splitlines()[-1])
+    return told
+
+
+def _arguments(plan: Plan, job: JobCode) -> List[str]:
+    entry = str(job.folder / job.entry) if job.folder and job.entry.endswith(".py") else job.entry
+    train = replace(plan.spec.train, towers=towers(plan.spec))  # there may be no GPUs here to count
+    return [entry, "--train", json.dumps(train.to_dict()), "--args", json.dumps(plan.spec.args)]
+
+
+def _environment(plan: Plan, job: JobCode) -> Dict[str, str]:
+    """The chief's, as far as its graph depends on it: of the cluster that is the number of tasks."""
+    chief = next(task for task in plan.tasks if task.chief)
+    sizes = {role: ["-"] * len(addresses) for role, addresses in json.loads(plan.cluster).items()}
+    paths = [str(PROJECT), *([str(job.folder)] if job.folder else [])]
+    return {
+        "TF_CONFIG": tf_config(json.dumps(sizes), chief.role, chief.index), "PYTHONPATH": os.pathsep.join(paths),
+        "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2",
+    }  # fmt: skip
+
+
+def _failure(python: str, complaint: Sequence[str]) -> LaunchError:
+    last = complaint[-1] if complaint else "no reason given"
+    if last.startswith(_NO_TENSORFLOW):
+        return NoTensorFlow(
+            f"variables and network are not known: {python} has no TensorFlow to build the job's graph; "
+            "name a Python of this machine that has with --python"
+        )
+    return UsageError(f"job: its graph cannot be built by {python}: {last}")

@@ -1,0 +1,205 @@
+"""What a hosts file becomes: which process runs where, with which argv and environment.
+
+A plan is computed from a spec, and the lock file that it names; it reaches no host.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
+
+from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec, is_local
+from cluster.task import MEMBERS, TRAINERS, tf_config
+from cluster.template import fill
+from launch.agent.wire.run_request import TaskRequest
+from launch.environments import identity
+from launch.errors import UsageError
+from launch.hosts.bundle import JobCode
+
+PYTHON = "python3.7"  # on the hosts, where the file names none
+LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux hands to a process
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run before it starts. ``control`` is where the members' agents dial the lead's.
+
+    ``cluster`` is the JSON text of what ``TF_CONFIG`` says of it, {role: addresses}. ``python`` runs
+    the agents, and the tasks on hosts without an environment of their own.
+    """
+
+    run: str
+    spec: Spec
+    tasks: Tuple[TaskRequest, ...]
+    lead: str
+    control: Optional[str]
+    python: Mapping[str, str]  # of each host, the lead first
+    cluster: str
+    environments: Mapping[str, str] = field(default_factory=dict)  # {host: hash}, where launch setup builds them
+
+    @property
+    def hosts(self) -> Tuple[str, ...]:
+        """Every host once, the lead first."""
+        return tuple(self.python)
+
+    def environment(self, task: TaskRequest) -> Dict[str, str]:
+        """Return the variables of ``task``, ``TF_CONFIG`` too, which would hold the whole cluster in every task."""
+        return {**task.env, "TF_CONFIG": tf_config(self.cluster, task.role, task.index)}
+
+
+def run_name(name: str, now: datetime) -> str:
+    """``digits-20261120-155902``, in UTC: operators of one run stand in many time zones."""
+    return f"{name}-{now.astimezone(timezone.utc):%Y%m%d-%H%M%S}"
+
+
+def localised(spec: Spec, ports: Sequence[int]) -> Spec:
+    """Every task of a spec on this machine: ``ports`` has a free one for each; no GPUs, same towers.
+
+    Its Python is the launcher's own, so there is nothing to set up.
+    """
+    tasks = tuple(
+        replace(task, host="localhost", address=f"localhost:{port}", port=port, gpus=(), python=None)
+        for task, port in zip(spec.tasks, ports)
+    )
+    return replace(spec, tasks=tasks, python=None, setup=None, train=replace(spec.train, towers=towers(spec)))
+
+
+def towers(spec: Spec) -> Any:
+    """``train.towers`` with ``auto`` resolved where the file alone tells: one a GPU of a worker."""
+    chosen = [task.gpus for task in spec.tasks if task.role in TRAINERS]
+    counts = {len(gpus) for gpus in chosen if not isinstance(gpus, str)}
+    if spec.train.towers != "auto" or len(counts) != 1:
+        return spec.train.towers
+    return max(1, counts.pop() // spec.train.stages)
+
+
+def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
+    """The plan of a run. ``own_python`` runs what is on this machine, where the file names none.
+
+    Raises:
+      UsageError: a host is given two Pythons.
+    """
+    python = pythons(spec, own_python)
+    environments = identity.identities(spec, python)
+    runs = {host: identity.PYTHON if host in environments else python[host] for host in python}
+    cluster = {role: [task.address for task in spec.tasks_of(role)] for role in MEMBERS}
+    present = {role: addresses for role, addresses in cluster.items() if addresses}
+    chief = spec.chief
+    commands = {role: _command(spec, job, role, cluster) for role in ROLE_ORDER}
+    tasks = tuple(
+        _task(spec, task, commands[task.role], job, run, runs[task.host], task is chief) for task in spec.tasks
+    )
+    return Plan(run, spec, tasks, chief.host, _control(spec, chief), python, json.dumps(present), environments)
+
+
+def pythons(spec: Spec, own: str) -> Dict[str, str]:
+    """The Python of each host, the lead's first: {host: python}.
+
+    Raises:
+      UsageError: a host is given two Pythons.
+    """
+    named: Dict[str, Set[str]] = {host: set() for host in (spec.chief.host, *spec.hosts)}
+    for task in spec.tasks:
+        if task.python:
+            named[task.host].add(task.python)
+    return {host: _python(spec, host, found, own) for host, found in named.items()}
+
+
+def _python(spec: Spec, host: str, named: Set[str], own: str) -> str:
+    if len(named) > 1:
+        raise UsageError(f"{host}: expected one python for all tasks of a host, found {' and '.join(sorted(named))}")
+    return named.pop() if named else spec.python or (own if is_local(host) else PYTHON)
+
+
+def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:
+    """The first port above those of the lead's tasks, where other hosts have to dial it."""
+    if len(spec.hosts) == 1:
+        return None
+    port = max(task.port for task in spec.tasks if task.host == chief.host) + 1
+    return f"{chief.address.rsplit(':', 1)[0]}:{port}"
+
+
+def _job_command(spec: Spec, job: JobCode) -> Tuple[str, ...]:
+    """What follows the Python in the argv of every task of a job."""
+    entry = f"{{code}}/{job.entry}" if job.entry.endswith(".py") else job.entry
+    return ("-m", "jobs.main", entry, "--train", _literally(spec.train.to_dict()), "--args", _literally(spec.args))
+
+
+def _literally(values: Mapping[str, Any]) -> str:
+    """JSON in which no text can be taken for a placeholder: a brace before a name is written as its number."""
+    return re.sub(r"{(?=[A-Za-z_])", r"\\u007b", json.dumps(values))
+
+
+def _command(spec: Spec, job: JobCode, role: str, cluster: Mapping[str, Sequence[str]]) -> Tuple[str, ...]:
+    """The argv of the tasks of a role, as far as it is the same for all of them; of a job without the Python."""
+    if spec.command is None:
+        return _job_command(spec, job)
+    return _filled(spec.command_of(role), cluster, spec.chief.address)
+
+
+def _filled(command: Sequence[str], cluster: Mapping[str, Sequence[str]], chief: str) -> Tuple[str, ...]:
+    """``command:`` with what is the same for every task filled in: ``{ps_hosts}`` and its like."""
+    values = {f"{role}_hosts": ",".join(addresses) for role, addresses in cluster.items()}
+    values.update(chief_address=chief, num_ps=str(len(cluster["ps"])), num_workers=str(len(cluster["worker"])))
+    return tuple(fill(word, values) for word in command)
+
+
+def _task(
+    spec: Spec, task: TaskSpec, command: Tuple[str, ...], job: JobCode, run: str, python: str, chief: bool
+) -> TaskRequest:
+    env = {
+        **task.env,
+        "CUDA_VISIBLE_DEVICES": task.gpus if isinstance(task.gpus, str) else ",".join(map(str, task.gpus)),
+        "PYTHONUNBUFFERED": "1",
+        "LAUNCH_RUN": run,
+        "LAUNCH_ATTEMPT": "0",
+    }
+    if spec.command is not None:
+        own = {
+            "python": python, "role": task.role, "index": str(task.index), "address": task.address,
+            "port": str(task.port), "run": run,
+        }  # fmt: skip
+        argv = tuple(fill(word, own) for word in command)
+    else:
+        argv = (python, *command)
+        if "." in job.entry and not job.entry.endswith(".py") and job.folder is not None:
+            env["PYTHONPATH"] = "{code}"
+    return TaskRequest(
+        task.name,
+        argv,
+        env,
+        folder="launcher" if spec.command is None else "job",
+        role=task.role,
+        index=task.index,
+        host=task.host,
+        address=task.address,
+        port=task.port,
+        gpus=task.gpus,
+        chief=chief,
+        spare=task.spare,
+        saves=not spec.train.verify,
+    )
+
+
+def refuse_oversized(plan: Plan) -> None:
+    """Every task is told of the whole cluster, in its environment or its arguments.
+
+    Raises:
+      UsageError: that text is longer than Linux hands to a process.
+    """
+    excess = oversized(plan)
+    if excess is not None:
+        raise UsageError(f"{plan.spec.path}: {excess}")
+
+
+def oversized(plan: Plan) -> Optional[str]:
+    """What of the last task is too long for its process, in words."""
+    last = plan.tasks[-1]
+    texts = [("TF_CONFIG", f"TF_CONFIG={plan.environment(last)['TF_CONFIG']}")]
+    texts += [(f"argument {index}", word) for index, word in enumerate(last.argv)]
+    for name, text in texts:
+        if len(text) > LONGEST_TEXT:
+            found = f"{len(text):,} for {len(plan.tasks):,} tasks"
+            return f"{name}: expected at most {LONGEST_TEXT:,} bytes, which Linux hands to a process, found {found}"
+    return None

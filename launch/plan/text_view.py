@@ -1,0 +1,193 @@
+"""``launch plan`` for a person: short for three tasks and for thousands, since what is alike is one line."""
+
+import shlex
+from collections import defaultdict
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+from ClusterShell.RangeSet import RangeSet
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cluster.addresses import host_of
+from launch.agent.wire.run_request import TaskRequest
+from launch.plan.plan import Plan
+from launch.status.task_names import name_of
+from launch.view.console import fold, make_console
+from launch.view.units import of_bytes, of_seconds
+
+MOST_PS = 8  # of which each has a line
+_ENDS = 3  # of more: so many of the fullest and the emptiest
+
+
+class Alike(NamedTuple):
+    """What tasks of one row have in common."""
+
+    role: str
+    port: int
+    gpus: str
+    python: str
+    spare: bool
+
+
+def overview(plan: Plan, values: Mapping[str, Any], file: str) -> List[RenderableType]:
+    """The whole run: its tasks, what each ps holds, what a step costs and waits for.
+
+    Args:
+      values: ``plan --json`` without its tasks.
+    """
+    last = plan.tasks[-1]
+    parts: List[RenderableType] = [
+        Text(f"{plan.spec.name}: {_count(len(plan.tasks), 'task')} on {fold(plan.hosts)}; {plan.lead} leads"),
+        Text(),
+        tasks_table(plan),
+        Text(),
+        Text(f"`launch plan {file} {last.name}` shows a task's command, environment and log"),
+    ]
+    if values["placement"]:
+        parts += [Text(), ps_table(values, plan), Text(), *map(Text, sentences(values, plan.spec.train.mode))]
+    return [*parts, *(Text(f"note: {remark}") for remark in values["remarks"])]
+
+
+def print_overview(plan: Plan, values: Mapping[str, Any], file: str) -> None:
+    """Prints it on stdout."""
+    console = make_console()
+    for part in overview(plan, values, file):
+        console.print(part)
+
+
+# -- tasks
+
+
+def tasks_table(plan: Plan) -> Table:
+    """A row for all tasks of a role that have the same port and GPUs."""
+    alike: Dict[Alike, List[TaskRequest]] = defaultdict(list)
+    for task in plan.tasks:
+        alike[Alike(task.role, task.port, gpus_text(task.gpus), _python(plan, task.host), task.spare)].append(task)
+    table = _table("tasks", "hosts", "addresses", "gpus", "python")
+    for row, tasks in alike.items():
+        indices = _fold_numbers([task.index for task in tasks])
+        name = f"{row.role}:{indices}" + (" (spare)" if row.spare else "")
+        cells = name, fold(task.host for task in tasks), _addresses(tasks), row.gpus, row.python
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _python(plan: Plan, host: str) -> str:
+    """The Python of a host's tasks, which is not the agent's where `launch setup` builds one."""
+    made = plan.environments.get(host)
+    return plan.python[host] if made is None else f"{plan.spec.workdir}/envs/{made}/bin/python"
+
+
+def gpus_text(gpus: Any) -> str:
+    """``0,1``; ``all`` and ``share`` as they are."""
+    return gpus if isinstance(gpus, str) else ",".join(map(str, gpus)) or "none"
+
+
+def _fold_numbers(numbers: Sequence[int]) -> str:
+    folded = str(RangeSet.fromlist(map(str, numbers), autostep=3))
+    return folded if len(numbers) == 1 else f"[{folded}]"
+
+
+def _addresses(tasks: Sequence[TaskRequest]) -> str:
+    """``gpu[01-04]:2222``; the tasks have one port."""
+    names = fold(dict.fromkeys(host_of(task.address) for task in tasks))
+    return f"[{names}]:{tasks[0].port}" if ":" in names else f"{names}:{tasks[0].port}"
+
+
+def whole_task(task: Mapping[str, Any]) -> Iterator[str]:
+    """Everything of one task: the command as a shell would take it, and its environment."""
+    yield f"{name_of(task['role'], task['index'])} on {task['host']}"
+    yield f"  address  {task['address']}"
+    yield f"  gpus     {gpus_text(task['gpus'])}"
+    yield f"  log      {task['log']}"
+    yield f"  command  {' '.join(map(shlex.quote, task['argv']))}"
+    for number, (key, value) in enumerate(sorted(task["env"].items())):
+        yield f"  {'env' if number == 0 else '':7}  {key}={shlex.quote(value)}"
+
+
+# -- variables
+
+
+def ps_table(values: Mapping[str, Any], plan: Plan) -> Table:
+    """A row for each ps; of many the fullest and the emptiest."""
+    hosts = {task.name: task.host for task in plan.tasks}
+    moved = {task["task"]: task["bytes_out"] for task in values["network"]["tasks"]} if values["network"] else {}
+    table = _table("ps", "host", "holds", "of the mean", "variables", "out and in a step", numbers_from=2)
+    mean = values["variables"]["bytes"] / len(values["placement"])
+    for ps in _extremes(values["placement"]):
+        if not ps:
+            table.add_row(f"… {len(values['placement']) - 2 * _ENDS} more")
+            continue
+        share = f"{ps['bytes'] / mean:.2f}" if mean else "-"
+        step = of_bytes(moved[ps["task"]]) if moved else "-"
+        cells = ps["task"], hosts[ps["task"]], of_bytes(ps["bytes"]), share, str(len(ps["variables"])), step
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _extremes(placement: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+    """All, or the first and last by bytes with nothing between them for what is left out."""
+    if len(placement) <= MOST_PS:
+        return list(placement)
+    by_size = sorted(placement, key=lambda ps: -ps["bytes"])
+    return [*by_size[:_ENDS], {}, *by_size[-_ENDS:]]
+
+
+def sentences(values: Mapping[str, Any], mode: str) -> Iterator[str]:
+    """What the numbers mean: how full the fullest ps is, what a step waits for, how many ps would balance it."""
+    variables, network, number = values["variables"], values["network"], len(values["placement"])
+    yield (
+        f"variables: {of_bytes(variables['bytes'])} with the optimizer's, on {number} ps; "
+        f"the fullest holds {variables['imbalance']:.2f} of the mean"
+    )
+    for table in variables["tables"]:
+        yield (
+            f"table {table['name']}: {table['rows']:,} rows, {of_bytes(table['bytes'])}; a worker reads "
+            f"{table['rows_per_step']:,} of them in a step, {of_bytes(table['bytes_per_step'])}, if none comes twice"
+        )
+    if network is not None:
+        yield f"network: {_step(network, mode)}"
+        if network["bound"]:
+            yield f"balance: {_balance(network)}"
+
+
+def _step(network: Mapping[str, Any], mode: str) -> str:
+    bound = network["bound"]
+    if bound is None:
+        return "nothing leaves the host"
+    what = "a step of every worker" if mode == "async" else "a step"
+    return (
+        f"{what} takes at least {of_seconds(network['seconds_per_step'])} at {network['nic_gbps']:g} Gbit/s: "
+        f"so long {bound['host']}'s card needs to {_there_and_back(bound)}"
+    )
+
+
+def _there_and_back(bound: Mapping[str, Any]) -> str:
+    """``send 80 MB for ps:0 and then receive as much``, or both at once"""
+    first, then = ("receive", "send") if bound["direction"] == "in" else ("send", "receive")
+    tasks = bound["tasks"] if len(bound["tasks"]) < 4 else [*bound["tasks"][:2], f"{len(bound['tasks']) - 2} more"]
+    in_time = "at the same time" if bound["direction"] == "both" else "then"
+    return f"{first} {of_bytes(bound['bytes'])} for {', '.join(tasks)} and {in_time} {then} as much"
+
+
+def _balance(network: Mapping[str, Any]) -> str:
+    best = network["balanced"]
+    if best["seconds_per_step"] >= 0.98 * network["seconds_per_step"]:
+        return "more ps, or more hosts for them, would not make it shorter"
+    where = "a host of its own" if best["ps"] == 1 else "hosts of their own"
+    return (
+        f"{best['ps']} ps on {where} would bring it to {of_seconds(best['seconds_per_step'])}; "
+        "more would not make it shorter"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _table(*headings: str, numbers_from: int = 99) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if index >= numbers_from else "left")
+    return table

@@ -1,0 +1,13 @@
+"""``launch up`` and the verbs that act on a run that lives.
+
+lifecycle       start a run, follow it, take it down, report
+start           start its agents; take the start back where one fails
+follower        receive the run's status from its lead, over a connection that is made again
+attached        follow a run in a terminal: its lease, Ctrl-C, Ctrl-Z
+agent_restarts  start agents again that died under an attached run
+resume          bring the newest checkpoint to the chief's host
+failover        begin the run again where the chief's host was lost
+observer        look at a run that somebody else has started
+restart         restart tasks in place, and wait until they are up
+verification    what ``launch verify`` runs, and how it reports
+"""

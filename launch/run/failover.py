@@ -1,0 +1,93 @@
+"""After the loss of the chief's host, with which a run's lead is gone: the run begun again on the hosts that are left.
+
+Only an attached launcher does it, for a run that is ``elastic`` and has copies of its checkpoints
+(``train.checkpoint.replicas``). The successor is a new run of the same name: its chief is the
+first worker that is left, and it goes on from the newest copy.
+"""
+
+import time
+from dataclasses import replace
+from typing import Callable, Collection, List, NamedTuple, Optional
+
+from cluster.spec.model import Spec, TaskSpec
+from cluster.task import TRAINERS
+from launch.hostfile.selection import renumbered
+from launch.plan.agent_requests import LEASE_S
+from launch.run.follower import SILENT_S
+from launch.signals import Interrupts
+from launch.teardown.down import STOP_S
+from launch.view.console import fold
+
+MARGIN_S = 2.0
+
+
+class Beginning(NamedTuple):
+    """How a run begins. ``needed``: not without a checkpoint, where it is to ``resume``."""
+
+    spec: Spec
+    resume: bool
+    needed: bool = True
+
+
+def successor(
+    spec: Spec,
+    heard_at: Optional[float],
+    lost: Collection[str],
+    interrupts: Interrupts,
+    say: Callable[[str], None],
+) -> Optional[Beginning]:
+    """What follows a run that has ended, once it may begin; None where nothing does.
+
+    Args:
+      heard_at: when its lead was heard last, as ``time.monotonic()`` has it, if it was lost.
+      lost: other hosts that are out of reach, too.
+
+    Raises:
+      Interrupted: a signal came while the lost lead may still have had its lease.
+    """
+    follows = None if heard_at is None or interrupts.received else without(spec, {spec.chief.host, *lost})
+    if heard_at is None or follows is None:
+        return None
+    gone, chief = [host for host in spec.hosts if host not in follows.hosts], follows.chief.host
+    say(f"going on without {fold(gone)}, from the newest copy of its checkpoints, with the chief on {chief}")
+    await_lease(spec, heard_at, interrupts)
+    return Beginning(follows, resume=True, needed=False)
+
+
+def without(spec: Spec, lost: Collection[str]) -> Optional[Spec]:
+    """The spec of the run that follows, without the lost hosts; None where there can be none."""
+    if spec.elastic is None or spec.train.checkpoint.replicas == 0:
+        return None
+    left = _with_spares([task for task in spec.tasks if task.host not in lost], len(spec.tasks_of("ps")))
+    workers = sum(task.role in TRAINERS for task in left)
+    serves = any(task.role == "ps" and not task.spare for task in left)
+    if not serves or workers < max(1, spec.elastic.min_workers):
+        return None
+    return replace(spec, tasks=renumbered(left))
+
+
+def _with_spares(left: List[TaskSpec], servers: int) -> List[TaskSpec]:
+    """As many ps as there were, as far as there are spares to take the place of lost ones."""
+    wanting = servers - sum(task.role == "ps" and not task.spare for task in left)
+    tasks = []
+    for task in left:
+        moves = task.spare and wanting > 0
+        wanting -= moves
+        tasks.append(replace(task, spare=False) if moves else task)
+    return tasks
+
+
+def await_lease(spec: Spec, heard_at: float, interrupts: Interrupts) -> None:
+    """Waits until the lost lead has no lease any more, however late it heard us.
+
+    In a folder that both runs save into, until it has also had the time to end its tasks.
+
+    Args:
+      heard_at: when the launcher heard it last, as ``time.monotonic()`` has it.
+
+    Raises:
+      Interrupted: a signal came.
+    """
+    shared = spec.train.checkpoint.dir is not None
+    until = heard_at + SILENT_S + LEASE_S + MARGIN_S + (STOP_S if shared else 0.0)
+    interrupts.wait(max(0.0, until - time.monotonic()))

@@ -1,0 +1,61 @@
+"""Looking at a run that somebody else has started, without its noticing."""
+
+from typing import Callable
+
+from launch.errors import CannotStart, HostProblem, UsageError
+from launch.fleet import Fleet
+from launch.history.newest import locate
+from launch.hosts.conversation import Conversation
+from launch.run.follower import Follower
+from launch.status.run import RunStatus
+from launch.view.console import fold
+from launch.view.live_view import View
+
+
+class Onlooker(Follower):
+    """Follows a run until it has ended or a signal comes; the run goes on as if nobody looked."""
+
+    def __init__(self, fleet: Fleet, status: RunStatus, view: View):
+        super().__init__(fleet, fleet.request(fleet.lead, run=status.run), status, view)
+
+    def greet(self, lead: Conversation, first: bool) -> None:
+        """Nothing: the run is not ours."""
+
+    def heed(self, lead: Conversation) -> None:
+        """Nothing: a signal is for us alone."""
+
+    def unwanted(self) -> bool:
+        """A signal ends the looking."""
+        return bool(self._fleet.interrupts.received)
+
+    def give_up(self, problem: HostProblem) -> None:
+        """Raises CannotStart: what is out of reach from here may well go on."""
+        out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
+        raise CannotStart([out_of_reach.with_advice("the run may go on there")])
+
+
+def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
+    """Return the status of the newest run of what was asked for, from its agent or, when that is gone, its files.
+
+    Args:
+      warn: takes a line for each host that could not be asked and may know a newer run.
+
+    Raises:
+      CannotStart: the lead's host is out of reach; the text says how to go on without it.
+      HostProblem: what it answers is no run's status.
+      UsageError: there has been no run, or the file does not name its lead any more.
+    """
+    try:
+        found, missed = locate(fleet)
+    except CannotStart as error:
+        if len(fleet.hosts) == 1:
+            raise
+        advice = f"if {fleet.lead} is lost, go on without it with `launch up --resume {asked} --exclude {fleet.lead}`"
+        raise CannotStart(error.problems, advice) from error
+    if found is None:
+        raise UsageError(
+            f"{asked}: no run of this name has been on {fold(fleet.hosts)}; start one with `launch up {asked}`"
+        )
+    for problem in missed:
+        warn(f"{problem}; a newer run may be there")
+    return found

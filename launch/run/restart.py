@@ -1,0 +1,87 @@
+"""Starting tasks of a run anew, in place, and seeing them come up again."""
+
+import time
+from typing import Callable, List, NamedTuple, Sequence
+
+from launch.run.follower import by_name
+from launch.status.run import RunStatus
+from launch.status.states import ALIVE, ENDED
+from launch.status.task import TaskStatus
+
+
+class Restarted(NamedTuple):
+    """How far each task is: ``up`` and ``pending`` by name, and lines about those that will not come up."""
+
+    up: List[str]
+    pending: List[str]
+    problems: List[str]
+
+
+def refusals(status: RunStatus, names: Sequence[str], file: str) -> List[str]:
+    """Why tasks cannot be started anew; empty where all can. ``file`` is what verbs about the run are asked with."""
+    if status.state in ENDED:
+        return [f"{status.run} has {status.state}; start it again with `launch up {file}`"]
+    tasks = by_name(status)
+    wrong = [
+        f"{name} is not part of {status.run}" if name not in tasks else
+        f"{tasks[name].title} has {tasks[name].state}; expected a task that runs"
+        for name in names
+        if name not in tasks or not _can_restart(tasks[name])
+    ]  # fmt: skip
+    return wrong
+
+
+def _can_restart(task: TaskStatus) -> bool:
+    # An evaluator only watches: a run goes on without one that failed.
+    return task.state in ALIVE or (task.role, task.state) == ("evaluator", "failed")
+
+
+def losses(status: RunStatus, names: Sequence[str]) -> List[str]:
+    """What training loses by it, in words: the variables on a ps live nowhere else."""
+    tasks, saved = by_name(status), status.checkpoint_step
+    if not status.steps or not status.global_step or not any(tasks[name].role == "ps" for name in names):
+        return []
+    back_to = "the beginning, as there is no checkpoint yet" if saved is None else f"the checkpoint of step {saved}"
+    return [f"a ps loses its variables: training goes back from step {status.global_step} to {back_to}"]
+
+
+def compare(before: RunStatus, now: RunStatus, names: Sequence[str]) -> Restarted:
+    """What became of ``names`` between two statuses of one run."""
+    if now.run != before.run:
+        return Restarted([], [], [f"{before.run} is over; {now.run} has begun since"])
+    tasks, earlier, found = by_name(now), by_name(before), Restarted([], [], [])
+    for name in names:
+        if name not in tasks or name not in earlier:
+            found.problems.append(f"{name} is not part of {now.run}")
+            continue
+        task, was = tasks[name], earlier[name]
+        anew = task.restarts > was.restarts
+        over = now.state in ENDED or task.state not in ALIVE
+        if anew and task.state in ("running", "succeeded"):
+            found.up.append(name)
+        elif over and (anew or task.state != was.state):
+            found.problems.append(f"{task.title} {task.state}: {task.cause or now.cause or 'the run is over'}")
+        else:
+            found.pending.append(name)
+    return found
+
+
+def follow(
+    before: RunStatus,
+    names: Sequence[str],
+    look: Callable[[], RunStatus],
+    timeout_s: float,
+    pause: Callable[[], None],
+    file: str,
+) -> Restarted:
+    """Looks until every task is up or will not be, at most ``timeout_s``; ``pause`` waits between two looks."""
+    until = time.monotonic() + timeout_s
+    while True:
+        found = compare(before, look(), names)
+        if not found.pending:
+            return found
+        if time.monotonic() > until:
+            see = f"see `launch logs {file}`"
+            late = [f"{name} is not up again within {timeout_s:.0f} s; {see}" for name in found.pending]
+            return Restarted(found.up, [], [*found.problems, *late])
+        pause()

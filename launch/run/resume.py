@@ -1,0 +1,163 @@
+"""``up --resume``: the newest checkpoint that any host of the file holds, brought to the chief's host.
+
+A host holds the checkpoints of runs whose chief was there, and copies of others'
+(``train.checkpoint.replicas``). So a run goes on also when the file has another chief, other
+hosts, or no longer the one that died.
+"""
+
+import secrets
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from cluster.spec.model import Spec
+from launch.agent.wire.run_request import RunRequest, Wanted
+from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
+from launch.fleet import Fleet
+from launch.hosts.channel import Silence
+from launch.hosts.conversation import Conversation
+from launch.plan.agent_requests import peers
+from launch.plan.plan import Plan
+
+HELD_S = 60.0  # for a host to look through its runs
+QUIET_S = 120.0  # without a word from either side, a checkpoint does not move any more
+LOOK_S = 0.2
+
+
+class Held(NamedTuple):
+    """The newest checkpoint that a host holds of a run; ``run`` None: of what lies in ``train.checkpoint.dir``.
+
+    ``folder`` is where it lies there. Of two runs the one of the higher ``generation`` began later.
+    """
+
+    host: str
+    run: Optional[str]
+    step: int
+    bytes: int
+    generation: int = 0
+    folder: str = ""
+
+
+def refuse_resume(spec: Spec) -> None:
+    """Refuse to resume a program of others, whose checkpoints the launcher does not know.
+
+    Raises:
+      UsageError: the file has ``command``.
+    """
+    if spec.command is not None:
+        raise UsageError(
+            f"--resume: expected a hosts file with the key job, found command in {spec.path}; leave --resume out: "
+            "the program itself goes on from the folder that command names, if that folder outlives a run"
+        )
+
+
+def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
+    """The one to go on from: the newest step of the newest run that left any; of the same, the chief's host's own.
+
+    An older run may have come further: it was given up when a newer one began without ``--resume``.
+    """
+    _, run = max(((each.generation, each.run) for each in held if each.run is not None), default=(0, None))
+    eligible = [each for each in held if each.run in (None, run)]
+    if not eligible:
+        return None
+    return max(eligible, key=lambda each: (each.step, each.host == lead, each.run is None))
+
+
+def passed_over(held: Sequence[Held], chosen: Held) -> Optional[Held]:
+    """Return the checkpoint that is further than the one chosen: its run was given up when a newer one began."""
+    further = sorted((each for each in held if each.step > chosen.step), key=lambda each: each.step)
+    return further[-1] if further else None
+
+
+def bring_newest(
+    fleet: Fleet, plan: Plan, requests: Mapping[str, RunRequest], note: Callable[[str], None], needed: bool = True
+) -> Dict[str, RunRequest]:
+    """Return requests of which the lead's names the newest checkpoint, which is on the lead's host then.
+
+    Where no host holds one and one is ``needed``, the lead's agent refuses to start and says so;
+    otherwise the run begins at the beginning.
+
+    Raises:
+      CannotStart: a host cannot be asked, or the checkpoint does not arrive.
+      Interrupted: a signal came.
+    """
+    directory = plan.spec.train.checkpoint.dir
+    asked = {host: fleet.request(host, checkpoint_dir=directory) for host in plan.hosts}
+    answers, problems = fleet.ask("held", asked, HELD_S)
+    if problems:
+        raise CannotStart(problems)
+    held = [_held(host, each) for host in plan.hosts for each in answers[host]["held"]]
+    found = newest(held, plan.lead)
+    asked_of_lead = replace(requests[plan.lead], resume=needed or found is not None)
+    if found is None:
+        return {**requests, plan.lead: asked_of_lead}
+    for line in chosen_in_words(found, passed_over(held, found), plan.lead):
+        note(line)
+    run = found.run
+    if found.host != plan.lead:
+        _hand_over(fleet, plan, found)
+        run = found.run if directory is None else None
+    return {**requests, plan.lead: replace(asked_of_lead, resume_from=Wanted(run, found.step))}
+
+
+def _held(host: str, told: Mapping[str, Any]) -> Held:
+    return Held(host, **{key: told[key] for key in Held._fields if key in told})
+
+
+def chosen_in_words(found: Held, further: Optional[Held], lead: str) -> List[str]:
+    """Describe what the run goes on from in a line, and in another what is further and left out."""
+    what = f"step {found.step} of {found.run or found.folder}"
+    way = "" if found.host == lead else f" that {found.host} holds: {found.bytes / 2**20:.1f} MiB to {lead}"
+    lines = [f"going on from the checkpoint of {what}{way}"]
+    if further is not None:
+        lines.append(
+            f"not from that of step {further.step} of {further.run or further.folder}, which began before: "
+            f"it is on {further.host} in {further.folder}"
+        )
+    return lines
+
+
+def _hand_over(fleet: Fleet, plan: Plan, found: Held) -> None:
+    checkpoint = plan.spec.train.checkpoint
+    common = {
+        "checkpoint_dir": checkpoint.dir, "keep": checkpoint.keep, "wanted": {"run": found.run, "step": found.step},
+        "generation": found.generation,
+        "address": plan.control, "token": secrets.token_hex(16),
+    }  # fmt: skip
+    guarded: Dict[str, Any] = {"guard": plan.spec.guard, "run": plan.run, "peers": peers(plan)}
+    try:
+        with closing(fleet.contact(plan.lead, "take", fleet.request(plan.lead, **common, **guarded))) as taker:
+            _hear(fleet, [taker], "listening")
+            with closing(fleet.contact(found.host, "give", fleet.request(found.host, **common))) as giver:
+                _hear(fleet, [taker, giver], "taken")
+    except HostProblem as problem:
+        raise CannotStart([problem]) from problem
+
+
+def _hear(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> None:
+    """Listens to all until one says ``word``. Raises HostProblem."""
+    heard_at, open_ones = time.monotonic(), list(conversations)
+    while open_ones:
+        fleet.interrupts.check()
+        for conversation in list(open_ones):
+            said = _said(conversation)
+            if said is None:
+                open_ones.remove(conversation)
+            elif said:
+                heard_at = time.monotonic()
+            if said and word in said:
+                return
+        if time.monotonic() - heard_at > QUIET_S:
+            break
+    hosts = " and ".join(conversation.host for conversation in conversations)
+    quiet = f"the checkpoint did not arrive: nothing heard for {QUIET_S:.0f} s, or an early end"
+    raise HostProblem(hosts, ProblemKind.SILENT, quiet)
+
+
+def _said(conversation: Conversation) -> Optional[Dict[str, Any]]:
+    """What a host says next: {} for nothing yet, None for its end. Raises HostProblem."""
+    try:
+        return conversation.hear(LOOK_S)
+    except Silence:
+        return {}

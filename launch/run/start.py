@@ -1,0 +1,101 @@
+"""Starting a run's agents, and taking a start back that did not succeed everywhere."""
+
+import threading
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+from cluster.spec.model import Spec
+from launch.agent.wire.run_request import RunRequest
+from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.fleet import Fleet
+from launch.hosts.channel import Host
+from launch.run.follower import BEAT_S
+from launch.teardown.down import take_down
+
+LAST_BEAT_S = 10.0
+
+
+class Keeping:
+    """Keeps the lease of a lead that is ready while other hosts' agents are still being started."""
+
+    def __init__(self, fleet: Fleet):
+        self._fleet = fleet
+        self._over = threading.Event()
+        self._beating: Optional[threading.Thread] = None
+
+    def __enter__(self) -> "Keeping":
+        return self
+
+    def begin(self, host: Host, run: str) -> None:
+        """From now on the lead hears of us."""
+        # A thread of its own: the fleet's may all be busy with hosts that are slow to start.
+        self._beating = threading.Thread(target=self._beat, args=(host, run), daemon=True)
+        self._beating.start()
+
+    def _beat(self, host: Host, run: str) -> None:
+        named = self._fleet.request(host.name, run=run)
+        # Without the lead there is nothing to keep, and what became of it is seen when it is told to go.
+        with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
+            while not self._over.is_set():
+                lead.tell({"do": "beat"})
+                self._over.wait(BEAT_S)
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._beating is not None:
+            self._beating.join(LAST_BEAT_S)
+
+
+def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
+    """The values of ``secrets:`` from this process's environment.
+
+    Raises:
+      CannotStart: one of them is not set.
+    """
+    missing = [name for name in spec.secrets if name not in environ]
+    if missing:
+        raise CannotStart(
+            [
+                HostProblem("this machine", ProblemKind.HERE, f"the secret {name} is not set", advice="export it first")
+                for name in missing
+            ]
+        )
+    return {name: environ[name] for name in spec.secrets}
+
+
+@contextmanager
+def advising(check: str) -> Iterator[None]:
+    """What cannot start within this block names ``check``, the command that finds all that is in its way."""
+    try:
+        yield
+    except CannotStart as error:
+        raise CannotStart(error.problems, f"see all that is in the way with `{check}`") from error
+
+
+def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
+    """Starts an agent on every host; on a failure or a signal, none is left.
+
+    Returns what each host had to end first, which earlier runs of the name had left there, in lines.
+
+    Raises:
+      CannotStart: names every host whose agent did not get ready, and why.
+      Interrupted: a signal came.
+    """
+
+    def start(host: Host) -> Dict[str, Any]:
+        request = requests[host.name]
+        answer = fleet.start_agent(host, request)
+        if host.name == fleet.lead and len(requests) > 1:
+            keeping.begin(host, request.run)
+        return answer
+
+    with Keeping(fleet) as keeping:
+        # Not interrupted half way: an agent that is just starting could not be taken back.
+        started, problems = fleet.each(start, list(requests), heed=False)
+    if problems or fleet.interrupts.received:
+        taken_back = {host: fleet.request(host, run=requests[host].run) for host in started}
+        take_down(fleet, taken_back, reason="the start was taken back", heed=False)
+    fleet.interrupts.check()
+    if problems:
+        raise CannotStart(problems)
+    return [f"{host}: {line}" for host, answer in started.items() for line in answer.get("ended", [])]

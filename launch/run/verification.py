@@ -1,0 +1,67 @@
+"""What ``launch verify`` makes of a hosts file, and how it reports what the chief has compared."""
+
+from dataclasses import replace
+from typing import List
+
+from cluster.spec.model import Spec
+from cluster.task import TRAINERS, Checkpoint, Train
+from cluster.verifiable import unverifiable
+from launch.errors import UsageError
+from launch.plan.plan import towers
+from launch.status.run import RunStatus
+from launch.view import report
+
+_STEPS, _MODEL, _OPTIMIZER = "verified_steps", "verified_variables", "verified_optimizer_variables"
+
+
+def prepared(spec: Spec, steps: int) -> Spec:
+    """Return the spec of a run that is compared with one process.
+
+    It has no GPUs but as many towers, no evaluator, no spares, no restarts, and no checkpoints.
+
+    Args:
+      steps: how many to compare at most.
+
+    Raises:
+      UsageError: some setting cannot be verified; names each.
+    """
+    refused = _refused(spec)
+    if refused:
+        raise UsageError("\n".join(f"{spec.path}: {each}" for each in refused))
+    tasks = tuple(replace(task, gpus=()) for task in spec.tasks if task.role != "evaluator" and not task.spare)
+    restart = replace(spec.restart, max=0)
+    return replace(spec, tasks=tasks, train=_train(spec, steps), restart=restart, elastic=None)
+
+
+def _refused(spec: Spec) -> List[str]:
+    if spec.command is not None:
+        return ["command: expected a job for launch verify, found a program of its own, whose model nobody knows"]
+    return list(unverifiable(spec.train))
+
+
+def _train(spec: Spec, steps: int) -> Train:
+    most = min(steps, spec.train.steps)
+    return replace(spec.train, steps=most, towers=towers(spec), trace=None, checkpoint=Checkpoint(), verify=True)
+
+
+def is_equal(status: RunStatus) -> bool:
+    """Tell whether the run has succeeded and its chief has compared steps."""
+    return status.state == "succeeded" and bool(status.metrics.get(_STEPS))
+
+
+def ending(status: RunStatus) -> List[str]:
+    """Return the last lines of ``launch verify``."""
+    if is_equal(status):
+        return [f"{status.run} {_equal(status)}"]
+    if status.state == "succeeded":
+        return [f"{status.run}: expected the chief to report what it compared, found no report; see its log"]
+    return [*report.what_happened(status), f"{status.run} {status.state}: {status.cause}"]
+
+
+def _equal(status: RunStatus) -> str:
+    metrics = {name: int(value) for name, value in status.metrics.items()}
+    workers = sum(task.role in TRAINERS for task in status.tasks)
+    return (
+        f"is equal to one process to the bit in {metrics[_STEPS]} steps: {metrics[_MODEL]} variables and"
+        f" {metrics[_OPTIMIZER]} of the optimizer, {workers} workers"
+    )

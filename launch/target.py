@@ -1,0 +1,97 @@
+"""What a verb is about: a hosts file, and the options that change how it is read."""
+
+import shlex
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Iterator, Mapping, Optional, Tuple
+
+import click
+
+from cluster.spec import load
+from cluster.spec.model import Spec
+from launch.agent.linux.ports import free_ports
+from launch.agent.state.run_folder import expand
+from launch.errors import UsageError
+from launch.fleet import Fleet
+from launch.history.remembered import local_run
+from launch.hostfile.selection import chosen, narrowed
+from launch.hosts.bundle import JobCode, find_job, launcher_code
+from launch.plan.plan import localised, pythons
+from launch.signals import Interrupts
+
+
+@dataclass(frozen=True)
+class Target:
+    """A hosts file as the command line names it, and what of it is meant."""
+
+    file: str
+    local: Optional[bool] = None  # None: as the newest run that was begun from here
+    overrides: Tuple[str, ...] = ()
+    include: Tuple[str, ...] = ()
+    exclude: Tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As it is typed, for another verb about the same run."""
+        selection = [
+            word for flag in ("include", "exclude") for text in getattr(self, flag) for word in (f"--{flag}", text)
+        ]
+        return " ".join([*(["--local"] if self.local else []), *map(shlex.quote, [*selection, self.file])])
+
+    @property
+    def selects(self) -> bool:
+        """Whether it means some of the file's tasks alone."""
+        return bool(self.include or self.exclude)
+
+    def _narrowed(self) -> Spec:
+        return narrowed(load(Path(self.file), self.overrides), self.include, self.exclude)
+
+    def spec(self) -> Spec:
+        """The spec for a run that is to start; with ``--local`` every task has a free port."""
+        spec = self._narrowed()
+        return localised(spec, free_ports(len(spec.tasks))) if self.local else spec
+
+    def job(self, spec: Spec) -> JobCode:
+        """The code that the spec trains; for ``command:`` the folder of the hosts file."""
+        beside = Path(self.file).resolve().parent
+        code = JobCode(beside, "") if spec.job is None else find_job(spec.job, beside, spec.job_at)
+        return replace(code, workdir=expand(spec.workdir).resolve())
+
+    @contextmanager
+    def reach(self) -> Iterator[Fleet]:
+        """The hosts of the file, for a verb about a run that is there."""
+        spec = self._narrowed()
+        if self._is_here(spec):
+            spec = _here(spec)
+        with self._fleet(spec, pythons(spec, sys.executable)) as fleet:
+            yield fleet
+
+    @contextmanager
+    def reach_hosts(self) -> Iterator[Fleet]:
+        """The hosts that are meant, for a verb about hosts: what they would be short of as a cluster does not count."""
+        spec = load(Path(self.file), self.overrides)
+        meant = {task.host for task in chosen(spec.tasks, self.include, self.exclude)}
+        if not meant:
+            raise UsageError("--include, --exclude: expected at least one host to be left, found none")
+        here = self._is_here(spec)
+        spec = _here(spec) if here else spec
+        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if here or host in meant}
+        with self._fleet(spec, hosts) as fleet:
+            yield fleet
+
+    def _is_here(self, spec: Spec) -> bool:
+        """Return whether a verb about a run means this machine: if it is asked to, or the newest run was begun so."""
+        run = local_run(spec) if self.local is None else None
+        if run is not None:
+            click.echo(f"{run} is on this machine, begun with --local; --no-local asks the hosts of the file", err=True)
+        return bool(self.local) or run is not None
+
+    @contextmanager
+    def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:
+        with Interrupts() as interrupts, Fleet(spec, hosts, launcher_code(), interrupts) as fleet:
+            yield fleet
+
+
+def _here(spec: Spec) -> Spec:
+    return localised(spec, [0] * len(spec.tasks))

@@ -1,0 +1,110 @@
+"""Ending a run, with proof: per host, what was there and what is left."""
+
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple
+
+from launch.errors import HostProblem, ProblemKind
+from launch.fleet import Fleet
+from launch.history.newest import Run, runs
+from launch.teardown.leftovers import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
+
+STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
+ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
+
+
+class Left(NamedTuple):
+    """What ``down`` found: one report per host that answered, one problem per host that did not.
+
+    ``before`` has what was on each host when we came; empty where nobody looked.
+    """
+
+    reports: Dict[str, Dict[str, Any]]
+    problems: List[HostProblem]
+    before: Dict[str, Dict[str, Any]]
+
+    @property
+    def clean(self) -> bool:
+        """Whether every host answered and nothing of the run is left on any."""
+        return not self.problems and not any(remains(report) for report in self.reports.values())
+
+
+def look_and_take_down(fleet: Fleet, reason: str) -> Left:
+    """``launch down``: what is there, then its end, on every host of the file.
+
+    A run that lives, and whose lead the file does not name, is left alone: without its lead it would lose steps, and
+    on the lead's host all of it would live on.
+    """
+    requests = {host: fleet.request(host) for host in fleet.hosts}
+    found, _ = fleet.ask("find", requests, ANSWER_S, stay_s=ANSWER_S)
+    meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
+    astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
+    if astray and meant[0].lives:
+        return Left({}, astray, {})
+    # A host that cannot be reached is told of below. The others are asked again when the lead has ended the run.
+    before, _ = fleet.ask("look", requests, ANSWER_S, stay_s=ANSWER_S)
+    for host, report in before.items():
+        requests[host]["was"] = [process["pid"] for process in report["processes"]]
+    left = take_down(fleet, requests, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts])
+    removed = [
+        _unnamed(fleet, host, f"took part in {run.name}", "nobody looked there")
+        for run in meant
+        for host in found.get(run.lead, {}).get("hosts", [])
+        if host not in fleet.hosts
+    ]
+    return left._replace(before=before, problems=[*left.problems, *astray, *removed])
+
+
+def _astray(fleet: Fleet, run: Run) -> HostProblem:
+    """Why nothing is known of the run where it is led."""
+    return _unnamed(fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "nobody looked there")
+
+
+def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
+    """A host that plays a ``part`` in a run, and that the file does not name any more."""
+    what = f"{part}, and {fleet.spec.path} does not name it, so {so}"
+    return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, then run `launch down` again")
+
+
+def take_down(
+    fleet: Fleet,
+    requests: Mapping[str, Mapping[str, Any]],
+    reason: str,
+    heed: bool = True,
+    leads: Collection[str] = (),
+) -> Left:
+    """Ends a run on its hosts: through the lead in order, then each host by itself.
+
+    Of each of ``requests`` only run, name, host and workdir count. Without ``leads`` the first host is the lead.
+    """
+    kept = ("run", "name", "host", "workdir", "was")
+    asked = {
+        host: {**{key: request[key] for key in kept if key in request}, "timeout_s": STOP_S, "reason": reason}
+        for host, request in requests.items()
+    }
+    lead = {host: asked[host] for host in leads or list(asked)[:1]}
+    reports, problems = fleet.ask("down", lead, ANSWER_S, heed)
+    others = {host: request for host, request in asked.items() if host not in lead}
+    more, further = fleet.ask("down", others, ANSWER_S, heed)
+    return Left({**reports, **more}, [*problems, *further], {})
+
+
+def as_values(left: Left) -> Dict[str, Any]:
+    """``down --json``: per host what was there and is gone (``ended``), and what is left."""
+    hosts = [
+        {"host": host, "error": None, "ended": ended(left.before.get(host, report), report), **report}
+        for host, report in left.reports.items()
+    ]
+    return {"clean": left.clean, "hosts": hosts + unasked(left.problems)}
+
+
+def told(left: Left) -> List[str]:
+    """A line per host; hosts of which the same is to be said share one."""
+    lines = ((host, _told(report, left.before.get(host, report))) for host, report in left.reports.items())
+    return by_host(lines, left.problems)
+
+
+def _told(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    if report["run"] is None:
+        return "no run of this name has been here"
+    left = remains(report)
+    was = in_words(ended(before, report)) or "nothing was there"
+    return f"{report['run']}: {was}; {'LEFT: ' + ', '.join(left) if left else NOTHING_LEFT}"

@@ -1,0 +1,63 @@
+"""What earlier runs left on the hosts of a file, whatever their names, and its end."""
+
+from typing import Any, Dict, List, Mapping, NamedTuple
+
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+from launch.teardown.leftovers import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
+
+ANSWER_S = 120.0
+
+
+class Swept(NamedTuple):
+    """One report per host that answered, {"running", "found", "left"}; one problem per host that did not."""
+
+    reports: Dict[str, Dict[str, Any]]
+    problems: List[HostProblem]
+
+    @property
+    def clean(self) -> bool:
+        """Whether every host answered and nothing of an earlier run is left on any."""
+        return not self.problems and not any(report["left"] for report in self.reports.values())
+
+
+def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
+    """What is there; with ``kill`` it is ended."""
+    return Swept(*fleet.ask("sweep", {host: fleet.request(host, kill=kill) for host in fleet.hosts}, ANSWER_S))
+
+
+def as_values(swept: Swept) -> Dict[str, Any]:
+    """``sweep --json``: per host the runs that live, what was found, what of it was ended, and what is left."""
+    hosts = [
+        {"host": host, "error": None, "running": report["running"], "found": report["found"],
+         "ended": [{"run": entry["run"], **_ended(entry, report)} for entry in report["found"]], "left": report["left"]}
+        for host, report in swept.reports.items()
+    ]  # fmt: skip
+    return {"clean": swept.clean, "hosts": hosts + unasked(swept.problems)}
+
+
+def _ended(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Dict[str, List[Any]]:
+    """What of a finding is gone."""
+    return ended(entry, _left(entry, report))
+
+
+def _left(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
+    nothing: Dict[str, List[Any]] = {key: [] for key in entry if key != "run"}
+    return next((left for left in report["left"] if left["run"] == entry["run"]), nothing)
+
+
+def told(swept: Swept) -> List[str]:
+    """A line per finding and host; hosts of which the same is to be said share one."""
+    return by_host(((host, line) for host, report in swept.reports.items() for line in _told(report)), swept.problems)
+
+
+def _told(report: Mapping[str, Any]) -> List[str]:
+    lines = [f"{run['run']} is running (agent pid {run['pid']}): left alone" for run in report["running"]]
+    lines += [_finding(entry, report) for entry in report["found"]]
+    return lines if report["found"] else [*lines, "nothing is left by earlier runs"]
+
+
+def _finding(entry: Mapping[str, Any], report: Mapping[str, Any]) -> str:
+    left = remains(_left(entry, report))
+    parts = [in_words(_ended(entry, report)), f"LEFT: {', '.join(left)}" if left else NOTHING_LEFT]
+    return f"{entry['run'] or 'of no run'}: {'; '.join(filter(None, parts))}"

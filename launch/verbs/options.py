@@ -1,0 +1,57 @@
+"""The argument FILE and the options that every verb about a hosts file takes."""
+
+import functools
+import json
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
+
+import click
+
+from launch.target import Target
+from launch.verbs import shell_completion
+from launch.view.console import say
+
+TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=shell_completion.tasks)
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout and nothing else.")
+_OPTIONS = (
+    click.argument("file", metavar="FILE", type=click.Path(), shell_complete=shell_completion.hosts_files),
+    click.option(
+        "--local/--no-local", default=None,
+        help="Every task of FILE on this machine, on free ports, without SSH. Verbs about that run know it without; "
+        "with --no-local they ask the hosts of FILE.",
+    ),
+    click.option(
+        "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key: train.steps=100.",
+        shell_complete=shell_completion.overrides,
+    ),
+    click.option(
+        "--include", metavar="WHAT", multiple=True, help="Only these: gpu[01-04], worker:3, ps:*.",
+        shell_complete=shell_completion.tasks,
+    ),
+    click.option(
+        "--exclude", metavar="WHAT", multiple=True, help="All but these.", shell_complete=shell_completion.tasks,
+    ),
+)  # fmt: skip
+
+
+def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
+    """Gives a verb FILE and the options about it, as its first argument: a ``Target``."""
+
+    @functools.wraps(verb)
+    def called(
+        file: str,
+        local: Optional[bool],
+        overrides: Tuple[str, ...],
+        include: Tuple[str, ...],
+        exclude: Tuple[str, ...],
+        **options: Any,
+    ) -> int:
+        return verb(Target(file, local, overrides, include, exclude), **options)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called
+
+
+def tell(as_json: bool, values: Mapping[str, Any], lines: Sequence[str]) -> None:
+    """What a verb has found, on stdout: one JSON object, or lines for a person."""
+    say(*([json.dumps(values)] if as_json else lines))

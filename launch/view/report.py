@@ -1,0 +1,81 @@
+"""How a run ended, in words: the result, or the first cause with its log."""
+
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+from launch.errors import CANNOT_START, FAILED, SUCCEEDED
+from launch.status import incident_text
+from launch.status.incident import IncidentStatus
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
+from launch.view.live_view import metric
+
+
+def ending(status: RunStatus, seconds: float) -> List[str]:
+    """The last lines of ``launch up``."""
+    head = f"{status.run} {status.state}"
+    lines = what_happened(status)
+    if status.state != "succeeded":
+        return [*lines, f"{head}: {status.cause}"]
+    if status.steps:
+        where = next((task.host for task in status.tasks if task.log and is_chief(status, task)), "")
+        lines.append(f"checkpoint of step {status.checkpoint_step}: {where}:{status.checkpoint}")
+        head += f": step {status.global_step}"
+    lines.append(f"{head}, after {seconds:.1f} s")
+    if status.metrics:
+        lines.append("held-out data: " + ", ".join(metric(name, value) for name, value in status.metrics.items()))
+    return lines
+
+
+def what_happened(status: RunStatus) -> List[str]:
+    """The run's incidents, unless there is only one, of which the cause tells all."""
+    incidents = status.incidents
+    plain = len(incidents) == 1 and not incidents[0].followed and not incidents[0].did
+    return [] if plain and status.state == "failed" else incident_text.lines(incidents)
+
+
+def detached(run: str, asked: str) -> List[str]:
+    """What ``launch up -d`` says when every task is up; ``asked`` is what other verbs need to find it."""
+    return [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
+
+
+def exit_code(status: RunStatus, signals: Sequence[int]) -> int:
+    """The exit code of ``up``: the run's, or 128+n where signal n kept it from succeeding.
+
+    A run of which no task has ever had a process has not failed, it could not start.
+    """
+    if status.state == "succeeded":
+        return SUCCEEDED
+    if signals:
+        return 128 + signals[0]
+    return FAILED if any(task.pid or task.restarts for task in status.tasks) else CANNOT_START
+
+
+def is_chief(status: RunStatus, task: TaskStatus) -> bool:
+    """Whether a task is the run's chief: the chief, or without one worker:0."""
+    roles = {each.role for each in status.tasks}
+    return (task.role, task.index) == ("chief" if "chief" in roles else "worker", 0)
+
+
+def culprit(status: RunStatus) -> Optional[TaskStatus]:
+    """Return the task of the incident that the run has failed for; None where it is of a host, or of no incident."""
+    cause = _fatal(status)
+    if cause is None:
+        return None
+    return next((task for task in status.tasks if _which(task) == _which(cause)), None)
+
+
+def first_failure(status: RunStatus, task: TaskStatus) -> Optional[IncidentStatus]:
+    """The incident that a run has failed for, where it is of an attempt of ``task`` before its newest; else None."""
+    cause = _fatal(status)
+    if cause is None or not cause.lines or cause.title != task.title:
+        return None
+    return cause if cause.log != task.log else None
+
+
+def _which(of: Union[TaskStatus, IncidentStatus]) -> Tuple[Any, ...]:
+    """Return what an incident and its task have in common."""
+    return of.role, of.index, of.host
+
+
+def _fatal(status: RunStatus) -> Optional[IncidentStatus]:
+    return next((each for each in status.incidents if each.number == status.cause_incident), None)
