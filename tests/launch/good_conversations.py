@@ -41,8 +41,8 @@ from launch.view.live_view import View
 from launch.view.progress import Progress
 from tests.launch.agent.requested import run_request
 from tests.launch.check.facts import CODE, facts
+from tests.launch.environments.test_builder import order_for
 from tests.launch.statuses import status, task
-from tests.launch.test_setup import order_for
 
 Lines = List[Dict[str, Any]]
 HOST, OTHER = "h1", "h2"

@@ -21,9 +21,9 @@ from launch.teardown.sweep import Swept
 from launch.teardown.sweep import as_values as sweep_values
 from tests.launch.agent.supervision.histories import Replay, failed, started
 from tests.launch.check.facts import evidence, plan_of
+from tests.launch.environments.test_builder import order_for
 from tests.launch.launcher import Launcher
-from tests.launch.test_down import SOMETHING
-from tests.launch.test_setup import order_for
+from tests.launch.teardown.test_down import SOMETHING
 
 Answer = Dict[str, Any]
 

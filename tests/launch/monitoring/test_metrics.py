@@ -13,7 +13,7 @@ from launch.monitoring.metrics import families
 from launch.status.run import RunStatus
 from tests.launch.statuses import status, task
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
 DASHBOARD = json.loads((DOCS / "grafana-dashboard.json").read_text(encoding="utf-8"))
 WORKER: Dict[str, Any] = {

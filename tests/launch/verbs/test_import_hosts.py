@@ -12,7 +12,7 @@ from cluster.spec import load
 from launch.cli import cli
 from launch.errors import UsageError
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "import.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "import.md").read_text()
 
 
 class Example(NamedTuple):
