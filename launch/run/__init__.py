@@ -1,6 +1,7 @@
 """``launch up`` and the verbs that act on a run that lives.
 
 lifecycle       start a run, follow it, take it down, report
+draft           a run before it starts: its plan and its requests
 start           start its agents; take the start back where one fails
 follower        receive the run's status from its lead, over a connection that is made again
 attached        follow a run in a terminal: its lease, Ctrl-C, Ctrl-Z

@@ -1,0 +1,50 @@
+"""A run before it starts: its plan, and what each agent is asked. Where its name is taken, the next second names it."""
+
+import os
+import secrets
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Callable, Dict
+
+from launch.agent.wire.run_request import RunRequest
+from launch.hosts.bundle import Code, launcher_code, with_folder
+from launch.plan.agent_requests import requests
+from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
+from launch.run.failover import Beginning
+from launch.run.start import read_secrets
+from launch.target import Target
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A run as it would begin at ``begins``, by which it is named."""
+
+    plan: Plan
+    requests: Dict[str, RunRequest] = field(repr=False)  # by host; they hold secrets
+    code: Code = field(repr=False)
+    begins: datetime
+    at: Callable[[datetime], "Draft"] = field(repr=False)  # the same run, should it begin then
+
+    def a_second_later(self) -> "Draft":
+        """Return the same run under the name of the next second."""
+        return self.at(self.begins + timedelta(seconds=1))
+
+
+def draft(target: Target, beginning: Beginning, begins: datetime) -> Draft:
+    """Return the draft of a run.
+
+    Raises:
+      LaunchError: the job or a secret is missing, or the cluster is too large to be described to a process.
+    """
+    spec, job = beginning.spec, target.job(beginning.spec)
+    code = with_folder(launcher_code(), job)
+    token, values = secrets.token_hex(16), read_secrets(spec, os.environ)
+
+    def at(begins: datetime) -> Draft:
+        plan = make_plan(spec, job, run_name(spec.name, begins), sys.executable)
+        return Draft(plan, requests(plan, code, token, values, beginning.resume, str(target)), code, begins, at)
+
+    first = at(begins)
+    refuse_oversized(first.plan)
+    return first
