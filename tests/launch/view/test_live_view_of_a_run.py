@@ -22,10 +22,10 @@ from tests.waiting import PATIENCE_S
 
 SHOW = """
 import json, sys
-from launch import display
+from launch.view import live_view
 from launch.status.run import RunStatus
 from launch.status.values import from_values
-with display.for_terminal() as view:
+with live_view.for_terminal() as view:
     view.note("a line of its own")
     for values in json.loads(sys.argv[1]):
         view.show(from_values(RunStatus, values))
