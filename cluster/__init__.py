@@ -1,4 +1,4 @@
-"""What a cluster is, and how one task of it trains, on TensorFlow 1.15 and 2.x through ``compat.v1``.
+"""A cluster and the training of one of its tasks, on TensorFlow 1.15 and 2.x through ``compat.v1``.
 
 For authors of jobs:
 
@@ -11,17 +11,17 @@ Rooms, each above those before it:
 
   spec          the hosts file; only the launcher reads it
   runtime       sessions, servers, devices
-  variables     what variables are like, and where their values are
+  variables     the properties of variables, and the places of their values
   sharing       several copies of a model on one set of variables
   updates       how gradients change variables
   model         what plain TensorFlow would build of a job
   steps         how gradients of all workers become one update
   checkpoints   written and read by the chief
   trace         a timeline of one step
-  verify        a run beside one process
+  verify        compare a run with one process
   training      one worker, from graph to outcome
 
-And what launcher, agent and task agree on, without TensorFlow:
+Modules that launcher, agent and task share, without TensorFlow:
 
 addresses         which addresses the internet can reach
 checkpoint_files  the files of checkpoints in a folder

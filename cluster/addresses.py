@@ -1,13 +1,16 @@
-"""Which network addresses the internet can reach. Standard library only: hosts and launcher both ask."""
+"""Find the network addresses that the internet can reach.
+
+The module needs only the standard library, because hosts and launcher both use it.
+"""
 
 import ipaddress
 
 
 def is_public(address: str) -> bool:
-    """Whether ``address`` is an IP address that the internet routes; a host name is none.
+    """Return whether ``address`` is an IP address that the internet routes.
 
-    Private, loopback, link-local, shared (100.64.0.0/10) and documentation addresses are not
-    public. An IPv4 address inside an IPv6 one counts as itself.
+    A host name is not public. Private, loopback, link-local, shared (100.64.0.0/10) and documentation
+    addresses are not public. An IPv4 address inside an IPv6 one counts as itself.
     """
     try:
         parsed = ipaddress.ip_address(address.split("%")[0])  # without the zone of a link-local address

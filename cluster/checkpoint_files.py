@@ -1,4 +1,4 @@
-"""The files of checkpoints in a folder, without TensorFlow: which there are, and which go.
+"""List and remove the files of checkpoints in a folder, without TensorFlow.
 
 A checkpoint of step 800 is ``model-800.index`` and some ``model-800.data-…``, one for each piece. All are written
 in a folder ``model-800.partial`` first, and the index gets its name last. So where there is an index the
@@ -46,7 +46,10 @@ def held(folder: Path) -> List[Held]:
 
 
 def indexed(names: Iterable[str]) -> Iterator[Tuple[int, str]]:
-    """Of the checkpoints, ours or another program's, whose index is among these names of files: step and prefix."""
+    """Yield step and prefix of each checkpoint whose index is among these file names.
+
+    The checkpoints may be ours or another program's.
+    """
     for name in names:
         match = _ANY_FILE.fullmatch(name)
         if match and match.group(2) == "index":
@@ -54,12 +57,12 @@ def indexed(names: Iterable[str]) -> Iterator[Tuple[int, str]]:
 
 
 def belongs_to_one(name: str) -> bool:
-    """Whether a file of this name is a part of a checkpoint, ours or another program's."""
+    """Return whether a file of this name belongs to a checkpoint, ours or another program's."""
     return _ANY_FILE.fullmatch(name) is not None
 
 
 def write_list(folder: Path, names: Sequence[str]) -> None:
-    """Tells other programs which checkpoints there are: ``names`` in the folder, newest last. Raises OSError."""
+    """Write the checkpoint list for other programs: ``names`` in the folder, newest last. Raises OSError."""
     # Not by cluster.replacing: on a full disk that writes in place, and a program of others might read half a list.
     lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
     partial = folder / _PARTIAL_LIST
@@ -68,7 +71,7 @@ def write_list(folder: Path, names: Sequence[str]) -> None:
 
 
 def make_durable(path: str) -> None:
-    """Returns when a checkpoint would survive a loss of power. Raises OSError."""
+    """Sync a checkpoint to disk, so that it survives a loss of power. Raises OSError."""
     for file in [*_files(path), Path(path).parent]:
         handle = os.open(str(file), os.O_RDONLY)
         try:
@@ -93,14 +96,17 @@ def prune(folder: Path, newest: Held, keep: int) -> List[Held]:
 
 
 def remove(path: str) -> None:
-    """Removes what there is of a checkpoint, its index first, so that no half of it counts; never raises OSError."""
+    """Remove the files of a checkpoint, its index first; never raise OSError.
+
+    Without its index, no part of the checkpoint counts as one.
+    """
     with contextlib.suppress(OSError):
         for file in sorted(_files(path), key=lambda file: ".index" not in file.name):
             file.unlink()
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what a chief that was killed while it saved has left; never raises OSError."""
+    """Remove the files that a chief killed while saving has left; never raise OSError."""
     with contextlib.suppress(OSError):
         names = set(os.listdir(str(folder)))
         for name in names:
@@ -111,7 +117,10 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def _is_unfinished(name: str, names: AbstractSet[str]) -> bool:
-    """Tell whether a file of ours was being written, or is of a checkpoint that has no index among ``names``."""
+    """Return whether a file of ours is partly written, or its checkpoint has no index.
+
+    ``names`` are the files of the folder. An index that was set aside counts as one.
+    """
     match, prefix = _OUR_FILE.fullmatch(name), name.split(".")[0]
     if match is None:
         return False
@@ -119,7 +128,10 @@ def _is_unfinished(name: str, names: AbstractSet[str]) -> bool:
 
 
 def set_aside(path: str) -> None:
-    """A checkpoint that cannot be read counts no more; its files stay, for a person to look at."""
+    """Rename the index of an unreadable checkpoint, so that the checkpoint no longer counts.
+
+    The files stay, for a person to look at.
+    """
     with contextlib.suppress(OSError):
         os.replace(f"{path}.index", f"{path}.index{ASIDE}")
 
@@ -129,7 +141,7 @@ def _is_ours(each: Held) -> bool:
 
 
 def _files(path: str) -> Iterator[Path]:
-    """What there is of a checkpoint, finished or not; nothing of what was set aside."""
+    """Return our files of a checkpoint, finished or not, without those set aside."""
     name = os.path.basename(path)
     found = sorted(Path(path).parent.iterdir())
     return (file for file in found if file.name.startswith(f"{name}.") and _OUR_FILE.fullmatch(file.name))

@@ -11,7 +11,7 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
     """The path of ``name``, or of ``name.gz``, in the folder ``args.data_dir`` on this host.
 
     Args:
-      described_at: where the data set and its format are described; told in errors.
+      described_at: where the data set and its format are described; printed in errors.
 
     Raises:
       JobError: no folder was given, or neither file is in it.

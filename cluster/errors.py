@@ -52,4 +52,4 @@ class JobError(ClusterError):
 
 
 class TrainingError(ClusterError):
-    """Training cannot go on from here, and a restart would meet the same wall."""
+    """Training cannot go on from here, and a restart would fail the same way."""

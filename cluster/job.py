@@ -62,7 +62,10 @@ class Job:
             raise JobError(f"{_place(self.path, error)}: {_described(error)}") from error
 
     def made(self, error: Any, graph: Any) -> Optional[str]:
-        """``file:line`` of this job that made an operation of which a session's ``error`` tells, else None."""
+        """Return ``file:line`` of this job that made an operation named by ``error``, else None.
+
+        ``error`` is an error of a session.
+        """
         lines = [line for op in _ops_named_by(error, graph) for line in _lines_of_op(self.path, op)[-1:]]
         return f"{self.path}:{lines[0]}" if lines else None
 
@@ -88,7 +91,7 @@ class Job:
         return replace(self, model=functools.partial(self.model, **values)) if values else self
 
     def check(self, function: str, expected: str, found: Any, ok: bool) -> None:
-        """Refuses what one of the job's functions returned.
+        """Refuse ``found``, which one of the job's functions returned, unless ``ok``.
 
         Raises:
           JobError: ``ok`` is false.
@@ -97,13 +100,13 @@ class Job:
             raise JobError(f"{self.place(function)}: {function} returned {found}; expected {expected}")
 
     def losses(self, output: Any) -> Tuple[Any, Dict[str, Any]]:
-        """What ``model`` returned, as the loss per example and metrics per example, [batch] each.
+        """Return the output of ``model`` as loss and metrics per example, [batch] each.
 
         Several losses by name are trained on their sum, and each is a metric. A metric may be a pair of such tensors
-        instead, a label and a score, or what ``tf.metrics`` returns, a value of no dimensions and its update.
+        instead, a label and a score. It may also be what ``tf.metrics`` returns: a value of no dimensions, its update.
 
         Raises:
-          JobError: it is neither losses nor a pair of losses and a mapping, or not one value per example.
+          JobError: the output is neither losses nor a pair of losses and a mapping, or not one value per example.
         """
         loss, metrics = output if isinstance(output, tuple) and len(output) == 2 else (output, {})
         self.check(
@@ -128,7 +131,7 @@ class Job:
 
 
 def _rank(value: Any) -> Optional[int]:
-    """How many dimensions a tensor has, None where that is not known; -1 of what is no tensor."""
+    """Return a tensor's number of dimensions; None where unknown, -1 for anything else."""
     found: Optional[int] = getattr(getattr(value, "shape", None), "ndims", -1)
     return found
 
@@ -150,7 +153,10 @@ def load(name: str, folder: Path) -> Job:
 
 
 def _jobs_in(folder: Path) -> List[str]:
-    """Names of the files there that define a model; what else lies beside them is no job."""
+    """Return the sorted names of the files in ``folder`` that define a model.
+
+    Other files there are no jobs.
+    """
     return sorted(path.stem for path in folder.glob("*.py") if "\ndef model(" in path.read_text())
 
 
@@ -189,7 +195,10 @@ def _import_blamed(path: str) -> Iterator[None]:
 
 
 def _place(path: str, error: BaseException) -> str:
-    """``file:line`` of the innermost frame in the job's file; of what made the operation at fault; or the file."""
+    """Return ``file:line`` of an error in the job's file, or only the file.
+
+    The line is that of the innermost frame in the file, else of the code that made the operation at fault.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
@@ -198,13 +207,19 @@ def _place(path: str, error: BaseException) -> str:
 
 
 def _lines_of_op(path: str, op: Any) -> List[Optional[int]]:
-    """The lines of a file among those that made an operation, or what it is the gradient of; the innermost last."""
+    """Return the lines of a file that made an operation, the innermost last.
+
+    For a gradient's operation, the lines that made the differentiated operation follow.
+    """
     made = [op, getattr(op, "_original_op", None)]
     return [frame[1] for each in made for frame in getattr(each, "traceback", None) or () if frame[0] == path]
 
 
 def _ops_named_by(error: Any, graph: Any) -> Iterator[Any]:
-    """The operations of which an error of a session tells; some of its names are those of copies over the network."""
+    """Yield the operations that a session's ``error`` names.
+
+    Some of its names are those of copies over the network, which end in ``_S`` or ``_G`` and a number.
+    """
     for name in re.findall(r"\[\[(?:\{\{)?(?:node )?([^\s}\]]+)", str(error.message)):
         with contextlib.suppress(KeyError, ValueError):
             yield graph.get_operation_by_name(re.sub(r"_[SG]\d+$", "", name))

@@ -34,10 +34,10 @@ def from_args(args: Mapping[str, Any], **defaults: Any) -> Any:
     """The ``tf.train.Optimizer`` that ``args`` describe; other keys in them are the job's own.
 
     Args:
-      defaults: what the job takes where ``args`` are silent: ``optimizer="momentum", learning_rate=0.1``.
+      defaults: the job's values for keys that ``args`` do not have: ``optimizer="momentum", learning_rate=0.1``.
 
     Raises:
-      JobError: a value is none that can be used; names the key, what was expected and found.
+      JobError: a value cannot be used; names the key, what was expected and found.
     """
     values = {"optimizer": "adam", "learning_rate": 0.001, **defaults, **args}
     name = values["optimizer"]

@@ -1,4 +1,4 @@
-"""What a task tells about itself: files in its own folder, which its agent reads.
+"""The reports of a task on itself: files in its own folder, which its agent reads.
 
 ``progress.json`` is replaced at most once a second while the task trains;
 ``outcome.json`` is written once, as the task's last act. Exit code 0 alone proves
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a task is. ``examples`` counts those of this task since it started.
+    """The progress of a task. ``examples`` counts those of this task since it started.
 
     ``ignored_gradients``: of this task since it started, those that were not finite (``train.on_nan: ignore``);
     ``dropped_gradients``: those that came after their step was over (``train.backup_workers``); ``waited_s``: seconds
@@ -61,7 +61,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a task ended. ``retry`` False: starting it again would fail the same way."""
+    """The end of a task. ``retry`` False: starting it again would fail the same way."""
 
     succeeded: bool
     step: Optional[int] = None
@@ -111,7 +111,10 @@ class Reporter:
         return self._folder
 
     def due(self) -> bool:
-        """Whether ``progress`` would write now. Ask before fetching values that cost."""
+        """Return whether ``progress`` would write now.
+
+        Call it before fetching values that are expensive.
+        """
         now = self._clock()
         return self._written_at is None or now - self._written_at >= self._every_s
 
@@ -139,7 +142,10 @@ class Reporter:
                 (self._folder / _ROOM).unlink()
 
     def _replace(self, name: str, values: Mapping[str, Any]) -> bool:
-        """Whether it is written. What cannot be is said once."""
+        """Write ``values`` to the file ``name``, and return whether that succeeded.
+
+        The method prints only the first of consecutive failures. Without a folder it writes nothing, and returns True.
+        """
         if self._folder is None:
             return True
         try:

@@ -1,4 +1,4 @@
-"""What a task prints goes into its log; a log on a full disk is no reason to end training."""
+"""Print into a task's log, without ending the training when the log's disk is full."""
 
 import errno
 import io
@@ -9,7 +9,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Log(io.FileIO):
-    """A file that takes what there is no room for, and forgets it."""
+    """A file that discards output for which there is no room, instead of raising OSError."""
 
     def write(self, text: Any) -> int:
         try:
@@ -21,7 +21,7 @@ class _Log(io.FileIO):
 
 
 def outlive_full_disk() -> None:
-    """From here on what is printed is lost while the disk under the log is full, instead of raising OSError."""
+    """Discard printed text while the disk under the log is full, instead of raising OSError."""
     sys.stdout, sys.stderr = _lenient(sys.stdout, 1), _lenient(sys.stderr, 2)
 
 

@@ -1,9 +1,11 @@
-"""A sign of life: what a task is doing, told every second by a thread beside it, also when no step ends.
+"""A sign of life of a task, written every second by a thread beside it, also when no step ends.
 
-``pulse.json`` in the task's folder holds a ``Sign``. It is written over in place, so that a full disk does not make
-a task look dead. Time is counted in beats: where the whole machine stands still, nothing is counted.
+``pulse.json`` in the task's folder holds a ``Sign``: what the task is doing. The thread writes over the file in
+place, so that a full disk does not make a task look dead. Time is counted in beats: where the whole machine stands
+still, nothing is counted.
 
-On ``STACKS_BY`` the task writes where each of its Python threads is into ``stacks.txt``, whatever they do.
+On the signal ``STACKS_BY`` the task writes the stack of each of its Python threads into ``stacks.txt``, whatever the
+threads do.
 """
 
 import contextlib
@@ -44,13 +46,13 @@ PHASES = {
 
 @dataclass(frozen=True)
 class Sign:
-    """What a task is doing.
+    """The activity of a task.
 
-    ``beat`` counts the signs. ``phase`` is one of ``PHASES``, ``phase_s`` how long it has lasted, ``slowest_s`` how
-    long it has lasted at most in the last minutes without what was spent waiting for other workers; 0 where that
-    is not known. ``usual_s``: how long steps have lasted of late, with what was spent waiting; 0 before any.
-    ``owes``: whether others wait for this task in this step, or nobody does; None: not known. ``doing``: what it does
-    of its start, in words.
+    ``beat`` counts the signs. ``phase`` is one of ``PHASES``, and ``phase_s`` is how long it has lasted.
+    ``slowest_s`` is the longest time of the phase in the last minutes, without waits for other workers; 0 where
+    that is not known. ``usual_s``: how long recent steps have lasted, with the time spent waiting; 0 before any.
+    ``owes``: whether others wait for this task in this step, or nobody does; None: not known. ``doing``: the current
+    part of the task's start, in words.
     """
 
     beat: int
@@ -63,10 +65,12 @@ class Sign:
 
 
 class Pulse:
-    """What the task's own thread tells costs two writes of attributes; the rest happens beside it.
+    """Record what a task is doing, and write its signs in a thread beside the task's own.
 
-    ``ask`` answers whether the task owes its step something. It is called in a thread of its own, only when a step
-    is late, and may block for ever.
+    A record costs the task's own thread little: a few writes of attributes. The other thread does the rest.
+
+    ``ask`` returns whether the task owes its step something. A thread of its own calls ``ask``, only when a step
+    is late; the call may block for ever.
     """
 
     def __init__(self, folder: Optional[Union[str, Path]], clock: Callable[[], float] = time.monotonic):
@@ -86,7 +90,10 @@ class Pulse:
     # -- the task's own thread
 
     def turn(self, phase: str, waited_s: float = 0.0) -> None:
-        """A phase begins, and the one before it is over; of that ``waited_s`` were spent waiting for other workers."""
+        """Begin a phase, and end the one before it.
+
+        In the phase that ends, the task spent ``waited_s`` seconds waiting for other workers.
+        """
         now = self._clock()
         slowest = self._slowest.get(self._phase)
         if slowest is None:
@@ -98,18 +105,18 @@ class Pulse:
         self._turns += 1
 
     def does(self, what: str) -> None:
-        """Say what is done now of a start, in a few words: ``builds its graph``."""
+        """Note the current part of a start, in a few words: ``builds its graph``."""
         self._doing = what
 
     def restart(self) -> None:
-        """The phase before was broken off: it tells nothing of how long it takes."""
+        """Return to the phase ``starting``, without recording the duration of the interrupted phase."""
         self._phase, self._since = "starting", self._clock()
         self._turns += 1
 
     # -- the thread beside it
 
     def begin(self) -> None:
-        """Starts to beat, and writes stacks from now on when it is told to; without a folder it does nothing."""
+        """Start to write signs, and stacks on ``STACKS_BY``; without a folder do nothing."""
         if self._folder is None:
             return
         with contextlib.suppress(OSError):
@@ -127,7 +134,7 @@ class Pulse:
             pause.wait(BEAT_S)
 
     def beat(self) -> Sign:
-        """The next sign; asks beside it where the step is late."""
+        """Return the next sign; where the step is late, call ``ask`` in another thread."""
         self._beats += 1
         turns, phase = self._turns, self._phase
         if turns != self._seen[0]:
@@ -163,7 +170,7 @@ class Slowest:
         self._until, self._now_s, self._before_s = 0.0, 0.0, 0.0
 
     def note(self, now: float, span_s: float) -> None:
-        """A span has ended."""
+        """Note a span of ``span_s`` seconds that ended at ``now``."""
         if now >= self._until:
             late = now >= self._until + WINDOW_S
             self._until, self._before_s, self._now_s = now + WINDOW_S, 0.0 if late else self._now_s, 0.0
@@ -172,7 +179,7 @@ class Slowest:
 
     @property
     def seconds(self) -> float:
-        """How long the longest was; 0 before any."""
+        """Return the length of the longest span; 0 before any."""
         return max(self._now_s, self._before_s)
 
 

@@ -1,7 +1,7 @@
-"""Opening files in a folder where other programs write too: only regular ones, and never one that has to be waited for.
+"""Open only regular files, in a folder where other programs write too.
 
-Under a name that is expected there may be a FIFO, which blocks whoever opens it, a device without end, or a link to
-either. None of these is opened here.
+The expected name may belong to a FIFO, which blocks the program that opens it, to a device without end, or to a
+link to either. This module opens none of these, and waits for none.
 """
 
 import errno
@@ -18,7 +18,7 @@ _KINDS = {
 
 
 class NotRegular(OSError):
-    """What is there under a name is no regular file."""
+    """The name belongs to something else than a regular file."""
 
 
 def open_to_read(path: Path) -> BinaryIO:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def replace(path: Path, text: str) -> None:
-    """Gives ``path`` this content: as a whole or not at all, or in place where the disk has no room for a second file.
+    """Replace the content of ``path``, as a whole or not at all.
 
-    Written in place it takes no room as long as it does not grow beyond its blocks, and is read torn by
-    who reads at that moment.
+    Where the disk has no room for a second file, the function writes in place. Then the file takes no room as long as
+    it does not grow beyond its blocks. A program that reads at that moment may read torn text.
 
     Raises:
       OSError: neither can be done.
@@ -29,6 +29,6 @@ def replace(path: Path, text: str) -> None:
 
 
 def reserve(path: Path, size: int) -> None:
-    """Makes room for what ``replace`` is to write at ``path`` later, when the disk may be full. Raises OSError."""
+    """Reserve ``size`` bytes at ``path`` for ``replace`` on a full disk later. Raises OSError."""
     if not path.exists():
         path.write_text(" " * size)

@@ -1,4 +1,7 @@
-"""Asking the chief for a checkpoint now: a number in a file of its task's folder, which it looks at between steps."""
+"""Ask the chief for a checkpoint now, by a number in a file of its task's folder.
+
+The chief reads the file between steps.
+"""
 
 import contextlib
 import os
@@ -21,7 +24,10 @@ def ask(folder: Union[str, Path], number: int) -> None:
 
 
 class SaveRequests:
-    """What the chief was asked for: ``begun`` and ``done`` are the newest request that it took up and has followed."""
+    """The requests to the chief for a checkpoint.
+
+    ``begun`` is the newest request that the chief took up, ``done`` the newest that it has followed.
+    """
 
     def __init__(self, folder: Optional[Path], clock: Callable[[], float] = time.monotonic):
         self._file = None if folder is None else Path(folder) / SAVE
@@ -29,7 +35,7 @@ class SaveRequests:
         self.begun = self.done = 0
 
     def take(self) -> bool:
-        """Whether there is a new request, which is thereby taken up."""
+        """Take up a new request, and return whether there is one."""
         now = self._clock()
         if self._file is None or now < self._look_at:
             return False
@@ -41,11 +47,11 @@ class SaveRequests:
         return True
 
     def answer(self) -> None:
-        """What was taken up has been followed, as far as it could be."""
+        """Mark the request that was taken up as followed, as far as it could be."""
         self.done = self.begun
 
     def told(self) -> Dict[str, int]:
-        """Fields of ``Progress``."""
+        """Return the fields of ``Progress`` on the requests."""
         return {"save_begun": self.begun, "save_done": self.done}
 
 

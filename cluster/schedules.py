@@ -16,10 +16,12 @@ from cluster.runtime.tf_compat import tf
 
 
 def learning_rate(rate: float, decay: Optional[Mapping[str, Any]] = None, warmup: float = 0) -> Any:
-    """The learning rate of the current global step: ``rate`` itself where nothing changes it, else a float32 scalar.
+    """Return the learning rate of the current global step.
+
+    It is ``rate`` itself where nothing changes the rate, else a float32 scalar.
 
     Raises:
-      JobError: a key is unknown or missing, or its value is none.
+      JobError: a key is unknown or missing, or its value cannot be used.
     """
     rate = number("learning_rate", rate)
     warmup = number("warmup", warmup, low=0)

@@ -1,6 +1,6 @@
 """Model parallelism: the layers of one copy of the model on several devices.
 
-A model says which part of itself a layer is, and not which device it runs on:
+A model states the part of itself that a layer is, and not the device that runs it:
 
     def model(x, y):
         for index in range(8):
@@ -22,7 +22,7 @@ _OPEN = "cluster/open_towers"  # the collection of the towers being built in a g
 
 @contextlib.contextmanager
 def tower_on(devices: Sequence[Device]) -> Iterator[None]:
-    """What is built inside is one tower: on the first of its devices, but for what a ``stage`` places."""
+    """Place everything built inside on one tower's first device, unless a ``stage`` places it."""
     open_towers = tf.get_collection_ref(_OPEN)
     open_towers.append(devices)
     try:
@@ -34,7 +34,7 @@ def tower_on(devices: Sequence[Device]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stage(index: int, of: int) -> Iterator[None]:
-    """What is built inside is part ``index`` of ``of`` consecutive parts of the model.
+    """Place everything built inside as part ``index`` of ``of`` consecutive parts of the model.
 
     Each device of the tower takes its share of consecutive parts.
 

@@ -1,4 +1,4 @@
-"""One task of a cluster: who it is, and the settings it trains with.
+"""One task of a cluster: its identity, and the settings it trains with.
 
 A *task* is one process of a run. Its *role* is ``ps`` (holds variables), ``worker``
 (computes gradients), ``chief`` (a worker that also initialises, saves and ends the
@@ -23,9 +23,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often the chief saves. ``dir`` None: under the run's own folder.
+    """The folder, interval and copies of the chief's checkpoints. ``dir`` None: under the run's own folder.
 
-    ``replicas``: on how many further hosts the agents keep copies.
+    ``replicas``: the number of further hosts on which the agents keep copies.
     """
 
     dir: Optional[str] = None
@@ -38,15 +38,15 @@ class Checkpoint:
 class Train:
     """The ``train`` section of a hosts file, as every task receives it.
 
-    ``steps`` is the absolute global step to stop at; ``tower_batch_size``, the key batch_size, counts examples of one
-    tower; ``accumulate`` is how many such batches each tower sums to one step;
-    ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number;
-    ``stages`` is how many devices a tower has; ``tower_sum`` says where gradients of a worker's towers are added up: on
-    the ``worker``'s processor, or on its GPUs by ``nccl``; ``sync`` says who makes synchronous steps: this project,
-    overlapping pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class
-    (``stock``); ``replication`` says whether every worker has a graph of its own (``between-graph``) or the chief one
-    for all (``in-graph``); ``evaluate_batches`` is how many
-    held-out batches an evaluation takes at most, None for all; ``trace`` is the global step
+    ``steps`` is the absolute global step to stop at. ``tower_batch_size``, the key batch_size, counts examples of one
+    tower. ``accumulate`` is how many such batches each tower sums to one step.
+    ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number.
+    ``stages`` is how many devices a tower has. ``tower_sum`` is the place that adds up gradients of a worker's towers:
+    the ``worker``'s processor, or its GPUs by ``nccl``. ``sync`` is the maker of synchronous steps: this project,
+    which overlaps pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class
+    (``stock``). ``replication`` gives every worker a graph of its own (``between-graph``) or the chief one
+    for all (``in-graph``). ``evaluate_batches`` is how many
+    held-out batches an evaluation takes at most, None for all. ``trace`` is the global step
     whose making every worker traces, None for no step. ``verify`` is no key of a hosts file: ``launch verify`` sets it,
     and the run is compared with one process after each step.
     """
@@ -71,7 +71,7 @@ class Train:
 
     @property
     def may_overlap(self) -> bool:
-        """Whether a step may apply some gradients while others are still missing."""
+        """Return whether a step may apply some gradients while others are still missing."""
         if self.mode == "async":
             return True
         return self.sync == "overlapped" and not self.backup_workers and self.clip_norm is None
@@ -106,7 +106,10 @@ def _known(cls: Type[_T], values: Mapping[str, Any], where: str) -> _T:
 
 
 def _key(name: str) -> str:
-    """Return the key of a field: users write what is of one tower without saying so."""
+    """Return the key of a field in a hosts file.
+
+    Users write ``batch_size`` for the field ``tower_batch_size``.
+    """
     return "batch_size" if name == "tower_batch_size" else name
 
 
@@ -168,7 +171,7 @@ class Task:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this task initialises, saves and ends the run."""
+        """Return whether this task initialises, saves and ends the run."""
         return (self.role, self.index) == (self.chief_role, 0)
 
     @property

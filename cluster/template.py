@@ -40,7 +40,7 @@ def unknown(word: str) -> List[str]:
 
 
 def nearest(name: str) -> str:
-    """What to write instead of an unknown name."""
+    """Return a hint for an unknown name: the nearest placeholder, or all of them."""
     near = difflib.get_close_matches(name, PLACEHOLDERS, 1, 0.7) or [
         each for each in PLACEHOLDERS if name.endswith(each)
     ]

@@ -130,7 +130,11 @@ def _split_ragged(name: str, value: Any, towers: int) -> Sequence[Any]:
 
 
 def _checks(name: str, size: Optional[int], shape: Any, towers: int) -> List[Any]:
-    """Make what must run before a batch is split whose ``size`` is not known yet."""
+    """Return the checks to run before a batch is split; none for a known ``size``.
+
+    Raises:
+      ValueError: the known ``size`` does not divide among the towers.
+    """
     message = f"{name}: expected a batch that divides among {towers} towers"
     if size is None:
         remainder = tf.cast(shape[0], tf.int64) % towers

@@ -1,4 +1,4 @@
-"""Which settings ``launch verify`` can compare with one process, and why not the others."""
+"""The settings that ``launch verify`` can compare with one process, and reasons against the others."""
 
 from typing import Iterator, NamedTuple
 
@@ -6,7 +6,7 @@ from cluster.task import Train
 
 
 class _Needed(NamedTuple):
-    """What a key must be, and why."""
+    """The value that a key must have, and the reason."""
 
     key: str
     value: object

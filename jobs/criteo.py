@@ -43,7 +43,7 @@ def lines(task: Task, args: Mapping[str, Any], held_out: bool) -> Any:
 
 
 def is_held_out(line: Any) -> Any:
-    """Whether a line is for evaluation, a bool scalar."""
+    """Return whether a line is for evaluation, as a bool scalar."""
     return tf.equal(tf.strings.to_hash_bucket_fast(line, _HELD_OUT_OF), 0)
 
 

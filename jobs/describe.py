@@ -35,7 +35,7 @@ _HARDLY_MORE = 1.02  # as balanced as slices are cut
 
 
 def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], share: float) -> Dict[str, Any]:
-    """What ``python -m jobs.describe`` prints.
+    """Return the values that ``python -m jobs.describe`` prints.
 
     Raises:
       JobError: the job's code fails.
@@ -89,10 +89,11 @@ def pulled(measured: Mapping[str, Measured], trained: Set[str], num_ps: int, wir
 
 
 def fewest(fullest: Callable[[int], int], share: float) -> int:
-    """How few ps do: the fullest one has ``share`` of all bytes, or hardly more than it has with any number of ps.
+    """Return the smallest number of ps that is enough.
 
-    ``fullest`` gives the bytes of the fullest one of so many. They fall with the number, but for the
-    slack with which slices are cut, so the answer is found by halving.
+    It is enough that the fullest ps has ``share`` of all bytes, or hardly more than it has with any number of ps.
+    ``fullest`` returns the bytes of the fullest one of so many. These bytes fall with the number, but for the
+    slack with which slices are cut, so the function finds the answer by halving.
     """
     few, many = 1, 2 * math.ceil(1 / share)
     enough = _HARDLY_MORE * max(fullest(many), share * fullest(1))

@@ -48,14 +48,17 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def _leave_the_code(environ: Mapping[str, str]) -> None:
-    """Work where the launcher made a folder for this task: what a job writes there meets no other task."""
+    """Change into the folder that the launcher made for this task, if any.
+
+    Files that a job writes there cannot collide with those of another task.
+    """
     folder = environ.get("LAUNCH_TASK_DIR")
     if folder and os.path.isdir(os.path.join(folder, WORK)):
         os.chdir(os.path.join(folder, WORK))
 
 
 def make_parser(program: str, description: str, example: str = "") -> argparse.ArgumentParser:
-    """What names a job and its settings on a command line."""
+    """Return a parser for a command line that names a job and its settings."""
     parser = argparse.ArgumentParser(
         program, description=description, epilog=example, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -127,7 +130,7 @@ def read_mapping(flag: str, text: str) -> Dict[str, Any]:
 
 
 def _refuse_impossible(task: Task, settings: Train) -> None:
-    """Refuse what the launcher refuses, of a task that was started by hand."""
+    """Refuse settings that the launcher refuses, for a task that was started by hand."""
     for problem in _impossible(task, settings):
         raise TaskError(problem)
 

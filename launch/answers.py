@@ -1,9 +1,8 @@
-"""What ``--json`` prints, field by field: the reference is made of it, and tests hold it against the verbs.
+"""The fields that ``--json`` prints: the reference lists them, and tests compare them with the verbs' output.
 
-A path reads as in jq: ``tasks[].role`` is the role of each of the tasks. Of a mapping with
-keys of the user's own, such as ``env``, only the mapping is named. Times are in seconds
-where a name does not say otherwise. What ``launch status --json`` prints is described beside
-its dataclasses, in ``launch.status``.
+A path reads as in jq: ``tasks[].role`` is the role of each of the tasks. Of a mapping with keys of the user's
+own, such as ``env``, only the mapping is named. Times are in seconds, unless a name has another unit. The fields
+of ``launch status --json`` are described beside its dataclasses, in ``launch.status``.
 """
 
 from typing import Dict

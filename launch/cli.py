@@ -69,7 +69,7 @@ for verb in (
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
-    """Runs a verb; every error becomes its message and its exit code."""
+    """Run a verb, and turn every error into its message and its exit code."""
     try:
         code = cli.main(args=arguments, prog_name="launch", standalone_mode=False)
     except SpecError as error:
@@ -88,5 +88,5 @@ def main(arguments: Optional[List[str]] = None) -> None:
 
 
 def complain(text: str) -> None:
-    """An error's text, on stderr."""
+    """Print an error's text on stderr."""
     click.echo(without_controls(text), err=True)

@@ -5,13 +5,13 @@
     ├── CannotStart     3  hosts that cannot take part, every one of them named
     └── Interrupted  128+n a signal ended what was under way
 
-``HostProblem`` is one host's reason; it is collected into a CannotStart, so that the
-operator sees all that is wrong, not the first. Its ``ProblemKind`` is what code decides by:
+``HostProblem`` is one host's reason. A CannotStart collects the reasons of all hosts, so that the operator sees
+all that is wrong, not the first. Code decides by the ``ProblemKind`` of a ``HostProblem``:
 
     HostProblem         3  one host's
     ├── the way there      unreachable, unknown-name, host-key, authentication, sshd, gateway
     ├── what is there      python-missing, python-old, python-ended, folder, disk
-    ├── what it says       slow, silent, noise, broken, refused
+    ├── its answers        slow, silent, noise, broken, refused
     └── elsewhere          unnamed (in the hosts file), here (on this machine)
 """
 
@@ -43,7 +43,10 @@ class UsageError(LaunchError):
 
 
 class ProblemKind(enum.Enum):
-    """What is wrong with a host. The words go over the wire: the agent's answers name some of them."""
+    """The kind of a host's problem.
+
+    The values go over the wire: the agent's answers name some of them.
+    """
 
     UNREACHABLE = "unreachable"  # nobody answers at its address, or no way leads there
     UNKNOWN_NAME = "unknown-name"  # this machine has no address for it
@@ -84,7 +87,7 @@ class HostProblem(LaunchError):
         """Return the problem in a host's answer {"error"}, which may name its "kind" and "advice".
 
         Args:
-          failed: what has failed by it, in words before the host's own.
+          failed: words for what has failed, in front of the host's own.
         """
         known = {kind.value: kind for kind in ProblemKind}
         kind = known.get(str(answer.get("kind")), ProblemKind.REFUSED)
@@ -92,7 +95,7 @@ class HostProblem(LaunchError):
 
     @property
     def reason(self) -> str:
-        """The sentence without the host's name."""
+        """Return the sentence without the host's name."""
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
     def with_advice(self, further: str) -> "HostProblem":

@@ -28,13 +28,13 @@ FILES_PER_HOST = 8
 
 
 class Fleet:
-    """The hosts of a run, and the code they are to have.
+    """The hosts of a run, and the code that the hosts are to have.
 
     Args:
       hosts: {name: python to run there}
-      interrupts: asked while hosts are waited for, so that Ctrl-C never waits for them.
+      interrupts: checked while the fleet waits for hosts, so that Ctrl-C never waits for them.
 
-    ``led_by`` is the host that was found to lead the run; until one was, the first is taken for it.
+    ``led_by`` is the host that was found to lead the run; until one was found, the first host counts as the lead.
     """
 
     def __init__(self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts):
@@ -63,11 +63,11 @@ class Fleet:
         self._pool.shutdown(wait=False)
 
     def request(self, host: str, **options: Any) -> Dict[str, Any]:
-        """What every verb about this host's part of the newest run asks with."""
+        """Return the request of a verb about this host's part of the newest run."""
         return {"name": self.spec.name, "host": host, "workdir": self.spec.workdir, **options}
 
     def connect(self) -> None:
-        """Connects to every host.
+        """Connect to every host.
 
         Raises:
           CannotStart: names every host that cannot be reached.
@@ -84,7 +84,10 @@ class Fleet:
         heed: bool = True,
         stay_s: float = rpc.STAY_S,
     ) -> "Answers":
-        """Asks each host its own request of the same verb; ``stay_s``: how soon the next one comes, if one does."""
+        """Send each host its own request of the same verb, and return the answers.
+
+        ``stay_s`` is the time within which the next request comes, if one does.
+        """
 
         def ask(host: Host) -> Dict[str, Any]:
             return rpc.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
@@ -93,14 +96,14 @@ class Fleet:
 
     @property
     def lead(self) -> str:
-        """The host that supervises the run: the chief's."""
+        """Return the host that supervises the run: the chief's."""
         return self.led_by or next(iter(self.hosts))
 
     def ask_lead(self, verb: str, timeout_s: float = LEAD_S, **options: Any) -> Dict[str, Any]:
-        """Asks the lead about the newest run.
+        """Ask the lead about the newest run.
 
         Raises:
-          CannotStart: it is out of reach, or its answer is an error.
+          CannotStart: the lead is out of reach, or its answer is an error.
         """
         answers, problems = self.ask(verb, {self.lead: self.request(self.lead, **options)}, timeout_s)
         if problems:
@@ -108,7 +111,7 @@ class Fleet:
         return answers[self.lead]
 
     def contact(self, host: str, verb: str, request: Mapping[str, Any]) -> Conversation:
-        """A conversation with one host.
+        """Open a conversation with one host.
 
         Raises:
           HostProblem: the host cannot take part in it.
@@ -117,15 +120,15 @@ class Fleet:
         return Conversation(host, channel, verb)
 
     def start_agent(self, host: Host, request: RunRequest) -> Dict[str, Any]:
-        """Starts the agent of one host, which is ready then.
+        """Start the agent of one host, and wait until that agent is ready.
 
         Raises:
-          HostProblem: it did not get ready; the text says why.
+          HostProblem: the agent did not get ready; the text has the reason.
         """
         return rpc.ask(host, self.code, self.spec.workdir, "start", to_values(request), START_S)
 
     def begin(self, host: str, function: Callable[[Host], T]) -> "Future[T]":
-        """Calls ``function`` for a host, beside whatever else goes on."""
+        """Call ``function`` for a host, in the fleet's pool of threads."""
         return self._pool.submit(function, self.hosts[host])
 
     def each(
@@ -135,13 +138,13 @@ class Fleet:
         heed: bool = True,
         timeout_s: float = math.inf,
     ) -> Tuple[Dict[str, T], List[HostProblem]]:
-        """Calls ``function`` for every host, ``ssh.fanout`` at a time.
+        """Call ``function`` for every host, ``ssh.fanout`` at a time.
 
-        Returns what each returned, and the problems of those that had one. A host that is
-        not done after ``timeout_s`` is given up, which is its problem.
+        The method returns the result of each call, and the problems of the hosts that had one. The fleet gives up
+        a host that is not done after ``timeout_s``, which is that host's problem.
 
         Raises:
-          Interrupted: a signal came while hosts were waited for; with ``heed`` False it waits on.
+          Interrupted: a signal came while the fleet waited for hosts; with ``heed`` False the fleet waits on.
         """
         running: Dict[Future[T], str] = {self._pool.submit(function, self.hosts[name]): name for name in hosts}
         pending, until = set(running), time.monotonic() + timeout_s
@@ -173,7 +176,10 @@ Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
 
 
 def make_hosts(pythons: Mapping[str, str], settings: Ssh, closing: ExitStack) -> Dict[str, Host]:
-    """The transport to each host: none for this machine, else SSH. What they share is ``closing``'s to close."""
+    """Return the transport to each host: none for this machine, else SSH.
+
+    ``closing`` closes what the hosts share.
+    """
     hosts: Dict[str, Host] = {name: LocalHost(name, python) for name, python in pythons.items() if is_local(name)}
     if len(hosts) == len(pythons):
         return hosts

@@ -1,7 +1,7 @@
-"""The reference, made of the code: ``python -m launch.reference > docs/reference.md``.
+"""Generate the reference from the code: ``python -m launch.reference > docs/reference.md``.
 
-Verbs and flags are Click's, keys are the schema's, exit codes, fields and variables those
-that the code itself names. A test holds the committed page against it.
+Verbs and flags come from Click, and keys from the schema. Exit codes, fields and variables are those that the
+code itself names. A test compares the committed page with the generated one.
 """
 
 import inspect
@@ -23,13 +23,13 @@ Made of the code by `make docs`: every verb and flag, every key of a hosts file,
 
 
 def text() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [HEAD, *_verbs(), *_keys(), *_exit_codes(), *_answers(), *_environment()]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
@@ -56,7 +56,7 @@ def _usage(verb: click.Command) -> str:
 
 
 def _prose(help_text: str) -> str:
-    """A verb's help; what it keeps as it is, its examples, becomes a block of code."""
+    """Return a verb's help, in which the examples become blocks of code."""
     paragraphs = []
     for paragraph in inspect.cleandoc(help_text).split("\n\n"):
         kept = paragraph.startswith("\b")
@@ -72,7 +72,10 @@ def _flags(params: Sequence[click.Parameter]) -> str:
 
 
 def _preset(default: Any) -> str:
-    """A flag's own value; what Click puts where there is none is no text or number."""
+    """Return a flag's own default; empty where the flag has none.
+
+    Click's mark for a missing default is no text or number.
+    """
     return f"`{default}`" if isinstance(default, (str, int, float)) and not isinstance(default, bool) else ""
 
 

@@ -1,4 +1,4 @@
-"""Signals that ask the launcher to stop or to pause, as something to look at instead of an exception."""
+"""Record signals that ask the launcher to stop or to pause, instead of raising an exception."""
 
 import os
 import signal
@@ -18,9 +18,11 @@ LOOK_S = 0.1
 
 
 class Interrupts:
-    """While entered, remembers signals in the order they came. Who sends ``PATIENCE`` of them wants no more waiting.
+    """Record signals in the order of their arrival, while entered.
 
-    ``continued_at``: when this process went on after somebody stopped it, as ``time.monotonic()`` has it.
+    After ``PATIENCE`` signals this process ends at once, without any more waiting.
+
+    ``continued_at``: the time at which this process went on after somebody stopped it, by ``time.monotonic()``.
     ``pause_asked``: a Ctrl-Z came within ``pausable`` and ``pause`` was not called since.
     """
 
@@ -52,7 +54,7 @@ class Interrupts:
 
     @contextmanager
     def pausable(self) -> Iterator[None]:
-        """Remember a Ctrl-Z for whoever looks at ``pause_asked``, instead of stopping this process at once."""
+        """Record a Ctrl-Z in ``pause_asked``, instead of stopping this process at once."""
         former = signal.getsignal(signal.SIGTSTP)
         if former is signal.SIG_IGN:  # as a shell without job control has it
             yield
@@ -72,24 +74,24 @@ class Interrupts:
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def wait(self, seconds: float) -> None:
-        """Waits, less when a signal comes. Raises Interrupted if one has."""
+        """Wait ``seconds``, or until a signal comes. Raises Interrupted if a signal has come."""
         until = time.monotonic() + seconds
         while not self.received and time.monotonic() < until:
             time.sleep(min(LOOK_S, max(0.0, until - time.monotonic())))
         self.check()
 
     def check(self) -> None:
-        """Raises Interrupted if a signal has come."""
+        """Raise Interrupted if a signal has come."""
         if self.received:
             raise Interrupted(self.received[0])
 
     def exit_code(self, otherwise: int) -> int:
-        """128+n after signal n."""
+        """Return 128+n after signal n, else ``otherwise``."""
         return 128 + self.received[0] if self.received else otherwise
 
 
 def leave_at_once(number: int) -> None:
-    """Ends this process by the signal itself, past whatever it waits for."""
+    """End this process by the signal itself, whatever the process waits for."""
     if sys.stdout.isatty():
         os.write(1, SHOW_CURSOR)  # which a live view hides
     os.write(2, GOING.format(signal.Signals(number).name).encode())

@@ -1,4 +1,4 @@
-"""What a verb is about: a hosts file, and the options that change how it is read."""
+"""The target of a verb: a hosts file, and the options that change its reading."""
 
 import shlex
 import sys
@@ -24,7 +24,7 @@ from launch.signals import Interrupts
 
 @dataclass(frozen=True)
 class Target:
-    """A hosts file as the command line names it, and what of it is meant."""
+    """A hosts file as the command line names it, and the part of it that is meant."""
 
     file: str
     local: Optional[bool] = None  # None: as the newest run that was begun from here
@@ -33,7 +33,7 @@ class Target:
     exclude: Tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As it is typed, for another verb about the same run."""
+        """Return the target as a user types it, for another verb about the same run."""
         selection = [
             word for flag in ("include", "exclude") for text in getattr(self, flag) for word in (f"--{flag}", text)
         ]
@@ -41,26 +41,29 @@ class Target:
 
     @property
     def selects(self) -> bool:
-        """Whether it means some of the file's tasks alone."""
+        """Return whether the target means only some of the file's tasks."""
         return bool(self.include or self.exclude)
 
     def _narrowed(self) -> Spec:
         return narrowed(load(Path(self.file), self.overrides), self.include, self.exclude)
 
     def spec(self) -> Spec:
-        """The spec for a run that is to start; with ``--local`` every task has a free port."""
+        """Return the spec of a run that is to start.
+
+        With ``--local`` every task has a free port.
+        """
         spec = self._narrowed()
         return localised(spec, free_ports(len(spec.tasks))) if self.local else spec
 
     def job(self, spec: Spec) -> JobCode:
-        """The code that the spec trains; for ``command:`` the folder of the hosts file."""
+        """Return the code that the spec trains; for ``command:`` the folder of the hosts file."""
         beside = Path(self.file).resolve().parent
         code = JobCode(beside, "") if spec.job is None else find_job(spec.job, beside, spec.job_at)
         return replace(code, workdir=expand(spec.workdir).resolve())
 
     @contextmanager
     def reach(self) -> Iterator[Fleet]:
-        """The hosts of the file, for a verb about a run that is there."""
+        """Open the fleet of the file's hosts, for a verb about an existing run."""
         spec = self._narrowed()
         if self._is_here(spec):
             spec = _here(spec)
@@ -69,7 +72,10 @@ class Target:
 
     @contextmanager
     def reach_hosts(self) -> Iterator[Fleet]:
-        """The hosts that are meant, for a verb about hosts: what they would be short of as a cluster does not count."""
+        """Open the fleet of the selected hosts, for a verb about hosts.
+
+        The selected hosts need not suffice for a cluster.
+        """
         spec = load(Path(self.file), self.overrides)
         meant = {task.host for task in chosen(spec.tasks, self.include, self.exclude)}
         if not meant:
@@ -81,7 +87,10 @@ class Target:
             yield fleet
 
     def _is_here(self, spec: Spec) -> bool:
-        """Return whether a verb about a run means this machine: if it is asked to, or the newest run was begun so."""
+        """Return whether a verb about a run means this machine.
+
+        This is so with ``--local``, or where the newest run was begun with ``--local``.
+        """
         run = local_run(spec) if self.local is None else None
         if run is not None:
             click.echo(f"{run} is on this machine, begun with --local; --no-local asks the hosts of the file", err=True)

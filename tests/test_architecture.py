@@ -67,6 +67,7 @@ FLOORS = {
 }
 SSH = ("fabric", "paramiko", "invoke")
 VAGUE = {"util", "utils", "common", "helper", "helpers", "manager", "v2"}
+RELATIVE = re.compile(r"(?:What|Which|Whose|Who|Of|How|Whether|When|Where|That|Why)\b")  # "Whether it is done."
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 
 
@@ -214,6 +215,22 @@ def room(module: str, house: str) -> str:
     return module[len(house) + 1 :].split(".")[0] if within(module, house) else ""
 
 
+def docstrings_begin_with_a_verb_or_a_noun(source: Source) -> List[str]:
+    if within(source.module, "tests"):
+        return []
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        (node.body[0].lineno, ast.get_docstring(node) or "")
+        for node in ast.walk(source.tree)
+        if isinstance(node, documented) and node.body
+    ]
+    return [
+        f"{source.path}:{line}: {text.splitlines()[0]!r}: begin with a verb, or with a noun"
+        for line, text in found
+        if RELATIVE.match(text)
+    ]
+
+
 def files_are_named_for_what_is_in_them(source: Source) -> List[str]:
     vague = VAGUE.intersection(re.split(r"[/_.]", source.path))
     return [f"{source.path}:1: the name says {word!r}: name the one concept in it" for word in sorted(vague)]
@@ -230,6 +247,7 @@ RULES: List[Callable[[Source], List[str]]] = [
     rooms_import_only_from_lower_floors,
     errors_are_raised_not_asserted,
     files_are_named_for_what_is_in_them,
+    docstrings_begin_with_a_verb_or_a_noun,
 ]
 
 BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
@@ -258,6 +276,7 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (rooms_import_only_from_lower_floors, "launch/agent/state/runs.py", "from launch.agent.tasks import health"),
     (errors_are_raised_not_asserted, "launch/plan/plan.py", "assert True"),
     (files_are_named_for_what_is_in_them, "launch/ssh_utils.py", ""),
+    (docstrings_begin_with_a_verb_or_a_noun, "launch/ready.py", 'def ready():\n    """Whether it is."""'),
     (files_are_named_for_what_is_in_them, "cluster/common/errors.py", ""),
 ]
 

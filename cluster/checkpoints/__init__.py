@@ -1,6 +1,6 @@
 """Checkpoints of a run: written and read by the chief alone.
 
-saver           when to save, which to keep, which to restore
+saver           the checkpoints to save, to keep and to restore
 streamed_saver  writing and reading piece by piece
 ownership       one writer of a folder at a time
 remote_files    a folder on the host of a parameter server

@@ -1,7 +1,8 @@
-"""Who writes into a checkpoint folder: one chief at a time, also when two hosts share the folder.
+"""Let one chief at a time write into a checkpoint folder.
 
-The chief that opens leaves a note, ``owner.json``, and looks at it before every save. A chief that finds
-the note of another one has been replaced while it was cut off: it stops, and writes nothing.
+The rule also holds when two hosts share the folder. The chief that opens leaves a note, ``owner.json``, and looks at
+the note before every save. A chief that finds the note of another one has been replaced while it was cut off: it
+stops, and writes nothing.
 
     what a chief finds when it opens            what it does
     no note, or one that cannot be read         leaves its own
@@ -39,7 +40,10 @@ class Owner(NamedTuple):
 
     @classmethod
     def of_this_process(cls, environ: Mapping[str, str]) -> "Owner":
-        """What the launcher's environment says; a process that was started by hand is a run of its own."""
+        """Read the owner from the launcher's environment.
+
+        A process that was started by hand is a run of its own.
+        """
         pid = os.getpid()
         attempt = environ.get("LAUNCH_ATTEMPT", "0")
         run = environ.get("LAUNCH_RUN") or f"by hand, pid {pid}"
@@ -56,7 +60,7 @@ class Ownership:
         self._folder, self._note, self._own = folder, folder / NOTE, owner
 
     def take(self) -> None:
-        """The folder is this chief's from now on.
+        """Take the folder for this chief, from now on.
 
         Raises:
           TrainingError: it is already that of one that replaced this chief.
@@ -70,7 +74,7 @@ class Ownership:
         self._write()
 
     def check(self) -> None:
-        """The folder is still this chief's.
+        """Check that the folder is still this chief's.
 
         Raises:
           TrainingError: another chief has taken it.

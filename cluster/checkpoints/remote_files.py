@@ -13,10 +13,10 @@ _NEWEST = "newest_checkpoint"
 
 
 class Noticeboard:
-    """Where the chief's server keeps the path of the newest checkpoint, for whoever asks.
+    """Publish the path of the newest checkpoint on the chief's server, for any task.
 
-    A variable on the chief itself, in no collection: neither saved nor part of the model.
-    Make it in the chief's graph.
+    The path is in a variable on the chief itself, in no collection: neither saved nor part of the model.
+    Make a ``Noticeboard`` in the chief's graph.
     """
 
     def __init__(self, host: str):
@@ -25,7 +25,7 @@ class Noticeboard:
             self._write = tf.assign(_newest(), self._path)
 
     def show(self, session: Any, path: str) -> None:
-        """From here on ``path`` is the newest checkpoint."""
+        """Publish ``path`` as that of the newest checkpoint."""
         session.run(self._write, {self._path: path})
 
 

@@ -201,7 +201,7 @@ class Checkpoints:
         return os.path.join(str(self.folder), f"{checkpoint_files.OURS}-{step}")
 
     def _say(self, problem: str) -> None:
-        """Once, however often it is met."""
+        """Print a problem once, however often it occurs."""
         if problem != self.problem:
             print(problem, flush=True)
         self.problem = problem
@@ -232,7 +232,7 @@ _NO_SUCH_VARIABLE = re.compile(r"not found in checkpoint")
 
 
 def _is_of_another_job(error: Exception) -> bool:
-    """Whether a checkpoint can be read, but does not hold this job's variables."""
+    """Return whether a checkpoint can be read, but does not hold this job's variables."""
     if isinstance(error, tf.errors.NotFoundError):
         return bool(_NO_SUCH_VARIABLE.search(str(error)))
     return isinstance(error, tf.errors.InvalidArgumentError)

@@ -151,7 +151,7 @@ class StreamedSaver:
 
 @dataclass(frozen=True)
 class _Fed:
-    """What every piece is fed: so the graph is the same for few and for many."""
+    """The placeholders of every piece: so the graph is the same for few and many."""
 
     path: Any  # of a checkpoint
     names: Any  # of one tensor; of checkpoints to merge
@@ -161,7 +161,7 @@ class _Fed:
 
     @classmethod
     def made(cls) -> "_Fed":
-        """Makes them, on the current device."""
+        """Make the placeholders, on the current device."""
         path, names, spec = (tf.placeholder(tf.string, shape) for shape in ([], [None], [1]))
         return cls(path, names, spec, tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int64, [None]))
 

@@ -1,12 +1,12 @@
-"""What plain TensorFlow would build of a job on one worker.
+"""The graph that plain TensorFlow would build of a job on one worker.
 
 model_graph        data, towers, gradients and evaluation of one worker
-device_pool        whose devices the graph uses: its task's, or every worker's
+device_pool        the devices that the graph uses: its task's, or every worker's
 mirrors            the worker's own variables, in its host's memory
 reads              one read of a variable a step and device
 state              variables that the model changes itself
-shares             how much each worker's gradient counts
-evaluation         what the model is worth on held-out examples
+shares             the part of each worker's gradient in a step
+evaluation         the model's loss and metrics on held-out examples
 ranking            how well scores rank examples of two kinds
 update_operations  operations that run beside a step
 nccl               gradients of towers added up on GPUs

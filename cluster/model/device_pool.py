@@ -1,8 +1,7 @@
-"""Whose devices the graph of one client uses: its own task's, or those of every worker.
+"""Choose the devices of one client's graph: its own task's, or those of every worker.
 
-Between graphs every worker is a client with a graph for its own devices. In-graph, the
-chief is the only client: its one graph has towers on the devices of all workers, and these
-only serve, as parameter servers do.
+Between graphs every worker is a client with a graph for its own devices. In-graph, the chief is the only client: its
+one graph has towers on the devices of all workers. The workers only serve, as parameter servers do.
 """
 
 from dataclasses import replace
@@ -26,7 +25,7 @@ class Member(NamedTuple):
 
 
 def devices_of(settings: Train) -> int:
-    """How many devices the towers of this task take."""
+    """Return the number of devices that the towers of this task take."""
     return len(tower_units(settings)) * settings.stages
 
 
@@ -68,7 +67,7 @@ def lent(crew: Sequence[Member]) -> List[Task]:
 
 
 def wait_for_lent(crew: Sequence[Member]) -> None:
-    """Waits until the servers of those tasks listen.
+    """Wait until the servers of a crew's lent tasks listen.
 
     Raises:
       TimeoutError: one of them does not.

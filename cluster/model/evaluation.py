@@ -1,4 +1,4 @@
-"""What the trained model is worth on examples that it has not seen."""
+"""Measure the trained model on examples that it has not seen."""
 
 from itertools import islice
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -15,10 +15,10 @@ from cluster.towers import stages_of
 
 
 class Evaluation:
-    """The job's held-out dataset through the job's model, with the variables of training.
+    """Run the job's held-out dataset through the job's model, with the variables of training.
 
     Args:
-      start: the operation that begins the dataset anew.
+      start: the operation that restarts the dataset.
       metrics: as ``Job.losses`` returns them.
       counters: the local variables in which metrics of ``tf.metrics`` count.
     """
@@ -66,9 +66,10 @@ class Evaluation:
     def run(self, session: Any, batches: Optional[int] = None) -> Dict[str, float]:
         """Return the mean over the held-out examples of the loss and of each metric.
 
-        Of a metric that is a pair of label and score it is the area under the ROC curve, for which
-        both are kept until the end: 5 bytes per example if the score is of float32. A metric of
-        ``tf.metrics`` is read at the end.
+        For a metric that is a pair of label and score, the result is the area under the ROC curve. The method keeps
+        both for
+        it until the end: 5 bytes per example if the score is of float32. The method reads a metric of ``tf.metrics`` at
+        the end.
 
         Args:
           batches: takes at most so many of them; all if it is None.
@@ -92,7 +93,10 @@ def _total(values: Any) -> Any:
 
 
 def _is_counted(pair: Tuple[Any, ...]) -> bool:
-    """Tell a value and its update, as ``tf.metrics`` returns them, from a label and a score per example."""
+    """Return whether a pair is a value and its update, as ``tf.metrics`` returns them.
+
+    Any other pair is a label and a score per example.
+    """
     return bool(pair[0].shape.ndims == 0)
 
 

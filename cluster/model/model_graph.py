@@ -1,6 +1,7 @@
-"""What plain TensorFlow would build of a job on one worker's devices: data, towers, gradients, evaluation.
+"""The graph that plain TensorFlow would build of a job on one worker's devices.
 
-Nothing in it knows of servers. Its variables are ordinary ones in the worker's memory.
+The graph has data, towers, gradients and evaluation. Nothing in it knows of servers. Its variables are ordinary ones
+in the worker's memory.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -32,7 +33,7 @@ class Part(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Of this worker's part of a step's mean loss.
+    """The gradients of this worker's part of a step's mean loss.
 
     ``pairs``: (gradient or None, variable) of every trainable variable; ``scales``: whether the optimizer has
     multiplied the loss before.
@@ -89,7 +90,7 @@ class ModelGraph:
         return self
 
     def make_optimizer(self) -> Any:
-        """What the job trains with, made in the current graph."""
+        """Make the job's optimizer in the current graph."""
         with self.job.blamed():
             optimizer = self.job.optimizer(self.args)
         named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
@@ -152,7 +153,7 @@ class ModelGraph:
         return parts
 
     def _devices(self, setter: Setter, task: Task, unit: str) -> List[Any]:
-        """What places the stages of one tower of ``task``."""
+        """Return the placement of each stage of one tower of ``task``."""
         units = stage_units(unit, self.train.stages)
         return [setter(worker_device(task.role, task.index, unit)) for unit in units]
 
@@ -189,7 +190,7 @@ class ModelGraph:
             return tf.identity(self.job.losses(output)[0])
 
     def _gradients(self, loss: Any, devices: Devices) -> Tuple[GradsAndVars, bool]:
-        """Of one part of the step's mean loss, computed on its tower's device."""
+        """Compute the gradients of one part of the step's mean loss, on its tower's device."""
         with tf.device(stages_of(devices)[0]):
             self._refuse_without_variables(bool(tf.trainable_variables()))
             if self.optimizer is None:
@@ -225,7 +226,7 @@ class ModelGraph:
 
 
 def _after(before: GradsAndVars, batch: Mapping[str, Any]) -> Dict[str, Any]:
-    """The same tensors, which nobody has before these gradients are there."""
+    """Return the same tensors, which are there only after the gradients ``before``."""
     waited_for = [grad.values if isinstance(grad, tf.IndexedSlices) else grad for grad, _ in before if grad is not None]
     if not waited_for:
         return dict(batch)

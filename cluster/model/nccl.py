@@ -41,7 +41,7 @@ def _refused(expected: str, found: str) -> str:
 
 
 def has_kernel(operation: str) -> bool:
-    """Tell whether this TensorFlow has ``operation`` for GPUs."""
+    """Return whether this TensorFlow has ``operation`` for GPUs."""
     kernels = importlib.import_module("tensorflow.python.framework.kernels")
     found = kernels.get_registered_kernels_for_op(operation).kernel if hasattr(tf.raw_ops, operation) else ()
     return any(each.device_type == "GPU" for each in found)

@@ -1,4 +1,4 @@
-"""How well scores rank examples of two kinds."""
+"""Measure how well scores rank examples of two kinds."""
 
 import numpy as np
 

@@ -51,7 +51,10 @@ def _in_loops(handle: Any) -> Iterator[Any]:
 
 
 def _may_be_earlier(op: Any) -> bool:
-    """Whether a read is for somebody, and waits for nothing but its loop's next iteration."""
+    """Return whether a read inside a loop can be moved before it.
+
+    Such a read has users, and waits for nothing but its loop's next iteration.
+    """
     if op.type != "ReadVariableOp" or not op.outputs[0].consumers():
         return False
     loop = op._get_control_flow_context()

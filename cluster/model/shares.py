@@ -1,7 +1,8 @@
-"""How much each worker's gradient counts: a step's is that of the mean loss over all examples of all workers.
+"""Weight each worker's gradient by its part of a step's mean loss.
 
-The servers add gradients up. So each worker takes the gradient of its own part of that mean, and all of them together
-are what one process computes, custom gradients that depend on the size of what comes to them included.
+A step's gradient is that of the mean loss over all examples of all workers. The servers add gradients up. So each
+worker takes the gradient of its own part of that mean. The sum of all parts is what one process computes, custom
+gradients that depend on the size of what comes to them included.
 
     every worker has as many examples     its part is one of N
     unlike numbers of towers              its part is its share, settled when it joins
@@ -17,7 +18,7 @@ from cluster.task import Task, Train
 
 
 class Parts:
-    """What part each of a worker's losses is of a step's mean loss, in the current graph.
+    """Compute, in the current graph, the part of each loss in a step's mean loss.
 
     Args:
       number: how many losses a worker has in a step: towers, times batches that are accumulated.
@@ -45,11 +46,11 @@ class Parts:
 
     @property
     def examples(self) -> Any:
-        """How many this worker's batch has."""
+        """Return the number of examples in this worker's batch, where that varies."""
         return tf.add_n(self._sizes) if self._sizes else None
 
     def of(self, loss: Any) -> Any:
-        """The part of the step's mean loss that a loss per example is."""
+        """Return the part of the step's mean loss that ``loss``, one per example, makes."""
         varies = loss.shape.num_elements() is None
         if varies:
             self._sizes.append(tf.size(loss))

@@ -1,4 +1,7 @@
-"""How quick the network between a worker and the parameter servers is, measured by sending over it."""
+"""Measure the speed of the network between a worker and the parameter servers.
+
+The measurement sends values over that network.
+"""
 
 import time
 from typing import Any, NamedTuple, Tuple
@@ -13,14 +16,19 @@ _BYTES = 4  # of a value
 
 
 class Speed(NamedTuple):
-    """``busy`` is the part of the time in which receiving took a processor: near 1, that is the limit."""
+    """The speed at which a worker receives from the servers.
+
+    ``busy`` is the part of the time in which receiving took a processor. Near 1, the processor is the limit.
+    """
 
     bytes_per_s: float
     busy: float
 
 
 class Link:
-    """What measures it, in the current graph: every server sends so much to the worker at once.
+    """Measure the network in the current graph: every server sends to the worker at once.
+
+    Each server sends the same number of values.
 
     Args:
       host: the device of the worker's memory.
@@ -38,7 +46,7 @@ class Link:
             return sent[0]  # needs all of them
 
     def speed(self, session: Any) -> Speed:
-        """Sends more and more, until that takes long enough to be timed."""
+        """Send more and more values, until sending takes long enough to be timed."""
         self._timed(session, 1)  # connects
         values = _FIRST
         while values < _MOST and self._timed(session, values)[0] < _ENOUGH_S:

@@ -36,7 +36,7 @@ def stage_units(first: str, stages: int) -> List[str]:
 
 
 def gpus_of(task: Task, devices: Iterable[Any]) -> int:
-    """How many of the devices that a session lists are GPUs of ``task``."""
+    """Count the GPUs of ``task`` among the devices that a session lists."""
     own = f"/job:{task.role}/replica:0/task:{task.index}/device:GPU:"
     return sum(device.name.startswith(own) for device in devices)
 

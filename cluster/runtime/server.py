@@ -56,10 +56,12 @@ def keep(made: Any) -> Any:
 
 
 def wait_for_ps(task: Task) -> None:
-    """Waits until every parameter server listens: a session would wait for it without a limit, and not tell.
+    """Wait until every parameter server listens.
+
+    A session would wait for a server without a limit, and report nothing.
 
     Raises:
-      TimeoutError: one of them does not.
+      TimeoutError: one of the servers does not listen.
     """
     for index, address in enumerate(task.cluster["ps"]):
         wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
@@ -94,10 +96,10 @@ def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
 
 
 def rewrites_graphs(lent: Sequence[Task]) -> bool:
-    """Tell whether TensorFlow is to rewrite graphs before it runs them.
+    """Return whether TensorFlow is to rewrite graphs before it runs them.
 
-    On GPUs it turns images to the layout that these are quick with. On CPUs a step is no quicker, and the rewriting of
-    everything that is run, the transport included, takes a third of a start and half of its memory.
+    On GPUs it turns images to the layout that these are quick with. On CPUs a step is no quicker. There the rewriting
+    of everything that is run, the transport included, takes a third of a start and half of its memory.
     """
     return bool(lent or available_gpus())
 

@@ -1,6 +1,7 @@
-"""Taking everything that lies in a queue, and filling or emptying many queues of a server with one operation.
+"""Take everything from a queue, and fill or empty many queues with one operation.
 
-A function's operations are no operations of the graph, whose calls of it may be many.
+The queues are on one server. A function's operations are no operations of the graph, whose calls of the function may
+be many.
 """
 
 from typing import Any, Callable, List
@@ -9,19 +10,19 @@ from cluster.runtime.tf_compat import tf
 
 
 def newest(queue: Any) -> Any:
-    """Waits until there is something, and takes all that is there; the last of it."""
+    """Wait for an element, take all elements of the queue, and return the last."""
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
 def emptied(queue: Any) -> Any:
-    """Takes what is there, if anything; waits for nothing."""
+    """Take all elements of the queue, if there are any, and wait for nothing."""
     return queue.dequeue_many(queue.size())
 
 
 class ManyQueues:
-    """What is done to ``number`` queues of int64 scalars at once, in the current graph.
+    """Fill or empty ``number`` queues of int64 scalars at once, in the current graph.
 
-    Both are made on the current device, that of the queues, whose handles are one tensor.
+    Both operations are made on the current device, that of the queues. The handles of the queues are one tensor.
     """
 
     def __init__(self, number: int):

@@ -1,7 +1,7 @@
-"""How a run ends: workers leave, the chief leaves last, and the parameter servers end on its word.
+"""End a run: workers leave, the chief leaves last, then the parameter servers end.
 
-``tf.train.Server.join`` never returns. So a parameter server waits in a session of its own
-on a queue that lives on itself, and the chief puts one element into it as its last act.
+``tf.train.Server.join`` never returns. So a parameter server waits in a session of its own on a queue that lives on
+itself. The chief puts one element into that queue as its last act.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ _TELL_S = 5.0
 
 
 def wait_until_done(task: Task, server: Any) -> None:
-    """The whole life of a task that only serves: returns when the chief says that the run is over.
+    """Wait, in a task that only serves, until the chief reports the run's end.
 
-    The wait is inside TensorFlow, where no Python signal handler would run: the process
+    The wait is inside TensorFlow, where no Python signal handler would run. The process
     must leave SIGTERM and SIGINT to their default action, which ends it at once.
     """
     with tf.Graph().as_default():
@@ -55,7 +55,7 @@ class Farewell:
         self._done = {server.name: _done(server).enqueue(0) for server in [*servers, *lent]}
 
     def leave(self, session: Any) -> None:
-        """Another worker than the chief: says that it takes no more steps."""
+        """Report, as another worker than the chief, that this worker takes no more steps."""
         session.run(self._leave, options=_within(_TELL_S))
 
     def wait_for_others(self, session: Any) -> List[int]:
@@ -69,7 +69,7 @@ class Farewell:
         return sorted(missing)
 
     def end_servers(self, session: Any) -> None:
-        """Chief: tells every task that only serves that the run is over."""
+        """Chief: report the end of the run to every task that only serves."""
         for name, done in self._done.items():
             try:
                 session.run(done, options=_within(_TELL_S))

@@ -21,7 +21,10 @@ _FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # for a task, of the failure
 
 @contextlib.contextmanager
 def causes_told_apart() -> Iterator[None]:
-    """Inside, an error that tells of several tasks is raised as the one that is the cause, with its own type."""
+    """Replace an error of several tasks by the one that is the cause.
+
+    Inside, such an error is raised as the cause, with the cause's own type.
+    """
     try:
         yield
     except tf.errors.OpError as error:

@@ -1,4 +1,4 @@
-"""Waiting for something elsewhere: with a timeout, and saying what for."""
+"""Wait for something elsewhere, with a timeout, and print what the wait is for."""
 
 import socket
 import time
@@ -9,10 +9,10 @@ _TELL_S = 5.0
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S, poll_s: float = 0.1) -> None:
-    """Polls ``condition`` until it holds; tells on stdout every few seconds what is waited for.
+    """Poll ``condition`` until it holds; print ``what`` on stdout every few seconds.
 
     Raises:
-      TimeoutError: it did not hold within ``timeout_s``.
+      TimeoutError: ``condition`` did not hold within ``timeout_s``.
     """
     start = told = time.monotonic()
     while not condition():
@@ -26,7 +26,7 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOU
 
 
 def listens(address: str, timeout_s: float = 1.0) -> bool:
-    """Whether something accepts connections at ``host:port``."""
+    """Return whether something accepts connections at ``host:port``."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()

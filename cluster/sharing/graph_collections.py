@@ -1,7 +1,8 @@
-"""What one copy of a model finds in the graph's collections: what it put there itself, as if there were no other copy.
+"""Show one copy of a model only its own entries in the graph's collections.
 
-Copies share variables. So a copy also finds the variables that were put into a collection when they were made, which
-the first copy did for all, and what TensorFlow keeps of them: regularization losses, and the lists of variables.
+A copy finds what it put there itself, as if there were no other copy. Copies share variables. So a copy also finds the
+variables that were put into a collection when they were made, which the first copy did for all. It also finds what
+TensorFlow keeps of these variables: regularization losses, and the lists of variables.
 """
 
 import contextlib
@@ -33,13 +34,13 @@ class Collections:
         self._made_into: Dict[str, List[Any]] = {}
 
     def note(self, variable: Any, collections: Sequence[str]) -> None:
-        """A variable of the first copy was made into these."""
+        """Note that a variable of the first copy was put into ``collections`` when made."""
         for name in collections:
             self._made_into.setdefault(name, []).append(variable)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """What is built inside finds nothing in collections that another copy has put there."""
+        """Hide the entries that other copies have put into collections, while one is built."""
         before = {name: list(tf.get_collection_ref(name)) for name in _own_names()}
         for name in before:
             tf.get_collection_ref(name)[:] = self._made_into.get(name, [])

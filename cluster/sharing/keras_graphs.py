@@ -26,7 +26,7 @@ _COUNTED = "cluster/keras_names"  # the collection of graphs in which Keras 3 co
 
 
 def names() -> Dict[Any, int]:
-    """Tell how many layers of each kind Keras has named in this graph."""
+    """Return the number of layers of each kind that Keras has named in this graph."""
     counters = dict(_counters())
     if _IS_KERAS_2 or tf.get_collection(_COUNTED):
         return counters
@@ -43,7 +43,9 @@ def rename_from(counters: Mapping[Any, int]) -> None:
 
 @contextlib.contextmanager
 def layers(training: Optional[bool]) -> Iterator[None]:
-    """Let layers train inside, or not. A layer that is told by an argument does as it is told.
+    """Let layers train inside, or not.
+
+    A layer with an argument for it follows the argument.
 
     Args:
       training: None leaves it to Keras. If it is True, updates of layers join ``tf.GraphKeys.UPDATE_OPS``.
@@ -84,7 +86,7 @@ def _keras_3(training: Optional[bool], note: Callable[[Sequence[Any]], None]) ->
     seed = tf.get_default_graph().seed
 
     class Context(layer.CallContext):  # type: ignore[name-defined, misc]
-        """What layers inside of a layer inherit from it; the outermost inherits from us."""
+        """The context that layers inside of a layer inherit; the outermost inherits from us."""
 
         def __init__(self, entry_layer: Any):
             super().__init__(entry_layer)

@@ -170,7 +170,10 @@ def _scope() -> str:
 
 
 def _is_global(kwargs: Mapping[str, Any]) -> bool:
-    """Tell whether a variable is one of the model's, and not a counter of one copy, as those of ``tf.metrics``."""
+    """Return whether a variable is one of the model's, and no counter of one copy.
+
+    The counters are, for example, those of ``tf.metrics``.
+    """
     collections = kwargs.get("collections")
     return collections is None or tf.GraphKeys.GLOBAL_VARIABLES in collections
 

@@ -13,8 +13,8 @@ place       where a value was written: a line, or an override
 overrides   ``--set train.steps=100``
 schema      the published JSON Schema
 validation  a document held against the schema
-rules       what the sections must be to each other
-elastic     what ``elastic`` and ``spares`` must be to the rest
+rules       the rules between the sections
+elastic     the rules between ``elastic``, ``spares`` and the rest
 entries     the items of the roles' lists
 host_names  names and ranges of hosts
 slots       one task of an entry, before it has port and GPUs

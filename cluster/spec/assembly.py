@@ -15,7 +15,7 @@ from cluster.task import Train
 
 
 def check_name(document: Document, path: Path) -> Iterator[Problem]:
-    """Whether the file's own name serves as the run's, where the file gives none."""
+    """Yield a problem where ``name`` is missing and the file's own name cannot replace it."""
     node = keys()["name"]
     if document.value.get("name") is None and not Draft7Validator(node).is_valid(path.stem):
         yield document.problem(("name",), in_words(node), f"the file's name '{path.stem}'", "add the key name")

@@ -17,11 +17,14 @@ class Document:
         self.value: Any = value_of(root)
 
     def problem(self, path: Path, expected: str, found: str, hint: str = "", at_key: bool = False) -> Problem:
-        """What is wrong with the value at ``path``, or with the key itself."""
+        """Return the problem of the value at ``path``, or of its key with ``at_key``."""
         return self.place(path, at_key).problem(path, expected, found, hint)
 
     def place(self, path: Path, at_key: bool = False) -> Place:
-        """Where the value at ``path`` was written, or its key, or else the nearest thing around it."""
+        """Return the place of the value at ``path``, or of its key with ``at_key``.
+
+        A missing value has the place of the nearest value around it.
+        """
         return Place.of(self._at(path)[0 if at_key else 1].start_mark)
 
     def found(self, path: Path) -> str:

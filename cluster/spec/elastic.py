@@ -1,4 +1,4 @@
-"""What ``elastic`` and ``spares`` must be to the rest of a hosts file."""
+"""The rules that tie ``elastic`` and ``spares`` to the rest of a hosts file."""
 
 from typing import Any, Dict, Iterator, Optional
 
@@ -8,10 +8,10 @@ from cluster.spec.validation import Findings
 
 
 def elastic_rules(document: Document, findings: Findings, workers: Optional[int]) -> Iterator[Problem]:
-    """Everything that is wrong with them.
+    """Yield every problem of ``elastic`` and ``spares``.
 
     Args:
-      workers: how many tasks compute gradients; None where that could not be read.
+      workers: the number of tasks that compute gradients; None where that could not be read.
     """
     if document.value.get("spares") and document.value.get("elastic") is None:
         expected, hint = "elastic beside spares", "add elastic: {min_workers: 1}, or leave spares out"
@@ -24,7 +24,10 @@ def elastic_rules(document: Document, findings: Findings, workers: Optional[int]
 
 
 def _unfit(document: Document, findings: Findings) -> Iterator[Problem]:
-    """A run is formed anew from a checkpoint, and its tasks take their cluster from ``TF_CONFIG``."""
+    """Yield a problem for each setting that ``elastic`` excludes.
+
+    An elastic run starts again from a checkpoint, and its tasks take their cluster from ``TF_CONFIG``.
+    """
     if document.value.get("command") is not None:
         found, hint = "command", "leave elastic out: nothing is known of this program's checkpoints"
         yield document.problem(("elastic",), "a job", found, hint, at_key=True)

@@ -14,11 +14,11 @@ MOST_TASKS = 100_000  # of one item; more is a typing error
 
 @dataclass(frozen=True)
 class Entry:
-    """What one item says, its ranges expanded and nothing assigned yet.
+    """One item of a hosts file, with its ranges expanded and nothing assigned yet.
 
     ``addresses`` has one for each of ``hosts``. ``gpus`` is as in the file: a list of
-    indices, a number, ``all``, ``none``, or None where the item says nothing. ``spare``:
-    of the list ``spares``, whose tasks are ps.
+    indices, a number, ``all``, ``none``, or None where the item has no key ``gpus``. ``spare``
+    marks an item of the list ``spares``, whose tasks are ps.
     """
 
     role: str
@@ -34,24 +34,24 @@ class Entry:
     spare: bool = False
 
     def problem(self, below: Path, expected: str, found: str, hint: str = "") -> Problem:
-        """What is wrong with the entry, or with its key ``below``."""
+        """Return the problem of the entry, or of its key ``below``."""
         return self.document.problem((*self.path, *below), expected, found, hint)
 
     @property
     def place(self) -> Place:
-        """Where the entry was written."""
+        """Return the place where the entry was written."""
         return self.document.place(self.path)
 
     @property
     def size(self) -> int:
-        """How many tasks it makes."""
+        """Return the number of tasks that the entry makes."""
         return len(self.hosts) * self.count
 
 
 def read_entries(document: Document, findings: Findings) -> Tuple[List[Entry], List[Problem]]:
-    """The entries that can be read, in the order of the file, and what is wrong with the others.
+    """Return the readable entries in the order of the file, and the others' problems.
 
-    Items with ``findings`` are left out without another word.
+    Items in which ``findings`` has a problem appear in neither list.
     """
     entries: List[Entry] = []
     problems: List[Problem] = []

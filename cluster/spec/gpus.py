@@ -14,7 +14,10 @@ _Owners = Dict[str, Dict[int, Slot]]  # by machine and index
 
 
 def assign_gpus(slots: Sequence[Slot]) -> List[Problem]:
-    """Gives every slot its GPUs: lists first, then to those that want a number the first that are left."""
+    """Give every slot its GPUs, and return the problems.
+
+    Lists go first. A slot that wants a number then gets the lowest indices that are left on its machine.
+    """
     owners: _Owners = defaultdict(dict)
     clashes = Clashes()
     for slot in slots:
@@ -57,7 +60,10 @@ def _twice_in_a_list(slots: Sequence[Slot]) -> Iterator[Problem]:
 
 
 def _all_and_more(slots: Sequence[Slot]) -> Iterator[Problem]:
-    """``all`` leaves nothing to another task of the host, nor to a share of what is left."""
+    """Yield problems for tasks that use GPUs of a host beside a task with ``all``.
+
+    ``all`` leaves nothing to another task of the host, nor to a share of the rest.
+    """
     users: Dict[str, List[Slot]] = defaultdict(list)
     for slot in slots:
         if slot.gpus != ():

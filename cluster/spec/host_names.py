@@ -1,4 +1,4 @@
-"""What names hosts in a hosts file: ``gpu01``, ``gpu01:2222``, ranges such as ``gpu[01-04]``, IP addresses."""
+"""Names of hosts in a hosts file: ``gpu01``, ``gpu01:2222``, ranges such as ``gpu[01-04]``, IP addresses."""
 
 import ipaddress
 import re

@@ -16,7 +16,7 @@ Command = Union[Tuple[str, ...], Mapping[str, Tuple[str, ...]]]
 
 
 def is_local(host: str) -> bool:
-    """Whether ``host`` is one of the names that mean this machine."""
+    """Return whether ``host`` is one of the names that mean this machine."""
     return host.lower() in LOCAL_NAMES
 
 
@@ -24,9 +24,9 @@ def is_local(host: str) -> bool:
 class TaskSpec:
     """One task as the hosts file wants it, with everything resolved that needs no host.
 
-    ``host`` is where SSH goes, ``address`` (``host:port``) where the other tasks connect.
+    ``host`` is the name that SSH connects to, ``address`` (``host:port``) the one that the other tasks connect to.
     ``gpus`` are indices, ``"all"`` of the host's, or ``"share"``: an equal share of the
-    host's GPUs among its tasks that said nothing. ``env`` is merged: that of all, of the
+    host's GPUs among its tasks without a setting ``gpus``. ``env`` is merged: that of all, of the
     role, of the entry. ``python`` is the entry's or the file's. ``line`` is where the entry
     begins; None when it came from ``--set``. A ``spare`` is a ps that waits until another's host is lost.
     """
@@ -49,13 +49,13 @@ class TaskSpec:
 
     @property
     def is_local(self) -> bool:
-        """Whether the task runs on this machine, so that it needs no SSH."""
+        """Return whether the task runs on this machine, so that it needs no SSH."""
         return is_local(self.host)
 
 
 @dataclass(frozen=True)
 class Ssh:
-    """How the launcher reaches the hosts."""
+    """The SSH settings with which the launcher reaches the hosts."""
 
     user: Optional[str] = None
     port: int = 22
@@ -69,9 +69,9 @@ class Ssh:
 
 @dataclass(frozen=True)
 class Restart:
-    """How often a failed task is started again, and how long after its first failure.
+    """The number of restarts of a failed task, and the delay after its first failure.
 
-    ``frozen_s``: seconds without progress after which a task is taken for frozen, at the least; None for never.
+    ``frozen_s``: seconds without progress after which a task counts as frozen, at the least; None for never.
     """
 
     max: int = 3
@@ -88,7 +88,7 @@ class Elastic:
 
 @dataclass(frozen=True)
 class Setup:
-    """What ``launch setup`` builds the hosts' environment from.
+    """The sources from which ``launch setup`` builds the hosts' environment.
 
     ``lock`` None is the project's own lock of the host's runtime. ``lock`` and ``wheels`` are
     on the launcher's side, relative to the hosts file; ``index_url`` None is the hosts' own.
@@ -101,7 +101,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Spec:
-    """A hosts file that was found right. Exactly one of ``job`` and ``command`` is set.
+    """A valid hosts file. Exactly one of ``job`` and ``command`` is set.
 
     ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
     ends the run. ``python`` is None when the

@@ -19,7 +19,7 @@ class _Misfit(Exception):
 
 
 def override(root: Node, overrides: Sequence[str]) -> Tuple[Node, List[Problem]]:
-    """``root`` with every override in place, the last one winning, and what is wrong with them."""
+    """Return ``root`` with every override applied, the last one winning, and their problems."""
     problems: List[Problem] = []
     for text in overrides:
         root, wrong = _override(root, text)

@@ -1,4 +1,4 @@
-"""Where something was written: a line of the hosts file, or an override on the command line."""
+"""The place of a value or key: a line of the hosts file, or an override on the command line."""
 
 from typing import NamedTuple, Optional, Tuple, Union
 
@@ -25,7 +25,10 @@ class Place(NamedTuple):
         return cls(mark.name, mark.line + 1, mark.column + 1)
 
     def problem(self, path: Path, expected: str, found: str, hint: str = "") -> Problem:
-        """What is wrong here. An override that names ``path`` already is not followed by it again."""
+        """Return the problem of ``path`` at this place.
+
+        The problem repeats no key where the place is an override that names ``path`` already.
+        """
         key = "" if self.where == OVERRIDE + key_text(path) else key_text(path)
         return Problem(self.where, self.line, self.column, key, expected, found, hint)
 

@@ -1,4 +1,4 @@
-"""Reads a hosts file into a ``Spec``, or says everything that is wrong with it."""
+"""Read a hosts file into a ``Spec``, or raise an error with everything that is wrong with the file."""
 
 from pathlib import Path
 from typing import List, Sequence, Tuple, Union

@@ -1,4 +1,4 @@
-"""What the sections of a hosts file must be to each other, which no schema says."""
+"""The rules between the sections of a hosts file that the JSON Schema does not state."""
 
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
@@ -16,7 +16,7 @@ from cluster.template import nearest, unknown
 
 
 def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:
-    """Everything that is wrong between values which are right by themselves."""
+    """Yield a problem for every rule that values valid by themselves break together."""
     if findings.fit("job") and findings.fit("command"):
         yield from _job_or_command(document)
     if findings.fit("command"):
@@ -64,7 +64,10 @@ def _unknown_placeholders(document: Document) -> Iterator[Problem]:
 
 
 def _roles_without_command(document: Document, entries: Sequence[Entry]) -> Iterator[Problem]:
-    """Every role that has tasks needs a command, where each has its own."""
+    """Yield a problem for each role with tasks and no command.
+
+    Where ``command`` has a list for each role, every role that has tasks needs one.
+    """
     given = document.value.get("command")
     for role in ROLE_ORDER if isinstance(given, dict) else ():
         if _size(entries, role) and not given.get(role):
@@ -73,7 +76,7 @@ def _roles_without_command(document: Document, entries: Sequence[Entry]) -> Iter
 
 
 def _without_effect(document: Document) -> Iterator[Problem]:
-    """Refuse what only a job reads, beside a program that never would."""
+    """Refuse ``args`` and ``train`` beside ``command``: only a job reads them."""
     for key in ("args", "train") if document.value.get("job") is None else ():
         if document.value.get(key) and document.value.get("command") is not None:
             hint = f"remove {key}: the program never reads it; write its settings as words of command"
@@ -129,7 +132,10 @@ def _lonely_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
 
 
 def _public_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
-    """Names are looked up later, by the lead's agent."""
+    """Refuse IP addresses that the internet can reach.
+
+    The lead's agent looks host names up later.
+    """
     for entry in entries:
         address = next(filter(is_public, entry.addresses), None)
         if address:
@@ -148,7 +154,10 @@ def _backup_workers(document: Document, workers: Optional[int]) -> Iterator[Prob
 
 
 def _sync(document: Document, findings: Findings) -> Iterator[Problem]:
-    """Only a synchronous step is made in several ways, and TensorFlow's own way knows less than this project's."""
+    """Refuse ``train.sync`` beside mode async, and settings unfit for ``sync: stock``.
+
+    Only a synchronous step has several implementations. TensorFlow's own supports fewer settings than this project's.
+    """
     train: Dict[str, Any] = document.value.get("train") or {}
     sync = train.get("sync", Train.sync)
     if train.get("mode") == "async" and sync != Train.sync:
@@ -167,7 +176,10 @@ def _unfit_for_stock(document: Document, findings: Findings, train: Dict[str, An
 
 
 def _in_graph(document: Document) -> Iterator[Problem]:
-    """One client takes one step after the other: it has nobody to wait for, or to leave behind."""
+    """Refuse mode async and backup workers with ``replication: in-graph``.
+
+    One client takes one step after the other there: that client has no worker to wait for, or to leave behind.
+    """
     train: Dict[str, Any] = document.value.get("train") or {}
     if train.get("replication") == "in-graph":
         if train.get("mode", "sync") != "sync":
@@ -180,7 +192,10 @@ def _in_graph(document: Document) -> Iterator[Problem]:
 
 
 def _tower_sum(document: Document) -> Iterator[Problem]:
-    """NCCL, as TensorFlow has it, adds up what the GPUs of one process hold."""
+    """Refuse a ``tower_sum`` other than the default with ``replication: in-graph``.
+
+    TensorFlow's NCCL operations add up only what the GPUs of one process hold.
+    """
     train: Dict[str, Any] = document.value.get("train") or {}
     found = train.get("tower_sum", Train.tower_sum)
     if train.get("replication") == "in-graph" and found != Train.tower_sum:
@@ -189,7 +204,10 @@ def _tower_sum(document: Document) -> Iterator[Problem]:
 
 
 def _replicas(document: Document, entries: Optional[Sequence[Entry]]) -> Iterator[Problem]:
-    """The chief's own host has the originals. The hosts of spares keep copies, too."""
+    """Refuse more replicas of checkpoints than there are hosts besides the chief's.
+
+    The chief's own host has the originals. The hosts of spares keep copies, too.
+    """
     checkpoint: Dict[str, Any] = (document.value.get("train") or {}).get("checkpoint") or {}
     replicas, path = checkpoint.get("replicas", 0), ("train", "checkpoint", "replicas")
     if replicas and entries is not None:

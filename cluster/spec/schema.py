@@ -1,4 +1,4 @@
-"""The published JSON Schema of hosts files, and what it says in words."""
+"""The published JSON Schema of hosts files, and its rules in words."""
 
 import json
 from functools import lru_cache
@@ -46,7 +46,7 @@ def _referred(node: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str,
 
 
 def in_words(node: Mapping[str, Any]) -> str:
-    """What a value must be to fit ``node``: "a whole number of at least 1"."""
+    """Describe the values that fit ``node``: ``a whole number of at least 1``."""
     if "x-expected" in node:
         return str(node["x-expected"])
     if "enum" in node:

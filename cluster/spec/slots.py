@@ -53,17 +53,20 @@ def slots_of(entries: Sequence[Entry]) -> List[Slot]:
 
 
 class Clashes:
-    """What two tasks would share. Two ranges that overlap are one mistake, however long they are."""
+    """The addresses or GPUs that two tasks would share.
+
+    Two ranges that overlap are one mistake, however long the ranges are.
+    """
 
     def __init__(self) -> None:
         self._found: Dict[Tuple[Path, Path], List[Tuple[Slot, Slot, str]]] = defaultdict(list)
 
     def add(self, slot: Slot, owner: Slot, what: str) -> None:
-        """``slot`` wants ``what``, which ``owner`` has."""
+        """Record that ``slot`` wants ``what``, which ``owner`` has."""
         self._found[slot.entry.path, owner.entry.path].append((slot, owner, what))
 
     def problems(self, below: Path, expected: str, hint: str) -> Iterator[Problem]:
-        """One problem for every two entries, at ``below`` in the later one."""
+        """Yield one problem for every two entries that clash, at ``below`` in the later one."""
         for clashes in self._found.values():
             slot, owner, what = clashes[0]
             giver = "the same entry" if owner.entry is slot.entry else str(owner.entry.place)

@@ -1,4 +1,4 @@
-"""Holds a document against the JSON Schema, and says in words what does not fit."""
+"""Validate a document against the JSON Schema, and describe in words each value that does not fit."""
 
 import difflib
 import json
@@ -18,7 +18,7 @@ _Finding = Tuple[Path, Problem]  # the problem of the value or key at the path
 
 
 class Findings:
-    """What does not fit the schema, and where."""
+    """The problems of values and keys that do not fit the schema, with their paths."""
 
     def __init__(self, findings: Sequence[_Finding]):
         self.problems = [problem for _, problem in findings]
@@ -26,11 +26,14 @@ class Findings:
         self._ways = {way for path in self._paths for way in _prefixes(path)}
 
     def fit(self, *path: Union[str, int]) -> bool:
-        """Whether nothing was found at ``path``, nor below it, nor on the way to it."""
+        """Return whether ``path``, everything below it and everything above it are free of problems."""
         return path not in self._ways and self.stand(*path)
 
     def stand(self, *path: Union[str, int]) -> bool:
-        """Whether nothing was found at ``path`` nor on the way to it; below it there may be something."""
+        """Return whether ``path`` and everything above it are free of problems.
+
+        Values below ``path`` may have problems.
+        """
         return self._paths.isdisjoint(_prefixes(path))
 
 
@@ -114,7 +117,10 @@ def _is_of_another_type(error: ValidationError) -> bool:
 
 
 def _as_words(command: object) -> str:
-    """How a command is written that was given as one text, as a shell would read it."""
+    """Return a hint with the words of a command that was given as one text.
+
+    The words are those that a shell would read. The hint is empty where ``command`` is no text.
+    """
     if not isinstance(command, str):
         return ""
     try:
@@ -125,7 +131,7 @@ def _as_words(command: object) -> str:
 
 
 def _quoting(error: ValidationError) -> str:
-    """What to do about a text that should be a number or a list, or the other way round."""
+    """Return a hint on a text given for a number or list, or vice versa."""
     value, types = error.instance, error.schema.get("type", ())
     types = [types] if isinstance(types, str) else types
     if _keyword(error) != "type":

@@ -72,7 +72,10 @@ class _TooDeep(Exception):
 
 
 class _Size(NamedTuple):
-    """How many values are in a node, itself too, each as often as aliases repeat it; how deep they go."""
+    """The number of values in a node, and their depth.
+
+    ``values`` counts the node itself, too, and each value as often as aliases repeat it.
+    """
 
     values: int
     depth: int
@@ -103,7 +106,10 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _weigh(self, node: Any, mark: Any) -> None:
-        """Refuse what a few lines of aliases can repeat without end, before anybody goes through all of it."""
+        """Refuse a node of too many values or levels, before any code reads it whole.
+
+        A few lines of aliases can repeat values without end.
+        """
         self._written += 1
         if not hasattr(node, "size"):
             below = [child.size for child in _children(node)]
@@ -143,7 +149,10 @@ def _children(node: Node) -> Iterator[Any]:
 
 
 def _merged(pair: Tuple[Node, Node]) -> int:
-    """How many pairs a pair of a mapping becomes, where it is a merge."""
+    """Return the number of pairs that one pair of a mapping becomes.
+
+    A merge becomes the pairs of all its sources, any other pair stays one.
+    """
     key, value = pair
     if key.tag != _TAG + "merge" or not isinstance(value, (MappingNode, SequenceNode)):
         return 1
@@ -152,7 +161,7 @@ def _merged(pair: Tuple[Node, Node]) -> int:
 
 
 def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
-    """The root node of the YAML in ``text``, None where there is none, and what is wrong with it."""
+    """Return the root node of the YAML in ``text``, or None, and the problems found."""
     try:
         loader = _Loader(text, where)
         return loader.get_single_node(), loader.problems
@@ -172,7 +181,10 @@ def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
 
 
 def _explained(problem: str) -> Tuple[str, str, str]:
-    """What PyYAML expected, what it found and what to do, in words that need no grammar of YAML."""
+    """Return the expected text, the found text and a hint for an error of PyYAML.
+
+    The texts need no knowledge of YAML's grammar.
+    """
     for pattern, expected, found, hint in _SYNTAX:
         match = re.search(pattern, problem)
         if match:
@@ -181,7 +193,7 @@ def _explained(problem: str) -> Tuple[str, str, str]:
 
 
 def is_null(node: Node) -> bool:
-    """Whether ``node`` is null, written or left out."""
+    """Return whether ``node`` is null, written or left out."""
     return bool(node.tag == _NULL_TAG)
 
 

@@ -1,7 +1,7 @@
-"""Where gradients of several workers meet: one accumulator for every load, on its server.
+"""Collect gradients of several workers: one accumulator for each load, on the load's server.
 
-TensorFlow's accumulators drop a gradient whose local step is older than theirs, and count
-one step further each time that gradients are taken.
+TensorFlow's accumulators drop a gradient whose local step is older than their own step. They add 1 to their own step
+each time that gradients are taken.
 """
 
 from typing import Any, List, Optional, Tuple
@@ -14,14 +14,15 @@ from cluster.variables.wire_format import Wire
 
 
 class Accumulator:
-    """The gradients of one load, in which ``wire`` says how they come; ``number`` workers make a step.
+    """Collect the gradients of one load, on its server.
 
-    They are added up. Where a step may also get more gradients than ``number`` (``is_exact`` is False: there are backup
-    workers), it is the mean of all, times ``number``. TensorFlow's accumulator for sparse gradients cannot take that
-    mean: it divides each row by the number of workers that sent *that row*. So such gradients have a row more, of
-    ones, and the sum also has the number to divide by.
+    ``wire`` is the format in which gradients arrive. ``number`` workers make a step. The accumulator adds gradients up.
+    With backup workers (``is_exact`` is False) a step may also get more gradients than ``number``. Then the result is
+    the mean of all gradients, times ``number``. TensorFlow's accumulator for sparse gradients cannot take
+    that mean: it divides each row by the number of workers that sent *that row*. So such gradients have one more row,
+    of ones, and the sum of that row is the number to divide by.
 
-    That accumulator also expects rows in order and without repetition: rows are merged before they are sent.
+    That accumulator also expects rows in order and without repetition: the worker merges rows before it sends them.
     """
 
     def __init__(
@@ -64,12 +65,15 @@ class Accumulator:
             return tf.IndexedSlices(number * total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
 
     def unpacked(self, taken: Any) -> List[Tuple[Any, Any]]:
-        """What was taken, as (gradient, variable) for each variable of the load, on its server."""
+        """Return a taken gradient as (gradient, variable) pairs, on the load's server.
+
+        There is one pair for each variable of the load.
+        """
         with tf.device(self.load.device):
             return self.load.unpack(taken)
 
     def discard(self) -> Any:
-        """The operation that takes what is there; waits for one gradient if there is none."""
+        """Make the operation that drops all gradients here; it waits for one if needed."""
         with tf.device(self.load.device):
             if self._sparse:
                 return self._inner.take_indexed_slices_grad(self._one).values
@@ -80,7 +84,7 @@ class Accumulator:
         return self._inner.num_accumulated()
 
     def set_step(self, step: Any) -> Any:
-        """The operation that makes gradients older than ``step`` unwelcome."""
+        """Make the operation that lets the accumulator drop gradients older than ``step``."""
         return self._inner.set_global_step(step)
 
 

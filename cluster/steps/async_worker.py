@@ -1,14 +1,16 @@
 """Asynchronous training: a worker applies its gradient as soon as it has one.
 
-A step of it is in loads, as an overlapped synchronous one is (``cluster.steps.overlapped_sync``), but nobody waits:
+A step consists of loads, like an overlapped synchronous step (``cluster.steps.overlapped_sync``), but no worker waits
+for another:
 
     worker   pushes load j, which updates the variables at once
-    worker   fetches the new values into its copies, while it pushes those behind it
+    worker   fetches the new values into its copies, while it pushes the loads behind load j
 
-A step computes with what came back while the one before was sent. Of a large model that is about as fresh as what
-would be fetched afterwards, since that takes as long as pushing; where more time passes between two steps than a step
-takes, as while a checkpoint is written, all is fetched anew. Those of a small model are fetched when a step begins: it
-would gain nothing, and lose by what lies between two steps. The older values are, the worse is a gradient.
+A step computes with the values that came back while the worker sent the step before. For a large model these values
+are about as fresh as values that are fetched afterwards, since fetching takes as long as pushing. More time may pass
+between two steps than a step takes, as while a checkpoint is written. Then the worker fetches all values again. A
+worker fetches the values of a small model when a step begins. To fetch these values earlier would gain nothing, and
+would add the time between two steps to their age. The older the values are, the worse is a gradient.
 """
 
 import math
@@ -25,11 +27,10 @@ from cluster.variables.partition import overlap_pays
 
 
 class Asynchronous:
-    """How one worker takes steps on its own, in a session.
+    """Take the asynchronous steps of one worker, in a session.
 
-    Gradients of variables that others have changed meanwhile are applied all the same, so
-    no worker ever waits for another, and training ends between ``steps`` and
-    ``steps + workers - 1``. A task that starts again simply goes on.
+    The servers apply a gradient even if other workers have changed its variables meanwhile. So no worker ever waits for
+    another, and training ends between ``steps`` and ``steps + workers - 1``. A task that restarts simply continues.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Asynchronous:
         self._forget = exchange.forget()
 
     def _in_turn(self, loads: Sequence[Load]) -> Tuple[Any, Any]:
-        """What ends the updates of a step, and what lays down the values for the next one."""
+        """Make two operations: one ends the step's updates, one queues the next step's values."""
         turns, pieces = Turns(), Piecewise(self._optimizer)
         for load in loads:
             sent = turns.wait(load) if load.parcel else load
@@ -76,7 +77,7 @@ class Asynchronous:
             return pieces.finish(), self._copies.put(turns.values, self._stamp)
 
     def _at_once(self, loads: Sequence[Load]) -> Any:
-        """What ends the updates of a step."""
+        """Make the operation that applies all gradients of a step."""
         pairs = [pair for load in loads for pair in arrived(load, self._exchange.wire)]
         with tf.device(self._global_step.device):
             return self._optimizer.apply_gradients(pairs)
@@ -87,11 +88,11 @@ class Asynchronous:
         return []
 
     def is_open(self, session: Any) -> bool:
-        """Whether the chief lets workers join: once every variable has a value."""
+        """Return True: the chief keeps no worker out once every variable has a value."""
         return True
 
     def close(self, session: Any) -> None:
-        """Nothing keeps workers out but variables without a value."""
+        """Do nothing: only variables without a value keep workers out."""
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
         """Chief: joins; nothing is needed beyond the variables, which others may have changed already."""
@@ -129,13 +130,16 @@ class Asynchronous:
         self._copies.load(session, self._step)
 
     def owes(self, session: Any) -> bool:
-        """Whether a step that lasts is this worker's own: it always is, nobody waits for anybody."""
+        """Return True: a step that lasts is always this worker's own.
+
+        No worker waits for another.
+        """
         return True
 
     def scalars(self) -> Dict[str, Any]:
-        """Before the graph is finished: tensors that tell how a step went, by name."""
+        """Make, before the graph is finished, tensors that describe a step, by name."""
         return scalars_of(self._optimizer, self._gradients)
 
     def account(self, session: Any) -> str:
-        """What each worker has given, in one line."""
+        """Return one line with the number of gradients that all workers gave."""
         return f"gradients given by all workers: {session.run(self._global_step)}"

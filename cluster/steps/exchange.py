@@ -1,11 +1,11 @@
-"""How gradients get to the servers and new values back: what a step sends, piece by piece.
+"""Send gradients to the servers and new values back, piece by piece.
 
     worker   the gradient of a load            -> its server
     server   [the update, when it is due; then the new value is laid out]
     worker   the new value of a parcel         <- its server, into the worker's memory
 
-A *load* is what is given as one: the gradients of a parcel in one tensor, or the gradient of a
-variable that has no copy, such as a table, of which only rows travel.
+A *load* is one unit that a worker sends in a step. It is the gradients of a parcel in one tensor, or the gradient of a
+variable that has no copy. Such a variable is, for example, a table, of which only rows travel.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,10 @@ class Load:
 
 
 class Came(NamedTuple):
-    """The values of a parcel that have come to a worker, by name, and a number that is there once they are."""
+    """The values of a parcel that a worker has received, by name.
+
+    ``arrived`` is a number that is there once the values are.
+    """
 
     arrived: Any
     values: Dict[str, Any]
@@ -60,12 +63,12 @@ def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
 
 
 def is_outbox(op: Any) -> bool:
-    """Whether an operation, which is a variable, is one in which a parcel lies ready to travel."""
+    """Return whether a variable's operation is an outbox: a parcel ready to travel."""
     return bool(op.get_attr("shared_name").decode().endswith(f"/{_OUTBOX}"))
 
 
 class Exchange:
-    """Sends in the pieces that ``copies`` are made of, in the numbers that ``wire`` says.
+    """Send the parcels of ``copies``, in the number format of ``wire``.
 
     ``publish`` is None where a model changes no variables but those that are trained. ``in_order``: whether gradients
     are added in the order of the workers, which ``launch verify`` needs.
@@ -98,7 +101,10 @@ class Exchange:
         return Load(parcel.name, ps_device(parcel.server), packed, packed.shape, variables, unpack, parcel)
 
     def fetched(self, after: Sequence[Any] = ()) -> Dict[str, Any]:
-        """What travels in parcels, fetched from the servers at once when ``after`` has happened, by name."""
+        """Fetch all parcels from their servers, once ``after`` has happened; return values by name.
+
+        The worker fetches all parcels at once.
+        """
         came = [self.came(parcel, self.outgoing(parcel, after)) for parcel in self.copies.parcels]
         return {name: value for each in came for name, value in each.values.items()}
 
@@ -107,7 +113,10 @@ class Exchange:
         return tf.group(*self.wire.reset)
 
     def outgoing(self, parcel: Parcel, after: Sequence[Any] = ()) -> Any:
-        """What travels to a worker of a parcel's variables once ``after`` has happened, on their server."""
+        """Return a parcel's values as they travel to a worker, read once ``after`` has happened.
+
+        The values are on the parcel's server.
+        """
         with tf.device(ps_device(parcel.server)):
             with tf.control_dependencies(after):
                 values = {name: self.copies.variables[name].read_value() for name in parcel.names}
@@ -116,10 +125,11 @@ class Exchange:
                 return self.wire.narrow(self.copies.pack(parcel, values))
 
     def lay_out(self, parcel: Parcel, after: Any) -> Any:
-        """Make what travels to the workers, once for all of them; return the operation after which it lies ready.
+        """Prepare a parcel's values for all workers; return the operation after which they are ready.
 
-        A variable that travels as it is lies ready itself. Several together, or one in other numbers, are written into
-        an *outbox*: a variable of the server in which they are as they travel.
+        A variable that travels unchanged needs no preparation. The server writes several variables together, or one in
+        another number format, into an *outbox*. An outbox is a variable of the server that holds the values as they
+        travel.
         """
         if self._travels_as_it_is(parcel):
             return after
@@ -128,7 +138,7 @@ class Exchange:
             return tf.assign(self._outbox(parcel), sent).op
 
     def laid_out(self, parcel: Parcel, after: Sequence[Any]) -> Any:
-        """What was laid out, when ``after`` has happened, on the server."""
+        """Return the values that ``lay_out`` prepared, on the server, once ``after`` has happened."""
         if self._travels_as_it_is(parcel):
             return self.outgoing(parcel, after)
         with tf.device(ps_device(parcel.server)), tf.control_dependencies(after):
@@ -151,7 +161,7 @@ class Exchange:
         return self._outboxes[parcel.name]
 
     def came(self, parcel: Parcel, sent: Any) -> "Came":
-        """What a server has sent, in the worker's memory."""
+        """Receive the ``sent`` values of a parcel in the worker's memory."""
         with tf.device(self.copies.host):
             received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.of(1, self.copies.host)])
             return Came(arrived, self.copies.unpack(parcel, received))

@@ -5,14 +5,14 @@ from typing import Any, Optional
 
 
 class Finisher(threading.Thread):
-    """Runs ``finish`` once for every step that is left, then ends: nothing of it is blocked at the end.
+    """Run ``finish`` once for every step that is left, then end.
 
-    Used with backup workers only. Without them every step needs the chief's gradient anyway,
-    and the chief's own step applies it.
+    So no part of the thread is blocked at the end. A run uses the thread with backup workers only. Without backup
+    workers every step needs the chief's gradient anyway, and the chief's own step applies it.
 
     Attributes:
-      error: what ended it before its time. It has closed the session then, so that the
-        chief's own step, which waits for a token that nobody would send, ends too.
+      error: the error that ended the thread early. The thread has closed the session then, so that the chief's own
+        step, which waits for a token that no task would send, ends too.
     """
 
     def __init__(self, session: Any, finish: Any, steps: int):
@@ -21,7 +21,7 @@ class Finisher(threading.Thread):
         self.error: Optional[Exception] = None
 
     def run(self) -> None:
-        """The thread's life."""
+        """Run ``finish`` once for each step; on an error, keep it and close the session."""
         try:
             for _ in range(self._steps):
                 self._session.run(self._finish)

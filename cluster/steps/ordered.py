@@ -37,7 +37,7 @@ class Ordered:
         return tf.PaddingFIFOQueue(-1, kinds, shapes, shared_name=name)
 
     def give(self, grad: Any, local_step: Any) -> Any:
-        """Make the operation that lays down this worker's gradient; ``local_step`` is not needed."""
+        """Make the operation that queues this worker's gradient; ``local_step`` is not needed."""
         merged = merge_rows(grad) if self._sparse else grad  # on the worker, so that each row travels once
         with tf.device(self.load.device):
             return self._queues[self._worker].enqueue([merged.values, merged.indices] if self._sparse else [merged])
@@ -50,7 +50,10 @@ class Ordered:
             return self._added_rows(taken) if self._sparse else reduce(tf.add, taken)
 
     def _added_rows(self, taken: Sequence[Any]) -> Any:
-        """Each row's parts in the order of the workers: ``merge_rows`` adds them as they follow each other."""
+        """Add the parts of each row in the order of the workers.
+
+        ``merge_rows`` adds the parts of a row in the order in which they follow each other.
+        """
         values, indices = (tf.concat(parts, 0) for parts in zip(*taken))
         return merge_rows(tf.IndexedSlices(values, indices, tf.constant(self.load.shape.as_list(), tf.int64)))
 

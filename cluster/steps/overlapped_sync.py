@@ -37,14 +37,15 @@ from cluster.updates.incremental_apply import Piecewise
 
 
 class OverlappedSyncOptimizer(TokenSyncOptimizer):
-    """``TokenSyncOptimizer`` whose loads go their way one by one.
+    """A ``TokenSyncOptimizer`` that exchanges its loads one by one.
 
     Available after ``apply_gradients``, beside what that has:
-      lanes: what each server has of a step.
-      give: one operation for each load, in the order of ``lanes``: gives its gradient when it is its turn.
+      lanes: each server's part of a step.
+      give: one operation for each load, in the order of ``lanes``: gives the load's gradient when the load's turn
+        comes.
       at_once: what to feed to a session for loads that are given without waiting for their turns.
-      finish_now: one for each load: takes, updates, notes it as applied, and gives nobody a token (chief only).
-      let_go: lets all workers go on without a token for the rest of the step (chief only).
+      finish_now: one for each load: takes, updates, notes the load as applied, and sends no token (chief only).
+      let_go: releases all workers from waiting for tokens in the rest of the step (chief only).
       settle: one for each lane: notes the loads at ``places`` of it, fed to it, which were taken before (chief only).
       conclude: after all loads were applied: counts the step and sends tokens for it (chief only).
     """
@@ -53,7 +54,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         super().__init__(opt, num_workers, worker_index, exchange=exchange)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
-        """One whole step of this worker; see ``TokenSyncOptimizer``."""
+        """Make one whole step of this worker; see ``TokenSyncOptimizer``."""
         self._global_step = global_step
         self._make_state(global_step)
         self._loads = self._exchange.loads(grads_and_vars)
@@ -92,7 +93,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         return [lane for lane in self.lanes if isinstance(lane, ChiefsLane)]
 
     def _exchange_load(self, lane: Lane, place: int) -> Any:
-        """One load's way there and back; what has happened once its gradient was given."""
+        """Exchange one load with its server; return the operation that notes its gradient as given."""
         load = lane.loads[place]
         accumulator = self._accumulator(load)
         if isinstance(lane, ChiefsLane):

@@ -1,4 +1,4 @@
-"""How one worker takes overlapped steps, and how it comes back in the middle of one."""
+"""Take overlapped steps on one worker, and rejoin in the middle of a step."""
 
 from typing import Any, List, NamedTuple, Optional, Sequence
 
@@ -13,9 +13,10 @@ from cluster.steps.sync_worker import ASK_MS, Synchronous
 
 
 class Notes(NamedTuple):
-    """How far every load is, in the order of the optimizer's lanes: what the servers noted.
+    """The progress of every load that the servers noted.
 
-    ``applied``: int64 [loads]; ``given``: int64 [loads, workers]; the stamp after the last step of each.
+    Loads are in the order of the optimizer's lanes. ``applied``: int64 [loads]; ``given``: int64 [loads, workers]; the
+    stamp after the last step of each.
     """
 
     applied: Any
@@ -23,25 +24,27 @@ class Notes(NamedTuple):
 
 
 class Overlapping(Synchronous):
-    """How one worker takes steps whose loads are applied one by one.
+    """Take the steps of one worker, in which the chief applies loads one by one.
 
-    A task that dies leaves some loads of step t given or applied, and others not. Nothing of it is undone:
+    A task that dies leaves some loads of step t given or applied, and others not. No task undoes any of these loads:
 
-    * A worker that has given nothing to step t begins it, like one that never died.
-    * One that has given some loads gives the others now, and waits until the step is over. Their gradient is
-      of another batch, and of variables of which some are a step further; each load has one of every worker.
-    * A chief does the same, and takes over: it lets all go on, and applies each load that has all its gradients. A
-      load that has been taken, but not noted as applied, counts as applied: its update may be missing.
-      When all are applied it counts the step. Who went on without a token fetches all values then.
+    * A worker that has given nothing to step t begins the step, like a worker that never died.
+    * A worker that has given some loads gives the others now, and waits until the step is over. The gradient of these
+      loads is of another batch, and of variables of which some are a step further. Each load has one gradient of every
+      worker.
+    * A chief does the same, and takes over: it releases all waiting workers, and applies each load that has all its
+      gradients. A load that was taken, but not noted as applied, counts as applied: its update may be missing.
+      When all loads are applied, the chief counts the step. A worker that continued without a token fetches all values
+      then.
     """
 
     overlaps = True
     _optimizer: OverlappedSyncOptimizer
 
     def owes(self, session: Any) -> bool:
-        """Whether the step of this moment waits for this worker: there is a load that it could give, and has not.
+        """Return whether the current step waits for a load that this worker could give now.
 
-        For the chief also whether there is one that it could apply.
+        On the chief, a load that the chief could apply counts too.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -101,7 +104,7 @@ class Overlapping(Synchronous):
         session.run(_those(self._optimizer.give, ~given), self._optimizer.at_once)
 
     def _has_applied_all(self, session: Any) -> bool:
-        """Applies the loads that can be applied; whether there is none left."""
+        """Apply the loads that can be applied; return whether none is left."""
         notes = self._notes(session)
         waiting = session.run(self._optimizer.accumulated)  # after the notes: what they tell of is in there or taken
         left = notes.applied <= self._stamp
@@ -112,13 +115,15 @@ class Overlapping(Synchronous):
         return not (left & ~complete & ~taken).any()
 
     def _by_lane(self, chosen: Any) -> List[Any]:
-        """The places of those loads in each lane."""
+        """Return the places of the ``chosen`` loads in each lane."""
         lengths = [len(lane.loads) for lane in self._optimizer.lanes]
         return [np.flatnonzero(of_lane) for of_lane in np.split(chosen, np.cumsum(lengths)[:-1])]
 
 
 def may_be_given(applied: Any, lanes: Sequence[Lane]) -> Any:
-    """Which loads a worker may give, bool [loads]: those whose turn has come, as that of a window before is applied.
+    """Return the loads that a worker may give now, as bool [loads].
+
+    A load's turn has come when the load a window before it, of the same server, is applied.
 
     Args:
       applied: bool [loads], of this step.

@@ -1,4 +1,4 @@
-"""What a session needs of one worker's graph, whoever has built it."""
+"""The parts of one worker's graph that a session needs, whoever has built the graph."""
 
 from dataclasses import dataclass
 from typing import Any, List, Optional, Union
@@ -17,14 +17,14 @@ Stepper = Union[Synchronous, Asynchronous, Stock]
 
 @dataclass(frozen=True)
 class Replica:
-    """What a session needs of one worker's graph.
+    """The parts of one worker's graph that a session needs.
 
-    ``first_values`` are operations that the chief runs one after the other for a run that begins. ``variables`` are
-    the servers': on the chief those of a checkpoint, optimizer slots and global step included.
-    ``agreed`` are those that every worker has. ``parcels`` are what travels together.
-    ``prepare`` and then ``start_input`` begin a session. ``examples`` is how many a step of this worker has, where that
-    varies; ``shares`` is there where other workers may have more or fewer. ``digests`` tells the chief of a run that
-    is verified what each worker has computed, and with which batch.
+    ``first_values`` are operations that the chief runs one after the other for a run that begins. ``variables`` are the
+    servers' variables: on the chief those of a checkpoint, optimizer slots and global step included. ``agreed`` are the
+    variables that every worker has. ``parcels`` are the groups of variables that travel together. ``prepare`` and then
+    ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
+    varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
+    a verified run what each worker has computed, and with which batch.
     """
 
     graph: Any

@@ -1,7 +1,7 @@
-"""When a load may be sent: all go to their server in one order, and few of one server are under way at a time.
+"""Send loads to each server in one order, with few under way at a time.
 
-Without that all would be on their way at once, share the network, and arrive together at the end, when nothing is
-left to be sent meanwhile.
+Without this limit all loads would be on their way at once, share the network, and arrive together at the end. Nothing
+would be left then to send meanwhile.
 """
 
 import dataclasses
@@ -27,14 +27,17 @@ class Turns:
         self._back: Dict[str, List[Any]] = {}  # for each server, in the order of its loads
 
     def wait(self, load: Load) -> Load:
-        """The same load with a gradient that waits for its turn: for the values of what was sent a window before it."""
+        """Return the load with a gradient that waits for the load's turn.
+
+        The gradient waits for the values of the load that was sent ``WINDOW`` loads before, to the same server.
+        """
         back = self._back.get(load.device, [])
         if len(back) < WINDOW:
             return load
         return dataclasses.replace(load, grad=tf.identity_n([load.grad, back[-WINDOW]])[0])
 
     def came_back(self, load: Load, came: Came) -> None:
-        """These are the new values of a load."""
+        """Note the new values of a load."""
         self._back.setdefault(load.device, []).append(came.arrived)
         self.at_once[came.arrived] = 1
         self.values.update(came.values)

@@ -1,8 +1,8 @@
-"""What one server keeps of overlapped steps: how far each load is, and for whom.
+"""One server's record of overlapped steps: the progress of each load, for each worker.
 
-Every worker has a queue of tokens here. When a load was applied each worker gets a token, in the order of the loads:
-the first token of a step says that the first load was applied, and so on. A token is the stamp after the step, so that
-one that was left over from another step is known.
+Every worker has a queue of tokens on the server. When a load was applied, each worker gets a token, in the order of the
+loads. So the first token of a step reports that the first load was applied, and so on. A token is the stamp after the
+step, so a worker recognises a token that was left over from another step.
 """
 
 from typing import Any, List, Sequence
@@ -65,7 +65,7 @@ class Lane:
 
     @property
     def is_timed(self) -> bool:
-        """Whether this worker waits for values here."""
+        """Return whether this worker waits for values of this server."""
         return bool(self._ended)
 
     def oldest_token(self) -> Any:
@@ -74,7 +74,7 @@ class Lane:
             return tf.reduce_min(tf.stack(self._tokens))
 
     def waited(self) -> Any:
-        """What a step has waited for others at its timed loads, in float64 seconds."""
+        """Return the time that a step waited for others at timed loads, in float64 seconds."""
         with tf.device(self.device):
             return tf.add_n(self._ended) - tf.add_n(self._began)
 
@@ -85,10 +85,10 @@ class Lane:
 
 
 class ChiefsLane(Lane):
-    """The same in the graph of the chief, which applies the loads.
+    """A ``Lane`` in the graph of the chief, which applies the loads.
 
     Args:
-      many: what fills the queues of as many workers.
+      many: fills and empties the queues of as many workers at once.
 
     Attributes:
       told: the last operation of each step that gives tokens; none if no values come back.
@@ -109,14 +109,18 @@ class ChiefsLane(Lane):
             return tf.scatter_update(self.applied, self._places[place], self._after)
 
     def tell(self, after: Any) -> None:
-        """Give every worker the token of a load ``after`` its values lie ready. Tell in the order of the loads."""
+        """Send every worker the token of a load ``after`` the load's values are ready.
+
+        Call this method in the order of the loads.
+        """
         with tf.device(self.device), tf.control_dependencies([after, *self.told]):
             self.told = [self._many.put(self._handles, self._token)]
 
     def let_go(self) -> Any:
-        """Make the operation that lets go on who waits here, now or in this step: no token is left to wait for.
+        """Make the operation that releases all workers that wait for tokens of this server.
 
-        Who gets such a token, ``CLOSED``, fetches what the servers have when the step is over.
+        The operation releases workers that wait now or later in this step: no token is left to wait for. A worker that
+        gets such a token, ``CLOSED``, fetches the servers' values when the step is over.
         """
         with tf.device(self.device):
             return self._many.put(self._handles, tf.fill([returning(self.loads)], tf.constant(CLOSED, tf.int64)))
@@ -132,7 +136,10 @@ class ChiefsLane(Lane):
             return self._many.empty(self._handles)
 
     def all_noted(self, stamp: Any) -> Any:
-        """Make the operation that notes for every load and worker that what comes next is of the step of ``stamp``."""
+        """Make the operation that sets the notes of all loads and workers to ``stamp``.
+
+        The next load and the next gradient then belong to the step of ``stamp``.
+        """
         with tf.device(self.device):
             stamp = tf.identity(stamp)
             fresh = [tf.assign(notes, tf.fill(notes.shape, stamp)) for notes in (self.applied, self.given)]

@@ -1,7 +1,8 @@
 """Synchronous steps that TensorFlow's own ``SyncReplicasOptimizer`` makes, by choice: ``train.sync: stock``.
 
-It is used as its documentation says: with its hook, the chief's queue runner, and the tokens that it preloads. Only
-the loop is this project's, so that a worker tells of itself, saves, traces and joins again as with every other choice.
+A worker uses the class as its documentation describes it: with its hook, the chief's queue runner, and the tokens that
+the hook preloads. Only the loop is this project's. So a worker reports, saves, traces and rejoins as with every other
+choice.
 
 The class has known traps, of which ``cluster.steps.token_sync`` has none:
 
@@ -10,11 +11,12 @@ The class has known traps, of which ``cluster.steps.token_sync`` has none:
   Another's gradient comes late then, and is dropped. ``dropped`` counts those that were seen to be late.
 * **The mean of a sparse gradient's row** is over the workers that sent this row, not over all of them.
 * **A worker that joins again** may give its gradient twice. A chief that joins again preloads tokens again.
-* **A chief that is lost** in the moment in which its queue runner turns to a step may leave that on the servers, where
-  it takes the next one's gradients. Then nobody has any left to give: the chief ``owes`` the step, and is started anew.
-* **Gradients are not told apart by restores**: one from before the variables were restored may count after it.
+* **A chief that is lost** as its queue runner turns to a step may leave the queue runner's operations on the servers.
+  There these operations take the next step's gradients. Then no worker has any gradient left
+  to give: the chief ``owes`` the step, and is restarted.
+* **Gradients have no mark of restores**: a gradient from before the variables were restored may count after it.
 * **The queue runner** sits in ``take_grad`` at the end, and closing a ``MonitoredSession`` waits two minutes for it.
-  Here its threads are daemons that nobody joins, so it holds up nothing.
+  Here its threads are daemons that no code joins, so it delays nothing.
 """
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -30,12 +32,14 @@ step, and another's is dropped then; a row's mean is over its senders; who joins
 
 
 class Stock:
-    """How one worker takes steps with TensorFlow's own class. Build it on the worker's own device.
+    """Take one worker's steps with TensorFlow's own class.
+
+    Build a ``Stock`` on the worker's own device.
 
     Args:
       optimizer: applies the mean gradients; the chief's queue runner does it, on the servers.
       grads_and_vars: this worker's gradients, and variables that lie on the servers.
-      backup_workers: how many gradients a step may go on without.
+      backup_workers: the number of gradients that a step may lack.
     """
 
     overlaps = False  # a step pushes everything, then the next one pulls everything
@@ -98,14 +102,17 @@ class Stock:
         return []
 
     def is_open(self, session: Any) -> bool:
-        """Tell whether workers may join: once every variable has a value, as TensorFlow's class looks for itself."""
+        """Return whether workers may join: whether every variable has a value.
+
+        TensorFlow's class checks the variables itself.
+        """
         return int(session.run(self._without_value)) == 0
 
     def close(self, session: Any) -> None:
         """Keep nobody out: workers wait for nothing but variables that have no value."""
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Chief: tell of the traps once, preload the tokens, start the queue runner, and join."""
+        """Chief: print the traps once, preload the tokens, start the queue runner, and join."""
         if not self._entered:
             print(TRAPS, flush=True)
         return self._start(session)
@@ -155,9 +162,10 @@ class Stock:
         """Fetch nothing: the model reads the servers' own variables."""
 
     def owes(self, session: Any) -> bool:
-        """Tell whether the others wait for this worker, asked beside a step that lasts.
+        """Return whether other workers wait for this worker, asked while a step lasts.
 
-        They do until it has given its gradient. The chief also owes a step whose gradients are all there, or are gone.
+        Other workers wait until this worker has given its gradient. The chief also owes a step whose gradients are all
+        there, or are gone.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -170,11 +178,11 @@ class Stock:
         return not 0 < int(session.run(self._gathered, options=options)) < self._required
 
     def scalars(self) -> Dict[str, Any]:
-        """Make, before the graph is finished, tensors that tell how a step went: of this worker's own gradients."""
+        """Make, before the graph is finished, tensors that describe a step: of this worker's gradients."""
         return scalars_of(self._optimizer, self._gradients)
 
     def account(self, session: Any) -> str:
-        """Tell in one line how many gradients have made the steps."""
+        """Return one line with the number of steps, and of gradients in each step."""
         return f"steps: {session.run(self._global_step)}, of {self._required} gradients each, from whoever was first"
 
 
@@ -191,7 +199,7 @@ class Runner(tf.train.Coordinator):  # type: ignore[misc]
         self._session = session
 
     def request_stop(self, ex: Optional[Exception] = None) -> None:
-        """Close the session, and keep what went wrong first."""
+        """Close the session, and keep the first error."""
         self.error = self.error or ex
         self._session.close()
         super().request_stop()

@@ -1,4 +1,4 @@
-"""How one worker takes strictly synchronous steps, and how it comes back after a restart."""
+"""Take strictly synchronous steps on one worker, and rejoin after a restart."""
 
 import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -22,24 +22,23 @@ def era_after(last: int, seconds: float) -> int:
 
 
 class Synchronous:
-    """How one worker takes strictly synchronous steps in a session.
+    """Take the strictly synchronous steps of one worker, in a session.
 
-    Rules for starting again, all from two numbers kept by the servers: the global step g,
-    and how many gradients this worker has given, c.
+    All rules for a restart follow from two numbers that the servers keep. They are the global step g, and the number of
+    gradients that this worker has given, c.
 
-    * A worker normally finds c = g: it takes local step g and pushes without a token,
-      since its predecessor's may be lost. Tokens that are not newer are passed over.
-    * It finds c = g + 1 if its predecessor had pushed and died waiting: it must not push
-      again but waits for the token.
-    * A chief does the same, after it has sent everyone the token g again (its predecessor
-      may have died between counting the step and sending) and waited until all others have
-      given their gradient of step g, so that nothing else moves on the servers. If it then
-      finds that accumulators have been emptied, its predecessor died while applying: the
-      step is counted as done, and variables not yet updated miss that one update.
-    * A server that starts again has lost its variables. The chief closes the cluster,
-      empties queues and accumulators, restores the newest checkpoint, and opens it again.
-      A worker may be waiting for its token on a server that lives, and not notice: the chief
-      sends it a token that says so, and it joins again.
+    * A worker normally finds c = g: it takes local step g and pushes without a token, since its predecessor's token may
+      be lost. The worker passes over tokens that are not newer.
+    * A worker finds c = g + 1 if its predecessor had pushed and died waiting: the worker must not push again but waits
+      for the token.
+    * A chief does the same, after two preparations. It has sent every worker the token g again, as its predecessor may
+      have died between counting the step and sending. It has waited until all others have given their gradient of
+      step g, so that nothing else changes on the servers. The chief may then find that accumulators have been emptied:
+      its predecessor died while applying. Then the chief counts the step as done, and variables not yet updated
+      miss that one update.
+    * A server that restarts has lost its variables. The chief closes the cluster, empties queues and accumulators,
+      restores the newest checkpoint, and opens the cluster again. A worker may be waiting for its token on a server
+      that lives, and not notice: the chief sends that worker the token ``CLOSED``, and the worker joins again.
     """
 
     overlaps = False  # a step pushes everything, then pulls everything
@@ -81,7 +80,10 @@ class Synchronous:
         return [self._optimizer.contributions, self._optimizer.era]
 
     def is_open(self, session: Any, options: Any = None) -> bool:
-        """Whether the chief lets workers join. Ask only when every variable has a value."""
+        """Return whether the chief lets workers join.
+
+        Call this method only when every variable has a value.
+        """
         return bool(session.run(self._optimizer.contributions, options=options).min() > CLOSED)
 
     def close(self, session: Any) -> None:
@@ -174,9 +176,10 @@ class Synchronous:
             raise
 
     def owes(self, session: Any) -> bool:
-        """Whether the step of this moment waits for this worker, asked of the servers beside a step that lasts.
+        """Return whether the current step waits for this worker.
 
-        It does until the worker has given its gradient; for the chief, that applies the step, also once all have.
+        The method asks the servers while a step lasts. The step waits until the worker has given its gradient. For the
+        chief, which applies the step, it waits also once all workers have given theirs.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -188,14 +191,14 @@ class Synchronous:
         return applies or int(given[self._optimizer.worker_index]) <= (self._local if self._exact else self._given)
 
     def scalars(self) -> Dict[str, Any]:
-        """Chief, before the graph is finished: tensors that tell how a step went, by name."""
+        """Chief, before the graph is finished: make tensors that describe a step, by name."""
         if self._exact:
             return scalars_of(self._optimizer.inner, self._optimizer.taken)
         own = scalars_of(self._optimizer.inner, self._gradients)  # of this worker's part of the mean loss
         return {**own, "gradient_norm": own["gradient_norm"] * self._optimizer.required}
 
     def account(self, session: Any) -> str:
-        """What each worker has given, in one line."""
+        """Return one line with the number of gradients that each worker gave."""
         return "gradients given by each worker: " + " ".join(map(str, session.run(self._optimizer.contributions)))
 
     def _wait_for_newer(self, session: Any, token: int) -> int:

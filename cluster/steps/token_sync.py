@@ -115,7 +115,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return self._exchange.copies
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
-        """One whole step of this worker.
+        """Make one whole step of this worker.
 
         Args:
           grads_and_vars: this worker's gradients, (gradient or None, variable) each.
@@ -191,14 +191,17 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return accumulator
 
     def _told_late(self, grads: Sequence[Any]) -> List[Any]:
-        """The same gradients, sent after the servers' step was looked at."""
+        """Return the same gradients, sent after the servers' step was read."""
         with tf.control_dependencies(grads):
             self.late = tf.greater(self._global_step.read_value(), self.local_step.read_value())
         with tf.control_dependencies([self.late]):
             return [same(grad) for grad in grads]
 
     def _wait_for_token(self) -> Any:
-        """The newest token of this worker; older ones in the queue are told by its number."""
+        """Return the newest token of this worker, and adopt a newer one as local step.
+
+        The number of a token shows whether the token is an older one that was in the queue.
+        """
         queue = self._tokens[self.worker_index]
         with tf.device(self._global_step.device):
             token = newest(queue)
@@ -221,10 +224,11 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return own
 
     def _finish_own(self, applied: Any) -> List[Any]:
-        """What ends a step in which this worker's own model runs, too: what it changes itself must reach the servers.
+        """Make the operations that end a step in which this worker's own model runs.
 
-        It is written when all gradients were taken, so that nobody reads it in the middle of the step, and before the
-        step is counted, so that everybody has it in the next one.
+        The variables that the model changes itself must reach the servers. The chief writes these variables when all
+        gradients were taken, so that no worker reads them in the middle of the step. The chief writes them before it
+        counts the step, so that every worker has them in the next step.
         """
         publish = self._exchange.publish
         if not self.is_strict:

@@ -1,4 +1,7 @@
-"""Whose value, or gradient, a tensor is that travels between a worker and a ps: told by the graph around it."""
+"""Name the variables whose values, or gradients, a transferred tensor has.
+
+The tensor travels between a worker and a ps. The graph around the tensor shows the variables.
+"""
 
 import re
 from typing import Any, Container, Iterator, List, Mapping, Sequence, Set, Tuple
@@ -54,7 +57,10 @@ class Cargo:
         return [name] if name in self._variables else []
 
     def _made_into(self, op: Any, target: Place) -> List[str]:
-        """What a tensor changes with the fewest operations: by the norm that clips, it changes every variable."""
+        """Return the variables that a tensor changes with the fewest operations.
+
+        By the norm that clips gradients, a tensor changes every variable.
+        """
         seen, level = {op}, [op]
         while level:
             steps = [self._used_by(each, target) for each in level]
@@ -66,7 +72,10 @@ class Cargo:
         return []
 
     def _used_by(self, op: Any, target: Place) -> Step:
-        """On the ``target``, and then, where gradients are clipped, on another ps."""
+        """Return the variables that the users of an operation change, and these users.
+
+        The users are on the ``target``, and then, where gradients are clipped, on another ps.
+        """
         travelled = _task_of(op).startswith("ps:")
         names, further = set(), []
         for user, position in _users(op):
@@ -77,7 +86,10 @@ class Cargo:
         return names, further
 
     def _changed(self, op: Any, position: int) -> Set[str]:
-        """What an operation changes by a gradient at that place among its inputs, or what it collects gradients for."""
+        """Return the variables whose gradients an operation applies or collects.
+
+        The gradient is the input at ``position`` among the operation's inputs.
+        """
         is_change = _CHANGES.search(op.type) and _GRADIENTS.match(op.op_def.input_arg[position].name)
         if is_change and op.type.endswith(_ACCUMULATES):
             load = _load_of(op.inputs[0].op)

@@ -16,9 +16,10 @@ _CROWD = 100_000  # more than the threads of one name will be: their numbers are
 
 
 class Whole(NamedTuple):
-    """The step of one worker: which it was, and its ``session.run`` calls, (start, duration) in microseconds.
+    """The step of one worker: its number, and its ``session.run`` calls.
 
-    ``unrecorded``: transfers of which TensorFlow has told nothing.
+    ``runs``: (start, duration) of each call in microseconds. ``unrecorded``: the number of transfers that TensorFlow
+    did not record.
     """
 
     task: str

@@ -1,4 +1,7 @@
-"""Hosts whose clocks differ, put on the worker's, by what travelled: nothing arrives before it was made."""
+"""Put the times of hosts whose clocks differ on the worker's clock, by their transfers.
+
+Nothing arrives before it was made.
+"""
 
 from typing import Dict, Iterable, List, NamedTuple, Tuple
 
@@ -6,17 +9,20 @@ from cluster.trace.spans import Span
 
 
 class Clock(NamedTuple):
-    """What to add to the times of a task, and how far off that may be. Both are 0 where its times agree as they are."""
+    """The correction of a task's times, and the error that the correction may have.
+
+    Add ``shift_us`` to the times of the task. Both are 0 where its times agree as they are.
+    """
 
     shift_us: int
     uncertain_us: int
 
 
 def clocks(found: Iterable[Span], own: str) -> Dict[str, Clock]:
-    """The clock of every task but ``own``, whose times all others are put on.
+    """Return the clock of every task but ``own``, whose times all others are put on.
 
-    A tensor from ``own`` says how far ahead a clock can be, one to it how far behind. Where both leave room for
-    0 nothing is known against that clock; elsewhere it is put into their middle.
+    A tensor from ``own`` bounds how far ahead a clock can be, and a tensor to ``own`` how far behind. Where both bounds
+    leave room for 0, nothing is known against that clock. Elsewhere the shift is the middle of the bounds.
     """
     found = list(found)
     least, most = _bounds(found, own)
@@ -35,7 +41,7 @@ def _tasks(span: Span) -> Tuple[str, ...]:
 
 
 def _bounds(found: List[Span], own: str) -> Tuple[Dict[str, List[int]], Dict[str, List[int]]]:
-    """What each task's shift must be at least, and at most."""
+    """Return the lower and the upper bounds of each task's shift."""
     made: Dict[Tuple[str, str], int] = {}  # no earlier than the operation began
     for span in reversed(found):
         if span.transfer is None:

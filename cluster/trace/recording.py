@@ -1,4 +1,4 @@
-"""When a step is traced, and into which file: ``train.trace`` in the hosts file.
+"""Trace one step into a file: ``train.trace`` in the hosts file.
 
 Every worker traces the making of that step for itself; other steps cost nothing. What a worker's session did is
 written beside its task's folder: ``trace/step_100.worker_1.json``.
@@ -34,7 +34,10 @@ class Tracing:
         self._tries = 0  # that are left
 
     def begin(self, joined: int) -> None:
-        """This worker has joined at the global step ``joined``. If the step to trace is not to come, it says so."""
+        """Prepare to trace, after this worker has joined at the global step ``joined``.
+
+        If the step to trace is not to come, print why.
+        """
         if self._step is None or self._folder is None:
             return
         to_come = joined < self._step <= self._last
@@ -45,10 +48,10 @@ class Tracing:
 
     @contextlib.contextmanager
     def watch(self, session: Any, step: int, replica: Any) -> Iterator[Any]:
-        """The session in which to take the step that follows ``step``; once it is taken its trace is written.
+        """Yield the session for the step that follows ``step``; then write that step's trace.
 
-        Where workers do not wait for each other, it may be another's step that is to be traced; then it is the next
-        of this one.
+        Where workers do not wait for each other, another worker may take the step that is to be traced. Then this
+        worker traces its own next step.
         """
         if not self._tries or step + 1 < (self._step or 0):
             yield session

@@ -1,9 +1,9 @@
-"""What TensorFlow measured in a step, as spans of time on the devices.
+"""Turn TensorFlow's measurements of a step into spans of time on the devices.
 
-``tf.RunMetadata.step_stats`` has, for each device, the operations that ran there. A tensor that came over the
-network stands among those of the device that got it, as ``RecvTensor``, with a label such as
-``[128B] [9.1Mb/s] edge_4_hidden from /job:ps/replica:0/task:1/device:CPU:0 to /job:worker/…``; it begins when the
-sender begins to send. Both runtimes write it so.
+``tf.RunMetadata.step_stats`` has, for each device, the operations that ran there. A tensor that came over the network
+is among the operations of the device that got it. It is a ``RecvTensor``, with a label such as
+``[128B] [9.1Mb/s] edge_4_hidden from /job:ps/replica:0/task:1/device:CPU:0 to /job:worker/…``. The ``RecvTensor``
+begins when the sender begins to send. Both runtimes write it so.
 """
 
 import re
@@ -53,7 +53,9 @@ Cargo = Callable[[Transfer], Sequence[str]]  # the variables whose values or gra
 
 
 def spans(devices: Iterable[Any], cargo: Cargo) -> List[Span]:
-    """What happened on the devices of tasks, each thing once; transfers are at the device that got them.
+    """Return the spans of what happened on the devices of tasks, each thing once.
+
+    Transfers are at the device that got them.
 
     Args:
       devices: ``step_stats.dev_stats`` of every ``session.run`` of the step.
@@ -75,10 +77,10 @@ def _of_device(device: Any, cargo: Cargo) -> Iterator[Span]:
 
 
 def unrecorded(devices: Iterable[Any]) -> int:
-    """How many tensors were transferred of which TensorFlow did not record it.
+    """Count the transferred tensors that TensorFlow did not record.
 
-    It has every task switch recording on as the step begins, and waits for none of them: a tensor that a ps asked
-    for before is missing. One that a device gets twice is recorded once by some versions.
+    TensorFlow has every task switch recording on as the step begins, and waits for none of the tasks. So a tensor that
+    a ps asked for before is missing. Some versions record a tensor only once that a device gets twice.
     """
     expected: Dict[str, Set[str]] = {}
     recorded: Dict[str, Set[str]] = {}
@@ -100,7 +102,10 @@ def place_of(device: str) -> Optional[Place]:
 
 
 def transfer_of(node: Any) -> Optional[Transfer]:
-    """What a ``RecvTensor`` was; None if its label cannot be read, in which large sizes are rounded."""
+    """Return the transfer of a ``RecvTensor``; None if its label cannot be read.
+
+    The label rounds large sizes, so the size comes from the outputs.
+    """
     found = _SENT.match(node.timeline_label)
     source, target = (place_of(found[2]), place_of(found[3])) if found else (None, None)
     if found is None or source is None or target is None:

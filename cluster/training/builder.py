@@ -96,7 +96,7 @@ class Builder:
             return self._replica(graph)
 
     def _look(self) -> None:
-        """What the model does with each of its variables."""
+        """Measure how the model uses each of its variables."""
         model = self.model
         grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
         self.grads, step = grads, ancestors([model.loss, *grads.values()])
@@ -135,7 +135,11 @@ class Builder:
         self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
 
     def _move(self, name: str) -> List[Any]:
-        """Let the graph look a table's rows up on the servers; what a training step looks up."""
+        """Let the graph look up a table's rows on the servers.
+
+        Returns:
+          The rows that a training step looks up.
+        """
         moved = move(self.model.variables[name], self.masters.pieces[name], self.host)
         return [rows for op, rows in moved.items() if op in self.step]
 
@@ -191,7 +195,10 @@ class Builder:
         return Exchange(copies, Wire(self.train.wire), publish, in_order=self.train.verify)
 
     def _fetched(self) -> List[str]:
-        """What a step uses that does not come in parcels, and may have changed on the servers."""
+        """Return the names of variables that a step must fetch outside of parcels.
+
+        A step uses these variables, and they may have changed on the servers.
+        """
         trained = [name for name in self.grads if not self.measured[name].travels]
         state = [name for name in self.state.used if name not in self.state.changed]
         return [*trained, *([] if self.task.is_chief else state), *self.model.owned]
@@ -228,7 +235,10 @@ class Builder:
             return Synchronous(whole, split, self.global_step, loss)
 
     def _tell(self, pairs: Sequence[Any]) -> List[Any]:
-        """For ``launch verify``, what tells the chief which batch this worker has, and which gradients it gives."""
+        """Make, for ``launch verify``, the operation that reports this worker's digests to the chief.
+
+        The digests show which batch this worker has, and which gradients it gives.
+        """
         if not self.train.verify:
             return []
         self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])

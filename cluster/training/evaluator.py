@@ -117,7 +117,7 @@ class Follower:
 
     @contextmanager
     def _told_later(self) -> Iterator[None]:
-        """SIGTERM does not end the process here, but is remembered. Only for the main thread."""
+        """Note SIGTERM here instead of ending the process; only for the main thread."""
 
         def remember(*_: Any) -> None:
             self.told_to_end = True

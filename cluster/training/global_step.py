@@ -9,7 +9,7 @@ from cluster.variables.masters import SCOPE
 
 
 def servers_step() -> Any:
-    """The variable, in the current graph."""
+    """Make the servers' global step in the current graph."""
     with tf.device(ps_device(0)):
         return tf.get_variable(
             f"{SCOPE}/global_step",

@@ -1,8 +1,8 @@
-"""Whether all workers have built the same variables, found out before the first step.
+"""Check, before the first step, that all workers have built the same variables.
 
-A worker that looks for a variable where the others did not put it, or packs it with others than they
-do, would wait for ever, or train another model than they do. So the chief leaves a listing of its variables
-on ``ps:0``, and every other worker compares its own with that.
+A worker may look for a variable where the other workers did not put it, or pack it with other variables. Such a worker
+would wait for ever, or train another model than the others. So the chief leaves a listing of its variables on ``ps:0``,
+and every other worker compares its own with that.
 """
 
 import hashlib
@@ -48,8 +48,8 @@ def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tup
 class Agreement:
     """The chief's listing on ``ps:0``, in the graph of one worker.
 
-    Make it once all variables are in the graph. It may be settled any number of times:
-    a task or a parameter server that starts again does so anew.
+    Make an ``Agreement`` once all variables are in the graph. Workers may settle it any number of times: a task or a
+    parameter server that restarts settles it again.
     """
 
     def __init__(self, task: Task, variables: Sequence[Any], parcels: Sequence[Parcel] = ()):

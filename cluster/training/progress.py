@@ -1,4 +1,4 @@
-"""What a worker tells while it trains: to its agent in files, to its log in lines."""
+"""Report one worker's training: to its agent in files, to its log in lines."""
 
 import math
 import time
@@ -11,7 +11,7 @@ _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of
 
 
 class Diary:
-    """Tells how far training is: a progress file and a line on stdout, at most once a second."""
+    """Report training progress: a file and a line on stdout, at most once a second."""
 
     def __init__(self, reporter: Reporter, steps: int):
         self._reporter, self._steps = reporter, steps
@@ -21,7 +21,10 @@ class Diary:
         self._last: Optional[Progress] = None
 
     def begin(self, step: int) -> None:
-        """The next step is the first after joining at ``step``."""
+        """Print that this worker joined at ``step``, and begin to measure step times.
+
+        The next step is the first after joining.
+        """
         self._first = True
         self._taken = 0
         self._since = time.monotonic()
@@ -36,14 +39,15 @@ class Diary:
         dropped: int = 0,
         waited_s: Optional[float] = None,
     ) -> Optional[float]:
-        """One step has been taken; ``dropped`` and ``waited_s`` are those of ``Progress``, up to now.
+        """Note one step, and report progress if a report is due.
 
         Args:
           examples: of this worker's batch.
-          saved: fields of ``Progress`` that tell of checkpoints; of a worker that is not the chief, none.
+          saved: fields of ``Progress`` for checkpoints; of a worker that is not the chief, none.
+          dropped, waited_s: those of ``Progress``, up to now.
 
         Returns:
-          The step time in milliseconds if it was told now, else None.
+          The step time in milliseconds if it was reported now, else None.
         """
         self._taken += 1
         self.taken += 1
@@ -68,11 +72,14 @@ class Diary:
 
     @property
     def all_ignored(self) -> bool:
-        """Whether no step had a finite gradient, in at least ``_ENOUGH`` of them or in all of the run."""
+        """Return whether no step had a finite gradient.
+
+        This holds only after at least ``_ENOUGH`` steps, or all of the run.
+        """
         return self._ignored == self.taken >= min(_ENOUGH, self._steps) > 0
 
     def tell_at_once(self, step: int, saved: Mapping[str, Any]) -> None:
-        """Tells what has changed of checkpoints, and otherwise the newest progress again."""
+        """Report the newest progress again, with ``step`` and the checkpoint fields ``saved``."""
         self._last = replace(self._last or Progress(step), step=step, **saved)
         self._reporter.progress(self._last, force=True)
 

@@ -1,6 +1,6 @@
-"""How long each worker's steps take, where the chief can read it: on ``ps:0``.
+"""Each worker's step times on ``ps:0``, where the chief can read them.
 
-A worker tells it when it writes its progress, at most once a second, so that the chief's
+A worker writes its step time when it writes its progress, at most once a second. So the chief's
 summaries cost no worker anything in a step.
 """
 
@@ -12,7 +12,10 @@ from cluster.task import TRAINERS, Task
 
 
 class StepTimes:
-    """The last step time of every worker, in milliseconds; 0 for one that has not told yet. Not saved."""
+    """The last step time of every worker, in milliseconds.
+
+    The time is 0 for a worker that has not reported yet. Checkpoints do not have these times.
+    """
 
     def __init__(self, task: Task):
         with tf.device(ps_device(0)), tf.variable_scope("step_times"):
@@ -29,11 +32,11 @@ class StepTimes:
         self._names = worker_names(task)
 
     def begin(self, session: Any) -> None:
-        """Chief, before it lets workers join: nobody has told anything yet."""
+        """Chief, before it lets workers join: reset all step times to 0."""
         session.run(self._times.initializer)
 
     def tell(self, session: Any, step_time_ms: float) -> None:
-        """Writes this worker's."""
+        """Write this worker's step time."""
         session.run(self._tell, {self._own: step_time_ms})
 
     def scalars(self) -> Dict[str, Any]:

@@ -1,11 +1,13 @@
-"""What TensorBoard shows of a run: written by the chief, into ``summaries`` in the run's folder.
+"""Write what TensorBoard shows of a run.
+
+The chief writes it into ``summaries`` in the run's folder.
 
     tag                 every few seconds, of the step that is taken then
     loss                of the chief's own batch
     steps_per_second    since the last time; and examples_per_second of all workers
     learning_rate       of that step
     gradient_norm       before clipping: of the mean over all workers, or in async of the chief's gradient
-    step_time_ms/worker_1   of each worker, as it told last
+    step_time_ms/worker_1   of each worker, as it reported last
     (any other)         ``tf.summary`` operations of the job's own model, of the chief's first tower
 
 Their values are fetched together with a step when they are due, so that other steps cost nothing
@@ -51,7 +53,7 @@ class Summaries:
         self._at = 0.0
 
     def wanted(self, step: int) -> List[Any]:
-        """What to fetch with the step that follows ``step``: nothing unless a summary is due."""
+        """Return the fetches for the step that follows ``step``: none unless a summary is due."""
         due = self._step is None or self._clock() - self._at >= EVERY_S or step + 1 >= self._steps
         return [self._tensors, *self._own] if due and self._file else []
 

@@ -1,6 +1,6 @@
-"""How one worker trains: setup, describe, loop, and the end of the run.
+"""Train as one worker: setup, describe, loop, and the end of the run.
 
-A worker's session is lost when a parameter server starts again; the worker then makes a
+A worker's session is lost when a parameter server restarts; the worker then makes a
 new one on the same graph and joins again. Only the chief gives variables their values:
 
     what the chief finds                      what it does
@@ -129,7 +129,7 @@ class Trainer:
         return Verification(self.job, self.task, self._crew[0].units, self.settings, self.args, self.replica)
 
     def describe(self) -> None:
-        """Says in one line what this worker is about to do."""
+        """Print in one line what this worker is about to do."""
         held = self.replica.placement.held()
         towers = sum(len(member.units) for member in self._crew)
         slices = f", in {self._slicing.number} slices each" if self._slicing.number else ""
@@ -163,10 +163,12 @@ class Trainer:
         return server.connect(self.task, self._server, self.replica.graph, device_pool.lent(self._crew))
 
     def _refuse_recovery(self, error: Exception) -> None:
-        """A run that is verified is compared from its first step to its last.
+        """Refuse to recover a run that is verified.
+
+        ``launch verify`` compares such a run from its first step to its last.
 
         Raises:
-          TrainingError: it is one.
+          TrainingError: the run is verified.
         """
         if self.settings.verify:
             raise TrainingError(
@@ -262,7 +264,10 @@ class Trainer:
             ) from error
 
     def _begin_step(self, fetches: int) -> None:
-        """TensorFlow places the graph anew for other fetches than before: such a step takes as long as a first one."""
+        """Report a first step to the pulse if the number of fetches is new.
+
+        TensorFlow places the graph again for other fetches than before: such a step takes as long as a first one.
+        """
         if fetches not in self._placed:
             self._placed.add(fetches)
             self._pulse.turn("first step")
@@ -298,12 +303,14 @@ class Trainer:
         return {**self._checkpoints.told(), **self._requests.told()} if self.task.is_chief else {}
 
     def _waited_s(self) -> float:
-        """What the last step spent waiting for other workers."""
+        """Return the seconds that the last step spent waiting for other workers."""
         before, self._waited_before_s = self._waited_before_s, self.replica.stepper.waited_s or 0.0
         return self._waited_before_s - before
 
     def _refuse_nothing_trained(self) -> None:
-        """A run that looks as if it had trained must have done so.
+        """Refuse a run in which this worker has trained nothing.
+
+        A run that looks as if it had trained must have done so.
 
         Raises:
           TrainingError: every gradient of this worker was ignored.

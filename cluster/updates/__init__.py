@@ -1,8 +1,8 @@
-"""How gradients change variables, once they are where these are.
+"""Change variables by their gradients, once the gradients are where the variables are.
 
 incremental_apply  an optimizer applied to some variables at a time
 apart              optimizers that look at names, whole variables or all gradients
 grouped            several optimizers, by the beginnings of names
-slots              what an optimizer keeps for a variable, in few operations
+slots              an optimizer's values for a variable, in few operations
 nan_guard          losses and gradients that are not finite numbers
 """

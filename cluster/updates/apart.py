@@ -37,9 +37,10 @@ _OWN = tf.train.Optimizer.compute_gradients
 
 
 def is_elementwise(optimizer: Any) -> bool:
-    """Whether it is known to treat each element of a variable by itself: one of TensorFlow's own, not a subclass.
+    """Return whether the optimizer is known to treat each element of a variable by itself.
 
-    Nor one that was given a method of its own: an attribute in place of one of its class.
+    Known are TensorFlow's own classes, not their subclasses. An optimizer that was given a method of its own, an
+    attribute in place of one of its class, is not known either.
     """
     if isinstance(optimizer, Grouped):
         return all(map(is_elementwise, optimizer.parts.values()))
@@ -47,7 +48,10 @@ def is_elementwise(optimizer: Any) -> bool:
 
 
 class OwnGradients(NamedTuple):
-    """What TensorFlow's own ``compute_gradients`` returned; ``scales`` says whether it was given another loss."""
+    """The gradients that TensorFlow's own ``compute_gradients`` returned.
+
+    ``scales``: whether ``compute_gradients`` was given another loss.
+    """
 
     pairs: List[Tuple[Any, Any]]
     scales: bool
@@ -189,7 +193,7 @@ class Apart:
         return self._specs[max(owners, key=len)].device if owners else self._step_device
 
     def _stand_in(self, name: str, variable: Any) -> Any:
-        """Something that will be a mean gradient."""
+        """Make a stand-in for the mean gradient of a variable; None without a gradient."""
         sparse = self._specs[name].sparse
         if sparse is None:
             return None

@@ -74,7 +74,10 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
 
 
 def _has_a_way_of_its_own(optimizer: Any) -> bool:
-    """Whether it, or a class of it below TensorFlow's, has a ``compute_gradients``."""
+    """Return whether an optimizer has a ``compute_gradients`` of its own.
+
+    The optimizer itself, or a class of it below TensorFlow's, may have the method.
+    """
     below = takewhile(lambda each: each is not tf.train.Optimizer, type(optimizer).__mro__)
     return any("compute_gradients" in vars(each) for each in [optimizer, *below])
 

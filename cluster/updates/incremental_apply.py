@@ -27,7 +27,11 @@ class Piecewise:
 
     @staticmethod
     def can(optimizer: Any) -> bool:
-        """Whether ``optimizer`` is one: if it has an ``apply_gradients`` of its own, nobody knows what that does."""
+        """Return whether ``optimizer`` can update some variables at a time.
+
+        An optimizer that has an ``apply_gradients`` of its own cannot: the effect of that method is unknown. A
+        ``Grouped`` can if its parts are elementwise.
+        """
         if isinstance(optimizer, Grouped):
             return is_elementwise(optimizer)
         return type(optimizer).apply_gradients is tf.train.Optimizer.apply_gradients

@@ -1,6 +1,6 @@
-"""What happens when a loss or a gradient is not a finite number, before anything is sent.
+"""Handle a loss or gradient that is not a finite number, before anything is sent.
 
-A gradient is judged by the sum of its elements, computed where the gradient is: the sum is
+A gradient is judged by the sum of its elements, computed where the gradient is. The sum is
 finite only if every element is, and one pass over a gradient costs little beside making it.
 """
 
@@ -33,19 +33,19 @@ class Named(NamedTuple):
 
 
 def stopping(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
-    """The same loss and gradients, which fail with ``tf.errors.InvalidArgumentError`` unless they are finite.
+    """Return the same loss and gradients, which fail unless they are finite.
 
-    The loss is judged first; each gradient then by itself, so that one can be sent while
-    others are still computed. ``reason`` tells what the error is about.
+    They fail with ``tf.errors.InvalidArgumentError``. The loss is judged first; each gradient then by itself, so that
+    one can be sent while others are still computed. ``reason`` returns the part of the error that names the cause.
     """
     loss = tf.debugging.check_numerics(loss, "the loss is not a finite number")
     return loss, [(_checked(loss, grad, source), source) for grad, source in grads_and_sources]
 
 
 def ignoring(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
-    """The same loss and gradients; unless all are finite the gradients are all zero, and the loss is NaN.
+    """Return the same loss and gradients, with all gradients zero unless all are finite.
 
-    So a worker that met such numbers adds nothing to the step, and its loss says so.
+    The loss is NaN then. So a worker that met such numbers adds nothing to the step, and its loss shows that.
     """
     sums = [_total(grad) for grad, _ in grads_and_sources if grad is not None]
     finite = tf.reduce_all(tf.math.is_finite(tf.stack([tf.cast(loss, tf.float32), *sums])))
@@ -54,7 +54,10 @@ def ignoring(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsA
 
 
 def reason(error: Exception) -> Optional[str]:
-    """What was not finite, as ``the gradient of hidden/weights is not a finite number``; None for another error."""
+    """Return the part of an error that names what was not finite.
+
+    An example is ``the gradient of hidden/weights is not a finite number``. The result is None for another error.
+    """
     found = _FOUND.search(str(error))
     return found.group(0) if found else None
 

@@ -1,4 +1,4 @@
-"""What an optimizer keeps for each variable, where that begins with zeros: two operations each, and not six.
+"""Make an optimizer's slots that begin with zeros: two operations each, and not six.
 
 Names, places and what a checkpoint makes of a part of a variable are as TensorFlow has them.
 """
@@ -10,7 +10,7 @@ from cluster.runtime.tf_compat import tf
 
 
 class ZeroSlots:
-    """Makes them; the zeros of one shape are made once on each server."""
+    """Make slots; make the zeros of one shape once on each server."""
 
     def __init__(self) -> None:
         self._zeros: Dict[Tuple[str, Tuple[int, ...], Any], Any] = {}

@@ -1,15 +1,15 @@
-"""What a model's variables are like, which server holds which part, and where their values are.
+"""The variables of a model: their traits, the servers that hold them, and their values.
 
-uses             what a finished graph does with a variable
+uses             the uses of a variable in a finished graph
 profile          how the transport treats each variable, by its uses
-placement        which server holds which variable, by bytes
-partition        which variables are cut into slices
-partition_count  in how many slices, for the network that there is
+placement        the server that holds each variable, by bytes
+partition        the variables that are cut into slices
+partition_count  the number of slices, for the network that there is
 layout           how the servers hold all variables of a model
 masters          the variables on the servers, whole or in slices
 local_copies     new values on their way into a worker's variables
-buckets          which variables travel together, and in which order
+buckets          the variables that travel together, and their order
 tables           variables of which a step needs some rows
 wire_format      the numbers in which values travel
-saved            what a variable is in a checkpoint
+saved            a variable as a checkpoint knows it
 """

@@ -1,8 +1,9 @@
-"""Which variables travel together, and in which order: the pieces in which a step goes over the network.
+"""Pack variables into parcels, which travel together, in one order.
 
-A large variable has been cut into slices (``cluster.variables.partition``), each a parcel of its own; small ones
-that are on the same server share a parcel, as every request costs time whatever its size. Every
-worker must find the same parcels in the same order, so they follow from the variables alone.
+Parcels are the pieces in which a step goes over the network. A large variable has been cut into slices
+(``cluster.variables.partition``), each a parcel of its own. Small variables that are on the same server share a
+parcel, as every request costs time whatever its size. Every worker must find the same parcels in the same order, so
+parcels follow from the variables alone.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How the servers hold a model's variables: whole or in slices, and on which server each is."""
+"""The layout of a model's variables: whole or in slices, and the server of each."""
 
 import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Tuple
@@ -35,9 +35,9 @@ class Layout:
         self._piece_bytes = piece_bytes(measured, num_ps, slices)
 
     def parcels(self, servers: Mapping[str, int]) -> List[Parcel]:
-        """What travels together of the variables with dense gradients.
+        """Return the parcels of the variables with dense gradients.
 
-        Backpropagation comes to the variables that were made last first, so their parcels go first.
+        Backpropagation reaches the variables that were made last first, so their parcels go first.
 
         Args:
           servers: the index of each piece's server.

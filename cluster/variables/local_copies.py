@@ -1,12 +1,12 @@
 """The values that a worker's next step computes with, on their way into its variables.
 
-A variable is not read from its server when a step needs it. Its new value was sent as soon as the step before had
-changed it. When all have come the step lays them down, together, in a queue of the worker's memory. Between two steps
-they are taken from there into the worker's own variables (``cluster.model.mirrors``); nothing changes these while a
-step uses them.
+A step does not read a variable from its server when the step needs it. The server sent the new value as soon as the
+step before had changed it. When all values have come, the step puts them together into a queue in the worker's memory.
+Between two steps the worker takes the values from the queue into its own variables (``cluster.model.mirrors``).
+Nothing changes these variables while a step uses them.
 
-They have a stamp that says which step they are for. A step of a session that was given up may lay something down late;
-the stamp tells, where else a worker would be a step behind from then on.
+The values have a stamp that shows which step they are for. A step of a session that was given up may queue values late.
+Without the stamp a worker would then be a step behind from then on.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -50,7 +50,7 @@ class Copies:
 
     @property
     def bytes(self) -> int:
-        """Of all values."""
+        """Return the bytes of all values."""
         return sum(4 * self._size(name) for parcel in self.parcels for name in parcel.names)
 
     def _of_names(self, values: Mapping[str, Any]) -> List[Any]:
@@ -62,11 +62,12 @@ class Copies:
         self.variables.update({plain_name(each): each for each in variables if plain_name(each) in together})
 
     def load_into(self, assign: Callable[[Mapping[str, Any], Any], Any], fill: Callable[[Any], Any]) -> None:
-        """Say what becomes of the values.
+        """Set the operations that give the worker's variables their values.
 
         Args:
-          assign: makes of them, by name, and of the global step the operation that gives the worker's variables theirs.
-          fill: makes the one that gives them theirs without any of these.
+          assign: makes the operation that gives the worker's variables the queued values, from these values by name and
+            the global step.
+          fill: makes the operation that gives the worker's variables their values without any queued ones.
         """
         with tf.device(self.host):
             values: List[Any] = []
@@ -75,7 +76,11 @@ class Copies:
             self._load, self._fill = assign(dict(zip(self._names, values)), self._step), fill(self._step)
 
     def load(self, session: Any, step: int) -> Optional[int]:
-        """Give the worker's variables what has come for global step ``step``; return its stamp, None without any."""
+        """Load the values that have come for global step ``step`` into the worker's variables.
+
+        Returns:
+          The stamp of these values; None without any.
+        """
         if self._is_filled:
             self._is_filled = False
             return None
@@ -83,9 +88,10 @@ class Copies:
         return None if stamp is None else int(stamp)
 
     def fill(self, session: Any, step: int, also: Sequence[Any] = ()) -> None:
-        """Drop what has come, and give the worker's variables what the servers have, for global step ``step``.
+        """Drop the queued values, and give the worker's variables the values of the servers.
 
         Args:
+          step: the global step that the values are for.
           also: operations to run beside that.
         """
         session.run(self.drain)
@@ -93,14 +99,18 @@ class Copies:
         self._is_filled = True
 
     def keep(self, session: Any) -> None:
-        """Drop what has come, and let the worker's variables keep what they have, for the step that begins."""
+        """Drop the queued values, and let the worker's variables keep theirs.
+
+        The variables then have their values for the step that begins.
+        """
         session.run(self.drain)
         self._is_filled = True
 
     def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
-        """One tensor of what travels together, on the current device: of its own shape, or [rows, 16] if it is several.
+        """Pack the tensors of a parcel into one, on the current device.
 
-        Each of several begins a row, and what its last one has left is zeros.
+        A single tensor keeps its own shape; several become one of [rows, 16]. Each of several tensors begins a row, and
+        zeros fill the rest of its last row.
         """
         if len(parcel.names) == 1:
             return tensors[parcel.names[0]]
@@ -133,6 +143,6 @@ class Copies:
         return int(np.prod(self._shapes[name]))
 
     def put(self, values: Mapping[str, Any], stamp: Any) -> Any:
-        """Make the operation that lays down for the next step what has come, by name."""
+        """Make the operation that queues the ``values``, by name, for the next step."""
         with tf.device(self.host):
             return self._queue.enqueue([stamp, *self._of_names(values)])

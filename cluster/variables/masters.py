@@ -39,7 +39,7 @@ def author_name(op: Any) -> str:
 
 
 def saved(variables: Sequence[Any]) -> List[Saved]:
-    """How a checkpoint names variables of the servers, and what an optimizer keeps for them."""
+    """Return variables of the servers, and those that an optimizer keeps, as checkpoints name them."""
     return [_saved(each) for each in variables]
 
 
@@ -105,7 +105,7 @@ class Masters:
         )
 
     def _declared(self, name: str, piece: Piece) -> Any:
-        """A variable that the chief's own gives its first value."""
+        """Make a variable that gets its first value from the chief's own variable."""
         mirror = self._mirrors[name]
         held = declared(f"{SCOPE}/{piece.name}", piece.shape, mirror.dtype.base_dtype)
         made = variable_of(held, self._nothing)
@@ -113,7 +113,11 @@ class Masters:
         return made
 
     def _slice_info(self, name: str, piece: Piece) -> Any:
-        """Where the piece is in what a checkpoint has; an author may have cut a variable, too, by a partitioner."""
+        """Return the place of a piece in the variable that a checkpoint has.
+
+        An author may have cut a variable, too, by a partitioner. The result is None for a variable that is not cut at
+        all.
+        """
         own = self._mirrors[name]._get_save_slice_info()
         if own is None and piece.name == name:
             return None
@@ -124,11 +128,15 @@ class Masters:
         return tf.Variable.SaveSliceInfo(full_name, list(full), offset, list(piece.shape))
 
     def _draws_its_own(self, name: str) -> bool:
-        """Whether the servers make the first value: of a table, which may be larger than the chief's memory."""
+        """Return whether the servers make the first value of a variable themselves.
+
+        The servers make that of a table, which may be larger than the chief's memory, if its initializer is
+        elementwise.
+        """
         return name not in self._given and self.is_table(name) and _is_elementwise(self._initializers.get(name))
 
     def is_table(self, name: str) -> bool:
-        """Whether only rows of it are taken."""
+        """Return whether a step takes only rows of the variable."""
         return self._layout.measured[name].lookups is not None
 
     def split(self, name: str, value: Any) -> List[Any]:
@@ -185,6 +193,6 @@ def _for_piece(initializer: Any, piece: Piece, full: Tuple[int, ...]) -> Any:
 
 
 class _Whole(NamedTuple):
-    """What an initializer asks of a slice: the shape by which it scales."""
+    """The shape by which an initializer scales a slice: that of the whole variable."""
 
     full_shape: List[int]

@@ -1,10 +1,10 @@
-"""Which variables are cut into slices, so that every parameter server holds as much as the others, in small pieces.
+"""Cut variables into slices, so that every parameter server holds as much as the others.
 
 A slice is a contiguous part along one axis. So a checkpoint, which holds all slices of a
 variable under one name, can be read with any other number of slices.
 
-Slices are small because they travel one after the other: while the second is on its way to its
-server, the first is on its way back (``cluster.steps.overlapped_sync``). ``best_slices`` says how small is best.
+Slices are small because they travel one after the other. While the second is on its way to its server, the first is on
+its way back (``cluster.steps.overlapped_sync``). ``best_slices`` chooses their number.
 """
 
 import math
@@ -32,17 +32,18 @@ class Cut:
     parts: int
 
     def lengths(self, shape: Tuple[int, ...]) -> Tuple[int, ...]:
-        """How long each slice is along the axis."""
+        """Return the length of each slice along the axis."""
         each, longer = divmod(shape[self.axis], self.parts)
         return tuple(each + (index < longer) for index in range(self.parts))
 
 
 def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
-    """In how many slices what a server holds makes the shortest training, of ``CHOICES``.
+    """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
 
-    With s of them a step takes ``whole_s (1 + 2 / s)``, as nothing comes back while the first is on its way there, and
-    nothing is sent while the last is on its way back; and ``num_ps s LOAD_S`` of a worker's processor, which counts
-    for the more, the less of it is idle while the network is busy. Before the first step, ``num_ps s BUILD_S`` pass.
+    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. Nothing comes back while the first slice is on
+    its way there, and nothing is sent while the last is on its way back. A step also takes ``num_ps s LOAD_S`` of a
+    worker's processor. That time counts for the more, the less of the processor is idle while the network is busy.
+    Before the first step, ``num_ps s BUILD_S`` pass.
 
     Args:
       whole_s: seconds that all variables take to a worker, or all gradients from it.
@@ -55,18 +56,22 @@ def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
 
 
 def overlap_pays(size: int, num_ps: int) -> bool:
-    """Whether so many bytes travel whole that sending some while others come saves more than their requests cost."""
+    """Return whether sending while other values come saves more than the requests cost.
+
+    ``size`` is the number of bytes that travel whole in a step.
+    """
     return size > num_ps * FEWEST_SLICES * SMALLEST_SLICE
 
 
 def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
-    """The variables that are cut, for ``num_ps`` servers, where what travels whole fills ``slices`` on each.
+    """Return the variables that are cut, for ``num_ps`` servers.
 
-    What may not be cut stays whole, and so does what no step sends. Tables are cut over all servers, since their rows
-    are asked for by all workers at once;
-    so is what TensorFlow cannot send in one piece. What travels whole in every step is cut into
-    pieces of ``piece_bytes``. Then the largest variable that is whole is cut, and the next, until
-    the fullest server holds little more than the mean. If it still holds more, all is done with smaller pieces.
+    Variables that travel whole fill ``slices`` slices on each server. A variable that may not be cut stays whole, and
+    so does a variable that no step sends. Tables are cut over all servers, since all workers ask for their rows at
+    once. A variable that TensorFlow cannot send in one piece is cut over all servers, too. Variables that travel whole
+    in every step are cut into pieces of ``piece_bytes``. Then the function cuts the largest variable that is whole, and
+    the next, until the fullest server holds little more than the mean. If that server still holds more, the function
+    starts again with smaller pieces.
     """
     found = _cuts(variables, num_ps, slices)
     while slices < MOST_SLICES and _fullest(variables, found, num_ps) > _BALANCED:
@@ -91,7 +96,10 @@ def _cuts(variables: Mapping[str, Measured], num_ps: int, slices: int) -> Dict[s
 
 
 def piece_bytes(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> int:
-    """How large a slice should be of those variables that travel whole in every step."""
+    """Return the bytes that a slice should have.
+
+    Slices are of those variables that travel whole in every step.
+    """
     return max(SMALLEST_SLICE, -(-dense_bytes(variables) // (num_ps * slices)))
 
 
@@ -101,7 +109,11 @@ def dense_bytes(variables: Mapping[str, Measured]) -> int:
 
 
 def cut(variable: Measured, num_ps: int) -> Cut:
-    """A slice for every server, or several where they would be too large, or fewer where too small."""
+    """Cut a variable into one slice for every server.
+
+    There are several slices for every server where one would be too large, and fewer slices where they would be too
+    small.
+    """
     rounds = -(-variable.bytes // (LARGEST_SLICE * num_ps))
     return _cut(variable, min(num_ps * max(rounds, 1), variable.bytes // SMALLEST_SLICE), num_ps)
 
@@ -112,7 +124,11 @@ def _in_pieces(variable: Measured, piece: int) -> Cut:
 
 
 def _cut(variable: Measured, parts: int, enough: int) -> Cut:
-    """At most so many parts along the first axis if that is long ``enough``, else along the longest."""
+    """Cut a variable into at most ``parts`` slices.
+
+    The slices are along the first axis if its length is ``enough``, or if a step takes only rows of the variable. Else
+    the slices are along the longest axis.
+    """
     shape = variable.shape or (1,)
     axis = 0 if variable.lookups is not None or shape[0] >= enough else shape.index(max(shape))
     return Cut(axis, max(min(parts, shape[axis]), 1))

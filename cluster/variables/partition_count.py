@@ -1,8 +1,9 @@
-"""In how many slices the servers hold what travels whole: chosen when training begins, for the network that is there.
+"""Choose the number of slices when training begins, for the network that is there.
 
-Everybody's graph depends on it. So the chief chooses, and leaves the number on ``ps:0``, where all other workers, and
-whoever starts again, find it. Should that ps lose it, the first who joins again leaves it there once more. Should a new
-chief be quicker, and choose another number, then the workers that are left build anew.
+Every worker's graph depends on the number. So the chief chooses the number, and leaves it on ``ps:0``, where all other
+workers, and any task that restarts, find it. Should that ps lose the number, the first worker that joins again leaves
+it there once more. Should a new chief be quicker, and choose another number, then the workers that are left build
+their graphs again.
 """
 
 from typing import Any, List, Mapping, Optional
@@ -22,12 +23,12 @@ class Resliced(Exception):
 
 
 class Slicing:
-    """What one worker knows of the number.
+    """One worker's knowledge of the number of slices.
 
     Args:
       serving: this task's server.
 
-    ``number`` is None where all know it without being told.
+    ``number`` is None where all workers know the number without a note on ``ps:0``.
     """
 
     def __init__(self, task: Task, train: Train, serving: Any):
@@ -37,7 +38,9 @@ class Slicing:
         self._note: Optional[Note] = None
 
     def chosen(self, variables: Mapping[str, Measured]) -> int:
-        """The number for a model with these variables: the chief's choice, where there is something to choose.
+        """Return the number of slices for a model with these variables.
+
+        The number is the chief's choice, where there is something to choose.
 
         Raises:
           TimeoutError: a server, or the chief, did not answer in time.
@@ -64,10 +67,12 @@ class Slicing:
         self._note = None if self.number is None else Note()
 
     def settle(self, session: Any) -> None:
-        """In every session: leaves the number where there is none, and else compares.
+        """Leave the number where there is none, and else compare it.
+
+        Call this method in every session.
 
         Raises:
-          Resliced: it is another than that of this worker's graph.
+          Resliced: the number is another than that of this worker's graph.
         """
         if self._note is None:
             return
@@ -91,7 +96,10 @@ class Slicing:
         return note.read(session)
 
     def _whole_s(self, size: int, bytes_per_s: float) -> float:
-        """Seconds that all variables take to all workers; with few servers it is their cards that are waited for."""
+        """Return the seconds that all variables take to all workers.
+
+        With few servers, the network cards of the servers are the limit.
+        """
         return size / bytes_per_s * max(1.0, self._task.num_workers / self._num_ps)
 
 
@@ -109,11 +117,11 @@ class Note:
             self._number = number.read_value()
 
     def is_left(self, session: Any) -> bool:
-        """Whether there is a number."""
+        """Return whether there is a number."""
         return bool(session.run(self._missing) == 0)
 
     def leave(self, session: Any, number: Optional[int]) -> None:
-        """Writes it, over one that may be there."""
+        """Write the number, over an earlier one if there is one."""
         session.run(self._leave, {self._new: number})
 
     def read(self, session: Any) -> int:

@@ -1,7 +1,8 @@
-"""Which parameter server holds which variable: by bytes, largest first.
+"""Assign each variable to a parameter server: by bytes, largest first.
 
-TensorFlow's own ``replica_device_setter`` deals variables out in turn, so one server may hold most of the bytes, and
-every step waits for it. Here the sizes of all are known when they are placed: the worker's graph has been built.
+TensorFlow's own ``replica_device_setter`` deals variables out in turn. So one server may hold most of the bytes, and
+every step waits for that server. Here the worker's graph has been built before variables are placed, so all sizes
+are known.
 """
 
 import heapq

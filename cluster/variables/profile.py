@@ -1,4 +1,4 @@
-"""What a model's variables are like: how the transport treats each follows from that, and from nothing else.
+"""Measure the traits of a model's variables, which alone decide how each travels.
 
 only rows of it are taken, and its gradient is of rows     a table: it stays on its servers
 its gradient is a float32 tensor of its own shape          it travels whole in every step
@@ -32,7 +32,7 @@ class Measured:
 
     @property
     def travels(self) -> bool:
-        """Whether all steps send it, whole or in rows."""
+        """Return whether all steps send the variable, whole or in rows."""
         return self.is_dense or self.lookups is not None
 
     @property

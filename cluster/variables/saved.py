@@ -1,4 +1,4 @@
-"""What a variable is in a checkpoint, which knows it under another name, or as a slice."""
+"""A variable as a checkpoint knows it: under another name, or as a slice."""
 
 from dataclasses import dataclass
 from typing import Any, Tuple
@@ -8,9 +8,9 @@ Shape = Tuple[int, ...]
 
 @dataclass(frozen=True)
 class Saved:
-    """A variable, and what it is in a checkpoint: the tensor ``name`` of ``full_shape``, or a slice of it.
+    """A variable and its place in a checkpoint: a tensor, or a slice of one.
 
-    ``offset`` is where the variable begins in the whole.
+    The tensor is ``name`` of ``full_shape``. ``offset`` is where the variable begins in the whole.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Saved:
 
     @property
     def dtype(self) -> Any:
-        """What it holds, be the variable a reference or a resource."""
+        """Return the type of the variable's elements, for a reference and for a resource variable."""
         return self.variable.dtype.base_dtype
 
     @property

@@ -26,7 +26,7 @@ def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
       host: the device of the worker's memory, where row numbers and rows are handled.
 
     Returns:
-      Of each operation that takes rows, those that are looked up for it.
+      For each operation that takes rows, the rows that are looked up for it.
     """
     moved: Dict[Any, Any] = {}
     graph = tf.get_default_graph()
@@ -112,7 +112,10 @@ def distinct_rows(slices: Sequence[Any], ids: Any) -> Any:
 
 
 def owners(slices: Sequence[Any], ids: Any) -> Tuple[Any, Any]:
-    """Which slice has each row, int32 [n], and with which row of the table that slice begins, like ``ids``."""
+    """Return the slice of each row, int32 [n], and the first row of that slice.
+
+    The first rows are row numbers of the table, of the same type and shape as ``ids``.
+    """
     ends = [int(end) for end in _ends(slices)]
     owner = tf.searchsorted(tf.constant(ends[:-1], ids.dtype), ids, side="right")
     return owner, tf.gather(tf.constant([0, *ends[:-1]], ids.dtype), owner)

@@ -1,4 +1,4 @@
-"""What a finished graph does with a variable: who reads it, takes rows of it, or changes it.
+"""Find the uses of a variable in a finished graph: reads, rows taken, and changes.
 
 The graph is read when the model, its gradients and the evaluation are all in it.
 """
@@ -48,7 +48,10 @@ def _behind(tensor: Any, initializer: Any) -> Iterator[Tuple[Any, Any]]:
 
 
 def takes_rows(op: Any, tensor: Any) -> bool:
-    """Whether an operation takes rows of ``tensor`` and can be moved: inside a loop or a branch it cannot."""
+    """Return whether an operation takes rows of ``tensor`` and can be moved.
+
+    An operation inside a loop or a branch cannot be moved.
+    """
     if op._get_control_flow_context() is not None or op.inputs[0] is not tensor:
         return False
     if op.type in SEGMENTS:

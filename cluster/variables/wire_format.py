@@ -1,10 +1,10 @@
-"""In which numbers gradients and variables travel (``train.wire``); servers and workers compute in float32.
+"""The number formats in which gradients and variables travel (``train.wire``).
 
-float16 and bfloat16 halve the bytes of both ways. bfloat16 has float32's range; rounding changes a gradient by a
-256th of it at most, up as often as down, which learning does not notice. float16 has no number at all for a gradient
-that is very small or large. So there, what was lost is kept by the worker and added to its next gradient ("error
-feedback": F. Seide et al., "1-Bit Stochastic Gradient Descent", Interspeech 2014), and no scale of the loss has to be
-found.
+Servers and workers compute in float32. float16 and bfloat16 halve the bytes of both ways. bfloat16 has float32's
+range. Rounding changes a gradient by a 256th of it at most, up as often as down, which learning does not notice.
+float16 has no number at all for a gradient that is very small or large. So with float16 the worker keeps what was
+lost and adds it to its next gradient ("error feedback": F. Seide et al., "1-Bit Stochastic Gradient Descent",
+Interspeech 2014). No scale of the loss has to be found.
 """
 
 from typing import Any, List

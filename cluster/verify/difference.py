@@ -42,7 +42,9 @@ def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Op
 
 
 def unlike_gradient(found: Sequence[int], expected: Sequence[int]) -> str:
-    """Say, for the end of a message, whether a worker computed another gradient of its batch than the chief's host.
+    """Return the end of a message: which worker, if any, gave another gradient.
+
+    The other gradient is that which the chief's host computes of the same batch.
 
     Args:
       found: digests of the gradients that the workers have given; ``expected`` has those of one process.
@@ -57,7 +59,10 @@ def unlike_gradient(found: Sequence[int], expected: Sequence[int]) -> str:
 
 
 def _unlike(one: Any, other: Any) -> Any:
-    """Which elements have other bits, bool [elements]; -0.0 is not 0.0, and a NaN is itself."""
+    """Return the elements that have other bits, bool [elements].
+
+    -0.0 is not 0.0, and a NaN is itself.
+    """
     size = max(one.dtype.itemsize, 1)
     return (_bits(one).reshape(-1, size) != _bits(other).reshape(-1, size)).any(axis=1)
 

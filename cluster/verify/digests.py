@@ -1,7 +1,7 @@
-"""What each worker computes with, and what it gives: two numbers made of all bytes of its batch and its gradients.
+"""Make two numbers of all bytes of each worker's batch and of its gradients.
 
-A worker tells the chief both in every step. They say whose fault a difference is: the input's, the computation's, or
-that of what comes after it.
+A worker reports both numbers to the chief in every step. They show the origin of a difference: the input, the
+computation, or what comes after the computation.
 """
 
 from typing import Any, List, Mapping, NamedTuple, Sequence
@@ -60,8 +60,8 @@ class Digests:
     """A queue for each worker on ``ps:0``, in the current graph.
 
     Attributes:
-      tell: the operation by which this worker tells of its step.
-      told: int64 [workers, 2], waits until every worker has told of its next step (chief only, else None).
+      tell: the operation by which this worker reports its step.
+      told: int64 [workers, 2], waits until every worker has reported its next step (chief only, else None).
     """
 
     def __init__(self, task: Task, batch: Mapping[str, Any], grads: Sequence[Any]):

@@ -1,4 +1,6 @@
-"""What plain TensorFlow computes in one process of the batches of all workers: one set of variables, one graph.
+"""Compute, as plain TensorFlow in one process, with the batches of all workers.
+
+There is one set of variables, and one graph.
 
     gradients of worker 0, 1, 2, …   each of its part of the mean loss, by the towers that the worker has
     their sum                        ((g0 + g1) + g2) + …
@@ -69,7 +71,10 @@ class OneProcess:
         self._session = keep(tf.Session(graph=graph, config=session_config()))
 
     def begin(self, values: Mapping[str, Any]) -> None:
-        """Take the first values of variables or of their pieces, by name; what the optimizer keeps begins anew."""
+        """Take the first values of variables or of their pieces, by name.
+
+        The variables that the optimizer keeps begin again.
+        """
         self._session.run(self._initialise)
         for name, value in values.items():
             self.variables[name].load(value, self._session)

@@ -18,7 +18,9 @@ from cluster.verify.whole_model import WholeModel
 
 
 class Verification:
-    """What one chief compares in a run. Make it in the graph of ``replica``, before that is finalized.
+    """Compare, on the chief, the servers' variables with those of one process.
+
+    Make a ``Verification`` in the graph of ``replica``, before that graph is finalized.
 
     Args:
       job: with its args bound.

@@ -11,7 +11,10 @@ from cluster.updates.nan_guard import guarded
 
 
 class OfWorker(NamedTuple):
-    """What one worker gives to a step: gradients by the variable's name, and the weight of its batch, None if fixed."""
+    """One worker's part of a step: gradients by variable name, and the batch's weight.
+
+    The weight is None if it is fixed.
+    """
 
     grads: Dict[str, Any]
     weight: Any
@@ -61,4 +64,4 @@ class WholeModel(ModelGraph):
         return OfWorker({name: grad for grad, name in pairs}, self.parts.weight)
 
     def _evaluation(self, setter: Any) -> None:
-        """A step needs none."""
+        """Make no evaluation: a step needs none."""

@@ -1,4 +1,4 @@
-"""What runs on a host: one agent per host and run, on Python's standard library alone.
+"""The part that runs on a host: one agent per host and run, on Python's standard library alone.
 
 The agent owns its host's tasks: it starts them, writes their logs, notices when they
 end, and is the only thing that signals them. The agent on the chief's host is the
@@ -6,13 +6,13 @@ end, and is the only thing that signals them. The agent on the chief's host is t
 Rooms, each above those before it:
 
   linux         processes, sockets, files and the kernel of this machine
-  text          what programs print, made fit to be shown
-  wire          what the launcher asks an agent to run
-  gpus          which GPUs there are, and who holds them
+  text          the output of programs, made fit to be shown
+  wire          the launcher's request to an agent
+  gpus          the GPUs of this host, and their holders
   state         files, records and locks of runs
-  protocol      how agents talk to each other
+  protocol      messages and connections between agents
   network       names, ports and ways between hosts
-  supervision   what the lead decides, as pure functions
+  supervision   the lead's decisions, as pure functions
   tasks         the task processes of this host
   checkpoints   checkpoints here, and on their way
   environments  Python environments, for ``launch setup``

@@ -6,16 +6,16 @@
     status  the newest run of a name, from its agent or, when that is gone, its files
     restart ends tasks of the newest run, so that their next attempts begin; on the lead
     logs    lines of task logs, with follow until the run is over
-    check   opens ports, knocks on other hosts', and tells what a run would find here
-    look    what of a run is on this host now
+    check   opens ports, dials those of other hosts, and reports what a run would find here
+    look    reports what exists of a run on this host now
     board   TensorBoard beside the newest run's summaries, until the launcher goes
-    sweep   what earlier runs left on this host; ends it where that is asked for
-    diagnose  tells what may say why a run is as it is, piece by piece
-    find    what this host knows of the runs of a name: which is the newest, who leads it
-    down    ends this host's part of a run and says what is left of it
-    held    what this host could go on from, were a run resumed
-    take    takes a checkpoint that another host gives
-    give    gives a checkpoint to another host
+    sweep   reports the leftovers of earlier runs on this host; ends them on request
+    diagnose  sends everything that may explain the state of a run, piece by piece
+    find    reports the runs of a name that this host knows: the newest, and its lead
+    down    ends this host's part of a run and reports what is left of it
+    held    reports the checkpoints on this host that a run could resume from
+    take    receives a checkpoint that another host gives
+    give    sends a checkpoint to another host
     build   makes the Python environment that tasks are to run in
 
 The request is one JSON line, the answers are JSON lines. Nothing that matters is in argv.
@@ -47,7 +47,7 @@ SILENT_S = 60.0  # a launcher that stops in the middle of a file has gone
 
 
 def read_request() -> Dict[str, Any]:
-    """The JSON line on stdin, unbuffered: what follows may belong to a relay."""
+    """Return the JSON line on stdin, unbuffered: what follows may belong to a relay."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
@@ -64,18 +64,21 @@ def read_some(size: int) -> bytes:
 
 
 def tell(values: Dict[str, Any]) -> None:
-    """One JSON line on stdout."""
+    """Write one JSON line to stdout."""
     sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()
 
 
 def launcher_goes(seconds: float) -> bool:
-    """Waits, and says whether the launcher has closed its end; it sends nothing more after its request."""
+    """Wait so many seconds at most; return whether the launcher has closed its end.
+
+    The launcher sends nothing more after its request.
+    """
     return readable(0, seconds) and not os.read(0, 1)
 
 
 def start() -> None:
-    """Makes the agent, a process of its own, and passes on its first word."""
+    """Make the agent, a process of its own, and pass its first answer on."""
     try:
         request = from_values(RunRequest, read_request())
     except Malformed as error:
@@ -115,7 +118,10 @@ def start() -> None:
 
 
 def _wait_for_end(agent: int) -> None:
-    """A start that is refused leaves nothing, its keeper neither, by the time that it is told."""
+    """Wait for the end of an agent that refused to start, and of its keeper.
+
+    When the launcher receives the refusal, nothing of the start is left.
+    """
     until = time.monotonic() + ENDED_S
     while time.monotonic() < until and os.waitpid(agent, os.WNOHANG)[0] == 0:
         time.sleep(LOOK_S)
@@ -129,7 +135,7 @@ def check() -> None:
 
 
 def serve(request: RunRequest, says: int) -> None:
-    """The agent itself and its keeper; ``says`` is the pipe for its one word to ``start``."""
+    """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
     from launch.agent.service import (
         daemon,
         guardian,
@@ -178,28 +184,28 @@ def build() -> None:
 
 
 def sweep() -> None:
-    """Tells what earlier runs left here."""
+    """Report the leftovers of earlier runs on this host."""
     from launch.agent.verbs.sweep import sweep as swept  # loads what no other verb needs
 
     tell(swept(read_request()))
 
 
 def take() -> None:
-    """Takes part in bringing a checkpoint here."""
+    """Receive a checkpoint from another host."""
     from launch.agent.checkpoints import migration  # loads asyncio
 
     migration.take(read_request(), tell)
 
 
 def give() -> None:
-    """Takes part in bringing a checkpoint to another host."""
+    """Send a checkpoint to another host."""
     from launch.agent.checkpoints import migration  # loads asyncio
 
     migration.give(read_request(), tell)
 
 
 def diagnose() -> None:
-    """Tells all that this host knows of a run."""
+    """Send all that this host knows of a run."""
     from launch.agent.diagnosis.sections import diagnose as told  # loads what no other verb needs
 
     told(read_request, tell)

@@ -1,4 +1,4 @@
-"""First contact with a host: takes the shipped code that is not there as it was sent, and runs verbs of it.
+"""First contact with a host: receive the shipped code that is missing or damaged, and run verbs of it.
 
 The launcher has ``PYTHON -c`` read this file's text from stdin, so it stands alone, and its
 syntax is one that every Python can read, to be able to say that this one is too old. It
@@ -65,7 +65,7 @@ def make(folder):
 
 
 def refusal(workdir):
-    """Answer why another user could decide what runs here; None where nobody can."""
+    """Return why another user could decide what runs here; None where nobody can."""
     mode = os.stat(workdir).st_mode
     if mode & 0o022 and mode & stat.S_ISVTX:
         # As in /tmp, anybody may make a folder there: all of them are made now, or are somebody else's already.
@@ -77,7 +77,10 @@ def refusal(workdir):
 
 
 def foreign(path, accepted=0):
-    """Answer how another user could change what is in a folder; None where nobody can, or its mode is accepted."""
+    """Return how another user could change a folder's content; None where nobody can.
+
+    The function ignores a mode that is ``accepted``.
+    """
     for status in (os.lstat(path), os.stat(path)):  # a link is its owner's to change
         if status.st_uid not in (0, os.geteuid()):
             own, found = user(os.geteuid()), user(status.st_uid)
@@ -106,7 +109,10 @@ def user(number):
 
 
 def is_whole(folder, digest, to_the_byte):
-    """Say whether the code in a folder is all there; to the byte, which takes a second for each 300 MB, or by sizes."""
+    """Return whether all the code is in a folder.
+
+    The check is to the byte, which takes a second for each 300 MB, or by sizes.
+    """
     try:
         with open(os.path.join(folder, MANIFEST), "rb") as file:
             manifest = file.read()
@@ -162,7 +168,7 @@ def unpack(data, digest, folder):
 
 
 def put(partial, target, digest):
-    """Move code to its place; where some of it is there already, what is not as it was sent is replaced."""
+    """Move code to its place; replace the files of a copy there that is damaged."""
     try:
         os.rename(partial, target)
         return

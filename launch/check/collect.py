@@ -17,7 +17,7 @@ Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
 
 
 def interview(fleet: Fleet, asked: Mapping[str, Question], deadline_s: float) -> Answers:
-    """What each host answers, and the problems of those that do not, within the deadline.
+    """Ask all hosts within the deadline; return their answers and the problems of the others.
 
     The hosts that listen in time do not wait for those that do not. Listeners are closed
     only when every host has knocked.
@@ -52,9 +52,9 @@ def interview(fleet: Fleet, asked: Mapping[str, Question], deadline_s: float) ->
 
 
 def read_clock(conversation: Conversation, timeout_s: float) -> Dict[str, float]:
-    """How far a host's clock is ahead of ours: {"offset_s", "error_s"}.
+    """Measure by how much a host's clock is ahead of ours: {"offset_s", "error_s"}.
 
-    As NTP does it: the host read its clock some time between our question and its answer, so
+    As in NTP, the host reads its clock some time between our question and its answer. So
     of several readings the one with the shortest way there and back is the most exact.
     """
     readings = (_reading(conversation, timeout_s) for _ in range(CLOCK_READINGS))

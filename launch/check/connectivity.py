@@ -1,4 +1,4 @@
-"""What is wrong between hosts: ways that a task will need and that are closed."""
+"""Rules about the ways between hosts: find ways that a task will need and that are closed."""
 
 from collections import defaultdict
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
@@ -26,7 +26,7 @@ EXPLAINED = {
 
 
 class Way(NamedTuple):
-    """To an address, which a host is to answer."""
+    """A way to ``address``, which ``host`` should answer."""
 
     address: str
     host: str
@@ -45,7 +45,7 @@ class Way(NamedTuple):
 class Wall(NamedTuple):
     """Ways that are closed alike: from each of some hosts to each of some addresses.
 
-    ``detail``: of the first address, such as what the hosts take it for.
+    ``detail`` is that of the first address, such as the address that the hosts find for its name.
     """
 
     kind: str
@@ -63,7 +63,10 @@ class Wall(NamedTuple):
 
     @property
     def suspects(self) -> Tuple[str, ...]:
-        """Where to look first: a name fails where it is asked for, a way rather at the end that many share."""
+        """Return the hosts to examine first.
+
+        A name fails on the host that looks it up. Another way fails more probably at the end that many ways share.
+        """
         at_start = self.kind in ("unresolved", "loopback", "wrong-host") or len(self.callers) < len(self.ends)
         return self.callers if at_start else self.ends
 
@@ -80,7 +83,10 @@ def ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def walls(evidence: Evidence) -> List[Wall]:
-    """What is closed, hosts that share what they miss together. Where nothing could listen, nothing is closed."""
+    """Return the closed ways, with hosts that miss the same ones together.
+
+    A way that leads to a host without our listener does not count as closed.
+    """
     callers: Dict[Tuple[str, str, Way], Set[str]] = defaultdict(set)
     for host, facts in evidence.facts.items():
         for failure in facts["unreached"]:
@@ -96,7 +102,10 @@ def walls(evidence: Evidence) -> List[Wall]:
 
 
 def _listened(evidence: Evidence, failure: Mapping[str, str]) -> bool:
-    """Whether our listener was up: not where the port is taken, or the host did not take part to the end."""
+    """Return whether our listener was up at the end of a way.
+
+    It was not up where the port is taken, or the host did not take part to the end.
+    """
     there = evidence.facts.get(failure["host"])
     return there is not None and there["ports"].get(Way(failure["address"], "").port, "not ours") is None
 

@@ -1,4 +1,4 @@
-"""What was heard of the hosts."""
+"""The evidence of a check: the facts of hosts that answered, and the problems of the others."""
 
 from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
@@ -13,7 +13,7 @@ Facts = Mapping[str, Any]
 class Evidence:
     """The plan that is checked, the facts of each host that answered, and why the others did not.
 
-    ``facts`` are what ``launch.agent.verbs.check`` tells: ``ports`` {port: None or who holds it}, the
+    ``facts`` are what ``launch.agent.verbs.check`` reports: ``ports`` {port: None or who holds it}, the
     fields of ``look``, and ``clock`` {"offset_s", "error_s"} against the launcher's.
     ``code`` has the hashes of what would be shipped now.
     """

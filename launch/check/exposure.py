@@ -1,4 +1,4 @@
-"""Who else can reach the tasks' ports. TensorFlow's servers ask nobody who he is."""
+"""Rules about access to the tasks' ports from outside the cluster. TensorFlow's servers authenticate nobody."""
 
 from collections import defaultdict
 from typing import Dict, Iterator, Set
@@ -11,7 +11,7 @@ RUNS_CODE = "whoever reaches the tasks' ports runs code as this user: TensorFlow
 
 
 def open_ports(evidence: Evidence) -> Iterator[Finding]:
-    """What everybody has to know who has not set a guard."""
+    """Yield a note on the open ports where the file sets no guard."""
     if evidence.plan.spec.guard is None:
         advice = "run them on a network that you trust, or let only the cluster in with guard: nftables"
         yield Note("open-ports", evidence.plan.hosts, RUNS_CODE, advice)

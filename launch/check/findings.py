@@ -1,4 +1,4 @@
-"""What ``check`` finds wrong, and what it only remarks on."""
+"""The findings of ``check``: what is wrong, and notes on what is not."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Tuple
@@ -24,25 +24,28 @@ class Finding:
     mend: str
 
     def as_values(self) -> Dict[str, Any]:
-        """As in ``check --json``."""
+        """Return the finding as ``check --json`` prints it."""
         return {"kind": self.kind, "hosts": list(self.hosts), "what": self.what, "mend": self.mend}
 
 
 class Note(Finding):
-    """Something to know that keeps no run from training; it does not change the exit code."""
+    """A remark that keeps no run from training; it does not change the exit code."""
 
 
 Rule = Callable[[Evidence], Iterable[Finding]]
 
 
 def on(hosts: Iterable[str]) -> str:
-    """How a command reaches hosts: ``ssh gpu01`` for one, a remark for more."""
+    """Return a command's prefix for hosts: ``ssh gpu01`` for one, a remark for more."""
     listed = list(hosts)
     return f"ssh {listed[0]} " if len(listed) == 1 else f"on each of {fold(listed)}: "
 
 
 def grouped(findings: Iterable[Finding]) -> List[Finding]:
-    """The same thing on several hosts as one finding, in the order of their first; the command is the first one's."""
+    """Merge the same finding on several hosts into one.
+
+    The merged findings are in the order of their first, and have the command of that one.
+    """
     alike: Dict[Hashable, List[Finding]] = {}
     for finding in findings:
         alike.setdefault((type(finding), finding.kind, finding.what, _mend_anywhere(finding)), []).append(finding)
@@ -50,7 +53,7 @@ def grouped(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def _mend_anywhere(finding: Finding) -> str:
-    """What to do, without the host on which to do it."""
+    """Return the advice without the host that it is for."""
     return finding.mend.replace(f"ssh {finding.hosts[0]} ", "ssh … ") if len(finding.hosts) == 1 else finding.mend
 
 

@@ -1,4 +1,4 @@
-"""What is wrong on one host, seen from its own facts."""
+"""Rules about one host, each checked against that host's own facts."""
 
 from typing import Any, Dict, Iterator, Mapping
 
@@ -76,7 +76,7 @@ def run_up(evidence: Evidence) -> Iterator[Finding]:
 
 
 def guard(evidence: Evidence) -> Iterator[Finding]:
-    """A guard that the file asks for can be had."""
+    """A guard that the file asks for can be set up."""
     for host, facts in evidence.facts.items():
         if facts["unguarded"]:
             what, *mend = facts["unguarded"]
@@ -104,7 +104,7 @@ def _gpu(host: str, task: str, index: int, gpu: Mapping[str, Any]) -> Iterator[F
 
 
 def clock(evidence: Evidence) -> Iterator[Finding]:
-    """The clocks agree with the launcher's, as far as that can be told over the connection."""
+    """The clocks agree with the launcher's, as far as the connection allows to measure them."""
     for host, facts in evidence.facts.items():
         offset_s, error_s = facts["clock"]["offset_s"], facts["clock"]["error_s"]
         if abs(offset_s) - error_s > CLOCK_S:

@@ -1,4 +1,4 @@
-"""What keeps the hosts that did not answer from it."""
+"""Rules about hosts that did not answer."""
 
 from typing import Iterator, NamedTuple
 
@@ -8,12 +8,12 @@ from launch.errors import HostProblem, ProblemKind
 
 
 class Row(NamedTuple):
-    """What ``check`` says of a kind of problem.
+    """The report of ``check`` on a kind of problem.
 
     Attributes:
       finding: the kind of its finding.
-      keeps: whether what to do begins with the problem's own advice. A question is answered by ``further`` instead.
-      further: what else to do.
+      keeps: whether the advice begins with the problem's own. A question is answered by ``further`` instead.
+      further: the further advice.
     """
 
     finding: str
@@ -53,7 +53,7 @@ ROWS = {
 
 
 def unanswered(evidence: Evidence) -> Iterator[Finding]:
-    """Every host can be asked."""
+    """Every host answers."""
     silent = [host for host in evidence.plan.hosts if host not in evidence.facts]
     named = {problem.host for problem in evidence.problems}
     behind = tuple(host for host in silent if host not in named)

@@ -1,4 +1,4 @@
-"""The rules together, and what is reported of them."""
+"""Apply all rules, and report their findings to a person or to a program."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -31,7 +31,7 @@ _VERSIONS = {"python": "Python", "tensorflow": "TensorFlow", "numpy": "numpy"}
 
 
 class Verdict(NamedTuple):
-    """What is wrong, what is to be known, and which hosts are fine."""
+    """The findings, the notes, and the hosts without a finding."""
 
     evidence: Evidence
     findings: List[Finding]
@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether a run could start and train."""
+        """Return whether a run could start and train."""
         return not self.findings
 
 
@@ -54,7 +54,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def as_values(verdict: Verdict) -> Dict[str, Any]:
-    """``check --json``"""
+    """Return the values that ``check --json`` prints."""
     facts, healthy = verdict.evidence.facts, set(verdict.healthy)
     return {
         "ok": verdict.ok,
@@ -79,7 +79,7 @@ def _shown(facts: Optional[Facts]) -> Dict[str, Any]:
 
 
 def told(verdict: Verdict) -> List[str]:
-    """For a person: each finding with what mends it below, then what to know, then who is fine."""
+    """Return lines for a person: findings with their advice, then notes, then the healthy hosts."""
     lines = []
     for finding in verdict.findings:
         lines += [f"{fold(finding.hosts)}: {finding.what}", *([f"    {finding.mend}"] if finding.mend else [])]

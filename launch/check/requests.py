@@ -1,4 +1,4 @@
-"""What each host is asked: how its ports are opened, and what it is to look at."""
+"""The questions to each host: how to open its ports, and what to look at."""
 
 import os
 from collections import defaultdict
@@ -16,7 +16,10 @@ KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
 
 @dataclass(frozen=True)
 class Question:
-    """One host's. ``opening`` is what it listens with, ``look`` what it is asked once all listen."""
+    """The questions to one host.
+
+    ``opening`` is the request to listen, ``look`` the request that follows once all hosts listen.
+    """
 
     opening: Mapping[str, Any]
     look: Mapping[str, Any]
@@ -26,7 +29,7 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
     """The questions to every host of a plan.
 
     Args:
-      words: two secrets of this check: what a caller says, and what our listener answers.
+      words: two secrets of this check: one that a caller sends, and one with which our listener answers.
       deadline_s: after so many seconds a host ends its part by itself.
     """
     tasks: Dict[str, List[TaskRequest]] = defaultdict(list)
@@ -59,7 +62,7 @@ def _names(targets: Sequence[Tuple[str, str]]) -> List[str]:
 
 
 def _needs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Any]:
-    """What the host's tasks use: their Python with their environment, GPUs, folders, programs."""
+    """Return the needs of the host's tasks: Python with environment, GPUs, folders, programs."""
     asked = next((task for task in tasks if task.role != "ps"), tasks[0])
     checkpoints = plan.spec.train.checkpoint.dir
     return {
@@ -71,16 +74,19 @@ def _needs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Any
 
 
 def _own_variables(task: TaskRequest) -> Dict[str, str]:
-    """The variables that an import may heed."""
+    """Return the variables of a task that may affect an import."""
     return {name: value for name, value in task.env.items() if not name.startswith(("LAUNCH_", "CUDA_"))}
 
 
 def _is_looked_for(program: str) -> bool:
-    """Whether a program is the host's own; a path within the job's folder goes along with it."""
+    """Return whether a program is the host's own.
+
+    A path within the job's folder is shipped with that folder.
+    """
     return not os.path.dirname(program) or program.startswith(("/", "~"))
 
 
 def shipped_program(plan: Plan) -> Optional[str]:
-    """The program that goes along in the job's folder, where ``command:`` names one."""
+    """Return the program of ``command:`` that is shipped in the job's folder, or None."""
     program = plan.tasks[0].argv[0]
     return None if _is_looked_for(program) else program

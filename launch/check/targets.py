@@ -1,7 +1,7 @@
-"""Who has to reach whom.
+"""The addresses that each host has to reach.
 
 TensorFlow's tasks connect both ways: a worker dials the ps for variables, and a ps dials the
-worker for its gradients, since tensors are fetched by who needs them. With a job, workers
+worker for its gradients, since the task that needs a tensor fetches it. With a job, workers
 reach no other worker, and the evaluator fetches checkpoints from the chief. A program under
 ``command:`` may open sessions that reach every task, so every way must be open. The agents
 of all hosts dial the lead's.
@@ -22,7 +22,10 @@ _ANY: _Ways = {"worker": ("ps", "worker"), "ps": ("ps", "worker")}
 
 
 def dials(plan: Plan) -> Dict[str, Tuple[Target, ...]]:
-    """What each host dials. Hosts with tasks of the same roles share one list, so it stays small."""
+    """Return the targets that each host dials.
+
+    Hosts with tasks of the same roles share one tuple, so the result stays small.
+    """
     homes = _homes(plan)
     shared: Dict[FrozenSet[str], Tuple[Target, ...]] = {}
     found = {}
@@ -44,7 +47,7 @@ def _roles(plan: Plan) -> Dict[str, Set[str]]:
 
 
 def _part(task: TaskRequest) -> str:
-    """A chief takes a worker's part."""
+    """Return the role of a task; a chief counts as a worker."""
     return "worker" if task.role == "chief" else task.role
 
 
@@ -57,7 +60,10 @@ def _reached(plan: Plan, role: str) -> Tuple[str, ...]:
 
 
 def _homes(plan: Plan) -> Dict[str, List[Target]]:
-    """Where each role is dialled: {role: targets}; ``chief`` is the one task that is it."""
+    """Return the targets of each role: {role: targets}.
+
+    ``chief`` has the one task that is the chief.
+    """
     homes: Dict[str, List[Target]] = defaultdict(list)
     for task in plan.tasks:
         homes[_part(task)].append(Target(task.address, task.host))

@@ -1,4 +1,4 @@
-"""What should be equal on all hosts and is not, as a diff with the hosts folded."""
+"""Find what should be equal on all hosts and is not, and show it as a diff with the hosts folded."""
 
 from collections import defaultdict
 from typing import Callable, Dict, Iterator, List, Optional, Tuple, Type
@@ -21,7 +21,10 @@ def versions(evidence: Evidence) -> Iterator[Finding]:
 
 
 def code(evidence: Evidence) -> Iterator[Finding]:
-    """What the run that is up was started with is what would be shipped now."""
+    """Yield notes on runs that are up with code other than the current one.
+
+    The current code is what would be shipped now. Runs on several hosts should also have equal code.
+    """
     for host, facts in evidence.facts.items():
         if facts["run"] and facts["run"]["code"] and facts["run"]["code"] != evidence.code:
             yield Note("code-differs", (host,), f"{facts['run']['run']} runs other code than is here now", "")

@@ -1,4 +1,4 @@
-"""``launch diagnose``: everything that may say why a run is as it is, in one archive.
+"""``launch diagnose``: collect everything that may explain the state of a run in one archive.
 
 collect   ask all hosts under one deadline
 symptoms  find what looks wrong in their answers

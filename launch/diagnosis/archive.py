@@ -1,4 +1,4 @@
-"""The archive of a diagnosis: readable by its owner alone, what to read first in front."""
+"""The archive of a diagnosis: only its owner can read it, and the summary comes first."""
 
 import io
 import json
@@ -39,10 +39,10 @@ hosts/HOST/
 
 
 def pack(path: Path, name: str, found: List[Evidence], launcher: Any) -> int:
-    """Writes the archive; returns its size in bytes.
+    """Write the archive; return its size in bytes.
 
     Raises:
-      UsageError: it cannot be written there.
+      UsageError: the archive cannot be written there.
     """
     root, now = path.name.split(".tar")[0], time.time()
     when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now))

@@ -1,4 +1,7 @@
-"""What every host tells of a run, side by side under one deadline; what came before a host fell silent counts."""
+"""Collect what every host reports of a run, side by side under one deadline.
+
+What a host sends before it falls silent counts.
+"""
 
 import json
 import os
@@ -23,7 +26,10 @@ MARGIN_S = 3.0  # for the last pieces to arrive
 
 @dataclass
 class Evidence:
-    """What one host told. ``files``: text, or what becomes JSON, by name; ``missing``: {section: why}."""
+    """The report of one host.
+
+    ``files`` has text, or what becomes JSON, by name. ``missing`` has {section: reason}.
+    """
 
     host: str
     files: Dict[str, Any] = field(default_factory=dict)
@@ -37,7 +43,7 @@ class Evidence:
     generation: int = 0  # of its run
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
-        """Takes in what it said, as long as there is room for it; whether that was the last."""
+        """Store a piece if there is room; return whether that piece was the last."""
         size = len(piece.get("text") or json.dumps(piece.get("json")))
         if "file" in piece and size > self.room:
             self.missing[piece["file"]] = f"{size} bytes, of which there may be {self.room} more"
@@ -69,7 +75,7 @@ def _strangeness(piece: Dict[str, Any]) -> Optional[str]:
 
 
 def gather(fleet: Fleet, deadline_s: float) -> List[Evidence]:
-    """One for each host, in their order, also of those that cannot be asked.
+    """Return the evidence of each host in order, also of hosts that cannot be asked.
 
     Raises:
       Interrupted: a signal came.

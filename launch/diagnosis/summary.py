@@ -1,4 +1,4 @@
-"""What a diagnosis found, in words: the run, what looks wrong, a line for each host."""
+"""The findings of a diagnosis in words: the run, what looks wrong, a line for each host."""
 
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Mapping
@@ -12,7 +12,7 @@ MOST_LINES = 40  # of a status' causes
 
 
 def text(name: str, found: List[Evidence], when: str) -> str:
-    """``summary.txt``."""
+    """Return the text of ``summary.txt``."""
     told = signs(found)
     counts = Counter(host for host, _ in told)
     parts = [
@@ -57,7 +57,7 @@ def _host(host: Evidence, count: int) -> str:
 
 
 def as_values(found: List[Evidence], archive: str, size: int) -> Dict[str, Any]:
-    """``diagnose --json``."""
+    """Return the object of ``diagnose --json``."""
     by: Dict[str, List[str]] = {}
     for host, sign in signs(found):
         by.setdefault(host, []).append(sign)
@@ -78,7 +78,7 @@ def _values(host: Evidence, looks_wrong: List[str]) -> Mapping[str, Any]:
 
 
 def spoken(found: List[Evidence], archive: str, size: int) -> List[str]:
-    """What the verb says."""
+    """Return the lines that the verb prints."""
     silent = [each.host for each in found if not each.files]
     told = f"{len(found) - len(silent)} of {len(found)} hosts told"
     of_silent = f"; nothing came from {fold(silent)}" if silent else ""

@@ -1,4 +1,4 @@
-"""What looks wrong in what hosts tell: rules over the pieces of one host, and over all of them."""
+"""Find what looks wrong in hosts' reports: rules over the pieces of one host, and over all of them."""
 
 from collections import Counter
 from contextlib import suppress
@@ -19,20 +19,29 @@ Sign = Tuple[str, str]  # host, what looks wrong there
 
 
 def signs(found: List[Evidence]) -> List[Sign]:
-    """Of every host, in their order, what looks wrong; one that looks right has none."""
+    """Return what looks wrong on each host; a host that looks right has no sign.
+
+    The signs are in the order of the hosts, and differences between hosts come last.
+    """
     status, run = run_status(found), newest_run(found)
     told = [(each.host, text) for each in found for text in _of_host(each, status, run)]
     return told + list(_unlike(found))
 
 
 def newest_run(found: List[Evidence]) -> Optional[str]:
-    """The run that verbs mean: one that lives, else the one that began last; hosts not in it have older ones."""
+    """Return the run that verbs mean: one that lives, else the one that began last.
+
+    Hosts that are not in that run have older ones.
+    """
     told = sorted((each.lives, each.generation, each.run) for each in found if each.run)
     return told[-1][2] if told else None
 
 
 def run_status(found: List[Evidence]) -> Optional[RunStatus]:
-    """The status of the newest run, as its lead wrote it down last; None where the lead's host did not tell."""
+    """Return the status of the newest run, as its lead wrote it last.
+
+    The result is None where the lead's host did not report a status.
+    """
     run = newest_run(found)
     told: List[Any] = [each.files.get("status.json") for each in found if each.run == run]
     whole: List[Dict[str, Any]] = [each for each in told if isinstance(each, dict) and "state" in each]
@@ -126,7 +135,7 @@ def _connections(host: Evidence, status: Optional[RunStatus]) -> Iterator[str]:
 
 
 def _unlike(found: List[Evidence]) -> Iterator[Sign]:
-    """Hosts whose versions or code are not those of most."""
+    """Yield a sign for each host whose versions or code are not those of most."""
     for what, of in (("Python", _python), ("tensorflow", _tensorflow), ("numpy", _numpy), ("the code", _code)):
         told = {each.host: of(each.files.get("versions.json", {})) for each in found}
         known = Counter(version for version in told.values() if version)

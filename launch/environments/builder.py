@@ -1,4 +1,4 @@
-"""``launch setup``: the environment that the hosts file asks for, built on every host side by side."""
+"""``launch setup``: build the environment that the hosts file asks for on every host, side by side."""
 
 import time
 from pathlib import Path
@@ -21,19 +21,19 @@ END_S = 15.0  # for a build to end when it was interrupted
 
 
 class Outcome(NamedTuple):
-    """What became of the hosts: {host: ``built`` or ``up to date``}, and the problems of the others."""
+    """The result of the builds: {host: ``built`` or ``up to date``}, and the problems of the other hosts."""
 
     ready: Dict[str, str]
     problems: List[HostProblem]
 
 
 def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
-    """Builds what ``order`` says on every host, ``ssh.fanout`` at a time.
+    """Build the environments of ``order`` on every host, ``ssh.fanout`` at a time.
 
     A host that cannot be reached, or fails, does not keep the others from their end.
 
     Raises:
-      Interrupted: a signal came; no build is left running on a host that could be told.
+      Interrupted: a signal came; no build is left running on a host that was in reach.
     """
     hosts = list(order.hosts)
     # Not left early: each conversation ends its build on the host when a signal comes.
@@ -43,17 +43,17 @@ def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
 
 
 class _Conversation:
-    """One host's build, from the request to its last word, over one connection."""
+    """The build of one host, from the request to the last answer, over one connection."""
 
     def __init__(self, fleet: Fleet, host: Host, order: Order, progress: Progress):
         self._fleet, self._host, self._order, self._progress = fleet, host, order, progress
         self._lost = ""  # why not all could be sent; the host's own reason is the better one
 
     def run(self) -> str:
-        """``built``, ``up to date`` or ``interrupted``.
+        """Build the environment, and return ``built``, ``up to date`` or ``interrupted``.
 
         Raises:
-          HostProblem: the host cannot be reached, or its environment not be built.
+          HostProblem: the host cannot be reached, or its environment cannot be built.
         """
         if self._interrupted():
             return INTERRUPTED
@@ -106,7 +106,10 @@ class _Conversation:
         return [self._order.files[digest] for digest in wanted]
 
     def _send(self, conversation: Conversation, wanted: List[Path]) -> None:
-        """The files that the host lacks; what is wrong with the host is heard after it."""
+        """Send the files that the host lacks.
+
+        Where the host fails meanwhile, its own reason is received afterwards.
+        """
         for path in wanted:
             self._show(f"receiving {path.name.split('-')[0]}")
             try:
@@ -117,7 +120,7 @@ class _Conversation:
                 return
 
     def _send_file(self, conversation: Conversation, path: Path) -> None:
-        """A piece at a time: no file is ever in memory as a whole."""
+        """Send a file in pieces, so that no file is ever in memory as a whole."""
         with open(str(path), "rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 if self._interrupted():
@@ -126,7 +129,7 @@ class _Conversation:
                 self._progress.look()
 
     def _end(self, conversation: Conversation) -> str:
-        """Ends the build on the host, and waits until that is so."""
+        """End the build on the host, and wait for that end."""
         try:
             conversation.end()
             until = time.monotonic() + END_S
@@ -148,13 +151,13 @@ def _last(complaint: str) -> str:
 
 
 def told(outcome: Outcome) -> List[str]:
-    """A line for the hosts that were built, one for those that were up to date."""
+    """Return a line for the hosts that were built, one for those up to date."""
     became = {state: [host for host, at in outcome.ready.items() if at == state] for state in STATES}
     return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
 
 
 def as_values(order: Order, outcome: Outcome) -> Dict[str, Any]:
-    """``setup --json``."""
+    """Return the object of ``setup --json``."""
     problems: Dict[str, Optional[str]] = {problem.host: problem.reason for problem in outcome.problems}
     hosts = [
         {

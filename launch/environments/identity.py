@@ -1,8 +1,8 @@
-"""The Python environment that a hosts file's ``setup`` asks for, and how its place on a host is known.
+"""The Python environment that a hosts file's ``setup`` asks for, and the name of its place on a host.
 
-An environment is named by a hash of what it is made of: the lock, and the Python that it
-is built on. So the launcher computes where it is by itself, no host has to be asked, and
-one that is there need not be built again.
+An environment is named by a hash of its ingredients: the lock, and the Python that it is built on. So the
+launcher computes the place of an environment without asking a host. An environment that is there need not be
+built again.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ ANY = "*"  # every version of Python that has no lock of its own
 
 
 def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
-    """The lock for each version of Python on a host: {"3.7" or "*": lock}.
+    """Return the lock for each version of Python on a host: {"3.7" or "*": lock}.
 
     Raises:
       UsageError: a lock cannot be read.
@@ -35,12 +35,12 @@ def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
 
 
 def beside(spec: Spec, path: str) -> Path:
-    """A path in the hosts file, which is relative to it."""
+    """Return a path in the hosts file, which is relative to that file."""
     return spec.path.resolve().parent / os.path.expanduser(path)
 
 
 def identities(spec: Spec, pythons: Mapping[str, str]) -> Dict[str, str]:
-    """The environment of each host: {host: hash}; empty without the key ``setup``.
+    """Return the environment of each host: {host: hash}; empty without the key ``setup``.
 
     Raises:
       UsageError: a lock cannot be read.
@@ -61,13 +61,18 @@ def _identity(python: str, locks: Mapping[str, LockFile]) -> str:
 
 
 def _possible(python: str, locks: Mapping[str, LockFile]) -> Mapping[str, LockFile]:
-    """The locks that a host with this Python may take: one, where its name tells the version, as ``python3.7`` does."""
+    """Return the locks that a host with this Python may take.
+
+    Where the Python's name has the version, as ``python3.7`` does, there is only one.
+    """
     named = re.search(r"python(\d+\.\d+)$", python)
     return {ANY: locks.get(named[1], locks[ANY])} if named else locks
 
 
 class Order:
-    """What hosts are asked to build. ``files`` has what can be sent to them, by SHA-256.
+    """The environments that hosts are asked to build.
+
+    ``files`` has what can be sent to the hosts, by SHA-256.
 
     Raises:
       UsageError: the hosts file has no key ``setup``, or a lock or wheel folder cannot be used.
@@ -89,11 +94,11 @@ class Order:
 
     @property
     def hosts(self) -> Mapping[str, str]:
-        """{host: hash of its environment}"""
+        """Return {host: hash of its environment}."""
         return self._identities
 
     def request(self, host: str) -> Dict[str, Any]:
-        """What ``host``'s agent is asked."""
+        """Return the request to the agent of ``host``."""
         locks = _possible(self._pythons[host], self._locks)
         return {
             "workdir": self._spec.workdir,

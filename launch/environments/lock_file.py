@@ -1,8 +1,8 @@
-"""A lock file: the packages of an environment, each pinned, with the hashes of the files that it may come in.
+"""A lock file: the packages of an environment, each pinned, with the hashes of its allowed files.
 
-It is what pip's ``--require-hashes`` takes and ``uv pip compile --generate-hashes`` and
-``pip-compile --generate-hashes`` write. Comments do not count: a lock that differs in
-them alone is the same lock.
+A lock file has the format that pip's ``--require-hashes`` takes. ``uv pip compile --generate-hashes`` and
+``pip-compile --generate-hashes`` write that format. Comments do not count: a lock that differs in comments alone
+is the same lock.
 """
 
 import re
@@ -19,32 +19,35 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
 
 @dataclass(frozen=True)
 class LockFile:
-    """``requirements`` has a (name, line) for every package, in the order of the file."""
+    """A lock file that was read.
+
+    ``requirements`` has a (name, line) for every package, in the order of the file.
+    """
 
     path: Path
     requirements: Tuple[Tuple[str, str], ...]
 
     @property
     def text(self) -> str:
-        """Every requirement, as pip reads it."""
+        """Return every requirement, as pip reads it."""
         return "".join(line + "\n" for _, line in self.requirements)
 
     @property
     def tools(self) -> str:
-        """Those that pip itself, and what has to be built, depend on."""
+        """Return the requirements on which pip itself, and packages to be built, depend."""
         return "".join(line + "\n" for name, line in self.requirements if name in TOOLS)
 
     @property
     def hashes(self) -> FrozenSet[str]:
-        """The SHA-256 of every file that the lock allows."""
+        """Return the SHA-256 of every file that the lock allows."""
         return frozenset(_HASH.findall(self.text))
 
 
 def read_lock(path: Path) -> LockFile:
-    """The lock file at ``path``.
+    """Read the lock file at ``path``.
 
     Raises:
-      UsageError: it cannot be read, or a line of it does not pin a package by hash.
+      UsageError: the file cannot be read, or a line of it does not pin a package by hash.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -55,7 +58,10 @@ def read_lock(path: Path) -> LockFile:
 
 
 def _lines(text: str) -> Iterator[Tuple[int, str]]:
-    """Logical lines with the number of their first: continued ones joined, comments and blanks gone."""
+    """Yield each logical line with the number of its first physical line.
+
+    The function joins continued lines, and leaves out comments and blank lines.
+    """
     joined, began = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         words = re.sub(r"(^|\s)#.*$", "", line).strip()

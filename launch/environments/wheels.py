@@ -12,7 +12,7 @@ _KINDS = (".whl", ".tar.gz", ".zip")
 
 
 def files_of(folder: Path, locks: AbstractSet[LockFile]) -> Dict[str, Path]:
-    """Those files of ``folder`` that one of ``locks`` allows, by content: {SHA-256: file}.
+    """Return the files of ``folder`` that one of ``locks`` allows: {SHA-256: file}.
 
     Raises:
       UsageError: the folder cannot be read, or has none of them.

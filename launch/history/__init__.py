@@ -1,4 +1,4 @@
-"""Which runs of a name there were: asked of the hosts, since a file may have changed.
+"""The runs of a name, as the hosts know them: the hosts are asked, since a file may have changed.
 
 newest      find the newest run and the host that leads it
 generation  number a run that starts, so that hosts know later which began last

@@ -1,7 +1,8 @@
-"""The generation of a run that is to start: by it its hosts know later which of their runs of a name began last.
+"""The generation of a run that is to start, by which its hosts later order the runs of a name.
 
-It is one above the highest that any of its hosts knows. It is also at least the time in seconds since 1970, so that
-runs of hosts that had none in common are in order, as far as the launchers' clocks are right.
+The generation is one above the highest that any of the run's hosts knows. The generation is also at least the
+time in seconds since 1970. So runs of hosts that had none in common are in order, as far as the launchers' clocks
+are right.
 """
 
 import time
@@ -18,12 +19,15 @@ ANSWER_S = 60.0  # for a host to look through its runs
 
 
 def next_generation(highest: Iterable[int], now: float) -> int:
-    """Return the number that follows ``highest``, what each host knows, at the time ``now``."""
+    """Return the generation of a run that starts at the time ``now``.
+
+    ``highest`` has the highest generation that each host knows.
+    """
     return max(int(now), 1 + max(highest, default=0))
 
 
 class Numbered(NamedTuple):
-    """What each host is asked to run, with the run's generation; and whether the run's own name is free on all."""
+    """The request to each host with the run's generation, and whether the run's own name is free on all hosts."""
 
     requests: Dict[str, RunRequest]
     is_free: bool

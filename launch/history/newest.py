@@ -1,7 +1,8 @@
-"""The newest run of a file's name and the host that leads it, found by asking: the file may have changed since.
+"""Find the newest run of a file's name and the host that leads it.
 
-The host of the file's chief is asked first. Where it leads a run that lives, that is the newest one. Else all hosts are
-asked: another may lead one that lives, or one that began later.
+The launcher asks the hosts, because the file may have changed since. The launcher asks the host of the file's
+chief first. Where that host leads a run that lives, that run is the newest one. Otherwise the launcher asks all
+hosts: another may lead a run that lives, or one that began later.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
@@ -16,7 +17,7 @@ Told = Mapping[str, Mapping[str, Any]]  # by host, what ``find`` answers
 
 
 class Run(NamedTuple):
-    """A run that hosts know, and the host that leads it. Of two, a verb means the greater."""
+    """A run that hosts know, and the host that leads the run. Of two runs, a verb means the greater."""
 
     lives: bool
     generation: int
@@ -25,7 +26,7 @@ class Run(NamedTuple):
 
 
 def runs(told: Told) -> List[Run]:
-    """Return the runs that the hosts mean, the newest last."""
+    """Return the runs that the hosts report, the newest last."""
     known = [(host, each) for host, each in told.items() if each.get("run")]
     return sorted({Run(each["lives"], each["generation"], each["run"], each["lead"] or host) for host, each in known})
 
@@ -63,10 +64,12 @@ def locate(fleet: Fleet) -> "Located":
 
 
 def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
-    """Return the status in a host's answer to ``status``; None where there is no run, or another host leads it.
+    """Return the status in a host's answer to ``status``.
+
+    The result is None where there is no run, or another host leads it.
 
     Raises:
-      HostProblem: it is none of a run.
+      HostProblem: the status is none of a run.
     """
     values: Optional[Dict[str, Any]] = answer["status"]
     return None if values is None or "state" not in values else as_run(host, values)

@@ -1,4 +1,6 @@
-"""Whether the newest run of a name that this machine began is one with ``--local``: later verbs need no flag then.
+"""Remember whether the newest run of a name that this machine began has ``--local``.
+
+Later verbs need no flag then.
 
 WORKDIR/local/NAME.json     {"run": RUN}, on the machine of the launcher
 """

@@ -1,6 +1,7 @@
-"""Hosts as other launchers are told of them: MPI's and DeepSpeed's host files, Horovod's ``-H``, Slurm's environment.
+"""Read the host lists of other launchers.
 
-A *slot* is what those programs start one process on, in most clusters one GPU.
+The lists are MPI's and DeepSpeed's host files, Horovod's ``-H``, and Slurm's environment. A *slot* is the unit on
+which those programs start one process, in most clusters one GPU.
 """
 
 import re
@@ -17,21 +18,21 @@ _REPEATED = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
 class Listed(NamedTuple):
-    """A host and its slots; None where the list does not say."""
+    """A host and its slots; None where the list does not name any."""
 
     host: str
     slots: Optional[int]
 
 
 class _Wrong(Exception):
-    """What was expected, what was found, and what to do."""
+    """An entry that cannot be read: what was expected, what was found, and what to do."""
 
 
 def from_file(path: Path) -> List[Listed]:
-    """The hosts of a file with lines such as ``gpu01 slots=4``, ``gpu01:4`` or ``gpu01``.
+    """Return the hosts of a file with lines such as ``gpu01 slots=4``, ``gpu01:4`` or ``gpu01``.
 
     Raises:
-      SpecError: the file cannot be read, or lines of it cannot; lists every one.
+      SpecError: the file, or lines of it, cannot be read; lists every such line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -43,7 +44,7 @@ def from_file(path: Path) -> List[Listed]:
 
 
 def from_text(text: str) -> List[Listed]:
-    """The hosts of ``gpu01:4,gpu02:4``, as ``horovodrun -H`` takes them.
+    """Return the hosts of ``gpu01:4,gpu02:4``, as ``horovodrun -H`` takes them.
 
     Raises:
       SpecError: one of them cannot be read.
@@ -52,7 +53,7 @@ def from_text(text: str) -> List[Listed]:
 
 
 def from_slurm(environ: Mapping[str, str]) -> List[Listed]:
-    """The nodes of the allocation that this process runs in.
+    """Return the nodes of the allocation that this process runs in.
 
     The slots are the GPUs that Slurm gave of each node, where it did, else the tasks per node.
 
@@ -74,7 +75,7 @@ def from_slurm(environ: Mapping[str, str]) -> List[Listed]:
 
 
 def split(text: str) -> List[str]:
-    """``gpu[01,03],cpu01`` at those commas that are in no range."""
+    """Split a text such as ``gpu[01,03],cpu01`` at the commas outside of ranges."""
     return re.findall(r"(?:\[[^\]]*\]|[^,])+", text)
 
 
@@ -100,7 +101,7 @@ def _collected(where: str, lines: Sequence[Tuple[Optional[int], str]]) -> List[L
 
 
 def _read(line: str) -> Iterator[Listed]:
-    """The hosts of one line: ``gpu01 slots=4 max_slots=8``, ``gpu01:4``, ``gpu[01-04]``."""
+    """Yield the hosts of one line: ``gpu01 slots=4 max_slots=8``, ``gpu01:4``, ``gpu[01-04]``."""
     name, *settings = re.sub(r"\s*=\s*", "=", line).split()
     slots: Optional[int] = None
     if name.count(":") == 1:
@@ -129,12 +130,18 @@ def _number(text: str) -> int:
 
 
 def _same_on_all(text: str, nodes: int) -> List[int]:
-    """``4``, and with the type of GPU ``a100:4`` or ``gpu:a100:4``, counted up over the types."""
+    """Return the same slots for all nodes: ``4``, ``a100:4`` or ``gpu:a100:4``.
+
+    The function adds up the counts of all types of GPU.
+    """
     return [sum(_number(part.rsplit(":", 1)[-1]) for part in text.split(","))] * nodes
 
 
 def _indices(text: str, nodes: int) -> List[int]:
-    """``0,1,2,3`` or ``0-3``: the GPUs of the first node, and as many on the others."""
+    """Return the number of GPUs in ``0,1,2,3`` or ``0-3`` for each node.
+
+    The text has the GPUs of the first node, and the others have as many.
+    """
     pieces = [re.fullmatch(r"(\d+)(?:-(\d+))?", piece) for piece in text.split(",")]
     if not all(pieces):
         raise _Wrong("indices of GPUs such as 0,1 or 0-3", f"'{text}'", "")
@@ -142,7 +149,7 @@ def _indices(text: str, nodes: int) -> List[int]:
 
 
 def _repeated(text: str, nodes: int) -> List[int]:
-    """``4(x2),3``: four on each of two nodes, then three."""
+    """Return the slots of ``4(x2),3``: four on each of two nodes, then three."""
     pieces = [_REPEATED.fullmatch(piece) for piece in text.split(",")]
     if not all(pieces):
         raise _Wrong("counts such as 4(x2),3", f"'{text}'", "")

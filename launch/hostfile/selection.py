@@ -1,4 +1,4 @@
-"""Which tasks of a hosts file are meant: ``gpu[01-04]``, ``worker:3``, ``ps:*``, several with commas between them."""
+"""Select tasks of a hosts file: ``gpu[01-04]``, ``worker:3``, ``ps:*``, several with commas between them."""
 
 from dataclasses import replace
 from typing import Callable, Dict, FrozenSet, List, Sequence, Tuple
@@ -18,9 +18,10 @@ Meant = Callable[[TaskSpec], bool]
 
 
 def narrowed(spec: Spec, include: Sequence[str], exclude: Sequence[str]) -> Spec:
-    """The spec of the tasks that ``include`` means, all without it, less those that ``exclude`` means.
+    """Return the spec of the tasks that ``include`` means, less those of ``exclude``.
 
-    Those that stay are numbered anew from 0 in each role, because TensorFlow knows no gaps.
+    Without ``include``, all tasks are meant. The tasks that stay are renumbered from 0 in each role, because
+    TensorFlow knows no gaps.
 
     Raises:
       UsageError: a pattern means no task, or too few are left to train.
@@ -33,7 +34,7 @@ def narrowed(spec: Spec, include: Sequence[str], exclude: Sequence[str]) -> Spec
 
 
 def chosen(tasks: Sequence[TaskSpec], include: Sequence[str], exclude: Sequence[str]) -> List[TaskSpec]:
-    """Those tasks as they are, in their order.
+    """Return the selected tasks unchanged, in their order.
 
     Raises:
       UsageError: a pattern means none of ``tasks``.
@@ -80,7 +81,7 @@ def _indices(flag: str, pattern: str, text: str) -> FrozenSet[int]:
 
 
 def _all(tasks: Sequence[TaskSpec]) -> str:
-    """``ps:0, worker:[0-3], and the hosts cpu01,gpu[01-04]``"""
+    """Return ``ps:0, worker:[0-3], and the hosts cpu01,gpu[01-04]``."""
     sizes = _sizes(tasks)
     names = [f"{role}:0" if size == 1 else f"{role}:[0-{size - 1}]" for role, size in sizes.items()]
     return f"{', '.join(names)}, and the hosts {fold(dict.fromkeys(task.host for task in tasks))}"
@@ -119,7 +120,7 @@ def _no_spares(tasks: Sequence[TaskSpec]) -> Sequence[TaskSpec]:
 
 
 def renumbered(tasks: Sequence[TaskSpec]) -> Tuple[TaskSpec, ...]:
-    """The tasks with indices from 0 in each role."""
+    """Return the tasks with indices from 0 in each role."""
     sizes: Dict[str, int] = {}
     numbered = []
     for task in tasks:

@@ -1,4 +1,4 @@
-"""Writes a hosts file from a list of hosts that another launcher was told."""
+"""Write a hosts file from a list of hosts of another launcher."""
 
 import json
 import tempfile
@@ -22,12 +22,12 @@ KINDS = {
 
 
 def written(source: str, job: str, listed: Sequence[Listed], kind: str, ps: int, ps_hosts: Optional[str]) -> str:
-    """The text of a hosts file that ``launch up`` takes.
+    """Return the text of a hosts file that ``launch up`` takes.
 
     Args:
-      source: where the list is from, for the file's first line.
-      kind: what slots stand for, one of ``KINDS``.
-      ps: how many of the first hosts also get a ps; without meaning where ``ps_hosts`` names other hosts for them.
+      source: the origin of the list, for the file's first line.
+      kind: the meaning of a slot, one of ``KINDS``.
+      ps: the number of first hosts that also get a ps; without meaning where ``ps_hosts`` names other hosts for the ps.
 
     Raises:
       UsageError: there are too few hosts for the ps, or the file would be refused; nothing is written.
@@ -57,7 +57,10 @@ def _workers(listed: Sequence[Listed], kind: str) -> List[str]:
 
 
 def _share(slots: Optional[int], kind: str) -> str:
-    """What a worker's entry says of its GPUs; nothing where the list did not: then they are all the host's."""
+    """Return the part of a worker's entry about its GPUs.
+
+    The part is empty where the list has no slots: the worker then has all GPUs of the host.
+    """
     if kind == "cores":
         return ", gpus: none"
     if slots is None:
@@ -66,7 +69,10 @@ def _share(slots: Optional[int], kind: str) -> str:
 
 
 def _folded(names: Sequence[str]) -> List[str]:
-    """``gpu[01-03]`` for three hosts, if that means them in this very order; else each by itself."""
+    """Return ``gpu[01-03]`` for three hosts, if that range has their very order.
+
+    Otherwise the function returns each host by itself.
+    """
     ranges = split(fold(names))
     return ranges if _meant(ranges) == list(names) else list(names)
 

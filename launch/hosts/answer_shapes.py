@@ -1,4 +1,4 @@
-"""What the hosts' answers must have, verb by verb: no more than the launcher reads of them."""
+"""The shapes of the hosts' answers, verb by verb: only what the launcher reads of the answers."""
 
 from typing import Mapping
 

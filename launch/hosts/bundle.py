@@ -50,16 +50,16 @@ class Code:
 
     @property
     def hashes(self) -> Dict[str, str]:
-        """{kind: hash}"""
+        """Return {kind: hash}."""
         return {kind: bundle.digest for kind, bundle in self.bundles.items()}
 
 
 @dataclass(frozen=True)
 class JobCode:
-    """Where a job's code is: ``folder`` is shipped, ``entry`` is what jobs.main loads.
+    """The location of a job's code: ``folder`` is shipped, and jobs.main loads ``entry``.
 
-    ``entry`` is a path inside the folder, or a dotted module that is looked for in it.
-    ``folder`` None: the module is taken from what is installed on the hosts.
+    ``entry`` is a path inside the folder, or a dotted module that is looked for in the folder. Where ``folder``
+    is None, the module is taken from what is installed on the hosts.
     """
 
     folder: Optional[Path]
@@ -69,14 +69,14 @@ class JobCode:
 
 
 def launcher_code() -> Code:
-    """What every verb needs on a host."""
+    """Return the code that every verb needs on a host."""
     found = [path for pattern in _ON_HOSTS for path in sorted(PROJECT.glob(pattern))]
     names = [(path, path.relative_to(PROJECT).as_posix()) for path in found]
     return Code({"launcher": pack([(path, name) for path, name in names if not name.startswith(_LAUNCHERS_OWN)])})
 
 
 def with_folder(code: Code, job: JobCode) -> Code:
-    """``code`` and the folder of a job or program.
+    """Return ``code`` with the folder of a job or program.
 
     Raises:
       UsageError: the folder, or something in it, cannot be sent to every host.
@@ -89,10 +89,10 @@ def with_folder(code: Code, job: JobCode) -> Code:
 
 
 def find_job(name: str, beside: Path, at: str = "job") -> JobCode:
-    """The code of ``job: NAME`` in a hosts file that lies in ``beside``; ``at`` is where it says so.
+    """Return the code of ``job: NAME`` in a hosts file in the folder ``beside``.
 
-    A path ends in .py; a dotted name is a module; a bare name is ``jobs/NAME.py`` beside
-    the hosts file, or else one of this project's own jobs.
+    ``at`` is the place of that key, for an error. A path ends in .py. A dotted name is a module. A bare name is
+    ``jobs/NAME.py`` beside the hosts file, or else one of this project's own jobs.
 
     Raises:
       UsageError: there is no such file.
@@ -122,7 +122,10 @@ def _other_jobs(name: str, beside: Path) -> str:
 
 
 def pack(files: List[Tuple[Path, str]]) -> Bundle:
-    """A bundle of (file, name inside): the same bytes for the same content, whenever and whoever packs it."""
+    """Return a bundle of (file, name inside) pairs.
+
+    The same content gives the same bytes, at any time and for any user.
+    """
     manifest: Dict[str, Tuple[int, int, str]] = {}
     contents = io.BytesIO()
     with tarfile.open(fileobj=contents, mode="w", format=tarfile.PAX_FORMAT) as archive:

@@ -1,7 +1,7 @@
-"""A program that runs on a host, spoken to over its stdin and stdout.
+"""Exchange bytes and lines with a program on a host, over its stdin and stdout.
 
-There are two kinds of channel, a subprocess of ours and an SSH session (``local`` and
-``remote``); everything above them is the same code.
+The two kinds of channel are a subprocess on this machine and an SSH session (``local`` and ``remote``).
+Everything above the channels is the same code.
 """
 
 import json
@@ -20,7 +20,7 @@ class Silence(Exception):
 
 
 class Noise(OSError):
-    """A line came that is no answer of ours, so the conversation is broken; the text shows it."""
+    """A received line is no valid answer, so the conversation is broken; the text shows the line."""
 
 
 class Channel(ABC):
@@ -32,39 +32,39 @@ class Channel(ABC):
 
     @property
     def torn(self) -> bool:
-        """Whether the stream has ended in the middle of a line."""
+        """Return whether the stream has ended in the middle of a line."""
         return self._over and bool(self._unread)
 
     @abstractmethod
     def send(self, data: bytes) -> None:
-        """Writes to the program's stdin. Raises OSError when it is gone."""
+        """Write to the program's stdin. Raises OSError when the program is gone."""
 
     @abstractmethod
     def receive(self, timeout_s: float) -> bytes:
-        """Some bytes of its stdout; b"" at the end. Raises Silence."""
+        """Return some bytes of the program's stdout; b"" at the end. Raises Silence."""
 
     @abstractmethod
     def end(self) -> None:
-        """Sends nothing more: the program sees the end of its stdin, and what it still says can be heard."""
+        """Close the program's stdin; what the program still prints can be received."""
 
     @abstractmethod
     def complaint(self) -> str:
-        """The last lines of its stderr, once stdout has ended."""
+        """Return the last lines of the program's stderr, once stdout has ended."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the conversation. The program sees the end of its stdin."""
+        """End the conversation; the program sees the end of its stdin."""
 
     def tell(self, values: Mapping[str, Any]) -> None:
-        """Sends one JSON line."""
+        """Send one JSON line."""
         self.send(json.dumps(values).encode() + b"\n")
 
     def hear(self, timeout_s: float) -> Optional[Dict[str, Any]]:
-        """The next JSON line, or None at the end.
+        """Return the next JSON line, or None at the end.
 
         Raises:
-          Silence: no whole line came in time. What did come is kept.
-          Noise: the line is not a JSON object, or longer than any of ours.
+          Silence: no whole line arrived in time; the part that arrived is kept.
+          Noise: the line is not a JSON object, or longer than ``LONGEST``.
         """
         until = time.monotonic() + timeout_s
         while b"\n" not in self._unread:
@@ -80,7 +80,10 @@ class Channel(ABC):
 
 
 def _read(line: str) -> Dict[str, Any]:
-    """Return what a line tells, without what a terminal would obey: a host's word may be any program's."""
+    """Return the values in a line, without characters that a terminal would obey.
+
+    Any program on the host may have written the line.
+    """
     try:
         values = json.loads(line)
         values = cleaned(values) if may_hold_controls(line) else values
@@ -99,11 +102,11 @@ class Host(ABC):
         self._kept: List[Tuple[float, Channel]] = []
 
     def keep(self, channel: Channel, stay_s: float) -> None:
-        """Keeps a conversation whose program waits so long to be asked again."""
+        """Keep a channel whose program waits ``stay_s`` seconds for the next verb."""
         self._kept.append((time.monotonic() + stay_s, channel))
 
     def kept(self) -> Optional[Channel]:
-        """Takes a conversation that was kept; None where there is none that still counts."""
+        """Take a channel that was kept; None where no valid one is left."""
         while True:
             try:
                 until, channel = self._kept.pop()
@@ -114,7 +117,7 @@ class Host(ABC):
             channel.close()
 
     def prepare(self) -> None:
-        """Does what must be done before several hosts are reached at a time, such as to ask for a passphrase.
+        """Prepare for connections to several hosts at a time, for example ask for a passphrase.
 
         Raises HostProblem.
         """
@@ -122,17 +125,20 @@ class Host(ABC):
 
     @abstractmethod
     def connect(self) -> None:
-        """Makes the connection. Raises HostProblem."""
+        """Make the connection. Raises HostProblem."""
 
     @abstractmethod
     def open(self, argv: Sequence[str]) -> Channel:
-        """Starts a program there. Raises HostProblem."""
+        """Start a program on the host. Raises HostProblem."""
 
     @abstractmethod
     def dial(self, port: int) -> Any:
-        """A connection to a port of the host's own loopback, with the methods of a socket. Raises HostProblem."""
+        """Return a connection to a port of the host's own loopback. Raises HostProblem.
+
+        The connection has the methods of a socket.
+        """
 
     def close(self) -> None:
-        """Ends the connection, and every conversation that was kept."""
+        """End the connection, and every conversation that was kept."""
         while self._kept:
             self._kept.pop()[1].close()

@@ -1,7 +1,8 @@
-"""A conversation with a program on one host: what its channel does becomes an answer, or the host's problem.
+"""Turn what the channel to a program on one host receives into answers, or into the host's problem.
 
-The channel knows bytes and lines. This knows of which shape the answers to each verb are, and in which words a
-verb reports that there is none. Who reads an answer needs no care: it has every key that is read.
+A channel knows bytes and lines. A conversation also knows the shape of the answers to each verb, and the words in
+which a verb reports that there is none. A reader of an answer needs no checks, since the answer has every key
+that is read.
 """
 
 import json
@@ -19,7 +20,7 @@ SHOWN = 200  # characters of an answer that is not one
 
 
 class Words(NamedTuple):
-    """What a problem's sentence begins with."""
+    """The words with which a problem's sentence begins."""
 
     noise: str = ""
     broke: str = "the connection broke: "
@@ -43,14 +44,17 @@ WORDS = {
 
 
 class Conversation:
-    """With one host about one verb, from the first answer to the last."""
+    """A conversation with one host about one verb, from the first answer to the last."""
 
     def __init__(self, host: str, channel: Channel, verb: str, words: Optional[Words] = None):
         self.host, self._channel, self._verb = host, channel, verb
         self._words = words if words is not None else WORDS.get(verb, _PLAIN)
 
     def send(self, data: bytes) -> None:
-        """Send bytes that are no line. Raises OSError: a program that takes no more says why in its last answer."""
+        """Send bytes that are no line. Raises OSError.
+
+        A program that takes no more bytes gives the reason in its last answer.
+        """
         self._channel.send(data)
 
     def tell(self, values: Mapping[str, Any]) -> None:
@@ -83,16 +87,19 @@ class Conversation:
         return answer
 
     def understood(self, answer: Dict[str, Any]) -> Dict[str, Any]:
-        """Return an answer that has what is read of it. Raises HostProblem, also where it is an error."""
+        """Return an answer that has every key that is read.
+
+        Raises HostProblem, also where the answer is an error.
+        """
         if "error" in answer:
             raise HostProblem.reported(self.host, answer, failed=self._words.refused)
         return fitting(self.host, answer, OF_VERBS.get(self._verb, dict), self._words)
 
     def answer(self, timeout_s: float, shape: Shape = dict) -> Dict[str, Any]:
-        """Return the next answer, which has a ``shape`` besides; silence and the end are problems, too.
+        """Return the next answer, which also has the shape ``shape``.
 
         Raises:
-          HostProblem: there was none.
+          HostProblem: no answer arrived in time, the conversation ended, or the answer has another shape.
         """
         try:
             answer = self.hear(timeout_s)
@@ -142,10 +149,10 @@ def reading(host: str) -> Iterator[None]:
 
 
 def fitting(host: str, answer: Dict[str, Any], wanted: Shape, words: Words = _PLAIN) -> Dict[str, Any]:
-    """Return an answer that has what is wanted of it.
+    """Return an answer that has the shape ``wanted``.
 
     Raises:
-      HostProblem: it lacks some of it, or has something else there.
+      HostProblem: the answer lacks a part of the shape, or has something else there.
     """
     at = fault(answer, wanted)
     if at is None:

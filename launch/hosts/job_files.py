@@ -1,4 +1,7 @@
-"""The files of a job's folder, as they are sent to every host: also what links lead to, and never a part in silence."""
+"""The files of a job's folder that are sent to every host, also those that links lead to.
+
+No part is left out silently: a file that cannot be sent is an error.
+"""
 
 import itertools
 import os
@@ -16,10 +19,10 @@ _APART = "move the job into a folder of its own, and data to where the hosts rea
 
 
 class JobFiles:
-    """What is sent of the folder ``root``: {file: bytes}, in ``sizes`` after ``find``.
+    """The files of the folder ``root`` that are sent: {file: bytes}, in ``sizes`` after ``find``.
 
-    Left out: caches, environments, what begins with a dot, sockets, which mean nothing elsewhere, and ``workdir``,
-    where runs on this machine have their files.
+    Caches, environments and names that begin with a dot are left out, and so are sockets, which mean nothing
+    elsewhere. ``workdir``, the folder for the files of runs on this machine, is left out too.
     """
 
     def __init__(self, root: Path, workdir: Optional[Path] = None):
@@ -28,10 +31,10 @@ class JobFiles:
         self.sizes: Dict[Path, int] = {}
 
     def find(self) -> "JobFiles":
-        """Look for the files.
+        """Find the files, and record their sizes.
 
         Raises:
-          UsageError: one cannot be sent; they are too many, or too large.
+          UsageError: a file cannot be sent, or the files are too many or too large.
         """
         # The folders on the way to each, as devices and inodes: a link may lead back to one of them.
         waiting: List[Tuple[Path, Tuple[Tuple[int, int], ...]]] = [(self._root, ())]
@@ -81,10 +84,10 @@ class JobFiles:
 
 
 def content_of(path: Path) -> bytes:
-    """What is in a file that is to be sent.
+    """Return the content of a file that is to be sent.
 
     Raises:
-      UsageError: it cannot be read.
+      UsageError: the file cannot be read.
     """
     try:
         with open(str(path), "rb") as file:

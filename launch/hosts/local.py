@@ -14,7 +14,7 @@ DIAL_S = 10.0
 
 
 class LocalChannel(Channel):
-    """A subprocess. Its stderr goes to a file of ours, so that it never blocks on us."""
+    """A subprocess that writes its stderr to a temporary file, so that it never blocks on the launcher."""
 
     def __init__(self, argv: Sequence[str]):
         super().__init__()
@@ -61,7 +61,10 @@ class LocalChannel(Channel):
 
 
 def _readable(handle: int, timeout_s: float) -> bool:
-    """Whether there is something to read, or the end. By poll: select ends at the 1024th open file."""
+    """Return whether bytes, or the end, can be read within ``timeout_s``.
+
+    The function uses poll, because select ends at the 1024th open file.
+    """
     poll = select.poll()
     poll.register(handle, select.POLLIN | select.POLLHUP)
     return bool(poll.poll(timeout_s * 1000))
@@ -71,7 +74,7 @@ class LocalHost(Host):
     """This machine."""
 
     def connect(self) -> None:
-        """There is nothing to connect."""
+        """Do nothing, because this machine needs no connection."""
 
     def open(self, argv: Sequence[str]) -> Channel:
         try:

@@ -1,7 +1,7 @@
-"""Trying again: how often, how long, and after which failures.
+"""Retry an attempt: the pauses, the total time, and the failures that are retried.
 
-The pauses have full jitter, evenly between nothing and a bound that doubles: many who were
-turned away together do not come back together.
+The pauses have full jitter: each is uniform between zero and a bound that doubles. So many clients that were
+refused together do not return together.
 """
 
 import random
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Backoff:
-    """No attempt begins later than ``total_s`` after the first one."""
+    """The pauses between attempts; no attempt begins later than ``total_s`` after the first one."""
 
     total_s: float
     first_s: float = 0.25
     longest_s: float = 4.0
 
     def pause_s(self, failures: int, chance: float) -> float:
-        """Seconds to wait after so many failures; ``chance`` is evenly from 0 to 1."""
+        """Return the seconds to wait after ``failures`` failures; ``chance`` is uniform from 0 to 1."""
         return chance * min(self.longest_s, self.first_s * 2.0 ** (failures - 1))
 
 
@@ -33,9 +33,9 @@ def persist(
     chance: Callable[[], float] = random.random,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """What ``attempt`` returns, tried again after each failure that ``passes`` by itself.
+    """Return the result of ``attempt``; retry after each failure that ``passes`` calls temporary.
 
-    ``wait`` waits so many seconds, and says whether to give up meanwhile.
+    ``wait`` waits the given seconds, and returns whether to give up meanwhile.
 
     Raises:
       Exception: the last one of ``attempt``.

@@ -1,7 +1,7 @@
-"""How a verb of the agent is run on a host: the code shipped if it is not there, then its request and answers.
+"""Run a verb of the agent on a host: ship the code if it is missing, then send the request and receive answers.
 
-A verb that answers with one line leaves the program on the host ready for the next one, so
-that many of them cost one session and one Python there.
+A verb that answers with one line leaves the program on the host ready for the next verb. So many verbs cost one
+session and one Python there.
 """
 
 import json
@@ -25,10 +25,10 @@ _PROGRAM = ("-S", "-c", _READ)
 
 
 def contact(host: Host, code: Code, workdir: str, verb: str, request: Mapping[str, Any]) -> Channel:
-    """Runs a verb on ``host`` and hands it ``request``; the conversation ends with it.
+    """Run a verb on ``host`` and send it ``request``; the conversation ends with the verb.
 
     Raises:
-      HostProblem: the host cannot run it; the text says why and what to do.
+      HostProblem: the host cannot run the verb; the text has the reason and the next step.
     """
     return _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb}, request)
 
@@ -42,10 +42,12 @@ def ask(
     timeout_s: float,
     stay_s: float = STAY_S,
 ) -> Dict[str, Any]:
-    """Runs a verb that answers with one line; the conversation is kept for the next verb, ``stay_s`` at most.
+    """Run a verb that answers with one line, and return the answer.
+
+    The conversation is kept for the next verb, for ``stay_s`` seconds at most.
 
     Raises:
-      HostProblem: it did not, or its answer is an error.
+      HostProblem: the verb did not answer, or its answer is an error.
     """
     channel = _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb, "stay": stay_s}, request)
     words = Words(noise=f"`{verb}`: ", broke=f"the connection broke during `{verb}`: ")
@@ -63,7 +65,7 @@ def ask(
 
 
 def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping[str, Any]) -> Channel:
-    """A conversation in which the verb has got its request."""
+    """Return a channel over which the verb has received its request."""
     kept = host.kept()
     channel = kept or host.open([host.python, *_PROGRAM])
     with _closed_on_failure(channel):
@@ -85,7 +87,7 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
 
 
 def _greet(host: Host, channel: Channel, code: Code, greeting: Mapping[str, Any]) -> None:
-    """Has the host name the code it lacks, and sends that."""
+    """Ask the host for the code that it lacks, and send that code."""
     channel.tell(greeting)
     answer = channel.hear(ANSWER_S)
     if answer is None:
@@ -117,7 +119,7 @@ def _ended(host: Host, channel: Channel) -> HostProblem:
 
 
 def _missing(host: Host, complaint: str) -> Optional[HostProblem]:
-    """What to do where the login shell has not found the Python."""
+    """Return the problem of a Python that the login shell has not found; else None."""
     last = complaint.splitlines()[-1] if complaint else ""
     if "not found" in last or "No such file" in last:
         install = "install it, or name another with the key python"

@@ -1,4 +1,4 @@
-"""Shapes: what a value from elsewhere must be, as far down as it is read.
+"""Check values from elsewhere against shapes, as far down as the values are read.
 
 str, int, object            a value of that kind; ``object``: any
 None                        null

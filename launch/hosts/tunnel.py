@@ -1,4 +1,4 @@
-"""A port of this machine behind which each connection is one to somewhere else."""
+"""Forward each connection to a port of this machine to somewhere else."""
 
 import contextlib
 import socket
@@ -19,7 +19,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class Tunnel:
-    """While entered, listens on 127.0.0.1 and joins each connection to one that ``dial`` makes.
+    """Listen on 127.0.0.1 while entered, and join each connection to one that ``dial`` makes.
 
     Args:
       port: 0: any that is free; ``Tunnel.port`` has it.
@@ -67,7 +67,7 @@ def _join(near: Any, dial: Dial) -> None:
 
 
 def _copy(source: Any, target: Any) -> None:
-    """Until ``source`` ends; then ``target`` is told that nothing more comes."""
+    """Copy bytes until ``source`` ends, then shut down the sending side of ``target``."""
     with contextlib.suppress(OSError):  # either side may go at any time
         while True:
             data = source.recv(CHUNK)

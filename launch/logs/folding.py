@@ -1,4 +1,4 @@
-"""Equal lines that many tasks print at about the same time, as one line with a count."""
+"""Fold equal lines that many tasks print at about the same time into one line with a count."""
 
 from collections import deque
 from datetime import datetime
@@ -27,10 +27,10 @@ class Folded(NamedTuple):
 
 
 class Window:
-    """Holds lines back for a while, in which equal ones of other tasks join them.
+    """Hold lines back for a while, in which equal lines of other tasks join them.
 
-    They come out in the order in which the first of each came. Who says the same twice has said
-    two lines. With ``seconds`` 0 every line comes out by itself.
+    The window returns lines in the order in which the first of each came. A task that prints the same text twice
+    has printed two lines. With ``seconds`` 0 the window returns every line by itself.
     """
 
     def __init__(self, seconds: float):
@@ -39,7 +39,7 @@ class Window:
         self._open: Dict[str, Folded] = {}  # of each text, the line that the next task joins
 
     def take(self, line: Line, now: float) -> None:
-        """A line has come. ``now`` is seconds on any clock that ``due`` is asked with, too."""
+        """Take a line in; ``now`` is in seconds, on the clock that ``due`` uses too."""
         folded, source = self._open.get(line.text), (line.task, line.host)
         if folded is None or source in folded.sources or not self._seconds:
             folded = self._open[line.text] = Folded(line.time, line.text, [])
@@ -47,11 +47,11 @@ class Window:
         folded.sources.append(source)
 
     def due(self, now: float) -> List[Folded]:
-        """The lines whose time to be joined is over."""
+        """Return the lines whose time to be joined is over."""
         return self._let_go(lambda came: now - came >= self._seconds or len(self._held) > MOST)
 
     def rest(self) -> List[Folded]:
-        """All lines: nothing more will come."""
+        """Return all lines, because nothing more will come."""
         return self._let_go(lambda came: True)
 
     def _let_go(self, is_over: Callable[[float], bool]) -> List[Folded]:
@@ -65,7 +65,10 @@ class Window:
 
 
 def shown(line: Folded, times: bool = False) -> str:
-    """``worker:1@gpu02 text``, or ``worker:[0-7]@gpu[01-04] ×8 text``; with the time of day in front if asked for."""
+    """Return the text of a line, with the time of day in front if ``times``.
+
+    Examples: ``worker:1@gpu02 text``, and ``worker:[0-7]@gpu[01-04] ×8 text``.
+    """
     at = f"{datetime.fromtimestamp(line.time):%Y-%m-%d %H:%M:%S} " if times else ""
     return f"{at}{_printers(line.sources)} {line.text}"
 

@@ -1,7 +1,7 @@
-"""Task logs from every host, in the order of time, each line with the task and host it is from.
+"""Read task logs from every host in the order of time, each line with its task and host.
 
-Two ways to read: *in order*, what there is, of which each host tells its part in the order of time
-and one line of each is held here; and *as they come*, what the tasks go on to print.
+The reader has two modes. *In order* reads the lines that exist: each host sends its part in the order of time,
+and the launcher holds one line of each host. *As they come* reads the lines that the tasks go on to print.
 """
 
 import heapq
@@ -31,7 +31,7 @@ LONGEST = 300  # characters of each of them
 
 
 def select(spec: Spec, patterns: Sequence[str]) -> List[TaskSpec]:
-    """The tasks that ``worker:1``, ``ps:*`` or ``gpu02`` mean; all without a pattern.
+    """Return the tasks that ``worker:1``, ``ps:*`` or ``gpu02`` mean; all without a pattern.
 
     Raises:
       UsageError: a pattern means no task.
@@ -57,16 +57,16 @@ def print_logs(
     times: bool = False,
     **options: Any,
 ) -> List[HostProblem]:
-    """Says every line of the tasks' logs, until they end or a signal comes.
+    """Print every line of the tasks' logs, until the logs end or a signal comes.
 
     Args:
       follow: go on with new lines while the run lives.
-      raw: a line of each task, where otherwise equal lines of many are one with a count.
-      times: the time of day in front of each line.
+      raw: print a line of each task; otherwise equal lines of many tasks are one with a count.
+      times: print the time of day in front of each line.
       options: ``since`` and ``until``, times of day in seconds; ``tail``, only so many last lines of each task.
 
     Raises:
-      BrokenPipeError: ``say`` did, since nobody reads any more.
+      BrokenPipeError: ``say`` raised it, since nobody reads the output any more.
     """
     problems: List[HostProblem] = []
     window = Window(0.0 if raw else WAIT_S if follow else TOGETHER_S)
@@ -89,7 +89,7 @@ def _folded(window: Window, lines: Iterable[Tuple[Optional[Line], float]]) -> It
 def _readers(
     fleet: Fleet, tasks: Sequence[TaskSpec], options: Mapping[str, Any], problems: List[HostProblem]
 ) -> List[Iterator[Line]]:
-    """What each host that can be reached has to tell of its tasks."""
+    """Return a reader of the tasks' lines for each host that can be reached."""
     by_host: Dict[str, List[str]] = {}
     for task in tasks:
         by_host.setdefault(task.host, []).append(task.name)
@@ -102,13 +102,13 @@ def _readers(
 
 
 def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
-    """The lines of all hosts by time."""
+    """Yield the lines of all hosts by time."""
     for line in heapq.merge(*readers, key=lambda line: line.time):
         yield line, line.time
 
 
 def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Optional[Line], float]]:
-    """The lines of all hosts and when they came; None when none did for a while."""
+    """Yield the lines of all hosts with their arrival times; None after a while without one."""
     came: Queue[Optional[Line]] = Queue(AHEAD)
     for reader in readers:
         Thread(target=_hand_over, args=(reader, came), daemon=True).start()
@@ -129,7 +129,7 @@ def _hand_over(reader: Iterator[Line], came: "Queue[Optional[Line]]") -> None:
 
 
 def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]) -> Iterator[Line]:
-    """What one host tells; how it breaks off is a problem of its own."""
+    """Yield the lines of one host; a break of the connection is added to ``problems``."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
         for told in _told(fleet, conversation):
@@ -141,7 +141,10 @@ def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]
 
 
 def _told(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
-    """What comes from a host, until its end or a signal. Raises HostProblem when it breaks."""
+    """Yield the answers of a host until its end or a signal.
+
+    Raises HostProblem when the connection breaks.
+    """
     while not fleet.interrupts.received:
         try:
             told = conversation.hear(LOOK_S)
@@ -153,7 +156,10 @@ def _told(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
 
 
 def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:
-    """The last lines of the task that the run's cause names, if it names one: of the attempt that failed first."""
+    """Print the last lines of the task that the run's cause names, if any.
+
+    The lines are those of the attempt that failed first.
+    """
     task = report.culprit(status)
     first = None if task is None else report.first_failure(status, task)
     if first is not None:
@@ -167,7 +173,10 @@ def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], N
 
 
 def print_first_cause(fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[str], None]) -> None:
-    """Of a run that has failed: why, and the last lines of the task that failed first, if it is one of ``tasks``."""
+    """Print a failed run's cause, and the last lines of the task that failed first.
+
+    The function prints nothing unless that task is one of ``tasks``.
+    """
     try:
         answer = fleet.ask_lead("status")
         status = status_in(fleet.lead, answer)

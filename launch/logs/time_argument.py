@@ -10,10 +10,12 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def moment(text: str, now: datetime) -> float:
-    """``10m`` (ago), ``15:59`` (today) or ``2026-11-20T15:59:02`` as seconds since 1970; without a zone it is local.
+    """Return a time as seconds since 1970; without a zone, the time is local.
+
+    The text is ``10m`` (ago), ``15:59`` (today) or ``2026-11-20T15:59:02``.
 
     Raises:
-      UsageError: it is none of them.
+      UsageError: the text is none of them.
     """
     ago = _AGO.fullmatch(text)
     if ago:

@@ -1,4 +1,4 @@
-"""``launch metrics``: answers each scrape with the newest run's status, in bounded time."""
+"""``launch metrics``: answer each scrape with the newest run's status, in bounded time."""
 
 import socket
 import threading
@@ -26,14 +26,17 @@ LOOK_S = 0.2
 
 
 class Told(NamedTuple):
-    """What the chief's host said: a status, or None where no run of the name has been; or why it said nothing."""
+    """The answer of the chief's host: a status, or the problem that kept it from an answer.
+
+    The status is None where no run of the name has been.
+    """
 
     status: Optional[RunStatus]
     problem: Optional[str] = None
 
 
 class Lead:
-    """Asks the chief's host over one connection, which is made anew after a failure."""
+    """Ask the chief's host over one connection, which is renewed after a failure."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -41,7 +44,7 @@ class Lead:
         self._broken = False
 
     def ask(self) -> Told:
-        """The newest run's status now."""
+        """Ask for the newest run's status now, and return the answer."""
         host, spec = self._fleet.hosts[self.name], self._fleet.spec
         try:
             if self._broken:
@@ -57,9 +60,9 @@ class Lead:
 
 
 class Newest:
-    """What ``ask`` returned last, at most ``FRESH_S`` ago, waited for at most ``PATIENCE_S``.
+    """The last answer of ``ask``, at most ``FRESH_S`` old, waited for at most ``PATIENCE_S``.
 
-    One question at a time: while it is not answered, nobody asks another.
+    Only one question is open at a time: until it is answered, nobody asks another.
     """
 
     def __init__(self, ask: Callable[[], Told], clock: Callable[[], float] = time.monotonic):
@@ -70,7 +73,7 @@ class Newest:
         self._answer: Optional[Future[Told]] = None
 
     def get(self, patience_s: float = PATIENCE_S) -> Told:
-        """The answer, or that there is none yet."""
+        """Return the answer, or the problem that there is none yet."""
         try:
             return self._current().result(patience_s)
         except TimeoutError:
@@ -85,19 +88,22 @@ class Newest:
             return known
 
     def close(self) -> None:
-        """Asks no more."""
+        """Stop asking."""
         self._pool.shutdown(wait=False)
 
 
 class RunCollector(Collector):
-    """What Prometheus' client library asks for metrics. ``note`` hears when the host is lost, and when it is back."""
+    """The collector that Prometheus' client library asks for metrics.
+
+    ``note`` receives a line when the host is lost, and when that host is back.
+    """
 
     def __init__(self, name: str, host: str, get: Callable[[], Told], note: Callable[[str], None]):
         self._name, self._host, self._get, self._note = name, host, get, note
         self._problem: Optional[str] = None
 
     def collect(self) -> Iterator[Family]:
-        """Every metric, of now."""
+        """Return every metric as of now."""
         told = self._get()
         if told.problem != self._problem:
             self._problem = told.problem
@@ -111,11 +117,11 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _Quiet(WSGIRequestHandler):
     def log_message(self, *_: Any) -> None:
-        """A line for every scrape would help nobody."""
+        """Print nothing, because a line for every scrape would help nobody."""
 
 
 class Exporter:
-    """While entered, listens.
+    """Listen for scrapes while entered.
 
     Raises:
       CannotStart: the address is taken, or none of this machine's.
@@ -143,6 +149,6 @@ class Exporter:
         self._server.server_close()
 
     def serve(self, over: Callable[[], bool]) -> None:
-        """Answers scrapes until ``over``."""
+        """Answer scrapes until ``over``."""
         while not over():
             self._server.handle_request()

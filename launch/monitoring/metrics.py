@@ -19,9 +19,9 @@ class Value(NamedTuple):
 
     Attributes:
       metric: its name; one that ends in ``_total`` is a counter.
-      meaning: what it is.
-      field: where the status has it; where that is None, the value is left out.
-      factor: what it is multiplied with.
+      meaning: a description of the number.
+      field: the field of the status that has the number; where the field is None, the value is left out.
+      factor: the factor that the number is multiplied with.
     """
 
     metric: str
@@ -62,12 +62,12 @@ TASK_VALUES = (
 
 
 def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) -> Iterator[Family]:
-    """Every metric, without samples where nothing is known.
+    """Yield every metric, without samples where nothing is known.
 
     Args:
-      name: of the run, as the hosts file has it.
-      host: the chief's.
-      answered: whether it could be asked; ``status`` is None also where no run of the name has been.
+      name: the name of the run, as the hosts file has it.
+      host: the chief's host.
+      answered: whether the host could be asked; ``status`` is None also where no run of the name has been.
     """
     up = GaugeMetricFamily("launch_up", "1 while the chief's host answers, else 0.", labels=["name", "host"])
     up.add_metric([name, host], float(answered))

@@ -16,13 +16,13 @@ ANSWER_S = 30.0
 
 
 class Board:
-    """While entered, TensorBoard runs beside the summaries of the newest run.
+    """Run TensorBoard beside the summaries of the newest run, while entered.
 
     ``run``, the run's name, and ``dial`` are available then.
 
     Raises:
-      HostProblem: it cannot run there, or has ended.
-      Interrupted: a signal came before it was there.
+      HostProblem: TensorBoard cannot run there, or has ended.
+      Interrupted: a signal came before TensorBoard was there.
     """
 
     def __init__(self, fleet: Fleet):
@@ -47,11 +47,11 @@ class Board:
         self._conversation.close()
 
     def dial(self) -> Any:
-        """A connection to TensorBoard, with the methods of a socket."""
+        """Return a connection to TensorBoard, with the methods of a socket."""
         return self._fleet.hosts[self._lead].dial(self._port)
 
     def stay(self) -> None:
-        """Until a signal asks us to end."""
+        """Keep TensorBoard alive until a signal comes."""
         while not self._fleet.interrupts.received:
             self._word()
 
@@ -65,7 +65,7 @@ class Board:
         raise HostProblem(self._lead, ProblemKind.SILENT, f"TensorBoard did not listen within {START_S:.0f} s")
 
     def _word(self) -> Optional[Dict[str, Any]]:
-        """What comes within a beat."""
+        """Send a beat, and return the answer within its time; else None."""
         try:
             self._conversation.tell({"beat": True})
             word = self._conversation.hear(BEAT_S)
@@ -77,10 +77,10 @@ class Board:
 
 
 def must_answer(port: int) -> None:
-    """Asks for the page as a browser would.
+    """Request TensorBoard's page as a browser would.
 
     Raises:
-      HostProblem: nothing answers at this port of this machine.
+      HostProblem: nothing answers at this port of this machine, or the answer's status is not OK.
     """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
     try:

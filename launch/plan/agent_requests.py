@@ -1,4 +1,4 @@
-"""What each host's agent is asked to run, made of a plan; see ``launch.agent.wire.run_request``."""
+"""The requests to the hosts' agents, made of a plan; see ``launch.agent.wire.run_request``."""
 
 import shlex
 from typing import Dict, List, Mapping, Optional, Tuple
@@ -20,10 +20,12 @@ GRACE_S = 10.0  # between TERM and KILL
 def requests(
     plan: Plan, code: Code, token: str, secrets: Mapping[str, str], resume: bool, file: Optional[str] = None
 ) -> Dict[str, RunRequest]:
-    """Return what each host's agent is asked to run, the lead's first. Secrets travel on stdin only.
+    """Return the run request of each host's agent, the lead's first.
+
+    Secrets travel on stdin only.
 
     Args:
-      file: what another verb about the run is asked with, where that is more than the hosts file.
+      file: the words that name the run to another verb, where those are more than the hosts file.
     """
     tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}
     for task in plan.tasks:
@@ -37,7 +39,7 @@ def requests(
 
 
 def peers(plan: Plan) -> Tuple[str, ...]:
-    """Return the names behind which a guard finds the addresses of the cluster."""
+    """Return the names that a guard resolves to the addresses of the cluster."""
     return tuple(dict.fromkeys(host_of(task.address) for task in plan.tasks))
 
 

@@ -1,4 +1,4 @@
-"""Where a job's variables would go, and what a step of it moves: asked of the job's own runtime.
+"""Ask a job's own runtime for the placement of its variables and the traffic of its steps.
 
 Building the job's graph needs TensorFlow, so a process of another Python does it
 (``jobs.describe``); the launcher only reads what that prints.
@@ -33,13 +33,16 @@ class Ends(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan) -> "Ends":
-        """Those of a plan, by index."""
+        """Return the workers and the ps of a plan, by index, without spares."""
         workers = [End(task.name, task.host) for task in plan.tasks if task.role in TRAINERS]
         return cls(workers, [End(task.name, task.host) for task in plan.tasks if task.role == "ps" and not task.spare])
 
 
 def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Dict[str, Any], Optional[UsageError]]:
-    """``plan --json`` without its tasks, and the mistake of the job for which it says nothing of variables."""
+    """Return ``plan --json`` without its tasks, and the job's mistake or None.
+
+    A mistake of the job leaves ``placement``, ``variables`` and ``network`` null.
+    """
     values: Dict[str, Any] = {"name": plan.spec.name, "lead": plan.lead, "control": plan.control}
     values.update(dict.fromkeys(("placement", "variables", "network")), remarks=list(remarks(plan)))
     if plan.spec.command is None:
@@ -53,7 +56,7 @@ def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Dic
 
 
 def remarks(plan: Plan) -> Iterator[str]:
-    """What to know of a plan beside its numbers."""
+    """Yield remarks on a plan beside its numbers."""
     excess = oversized(plan)
     if excess is not None:
         yield f"`launch up` refuses this cluster: {excess}"
@@ -93,12 +96,15 @@ def _totals(held: Sequence[int]) -> Dict[str, Any]:
 
 
 def is_modelled(plan: Plan) -> bool:
-    """Whether ``network`` fits this run: in-graph over several workers, everything passes through the chief."""
+    """Return whether the model of ``network`` fits this run.
+
+    It does not fit in-graph replication over several workers, where everything passes through the chief.
+    """
     return plan.spec.train.replication == "between-graph" or len(Ends.of(plan).workers) == 1
 
 
 def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, Any]:
-    """What ``jobs.describe`` prints, run by ``python`` on this machine.
+    """Return what ``jobs.describe`` prints, run by ``python`` on this machine.
 
     Raises:
       UsageError, NoTensorFlow: it fails.
@@ -125,7 +131,10 @@ def _arguments(plan: Plan, job: JobCode) -> List[str]:
 
 
 def _environment(plan: Plan, job: JobCode) -> Dict[str, str]:
-    """The chief's, as far as its graph depends on it: of the cluster that is the number of tasks."""
+    """Return the chief's environment, as far as its graph depends on it.
+
+    Of the cluster, the graph depends only on the number of tasks.
+    """
     chief = next(task for task in plan.tasks if task.chief)
     sizes = {role: ["-"] * len(addresses) for role, addresses in json.loads(plan.cluster).items()}
     paths = [str(PROJECT), *([str(job.folder)] if job.folder else [])]

@@ -32,7 +32,7 @@ def _shown(plan: Plan, task: TaskRequest) -> Dict[str, Any]:
 
 
 def _known(plan: Plan, task: TaskRequest) -> Dict[str, str]:
-    """What a host fills in for its task, where the launcher can tell: {gpus}, {environment}."""
+    """Return the placeholders of a host that the launcher can fill in: {gpus}, {environment}."""
     known = {} if isinstance(task.gpus, str) else {"gpus": str(len(task.gpus))}
     if task.host in plan.environments:
         known["environment"] = f"{plan.spec.workdir}/envs/{plan.environments[task.host]}"
@@ -40,7 +40,7 @@ def _known(plan: Plan, task: TaskRequest) -> Dict[str, str]:
 
 
 def write(values: Mapping[str, Any], tasks: Iterable[Mapping[str, Any]], put: Callable[[str], Any]) -> None:
-    """One JSON object, ``values`` with ``tasks`` at its end."""
+    """Write one JSON object with ``put``: ``values`` with ``tasks`` at the end."""
     put(json.dumps(values)[:-1] + ', "tasks": [')
     for index, task in enumerate(tasks):
         put((", " if index else "") + json.dumps(task))

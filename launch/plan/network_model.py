@@ -1,4 +1,4 @@
-"""What a step moves over the network, how long that takes at least, and what it waits for.
+"""A model of a step's traffic on the network, its least duration, and the card that it waits for.
 
 A worker pulls every trained variable once a step, of a table the rows that it looks up,
 and pushes a gradient of the same size once, whatever the number of its towers. Cards carry
@@ -51,7 +51,10 @@ def traffic(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int
 def bound(
     workers: Sequence[End], servers: Sequence[End], moved: Mapping[str, int], overlapped: bool
 ) -> Optional[Bound]:
-    """What a step waits for, given the ``traffic``; None where nothing leaves a host."""
+    """Return the card that a step waits for, given the ``traffic``.
+
+    Return None where nothing leaves a host.
+    """
     cards: Dict[Tuple[str, str], List[str]] = defaultdict(list)
     for end in servers:  # in a pull bytes go out of the servers' hosts and into the workers'
         cards[end.host, "both" if overlapped else "out"].append(end.task)
@@ -63,7 +66,10 @@ def bound(
 
 
 def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
-    """So many bytes one way, and as many the other way: at the same time, or one after the other."""
+    """Return the seconds for ``way_bytes`` one way and as many the other way.
+
+    Both go at the same time where ``overlapped``, else one after the other.
+    """
     return (1 if overlapped else 2) * way_bytes / (nic_gbps * 1e9 / 8)
 
 
@@ -83,8 +89,8 @@ def describe(
     """``network`` of ``plan --json``.
 
     Args:
-      fewest: how few ``ps`` make no step shorter than more of them would, each on a host of
-        its own, and the bytes that a worker has ``pulled`` from the fullest of them.
+      fewest: ``ps``, the smallest number with which a step is no longer than with more ps, each on a host of its own.
+        ``pulled``, the bytes that a worker reads from the fullest of these ps.
       overlapped: whether pulls and pushes go on at the same time.
     """
     moved = traffic(workers, servers, pulled)

@@ -1,4 +1,4 @@
-"""What a hosts file becomes: which process runs where, with which argv and environment.
+"""The plan of a run, made of a hosts file: the host, the argv and the environment of each process.
 
 A plan is computed from a spec, and the lock file that it names; it reaches no host.
 """
@@ -23,9 +23,9 @@ LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux han
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts. ``control`` is where the members' agents dial the lead's.
+    """A run before it starts. ``control`` is the address at which the members' agents dial the lead's.
 
-    ``cluster`` is the JSON text of what ``TF_CONFIG`` says of it, {role: addresses}. ``python`` runs
+    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``python`` runs
     the agents, and the tasks on hosts without an environment of their own.
     """
 
@@ -54,9 +54,9 @@ def run_name(name: str, now: datetime) -> str:
 
 
 def localised(spec: Spec, ports: Sequence[int]) -> Spec:
-    """Every task of a spec on this machine: ``ports`` has a free one for each; no GPUs, same towers.
+    """Return ``spec`` with every task on this machine, without GPUs and with the same towers.
 
-    Its Python is the launcher's own, so there is nothing to set up.
+    ``ports`` has a free one for each task. The tasks' Python is the launcher's own, so there is nothing to set up.
     """
     tasks = tuple(
         replace(task, host="localhost", address=f"localhost:{port}", port=port, gpus=(), python=None)
@@ -66,7 +66,10 @@ def localised(spec: Spec, ports: Sequence[int]) -> Spec:
 
 
 def towers(spec: Spec) -> Any:
-    """``train.towers`` with ``auto`` resolved where the file alone tells: one a GPU of a worker."""
+    """Return ``train.towers``, with ``auto`` resolved where the file alone suffices for that.
+
+    ``auto`` is then the GPUs of a worker divided by ``train.stages``, at least 1.
+    """
     chosen = [task.gpus for task in spec.tasks if task.role in TRAINERS]
     counts = {len(gpus) for gpus in chosen if not isinstance(gpus, str)}
     if spec.train.towers != "auto" or len(counts) != 1:
@@ -113,7 +116,10 @@ def _python(spec: Spec, host: str, named: Set[str], own: str) -> str:
 
 
 def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:
-    """The first port above those of the lead's tasks, where other hosts have to dial it."""
+    """Return the lead's control address; None for a run on one host.
+
+    Its port is the first one above those of the lead's tasks.
+    """
     if len(spec.hosts) == 1:
         return None
     port = max(task.port for task in spec.tasks if task.host == chief.host) + 1
@@ -121,7 +127,7 @@ def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:
 
 
 def _job_command(spec: Spec, job: JobCode) -> Tuple[str, ...]:
-    """What follows the Python in the argv of every task of a job."""
+    """Return the argv after the Python, the same for every task of a job."""
     entry = f"{{code}}/{job.entry}" if job.entry.endswith(".py") else job.entry
     return ("-m", "jobs.main", entry, "--train", _literally(spec.train.to_dict()), "--args", _literally(spec.args))
 
@@ -132,7 +138,7 @@ def _literally(values: Mapping[str, Any]) -> str:
 
 
 def _command(spec: Spec, job: JobCode, role: str, cluster: Mapping[str, Sequence[str]]) -> Tuple[str, ...]:
-    """The argv of the tasks of a role, as far as it is the same for all of them; of a job without the Python."""
+    """Return the argv shared by all tasks of a role; for a job, without Python."""
     if spec.command is None:
         return _job_command(spec, job)
     return _filled(spec.command_of(role), cluster, spec.chief.address)
@@ -183,7 +189,9 @@ def _task(
 
 
 def refuse_oversized(plan: Plan) -> None:
-    """Every task is told of the whole cluster, in its environment or its arguments.
+    """Refuse a plan whose tasks need a longer text than Linux hands to a process.
+
+    Every task receives the whole cluster, in its environment or its arguments.
 
     Raises:
       UsageError: that text is longer than Linux hands to a process.
@@ -194,7 +202,7 @@ def refuse_oversized(plan: Plan) -> None:
 
 
 def oversized(plan: Plan) -> Optional[str]:
-    """What of the last task is too long for its process, in words."""
+    """Describe the first text too long for the last task's process; None if all fit."""
     last = plan.tasks[-1]
     texts = [("TF_CONFIG", f"TF_CONFIG={plan.environment(last)['TF_CONFIG']}")]
     texts += [(f"argument {index}", word) for index, word in enumerate(last.argv)]

@@ -1,4 +1,4 @@
-"""``launch plan`` for a person: short for three tasks and for thousands, since what is alike is one line."""
+"""``launch plan`` for a person: short for three tasks and for thousands, since tasks that are alike share one line."""
 
 import shlex
 from collections import defaultdict
@@ -21,7 +21,7 @@ _ENDS = 3  # of more: so many of the fullest and the emptiest
 
 
 class Alike(NamedTuple):
-    """What tasks of one row have in common."""
+    """The properties that the tasks of one row share."""
 
     role: str
     port: int
@@ -50,7 +50,7 @@ def overview(plan: Plan, values: Mapping[str, Any], file: str) -> List[Renderabl
 
 
 def print_overview(plan: Plan, values: Mapping[str, Any], file: str) -> None:
-    """Prints it on stdout."""
+    """Print the overview on stdout."""
     console = make_console()
     for part in overview(plan, values, file):
         console.print(part)
@@ -127,7 +127,7 @@ def ps_table(values: Mapping[str, Any], plan: Plan) -> Table:
 
 
 def _extremes(placement: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
-    """All, or the first and last by bytes with nothing between them for what is left out."""
+    """Return all ps, or the fullest and the emptiest with ``{}`` for the rest between."""
     if len(placement) <= MOST_PS:
         return list(placement)
     by_size = sorted(placement, key=lambda ps: -ps["bytes"])
@@ -135,7 +135,10 @@ def _extremes(placement: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]
 
 
 def sentences(values: Mapping[str, Any], mode: str) -> Iterator[str]:
-    """What the numbers mean: how full the fullest ps is, what a step waits for, how many ps would balance it."""
+    """Yield sentences that explain the numbers.
+
+    They state how full the fullest ps is, what a step waits for, and how many ps would balance it.
+    """
     variables, network, number = values["variables"], values["network"], len(values["placement"])
     yield (
         f"variables: {of_bytes(variables['bytes'])} with the optimizer's, on {number} ps; "

@@ -1,9 +1,9 @@
 """Hosts reached over SSH. The only package that knows Fabric and Paramiko.
 
     host        one host: a connection, and the programs that run over it
-    access      what all hosts are reached with: configuration, known hosts, keys
+    access      what all connections share: configuration, known hosts, keys
     gateways    hosts that others are reached through, each opened once
-    ssh_config  what an OpenSSH client configuration says, its included files too
+    ssh_config  read an OpenSSH client configuration, its included files too
     keys        private keys, ssh-agent, passphrases
     failures    why a host could not be reached
     by_hand     the same connection as a command of OpenSSH

@@ -1,4 +1,4 @@
-"""What all hosts are reached with: the SSH configuration, the known hosts, the keys, the gateways, each read once."""
+"""Access to all hosts: the SSH configuration, the known hosts, the keys and the gateways, each read once."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sh
 
 
 class Access:
-    """Opens connections to hosts, each as the hosts file and the SSH configuration say."""
+    """Open connections to hosts, as the hosts file and the SSH configuration describe them."""
 
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
@@ -37,7 +37,7 @@ class Access:
         self._ended = threading.Event()
 
     def prepare(self, name: str) -> None:
-        """Loads the keys for a host and the gateways on its way, and asks for passphrases where they need one.
+        """Load the keys for a host and its gateways, and ask for needed passphrases.
 
         Raises:
           HostProblem: a key cannot be used.
@@ -48,17 +48,17 @@ class Access:
                 self._offers[hop] = self._keys.offer(*self._identities(hop))
 
     def open(self, name: str) -> fabric.Connection:
-        """A connection to a host, tried again where its login is dropped.
+        """Return a connection to a host; retry where its login is dropped.
 
         Raises:
-          HostProblem: it, or a gateway on the way, cannot be reached.
+          HostProblem: the host, or a gateway on the way, cannot be reached.
         """
         settings = self._settings
         port = settings.port if settings.port != 22 else None  # None: as ssh_config has it
         return self._open(name, self._gateways.last(self._route(name)), settings.user, port)
 
     def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
-        """What went wrong with a host's connection, in words."""
+        """Return the problem of a host's connection, in words."""
         by_hand = ByHand(
             name=derive_shorthand(name)["host"], user=connection.user, port=connection.port, jump=self._jump(name),
             entry=_entry(connection), settings=self._settings,
@@ -66,12 +66,15 @@ class Access:
         return explain(name, error, (connection.host, connection.port), by_hand)
 
     def _jump(self, name: str) -> str:
-        """The gateways of ``ssh.gateway`` before a host, which may be one of them; others OpenSSH finds itself."""
+        """Return the gateways of ``ssh.gateway`` before a host, which may be one of them.
+
+        OpenSSH finds other gateways by itself.
+        """
         hops = [hop.strip() for hop in (self._settings.gateway or "").split(",")]
         return ",".join(hops[: hops.index(name)] if name in hops else filter(None, hops))
 
     def close(self) -> None:
-        """Ends the gateways' connections, and every attempt that is under way."""
+        """End the gateways' connections, and every attempt that is under way."""
         self._ended.set()
         self._gateways.close()
         if self._keys is not None:
@@ -105,7 +108,7 @@ class Access:
         return {"banner_timeout": bound, "auth_timeout": bound, "channel_timeout": bound}
 
     def _be_strict(self, connection: fabric.Connection) -> None:
-        """Only a known key will do, and only of the kinds that are known is one asked for."""
+        """Accept only a known host key, and request only the kinds of keys that are known."""
         known = self._known.lookup(_entry(connection)) or {}
         for kind, key in known.items():
             connection.client.get_host_keys().add(_dialled(connection), kind, key)
@@ -119,7 +122,7 @@ class Access:
         return found
 
     def _identities(self, name: str) -> Tuple[List[str], bool]:
-        """The key files that are named for a host, and whether they alone are to be offered."""
+        """Return the key files that are named for a host, and whether to offer only those."""
         found = self._lookup(name)
         key = self._settings.key
         if key and not os.path.isfile(os.path.expanduser(key)):
@@ -128,7 +131,7 @@ class Access:
 
 
 def hang_up(connection: fabric.Connection) -> None:
-    """Ends a connection, and the ProxyCommand that carries it."""
+    """End a connection, and the ProxyCommand that carries it."""
     transport = connection.transport
     connection.close()
     if transport and isinstance(transport.sock, paramiko.ProxyCommand):
@@ -138,17 +141,17 @@ def hang_up(connection: fabric.Connection) -> None:
 
 
 class Login:
-    """How Paramiko is to log in: with each of some keys in turn."""
+    """The login that Paramiko performs: it offers each of some keys in turn."""
 
     def __init__(self, user: str, keys: List[paramiko.PKey]):
         self._user, self._keys = user, keys
 
     def authenticate(self, transport: paramiko.Transport) -> List[str]:
-        """Paramiko's word for it.
+        """Log in, under the name that Paramiko has for it.
 
         Raises:
           AuthenticationException: every key was refused.
-          EOFError: the connection was dropped before any was.
+          EOFError: the connection was dropped before any key was refused.
         """
         refused = paramiko.AuthenticationException("no key to offer: none in ssh-agent, none in ~/.ssh")
         for number, key in enumerate(self._keys):
@@ -166,20 +169,20 @@ class Login:
 
 
 class RejectUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    """A host whose key is not known is not spoken to."""
+    """Refuse a host whose key is not known."""
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        """Raises UnknownHostKey."""
+        """Raise UnknownHostKey."""
         raise UnknownHostKey(f"no key is known for {hostname}")
 
 
 def _dialled(connection: fabric.Connection) -> str:
-    """The name under which Paramiko looks for the key of a host."""
+    """Return the name under which Paramiko looks for the key of a host."""
     return str(connection.host) if connection.port == 22 else f"[{connection.host}]:{connection.port}"
 
 
 def _entry(connection: fabric.Connection) -> str:
-    """The name under which the known hosts have it."""
+    """Return the name of a host among the known hosts."""
     return str(connection.ssh_config.get("hostkeyalias", _dialled(connection)))
 
 
@@ -192,6 +195,6 @@ def _log_in(connection: fabric.Connection) -> None:
 
 
 def read_known_hosts(path: str) -> paramiko.HostKeys:
-    """The known hosts' keys; none where there is no such file."""
+    """Return the known hosts' keys; none where there is no such file."""
     full = os.path.expanduser(path)
     return paramiko.HostKeys(full if os.path.isfile(full) else None)

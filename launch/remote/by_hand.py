@@ -1,4 +1,7 @@
-"""A connection as OpenSSH's own client makes it, in a command that a person can copy: it must lead where ours led."""
+"""The same connection as commands of OpenSSH's own client, which a person can copy.
+
+The commands must lead to the host that the launcher reached.
+"""
 
 import os
 import shlex
@@ -28,17 +31,17 @@ class ByHand(NamedTuple):
     settings: Ssh
 
     def login(self) -> str:
-        """Log in as the launcher does."""
+        """Return the command that logs in as the launcher does."""
         known = [] if self.settings.known_hosts == Ssh.known_hosts else self._known()
         return _line(["ssh", *known, *self._options(), self.name])
 
     def accept(self) -> str:
-        """Show the host's key, and record it if the person says yes."""
+        """Return the command that shows the host's key, and records it if the person agrees."""
         asks = [word for each in _ASKS for word in ("-o", each)]
         return _line(["ssh", *asks, *self._known(), *self._options(), self.name, "true"])
 
     def forget(self) -> str:
-        """Remove the key that is recorded."""
+        """Return the command that removes the recorded key."""
         return _line(["ssh-keygen", "-R", self.entry, "-f", os.path.expanduser(self.settings.known_hosts)])
 
     def _known(self) -> List[str]:

@@ -1,4 +1,4 @@
-"""Why a host could not be reached, what to do next, and whether trying again may help."""
+"""The reason that a host could not be reached, the next step, and whether a retry may help."""
 
 import socket
 from typing import Tuple
@@ -16,7 +16,10 @@ class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
 
 
 def dropped(error: Exception) -> bool:
-    """Whether sshd took the connection and let it go before anybody was refused: too many at once, or a busy host."""
+    """Return whether sshd accepted the connection and dropped it before it refused anybody.
+
+    The reason is too many connections at once, or a busy host.
+    """
     if isinstance(error, (EOFError, ConnectionResetError, BrokenPipeError)):
         return True
     # This class itself: those derived from it say that a key, a user or an algorithm was refused.

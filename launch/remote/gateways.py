@@ -1,7 +1,7 @@
-"""Hosts that other hosts are reached through: each is opened once, and its tunnels are shared by all.
+"""Gateways to other hosts: each is opened once, and all hosts share its tunnels.
 
-A gateway's failure is one problem, however many hosts lie behind it: all of them get the
-same one, and it names the gateway.
+A gateway's failure is one problem, however many hosts lie behind the gateway. All those hosts get the same
+problem, which names the gateway.
 """
 
 import threading
@@ -27,10 +27,10 @@ class Gateway:
         self._failed_at = 0.0
 
     def connection(self) -> Any:
-        """Its connection, made by the first who comes; the others wait for it.
+        """Return the gateway's connection; the first caller makes it, and the others wait.
 
         Raises:
-          HostProblem: it cannot be reached.
+          HostProblem: the gateway cannot be reached.
         """
         with self._lock:
             if self._problem is not None and time.monotonic() - self._failed_at < FRESH_S:
@@ -48,7 +48,7 @@ class Gateway:
             raise
 
     def close(self) -> None:
-        """Ends the connection."""
+        """End the gateway's connection."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -59,7 +59,7 @@ class Gateways:
 
     Args:
       open_one: opens one connection, through another one where it is given.
-      jumps: what the SSH configuration says of the gateways before a host, nearest to us first: ``a,user@b``.
+      jumps: the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``.
     """
 
     def __init__(self, open_one: Open, jumps: Callable[[str], str]):
@@ -68,13 +68,15 @@ class Gateways:
         self._opened: Dict[Route, Gateway] = {}
 
     def route(self, name: str, written: Optional[str] = None, seen: Route = ()) -> Route:
-        """The gateways before a host, in the order in which they are passed; the first may have some of its own.
+        """Return the gateways before a host, in the order in which they are passed.
+
+        The first gateway may have gateways of its own.
 
         Args:
-          written: what counts instead of the SSH configuration.
+          written: the gateways that count instead of those in the SSH configuration.
 
         Raises:
-          HostProblem: they lead in a circle.
+          HostProblem: the gateways lead in a circle.
         """
         words = (word.strip() for word in (written or self._jumps(name)).split(","))
         hops = tuple(word for word in words if word.lower() not in ("", "none"))
@@ -88,7 +90,7 @@ class Gateways:
         return (*self.route(hops[0], seen=(*seen, name)), *hops)
 
     def last(self, route: Route) -> Optional[Any]:
-        """The connection to the last gateway of a route; None where there is none.
+        """Return the connection to the last gateway of a route; None where there is none.
 
         Raises:
           HostProblem: a gateway cannot be reached.
@@ -107,6 +109,6 @@ class Gateways:
             raise problem.with_advice("it is the gateway to other hosts") from problem
 
     def close(self) -> None:
-        """Ends their connections, the farthest first."""
+        """End the gateways' connections, the farthest first."""
         for route in sorted(self._opened, key=len, reverse=True):
             self._opened[route].close()

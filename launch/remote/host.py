@@ -55,7 +55,7 @@ class SshChannel(Channel):
 
 
 class SshHost(Host):
-    """A host reached by its name in the hosts file, or what the SSH configuration makes of it."""
+    """A host reached by its name in the hosts file, as the SSH configuration resolves that name."""
 
     def __init__(self, name: str, python: str, access: Access):
         super().__init__(name, python)
@@ -84,7 +84,10 @@ class SshHost(Host):
 
     @contextmanager
     def _connected(self, refused: str, advice: str) -> Iterator[Any]:
-        """Give a connection to open a channel of; where sshd does not, ``refused`` says so with sshd's own word."""
+        """Give a connection on which to open a channel.
+
+        Where sshd refuses the channel, the HostProblem has ``refused`` with sshd's own text.
+        """
         if self._connection is None:
             self.connect()
         try:
@@ -102,7 +105,10 @@ class SshHost(Host):
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """argv as one line for the login shell over there; a leading ``~/`` still means home."""
+    """Return argv as one line for the host's login shell.
+
+    A leading ``~/`` still means home.
+    """
     words = [shlex.quote(word) for word in argv]
     if argv[0].startswith("~/"):
         words[0] = "~/" + shlex.quote(argv[0][2:])

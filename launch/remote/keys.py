@@ -1,7 +1,7 @@
-"""The private keys of whoever starts runs: each read once, shared by all connections, its passphrase asked for once.
+"""The operator's private keys, which all connections share.
 
-A passphrase is in the memory of this process, and nowhere else. Where ssh-agent holds a
-key, it signs, and no passphrase is needed.
+The launcher reads each key once, and asks for its passphrase once. A passphrase is in the memory of this process,
+and nowhere else. Where ssh-agent holds a key, ssh-agent signs, and no passphrase is needed.
 """
 
 import base64
@@ -38,10 +38,10 @@ class SharedAgent(paramiko.Agent):  # type: ignore[misc]
 
 
 class Keys:
-    """What there is to log in with.
+    """The keys to log in with.
 
     Args:
-      ask: the passphrase of a key file; "" where there is none to be had.
+      ask: returns the passphrase of a key file; "" where none is available.
     """
 
     def __init__(self, ask: Callable[[str], str]):
@@ -51,11 +51,11 @@ class Keys:
         self._loaded: Dict[str, Optional[paramiko.PKey]] = {}
 
     def offer(self, files: Sequence[str], only: bool = False) -> List[paramiko.PKey]:
-        """The keys to offer to a host, in order.
+        """Return the keys to offer to a host, in order.
 
         Args:
-          files: key files that are named for it; those that are not there are passed over.
-          only: offer none beside them (IdentitiesOnly).
+          files: key files that are named for the host; missing ones are skipped.
+          only: offer no keys besides these (IdentitiesOnly).
 
         Raises:
           HostProblem: a named key cannot be used.
@@ -66,7 +66,10 @@ class Keys:
         return list(found.values()) or ([] if only or files else self._usual())
 
     def _usual(self) -> List[paramiko.PKey]:
-        """The keys under their usual names; a passphrase is asked for only where no key comes without."""
+        """Return the keys under their usual names.
+
+        The method asks for a passphrase only where no key can be loaded without one.
+        """
         found, locked = [], []
         for path in (os.path.expanduser(usual) for usual in USUAL):
             try:
@@ -108,7 +111,7 @@ class Keys:
         raise _problem(f"the key {path} was not unlocked: {TRIES} wrong passphrases", path)
 
     def close(self) -> None:
-        """Lets go of ssh-agent."""
+        """Close the connection to ssh-agent."""
         self._agent.close()
 
 
@@ -117,11 +120,11 @@ def _problem(what: str, path: str) -> HostProblem:
 
 
 def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
-    """The key in a file, with its certificate where one lies beside it.
+    """Return the key in a file, with the certificate beside it, if any.
 
     Raises:
-      Locked: it needs a passphrase, or another one.
-      HostProblem: it is no private key that can be used.
+      Locked: the key needs a passphrase, or another one.
+      HostProblem: the file has no private key that can be used.
     """
     try:
         return paramiko.PKey.from_path(path, passphrase.encode() if passphrase else None)
@@ -135,7 +138,7 @@ def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
 
 
 def public_part(path: str) -> Optional[bytes]:
-    """The public half of a key, told without its passphrase; None where that cannot be."""
+    """Return the public half of a key without its passphrase; None where that fails."""
     beside = Path(path + ".pub")
     try:
         text = (beside if beside.is_file() else Path(path)).read_text()
@@ -147,7 +150,10 @@ def public_part(path: str) -> Optional[bytes]:
 
 
 def _public_part(data: bytes) -> Optional[bytes]:
-    """That of OpenSSH's own format: cipher, key derivation and its options, how many keys, the public one."""
+    """Return the public key in OpenSSH's own format; None for another format.
+
+    The format has the cipher, the key derivation and its options, the number of keys, and the public key.
+    """
     if not data.startswith(_MAGIC):
         return None
     rest = paramiko.Message(data[len(_MAGIC) :])
@@ -159,7 +165,10 @@ def _public_part(data: bytes) -> Optional[bytes]:
 
 
 def ask_on_terminal(path: str) -> str:
-    """Asks for a passphrase, not shown; "" without a terminal. Ctrl-C ends the program as if nothing heeded signals."""
+    """Ask for a passphrase without showing it; return "" without a terminal.
+
+    Ctrl-C ends the program as if the launcher handled no signals.
+    """
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:

@@ -13,14 +13,17 @@ _SECTION = re.compile(r"\s*(host|match)[\s=]", re.IGNORECASE)
 
 
 def read(path: Optional[str]) -> paramiko.SSHConfig:
-    """The configuration in a file; an empty one where there is no such file."""
+    """Return the configuration in a file; an empty one where there is no such file."""
     full = os.path.expanduser(path) if path else ""
     text = "\n".join(_lines(full, DEPTH)) if os.path.isfile(full) else ""
     return paramiko.SSHConfig.from_text(text)
 
 
 def _lines(path: str, depth: int) -> Iterator[str]:
-    """Its lines, those of included files in their place, each section going on after what it includes."""
+    """Yield a file's lines, with the lines of included files in their place.
+
+    Each section goes on after the files that it includes.
+    """
     section = "Host *"
     with open(path) as file:
         for line in map(str.rstrip, file):

@@ -1,8 +1,8 @@
-"""Starting agents again that died under an attached run, or whose hosts were away.
+"""Restart agents of an attached run that died, or whose hosts were away.
 
-A host's agent gets the request it was started with, and ``again``: one that lives is left alone,
-since only its cable was cut. Each try has a connection of its own, because nobody knows what
-became of the one before.
+The launcher sends a host's agent the request that started it, with ``again`` set. An agent that lives is left
+alone, since only its connection was cut. Each try opens its own connection, because the state of the previous
+connection is unknown.
 """
 
 import time
@@ -22,7 +22,7 @@ PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # the pause before the next try, as a
 
 
 class Try:
-    """The tries to start one host's agent again, which fell silent at ``since``."""
+    """The tries to restart the agent of one host, which fell silent at ``since``."""
 
     def __init__(self, since: float) -> None:
         self.under_way: Optional[Future[Dict[str, Any]]] = None
@@ -31,16 +31,21 @@ class Try:
         self.said = ""
 
     def end(self, now: float) -> None:
-        """It is over. At first the next one is soon: the keeper of an agent that froze kills it within seconds."""
+        """Record the end of a try, and schedule the next one.
+
+        The first pauses are short, because the keeper of a frozen agent kills that agent within seconds.
+        """
         self.under_way = None
         self.next_at = now + min(LONGEST_S, max(LEAST_S, PART * (now - self.since)))
 
 
 class Revival:
-    """Keeps agents of an attached run alive. ``look`` never waits: tries run in the fleet's pool.
+    """Keep the agents of an attached run alive.
+
+    ``look`` never waits, because the tries run in the fleet's pool.
 
     Args:
-      requests: what each host's agent was started with.
+      requests: the request that started the agent of each host.
     """
 
     def __init__(self, fleet: Fleet, requests: Mapping[str, RunRequest], clock: Callable[[], float] = time.monotonic):
@@ -49,7 +54,7 @@ class Revival:
         self._ends = Ends()  # of the lead's agent
 
     def look(self, silent: Sequence[str]) -> List[str]:
-        """Begins tries for the hosts that are silent now; returns what there is to tell, in lines."""
+        """Begin tries for the hosts that are silent now, and return news in lines."""
         now, told = self._clock(), []
         for host in [host for host in self._tries if host not in silent and not self._tries[host].under_way]:
             del self._tries[host]
@@ -65,10 +70,10 @@ class Revival:
         return told
 
     def start_lead(self) -> bool:
-        """Starts the lead's agent, which has died, again; False where it has died too often.
+        """Restart the dead agent of the lead; return False where it has died too often.
 
         Raises:
-          HostProblem: it cannot be started now.
+          HostProblem: the agent cannot be started now.
         """
         now = self._clock()
         if self._ends.too_many(now):
@@ -83,7 +88,7 @@ class Revival:
         return self._fleet.start_agent(host, replace(self._requests[host.name], again=True))
 
     def close(self) -> None:
-        """Waits for the tries under way, so that no agent begins after the run's end."""
+        """Wait for the tries under way, so that no agent starts after the run's end."""
         pending = {tries.under_way: host for host, tries in self._tries.items() if tries.under_way is not None}
         _, late = wait_for(pending, timeout=ENDING_S)
         for each in late:
@@ -91,7 +96,7 @@ class Revival:
 
 
 def _news(host: str, tries: Try) -> List[str]:
-    """What the try that is over has come to, where that is another thing than before."""
+    """Return a line with the reason that a finished try failed, where the reason is new."""
     error = tries.under_way.exception() if tries.under_way is not None else None
     if error is not None and not isinstance(error, (HostProblem, OSError)):
         raise error

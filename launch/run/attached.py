@@ -1,6 +1,6 @@
-"""An attached run: hears what the lead tells, keeps its lease, heeds Ctrl-C and Ctrl-Z.
+"""Follow an attached run: receive its status, renew its lease, and react to Ctrl-C and Ctrl-Z.
 
-Ctrl-Z pauses the launcher and not the run: the lead is asked to wait for the next beat, however long that takes.
+Ctrl-Z pauses the launcher and not the run: the launcher asks the lead to wait for the next beat without a time limit.
 """
 
 import signal
@@ -26,7 +26,7 @@ UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher go
 
 
 class Watch(Follower):
-    """Follows the run that this launcher has started, until it has ended, or is up if ``detach``."""
+    """Follow the run that this launcher has started, until the run has ended, or is up if ``detach``."""
 
     beat = "beat"
 
@@ -47,7 +47,10 @@ class Watch(Follower):
         self.lead_lost_at: Optional[float] = None  # when the lead was heard last, once its lease will have ended
 
     def follow(self) -> RunStatus:
-        """The run's last status; no agent is being started any more."""
+        """Follow the run and return its last status.
+
+        When ``follow`` returns, no agent is being started any more.
+        """
         try:
             with self._interrupts.pausable():
                 return super().follow()
@@ -55,22 +58,25 @@ class Watch(Follower):
             self._revival.close()
 
     def greet(self, lead: Conversation, first: bool) -> None:
-        """The lead begins the run when it is first told to go."""
+        """Send ``go`` in the first conversation, at which the lead begins the run."""
         if first:
             lead.tell({"do": "go"})
 
     def satisfied(self, lead: Conversation) -> bool:
-        """A detached run is left when it is up."""
+        """Return whether a detached run is up, and the lead has confirmed the detachment."""
         up = self._detach and self._status.state == "running" and not self._interrupts.received
         return up and self._let_go(lead)
 
     def _let_go(self, lead: Conversation) -> bool:
-        """Whether the lead has confirmed that the run goes on without us."""
+        """Send ``detach``; return whether the lead confirms that the run goes on without the launcher."""
         lead.tell({"do": "detach"})
         return self._confirmed(lead, "detached", LEASE_S)
 
     def _confirmed(self, lead: Conversation, word: str, timeout_s: float) -> bool:
-        """Whether the lead answers with ``word`` in time. What it tells of the run meanwhile is taken in."""
+        """Return whether the lead answers with ``word`` within ``timeout_s`` seconds.
+
+        The method applies the changes of the run that the lead sends in the meantime.
+        """
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             try:
@@ -86,7 +92,7 @@ class Watch(Follower):
         return False
 
     def _pause(self, lead: Conversation) -> None:
-        """Stops this process until it is continued; the next beat then renews the lease."""
+        """Stop this process until it is continued; the next beat then renews the lease."""
         self._paused = True
         lead.tell({"do": "pause"})
         confirmed = self._confirmed(lead, "paused", PAUSE_S)
@@ -96,7 +102,10 @@ class Watch(Follower):
         self._beat_at = 0.0
 
     def heed(self, lead: Conversation) -> None:
-        """The first signal stops the run in order, the second kills it. Until then, agents that died are replaced."""
+        """Pass signals on: the first stops the run in order, the second kills the run.
+
+        Until the first signal, ``heed`` restarts agents that died. After a Ctrl-Z, ``heed`` pauses this process.
+        """
         if self._interrupts.pause_asked:
             self._pause(lead)
         if not self._interrupts.received:
@@ -116,23 +125,32 @@ class Watch(Follower):
         return [host for host in self._status.silent if host in self._fleet.hosts]
 
     def answered(self, change: Mapping[str, Any]) -> None:
-        """A beat that was answered has ended a pause."""
+        """Record that an answered beat has ended a pause."""
         self._paused = self._paused and "beat" not in change
 
     def again(self) -> Optional[Conversation]:
-        """What signals had us tell may have been lost: it is told again."""
+        """Return a new connection, over which the requests of earlier signals are sent again.
+
+        Those requests may have been lost with the old connection.
+        """
         self._heeded = 0
         return super().again()
 
     def revived(self) -> bool:
-        """The lead's agent is started again; after a signal, and where it keeps dying, it is not."""
+        """Restart the dead agent of the lead, and return whether that was done.
+
+        The method does not restart the agent after a signal, nor where the agent keeps dying.
+        """
         if self._interrupts.received or not self._revival.start_lead():
             return False
         self._view.note(f"{self._lead}: the agent that leads the run had died; started it again")
         return True
 
     def give_up(self, problem: HostProblem) -> None:
-        """The chief's host is out of reach, so the run has failed; its other hosts are taken down by themselves."""
+        """Mark the run as failed, because the chief's host is out of reach.
+
+        Each other host of the run is taken down by itself.
+        """
         self.lead_lost_at = None if self._paused else self._heard_at
         cause = f"{self._lead}: {problem.reason} (the chief's host was lost)"
         for name, task in self._tasks.items():

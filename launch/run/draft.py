@@ -1,4 +1,7 @@
-"""A run before it starts: its plan, and what each agent is asked. Where its name is taken, the next second names it."""
+"""A run before its start: its plan, and the request to each agent.
+
+Where the run's name is taken, the launcher names the run by the next second.
+"""
 
 import os
 import secrets
@@ -18,7 +21,7 @@ from launch.target import Target
 
 @dataclass(frozen=True)
 class Draft:
-    """A run as it would begin at ``begins``, by which it is named."""
+    """The draft of a run that would begin at ``begins``, which is part of its name."""
 
     plan: Plan
     requests: Dict[str, RunRequest] = field(repr=False)  # by host; they hold secrets

@@ -1,8 +1,8 @@
-"""After the loss of the chief's host, with which a run's lead is gone: the run begun again on the hosts that are left.
+"""Begin a run again on the hosts that are left, after the chief's host and with it the lead are lost.
 
-Only an attached launcher does it, for a run that is ``elastic`` and has copies of its checkpoints
-(``train.checkpoint.replicas``). The successor is a new run of the same name: its chief is the
-first worker that is left, and it goes on from the newest copy.
+Only an attached launcher does this, for a run that is ``elastic`` and has copies of its checkpoints
+(``train.checkpoint.replicas``). The successor is a new run of the same name. The successor's chief is the first
+worker that is left, and the successor goes on from the newest copy.
 """
 
 import time
@@ -22,7 +22,10 @@ MARGIN_S = 2.0
 
 
 class Beginning(NamedTuple):
-    """How a run begins. ``needed``: not without a checkpoint, where it is to ``resume``."""
+    """The start of a run: its spec, and whether the run is to resume.
+
+    ``needed``: a run that is to ``resume`` does not start without a checkpoint.
+    """
 
     spec: Spec
     resume: bool
@@ -36,10 +39,10 @@ def successor(
     interrupts: Interrupts,
     say: Callable[[str], None],
 ) -> Optional[Beginning]:
-    """What follows a run that has ended, once it may begin; None where nothing does.
+    """Wait until the successor of an ended run may begin, and return it; else None.
 
     Args:
-      heard_at: when its lead was heard last, as ``time.monotonic()`` has it, if it was lost.
+      heard_at: the time at which the launcher last received from a lost lead, by ``time.monotonic()``; else None.
       lost: other hosts that are out of reach, too.
 
     Raises:
@@ -55,7 +58,7 @@ def successor(
 
 
 def without(spec: Spec, lost: Collection[str]) -> Optional[Spec]:
-    """The spec of the run that follows, without the lost hosts; None where there can be none."""
+    """Return the successor's spec without the lost hosts; None where no successor is possible."""
     if spec.elastic is None or spec.train.checkpoint.replicas == 0:
         return None
     left = _with_spares([task for task in spec.tasks if task.host not in lost], len(spec.tasks_of("ps")))
@@ -67,7 +70,10 @@ def without(spec: Spec, lost: Collection[str]) -> Optional[Spec]:
 
 
 def _with_spares(left: List[TaskSpec], servers: int) -> List[TaskSpec]:
-    """As many ps as there were, as far as there are spares to take the place of lost ones."""
+    """Replace lost ps by spares, until there are as many ps as before.
+
+    Where too few spares are left, the result has fewer ps.
+    """
     wanting = servers - sum(task.role == "ps" and not task.spare for task in left)
     tasks = []
     for task in left:
@@ -78,12 +84,12 @@ def _with_spares(left: List[TaskSpec], servers: int) -> List[TaskSpec]:
 
 
 def await_lease(spec: Spec, heard_at: float, interrupts: Interrupts) -> None:
-    """Waits until the lost lead has no lease any more, however late it heard us.
+    """Wait until the lost lead's lease has ended, however late a beat reached that lead.
 
-    In a folder that both runs save into, until it has also had the time to end its tasks.
+    Where both runs save into one folder, the wait also gives the lead the time to end its tasks.
 
     Args:
-      heard_at: when the launcher heard it last, as ``time.monotonic()`` has it.
+      heard_at: the time at which the launcher last received from the lead, by ``time.monotonic()``.
 
     Raises:
       Interrupted: a signal came.

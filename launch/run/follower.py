@@ -1,7 +1,8 @@
-"""Hearing of a run from its lead: its status, then every change, over a connection that is made anew when it breaks.
+"""Receive a run's status and every change from its lead, over a connection that is renewed when it breaks.
 
-Who only looks on is a ``launch.run.observer.Onlooker``; it renews no lease, so a run does not notice it.
-The launcher that started the run is a ``launch.run.attached.Watch``, which keeps it alive and stops it.
+A launcher that only observes uses a ``launch.run.observer.Onlooker``, which renews no lease, so that a run does
+not notice the observer. The launcher that started the run uses a ``launch.run.attached.Watch``, which keeps the
+run alive and stops it.
 """
 
 import time
@@ -25,14 +26,14 @@ SILENT_S = 5.0  # beats are answered: after so long without one, the connection 
 
 
 class Follower(ABC):
-    """Follows one run until it has ended, or there is a reason of its own to stop.
+    """Follow one run until it has ended, or the follower has a reason of its own to stop.
 
-    Every beat is answered. Of a lead that is silent, and cannot be reached anew within
-    ``LEASE_S``, nothing more is heard: ``give_up``.
+    The lead answers every beat. The follower calls ``give_up`` where the lead is silent, and out of reach for
+    ``LEASE_S`` seconds.
 
     Args:
       request: names the run on its lead: {"run", "host", "workdir"}.
-      status: what is known before anything was received.
+      status: the status that is known before the lead has sent any.
     """
 
     beat = "ping"
@@ -48,34 +49,37 @@ class Follower(ABC):
 
     @abstractmethod
     def greet(self, lead: Conversation, first: bool) -> None:
-        """Tells the lead what it is to know when a conversation begins, beyond that we watch."""
+        """Send the lead what it must know when a conversation begins, besides ``watch``."""
 
     @abstractmethod
     def give_up(self, problem: HostProblem) -> None:
-        """The lead was out of reach for as long as the lease; ``problem`` says why."""
+        """React to a lead out of reach for a whole lease; ``problem`` has the reason."""
 
     @abstractmethod
     def heed(self, lead: Conversation) -> None:
-        """Passes on what the user wants; called twice a second."""
+        """Pass the user's wishes on to the lead; called twice a second."""
 
     def answered(self, change: Mapping[str, Any]) -> None:
-        """The lead has sent a line."""
+        """React to a line that the lead has sent."""
         return
 
     def unwanted(self) -> bool:
-        """Whether nobody wants to hear more."""
+        """Return whether nobody wants to receive more."""
         return False
 
     def satisfied(self, lead: Conversation) -> bool:
-        """Whether enough was heard, though the run goes on; called twice a second."""
+        """Return whether the follower has received enough, though the run goes on.
+
+        The follower calls this method twice a second.
+        """
         return False
 
     def revived(self) -> bool:
-        """Whether the lead's agent, which has died, was started again. Raises HostProblem."""
+        """Return whether the lead's agent, which has died, was restarted. Raises HostProblem."""
         return False
 
     def follow(self) -> RunStatus:
-        """The run's last status."""
+        """Follow the run and return its last status."""
         lead: Optional[Conversation] = self._attach(first=True)
         while lead is not None:
             why = ""
@@ -103,7 +107,10 @@ class Follower(ABC):
         return lead
 
     def _listen(self, lead: Conversation) -> bool:
-        """True when there is nothing more to hear; False when the stream broke off."""
+        """Receive changes; return True when nothing more is to come, False on a broken stream.
+
+        A lead that is silent for ``SILENT_S`` seconds counts as a broken stream.
+        """
         self._heard_at = time.monotonic()
         while self._silent_s() < SILENT_S:
             self.heed(lead)
@@ -132,7 +139,10 @@ class Follower(ABC):
         return True
 
     def _silent_s(self) -> float:
-        """Return how long the lead was silent while we listened: a process that is stopped hears nobody."""
+        """Return the seconds for which the lead was silent while this process listened.
+
+        The time in which this process was stopped does not count, since a stopped process receives nothing.
+        """
         now, continued_at = time.monotonic(), self._fleet.interrupts.continued_at
         if continued_at > self._looked_at:
             self._view.note(f"this launcher was stopped for {continued_at - self._looked_at:.0f} s and goes on")
@@ -152,7 +162,7 @@ class Follower(ABC):
             lead.tell({"do": self.beat})
 
     def again(self) -> Optional[Conversation]:
-        """A new connection within the lease; None when there is nothing more to follow."""
+        """Return a new conversation within the lease; None when nothing is left to follow."""
         host = self._fleet.hosts[self._lead]
         problem = HostProblem(self._lead, ProblemKind.SILENT, f"no answer within {LEASE_S:.0f} s")
         while self._silent_s() < LEASE_S and not self.unwanted():

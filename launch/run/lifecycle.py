@@ -28,11 +28,11 @@ Ending = Callable[[RunStatus], List[str]]  # the last lines of a run, from its s
 
 
 class Ended(NamedTuple):
-    """How a run ended, or was left.
+    """The end of a run, or the state in which the launcher left the run.
 
     Attributes:
       code: the launcher's exit code.
-      status: the run's last one.
+      status: the run's last status.
       follows: the run that begins where the chief's host was lost, else None.
     """
 
@@ -62,7 +62,7 @@ def attend(target: Target, beginning: Beginning, interrupts: Interrupts, ending:
 
 
 class _Started(NamedTuple):
-    """A run whose agents are up; its lead waits for the word to go."""
+    """A run whose agents are up, and whose lead waits for ``go``."""
 
     plan: Plan
     requests: Dict[str, RunRequest]

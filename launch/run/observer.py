@@ -1,4 +1,4 @@
-"""Looking at a run that somebody else has started, without its noticing."""
+"""Observe a run that somebody else has started, without any effect on the run."""
 
 from typing import Callable
 
@@ -13,36 +13,38 @@ from launch.view.live_view import View
 
 
 class Onlooker(Follower):
-    """Follows a run until it has ended or a signal comes; the run goes on as if nobody looked."""
+    """Follow a run until it has ended or a signal comes; the run does not notice the onlooker."""
 
     def __init__(self, fleet: Fleet, status: RunStatus, view: View):
         super().__init__(fleet, fleet.request(fleet.lead, run=status.run), status, view)
 
     def greet(self, lead: Conversation, first: bool) -> None:
-        """Nothing: the run is not ours."""
+        """Send nothing, because another launcher has started the run."""
 
     def heed(self, lead: Conversation) -> None:
-        """Nothing: a signal is for us alone."""
+        """Send nothing, because a signal is for this process alone."""
 
     def unwanted(self) -> bool:
-        """A signal ends the looking."""
+        """Return whether a signal has come, which ends the observation."""
         return bool(self._fleet.interrupts.received)
 
     def give_up(self, problem: HostProblem) -> None:
-        """Raises CannotStart: what is out of reach from here may well go on."""
+        """Raise CannotStart, with the advice that the run may go on out of reach."""
         out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
         raise CannotStart([out_of_reach.with_advice("the run may go on there")])
 
 
 def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
-    """Return the status of the newest run of what was asked for, from its agent or, when that is gone, its files.
+    """Return the status of the newest run of ``asked``.
+
+    The status comes from the run's agent or, when that agent is gone, from its files.
 
     Args:
       warn: takes a line for each host that could not be asked and may know a newer run.
 
     Raises:
-      CannotStart: the lead's host is out of reach; the text says how to go on without it.
-      HostProblem: what it answers is no run's status.
+      CannotStart: the lead's host is out of reach; the text has the command that goes on without that host.
+      HostProblem: the lead's answer is no run's status.
       UsageError: there has been no run, or the file does not name its lead any more.
     """
     try:

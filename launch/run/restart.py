@@ -1,4 +1,4 @@
-"""Starting tasks of a run anew, in place, and seeing them come up again."""
+"""Restart tasks of a run in place, and wait until they are up again."""
 
 import time
 from typing import Callable, List, NamedTuple, Sequence
@@ -10,7 +10,7 @@ from launch.status.task import TaskStatus
 
 
 class Restarted(NamedTuple):
-    """How far each task is: ``up`` and ``pending`` by name, and lines about those that will not come up."""
+    """The tasks of a restart: ``up`` and ``pending`` by name, and lines about those that will not come up."""
 
     up: List[str]
     pending: List[str]
@@ -18,7 +18,10 @@ class Restarted(NamedTuple):
 
 
 def refusals(status: RunStatus, names: Sequence[str], file: str) -> List[str]:
-    """Why tasks cannot be started anew; empty where all can. ``file`` is what verbs about the run are asked with."""
+    """Return the reasons that tasks cannot be restarted; empty where all can.
+
+    ``file`` is the argument of other verbs about the run.
+    """
     if status.state in ENDED:
         return [f"{status.run} has {status.state}; start it again with `launch up {file}`"]
     tasks = by_name(status)
@@ -37,7 +40,10 @@ def _can_restart(task: TaskStatus) -> bool:
 
 
 def losses(status: RunStatus, names: Sequence[str]) -> List[str]:
-    """What training loses by it, in words: the variables on a ps live nowhere else."""
+    """Return in words what training loses by a restart of ``names``.
+
+    The variables on a ps exist nowhere else.
+    """
     tasks, saved = by_name(status), status.checkpoint_step
     if not status.steps or not status.global_step or not any(tasks[name].role == "ps" for name in names):
         return []
@@ -46,7 +52,7 @@ def losses(status: RunStatus, names: Sequence[str]) -> List[str]:
 
 
 def compare(before: RunStatus, now: RunStatus, names: Sequence[str]) -> Restarted:
-    """What became of ``names`` between two statuses of one run."""
+    """Return the progress of the restart of ``names`` between two statuses of one run."""
     if now.run != before.run:
         return Restarted([], [], [f"{before.run} is over; {now.run} has begun since"])
     tasks, earlier, found = by_name(now), by_name(before), Restarted([], [], [])
@@ -74,7 +80,10 @@ def follow(
     pause: Callable[[], None],
     file: str,
 ) -> Restarted:
-    """Looks until every task is up or will not be, at most ``timeout_s``; ``pause`` waits between two looks."""
+    """Wait until every task is up or will not be, at most ``timeout_s``.
+
+    ``look`` returns the newest status, and ``pause`` waits between two looks.
+    """
     until = time.monotonic() + timeout_s
     while True:
         found = compare(before, look(), names)

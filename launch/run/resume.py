@@ -1,8 +1,8 @@
-"""``up --resume``: the newest checkpoint that any host of the file holds, brought to the chief's host.
+"""``up --resume``: bring the newest checkpoint that any host of the file holds to the chief's host.
 
-A host holds the checkpoints of runs whose chief was there, and copies of others'
-(``train.checkpoint.replicas``). So a run goes on also when the file has another chief, other
-hosts, or no longer the one that died.
+A host holds the checkpoints of runs whose chief was there, and copies of those of other runs
+(``train.checkpoint.replicas``). So a run goes on also when the file has another chief, other hosts, or no longer
+the host that died.
 """
 
 import secrets
@@ -26,9 +26,10 @@ LOOK_S = 0.2
 
 
 class Held(NamedTuple):
-    """The newest checkpoint that a host holds of a run; ``run`` None: of what lies in ``train.checkpoint.dir``.
+    """The newest checkpoint that a host holds of a run.
 
-    ``folder`` is where it lies there. Of two runs the one of the higher ``generation`` began later.
+    Where ``run`` is None, the checkpoint is one in ``train.checkpoint.dir``. ``folder`` is the checkpoint's
+    folder on the host. Of two runs, the one with the higher ``generation`` began later.
     """
 
     host: str
@@ -53,9 +54,10 @@ def refuse_resume(spec: Spec) -> None:
 
 
 def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
-    """The one to go on from: the newest step of the newest run that left any; of the same, the chief's host's own.
+    """Return the checkpoint to go on from: the newest step of the newest run.
 
-    An older run may have come further: it was given up when a newer one began without ``--resume``.
+    Only runs that left a checkpoint count. Of equal steps, the one on the chief's host counts. An older run may
+    have come further, but was given up when a newer run began without ``--resume``.
     """
     _, run = max(((each.generation, each.run) for each in held if each.run is not None), default=(0, None))
     eligible = [each for each in held if each.run in (None, run)]
@@ -73,10 +75,10 @@ def passed_over(held: Sequence[Held], chosen: Held) -> Optional[Held]:
 def bring_newest(
     fleet: Fleet, plan: Plan, requests: Mapping[str, RunRequest], note: Callable[[str], None], needed: bool = True
 ) -> Dict[str, RunRequest]:
-    """Return requests of which the lead's names the newest checkpoint, which is on the lead's host then.
+    """Bring the newest checkpoint to the lead's host, and name it in the lead's request.
 
-    Where no host holds one and one is ``needed``, the lead's agent refuses to start and says so;
-    otherwise the run begins at the beginning.
+    The function returns the requests of all hosts. Where no host holds a checkpoint and one is ``needed``, the
+    lead's agent refuses to start and reports that. Otherwise the run begins at the beginning.
 
     Raises:
       CannotStart: a host cannot be asked, or the checkpoint does not arrive.
@@ -106,7 +108,7 @@ def _held(host: str, told: Mapping[str, Any]) -> Held:
 
 
 def chosen_in_words(found: Held, further: Optional[Held], lead: str) -> List[str]:
-    """Describe what the run goes on from in a line, and in another what is further and left out."""
+    """Describe the chosen checkpoint in a line, and a further one left out in another."""
     what = f"step {found.step} of {found.run or found.folder}"
     way = "" if found.host == lead else f" that {found.host} holds: {found.bytes / 2**20:.1f} MiB to {lead}"
     lines = [f"going on from the checkpoint of {what}{way}"]
@@ -136,7 +138,7 @@ def _hand_over(fleet: Fleet, plan: Plan, found: Held) -> None:
 
 
 def _hear(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> None:
-    """Listens to all until one says ``word``. Raises HostProblem."""
+    """Receive from all conversations until one sends ``word``. Raises HostProblem."""
     heard_at, open_ones = time.monotonic(), list(conversations)
     while open_ones:
         fleet.interrupts.check()
@@ -156,7 +158,7 @@ def _hear(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> Non
 
 
 def _said(conversation: Conversation) -> Optional[Dict[str, Any]]:
-    """What a host says next: {} for nothing yet, None for its end. Raises HostProblem."""
+    """Return a host's next answer: {} for nothing yet, None for the end. Raises HostProblem."""
     try:
         return conversation.hear(LOOK_S)
     except Silence:

@@ -1,4 +1,4 @@
-"""Starting a run's agents, and taking a start back that did not succeed everywhere."""
+"""Start a run's agents, and take back a start that did not succeed everywhere."""
 
 import threading
 from contextlib import closing, contextmanager, suppress
@@ -16,7 +16,7 @@ LAST_BEAT_S = 10.0
 
 
 class Keeping:
-    """Keeps the lease of a lead that is ready while other hosts' agents are still being started."""
+    """Renew the lease of a lead that is ready while other hosts' agents are still being started."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -27,7 +27,7 @@ class Keeping:
         return self
 
     def begin(self, host: Host, run: str) -> None:
-        """From now on the lead hears of us."""
+        """Start to send beats to the lead."""
         # A thread of its own: the fleet's may all be busy with hosts that are slow to start.
         self._beating = threading.Thread(target=self._beat, args=(host, run), daemon=True)
         self._beating.start()
@@ -47,7 +47,7 @@ class Keeping:
 
 
 def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
-    """The values of ``secrets:`` from this process's environment.
+    """Return the values of ``secrets:`` from this process's environment.
 
     Raises:
       CannotStart: one of them is not set.
@@ -65,7 +65,10 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
 
 @contextmanager
 def advising(check: str) -> Iterator[None]:
-    """What cannot start within this block names ``check``, the command that finds all that is in its way."""
+    """Add the command ``check`` to each CannotStart that this block raises.
+
+    The command finds everything that is in the way of a start.
+    """
     try:
         yield
     except CannotStart as error:
@@ -73,12 +76,12 @@ def advising(check: str) -> Iterator[None]:
 
 
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
-    """Starts an agent on every host; on a failure or a signal, none is left.
+    """Start an agent on every host; on a failure or a signal, leave none.
 
-    Returns what each host had to end first, which earlier runs of the name had left there, in lines.
+    The function returns lines about what each host had to end first, which earlier runs of the name had left there.
 
     Raises:
-      CannotStart: names every host whose agent did not get ready, and why.
+      CannotStart: names every host whose agent did not get ready, and the reason.
       Interrupted: a signal came.
     """
 

@@ -1,4 +1,4 @@
-"""What ``launch verify`` makes of a hosts file, and how it reports what the chief has compared."""
+"""Prepare a hosts file for ``launch verify``, and report what the chief has compared."""
 
 from dataclasses import replace
 from typing import List
@@ -45,7 +45,7 @@ def _train(spec: Spec, steps: int) -> Train:
 
 
 def is_equal(status: RunStatus) -> bool:
-    """Tell whether the run has succeeded and its chief has compared steps."""
+    """Return whether the run has succeeded and its chief has compared steps."""
     return status.state == "succeeded" and bool(status.metrics.get(_STEPS))
 
 

@@ -1,4 +1,4 @@
-"""What a lead reports of its run: ``status --json``, which agents write and the launcher reads.
+"""The lead's report of its run: ``status --json``, which agents write and the launcher reads.
 
 Hosts run this package too, so it uses Python's standard library alone.
 
@@ -7,7 +7,7 @@ task           the status of a task
 incident       something that went wrong, what followed from it, and what was done
 incident_text  an incident in plain words
 states         the states of a run and of a task
-task_names     how tasks are called
+task_names     the names of tasks
 moments        times in UTC, with the offset
 meanings       the meaning of each field, of which the reference is made
 values         dataclasses as JSON values, and back

@@ -27,7 +27,7 @@ class Consequence:
 
     @property
     def title(self) -> str:
-        """``worker:1@gpu02``, or the host alone."""
+        """Return ``worker:1@gpu02``, or the host alone."""
         return title_of(self.role, self.index, self.host)
 
 
@@ -96,5 +96,5 @@ class IncidentStatus:
 
     @property
     def title(self) -> str:
-        """``worker:1@gpu02``, ``gpu02``, or nothing."""
+        """Return ``worker:1@gpu02``, ``gpu02``, or nothing."""
         return title_of(self.role, self.index, self.host)

@@ -9,7 +9,10 @@ LONGEST = 200  # characters of a cause
 
 
 def lines(incidents: Sequence[IncidentStatus], most: int = 10) -> List[str]:
-    """``1 incident: …``, or how many, and the first, those that are open and the newest, each on a line of its own."""
+    """Return the number of incidents, then the first, the open and the newest, in lines.
+
+    A single incident has one line: ``1 incident: …``.
+    """
     if not incidents:
         return []
     count = incidents[-1].number
@@ -22,13 +25,16 @@ def lines(incidents: Sequence[IncidentStatus], most: int = 10) -> List[str]:
 
 
 def sentence(incident: IncidentStatus) -> str:
-    """``worker:1@gpu02 killed by SIGKILL at step 412, training again after 4.1 s, nothing lost``"""
+    """Return an incident in one sentence.
+
+    Example: ``worker:1@gpu02 killed by SIGKILL at step 412, training again after 4.1 s, nothing lost``.
+    """
     at = "" if incident.step is None else f" at step {incident.step}"
     return ", ".join([f"{what(incident)}{at}", *_followed(incident), *_went_on(incident)])
 
 
 def what(incident: IncidentStatus) -> str:
-    """``worker:1@gpu02 killed by SIGKILL``"""
+    """Return the event itself: ``worker:1@gpu02 killed by SIGKILL``."""
     who, ending = incident.title, _ENDS.get(incident.kind)
     cause = (incident.cause or incident.kind).split("; its last line: ")[0]
     if ending is not None and incident.exit_code is not None:

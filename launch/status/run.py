@@ -10,7 +10,7 @@ from launch.status.task import TaskStatus
 
 @dataclass(frozen=True)
 class FormationStatus:
-    """Which of its hosts an elastic run trains on."""
+    """The formation of an elastic run: the hosts that the run trains on."""
 
     number: int = field(default=0, metadata=means("how often the run was formed anew"))
     workers: int = field(default=0, metadata=means("how many workers train, the chief among them"))
@@ -28,7 +28,7 @@ class FormationStatus:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """``status --json``"""
+    """The object of ``status --json``."""
 
     run: str = field(default="", metadata=means("the run, name and time of its start"))
     name: str = field(default="", metadata=means("its name"))

@@ -2,10 +2,10 @@
 
 States of a task:
 
-    starting    its process runs, but it has not told of any progress yet
+    starting    its process runs, but it has not reported any progress yet
     running     it trains, or serves
     restarting  it failed and waits for its next attempt
-    succeeded   it said so itself (or, for foreign programs, left with exit code 0)
+    succeeded   it reported so itself (or, for foreign programs, left with exit code 0)
     failed      it ended by itself otherwise, and is not started again
     stopped     the run ended it, or it is a spare that waits
     lost        its host's agent is out of reach, or was and has not been taken back yet

@@ -62,10 +62,10 @@ class TaskStatus:
 
     @property
     def name(self) -> str:
-        """``worker:1``"""
+        """Return ``worker:1``."""
         return name_of(self.role, self.index)
 
     @property
     def title(self) -> str:
-        """``worker:1@gpu02``"""
+        """Return ``worker:1@gpu02``."""
         return title_of(self.role, self.index, self.host)

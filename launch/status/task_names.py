@@ -1,4 +1,4 @@
-"""How tasks are called: ``worker:1``, and with its host ``worker:1@gpu02``."""
+"""The names of tasks: ``worker:1``, and with the host ``worker:1@gpu02``."""
 
 from typing import Optional
 
@@ -9,5 +9,5 @@ def name_of(role: Optional[str], index: Optional[int]) -> str:
 
 
 def title_of(role: Optional[str], index: Optional[int], host: Optional[str]) -> str:
-    """Return ``worker:1@gpu02``; of what is no task, ``gpu02`` or nothing."""
+    """Return ``worker:1@gpu02``; without a role, ``gpu02`` or nothing."""
     return host or "" if role is None else f"{name_of(role, index)}@{host}"

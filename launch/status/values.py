@@ -1,8 +1,8 @@
-"""Dataclasses as JSON values, and back: a value that is missing or of a wrong type is named by its field.
+"""Convert dataclasses to JSON values and back; an error names the field of a missing or wrong value.
 
-Who reads may be older or newer than who wrote. So a reader passes over fields that it does not know, and those that
-are not there have their defaults. Fields are texts, numbers, truth values, lists, mappings by texts and dataclasses of
-these, each also ``Optional``.
+A reader may be older or newer than the writer. So a reader skips fields that it does not know, and missing fields
+have their defaults. Fields are texts, numbers, truth values, lists, mappings by texts and dataclasses of these,
+each also ``Optional``.
 """
 
 import collections.abc
@@ -98,7 +98,7 @@ def _within(at: str, name: str) -> str:
 
 
 def _read(hint: Any, value: Any, at: str) -> Any:
-    """Return a value as its type has it: lists are tuples where the type says so."""
+    """Return a value as its type has it: lists are tuples where the type is one of tuples."""
     if hint in _SCALARS:
         return _scalar(hint, value, at)
     if is_dataclass(hint):

@@ -1,4 +1,4 @@
-"""Ending a run, with proof: per host, what was there and what is left."""
+"""End a run with proof: report for each host what was there and what is left."""
 
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple
 
@@ -12,9 +12,9 @@ ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
 
 
 class Left(NamedTuple):
-    """What ``down`` found: one report per host that answered, one problem per host that did not.
+    """The findings of ``down``: one report per host that answered, one problem per host that did not.
 
-    ``before`` has what was on each host when we came; empty where nobody looked.
+    ``before`` has what was on each host before ``down`` ended anything; empty where nobody looked.
     """
 
     reports: Dict[str, Dict[str, Any]]
@@ -23,15 +23,15 @@ class Left(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether every host answered and nothing of the run is left on any."""
+        """Return whether every host answered and nothing of the run is left on any."""
         return not self.problems and not any(remains(report) for report in self.reports.values())
 
 
 def look_and_take_down(fleet: Fleet, reason: str) -> Left:
-    """``launch down``: what is there, then its end, on every host of the file.
+    """Look at every host of the file, then end the run there (``launch down``).
 
-    A run that lives, and whose lead the file does not name, is left alone: without its lead it would lose steps, and
-    on the lead's host all of it would live on.
+    The function leaves a run alone that lives, and whose lead the file does not name. Without its lead that run
+    would lose steps, and on the lead's host all of the run would live on.
     """
     requests = {host: fleet.request(host) for host in fleet.hosts}
     found, _ = fleet.ask("find", requests, ANSWER_S, stay_s=ANSWER_S)
@@ -54,12 +54,15 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
 
 
 def _astray(fleet: Fleet, run: Run) -> HostProblem:
-    """Why nothing is known of the run where it is led."""
+    """Return the problem of a run whose lead the file does not name."""
     return _unnamed(fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "nobody looked there")
 
 
 def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
-    """A host that plays a ``part`` in a run, and that the file does not name any more."""
+    """Return the problem of a host that the file does not name any more.
+
+    ``part`` is the host's part in a run, and ``so`` the consequence.
+    """
     what = f"{part}, and {fleet.spec.path} does not name it, so {so}"
     return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, then run `launch down` again")
 
@@ -71,9 +74,9 @@ def take_down(
     heed: bool = True,
     leads: Collection[str] = (),
 ) -> Left:
-    """Ends a run on its hosts: through the lead in order, then each host by itself.
+    """End a run on its hosts: through the lead in order, then each host by itself.
 
-    Of each of ``requests`` only run, name, host and workdir count. Without ``leads`` the first host is the lead.
+    Of each of ``requests`` only run, name, host, workdir and was count. Without ``leads`` the first host is the lead.
     """
     kept = ("run", "name", "host", "workdir", "was")
     asked = {
@@ -88,7 +91,10 @@ def take_down(
 
 
 def as_values(left: Left) -> Dict[str, Any]:
-    """``down --json``: per host what was there and is gone (``ended``), and what is left."""
+    """Return the object of ``down --json``.
+
+    For each host, the object has what was there and is gone (``ended``), and what is left.
+    """
     hosts = [
         {"host": host, "error": None, "ended": ended(left.before.get(host, report), report), **report}
         for host, report in left.reports.items()
@@ -97,7 +103,7 @@ def as_values(left: Left) -> Dict[str, Any]:
 
 
 def told(left: Left) -> List[str]:
-    """A line per host; hosts of which the same is to be said share one."""
+    """Return a line per host; hosts with equal lines share one."""
     lines = ((host, _told(report, left.before.get(host, report))) for host, report in left.reports.items())
     return by_host(lines, left.problems)
 

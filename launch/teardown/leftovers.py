@@ -1,7 +1,7 @@
-"""What was on a host and is gone, and what is left, in words.
+"""Describe in words what was on a host and is gone, and what is left.
 
-A *report* is what a host tells of a run: {"processes", "ports", "gpu_memory", "locks"}, and of a
-sweep {"folders"}. Every kind is a list, empty where there is nothing.
+A *report* is what a host reports of a run: {"processes", "ports", "gpu_memory", "locks"}, and of a sweep
+{"folders"}. Every kind is a list, empty where there is nothing.
 """
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Sized, Tuple
@@ -14,7 +14,7 @@ NOTHING_LEFT = "no process, port, GPU memory or lock left"
 
 
 def remains(report: Mapping[str, Any]) -> List[str]:
-    """What is left on a host, in words."""
+    """Return in words what is left on a host."""
     return [
         *(f"process {process['pid']} ({process['argv'][:60]}){_hangs(process)}" for process in report["processes"]),
         *(f"port {port}" for port in report["ports"]),
@@ -29,25 +29,31 @@ def _hangs(process: Mapping[str, Any]) -> str:
 
 
 def memory(held: Mapping[str, Any]) -> str:
-    """``1536 MiB of GPU 0``"""
+    """Return ``1536 MiB of GPU 0``."""
     return f"{'memory' if held['mib'] is None else str(held['mib']) + ' MiB'} of GPU {held['gpu']}"
 
 
 def ended(before: Mapping[str, Any], report: Mapping[str, Any]) -> Dict[str, List[Any]]:
-    """What was there before and is gone."""
+    """Return what was there before and is gone, by kind."""
     kinds = [kind for kind in KINDS if kind in before]
     return {kind: [each for each in before[kind] if not _is_among(each, report[kind])] for kind in kinds}
 
 
 def _is_among(each: Any, left: List[Any]) -> bool:
-    """Whether it is still there; a process is the same by pid and start time, whatever it does meanwhile."""
+    """Return whether an item is still there.
+
+    A process is the same by pid and start time, whatever the process does meanwhile.
+    """
     if isinstance(each, dict) and "start" in each:
         return any((other["pid"], other["start"]) == (each["pid"], each["start"]) for other in left)
     return each in left
 
 
 def in_words(gone: Mapping[str, List[Any]]) -> str:
-    """``ended 3 processes in 2 groups (pids 42, 43, 57), port 2222, 1536 MiB of GPU 0, 2 locks``; else nothing."""
+    """Return in words what has ended; empty where nothing has.
+
+    Example: ``ended 3 processes in 2 groups (pids 42, 43, 57), port 2222, 1536 MiB of GPU 0, 2 locks``.
+    """
     parts = [_processes(gone["processes"])] if gone["processes"] else []
     parts += [f"port {port}" for port in gone["ports"]]
     parts += [memory(held) for held in gone["gpu_memory"]]
@@ -69,7 +75,10 @@ def _count(things: Sized, one: str, many: str = "") -> str:
 
 
 def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:
-    """(host, line) pairs as lines, one for all hosts of which the same is to be said; then why others said nothing."""
+    """Return (host, line) pairs as lines, then the problems of the other hosts.
+
+    Hosts with equal lines share one.
+    """
     hosts: Dict[str, List[str]] = {}
     for host, line in lines:
         hosts.setdefault(line, []).append(host)
@@ -77,5 +86,5 @@ def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -
 
 
 def unasked(problems: Sequence[HostProblem]) -> List[Dict[str, Any]]:
-    """The hosts that could not be asked, as ``--json`` has them."""
+    """Return the hosts that could not be asked, as ``--json`` has them."""
     return [{"host": problem.host, "error": problem.reason} for problem in problems]

@@ -1,4 +1,4 @@
-"""What earlier runs left on the hosts of a file, whatever their names, and its end."""
+"""Find what earlier runs of any name left on the hosts of a file, and end it."""
 
 from typing import Any, Dict, List, Mapping, NamedTuple
 
@@ -17,17 +17,20 @@ class Swept(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether every host answered and nothing of an earlier run is left on any."""
+        """Return whether every host answered and nothing of an earlier run is left on any."""
         return not self.problems and not any(report["left"] for report in self.reports.values())
 
 
 def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
-    """What is there; with ``kill`` it is ended."""
+    """Find what earlier runs left on every host; with ``kill``, end it."""
     return Swept(*fleet.ask("sweep", {host: fleet.request(host, kill=kill) for host in fleet.hosts}, ANSWER_S))
 
 
 def as_values(swept: Swept) -> Dict[str, Any]:
-    """``sweep --json``: per host the runs that live, what was found, what of it was ended, and what is left."""
+    """Return the object of ``sweep --json``.
+
+    For each host, the object has the runs that live, what was found, what of that was ended, and what is left.
+    """
     hosts = [
         {"host": host, "error": None, "running": report["running"], "found": report["found"],
          "ended": [{"run": entry["run"], **_ended(entry, report)} for entry in report["found"]], "left": report["left"]}
@@ -37,7 +40,7 @@ def as_values(swept: Swept) -> Dict[str, Any]:
 
 
 def _ended(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Dict[str, List[Any]]:
-    """What of a finding is gone."""
+    """Return the part of a finding that is gone."""
     return ended(entry, _left(entry, report))
 
 
@@ -47,7 +50,7 @@ def _left(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, A
 
 
 def told(swept: Swept) -> List[str]:
-    """A line per finding and host; hosts of which the same is to be said share one."""
+    """Return a line per finding and host; hosts with equal lines share one."""
     return by_host(((host, line) for host, report in swept.reports.items() for line in _told(report)), swept.problems)
 
 

@@ -1,4 +1,4 @@
-"""Ending is for whole runs: a selection of hosts that leaves some of a run's hosts out is refused."""
+"""Refuse to end a part of a run: a selection of hosts that leaves out some of the run's hosts."""
 
 from launch.errors import UsageError
 from launch.fleet import Fleet
@@ -7,10 +7,10 @@ from launch.view.console import fold
 
 
 def refuse_part(fleet: Fleet) -> None:
-    """Whether the hosts of ``fleet`` are all of the newest run's; its lead knows.
+    """Refuse a ``fleet`` that lacks hosts of the newest run, which the run's lead knows.
 
     Raises:
-      UsageError: there is no run, it is led from elsewhere, or it has other hosts too.
+      UsageError: there is no run, its lead is elsewhere, or the run has other hosts too.
       CannotStart: the lead is out of reach.
     """
     status = locate(fleet).status

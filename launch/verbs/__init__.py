@@ -1,7 +1,7 @@
-"""The command line: a module a verb, each a few statements. They come together in ``launch.cli``.
+"""The command line: a module a verb, each a few statements; ``launch.cli`` joins the verbs.
 
 options           what verbs share: FILE, and the options that change how it is read
-shell_completion  what the Tab key offers
+shell_completion  complete words at the Tab key
 up                train what FILE describes
 verify            compare the distributed run with one process
 plan              show what would run where

@@ -34,7 +34,7 @@ _OPTIONS = (
 
 
 def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
-    """Gives a verb FILE and the options about it, as its first argument: a ``Target``."""
+    """Pass FILE and the options about it to a verb, as its first argument: a ``Target``."""
 
     @functools.wraps(verb)
     def called(
@@ -53,5 +53,5 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
 
 
 def tell(as_json: bool, values: Mapping[str, Any], lines: Sequence[str]) -> None:
-    """What a verb has found, on stdout: one JSON object, or lines for a person."""
+    """Print the findings of a verb: one JSON object, or lines for a person, on stdout."""
     say(*([json.dumps(values)] if as_json else lines))

@@ -1,7 +1,7 @@
-"""What the Tab key offers: hosts files, their tasks and hosts, keys. Verbs and flags are Click's own.
+"""The completions of the Tab key: hosts files, their tasks and hosts, keys.
 
-Bash breaks words at colons and equals signs, which our tasks and overrides have, so it has a
-script of its own here; zsh and fish use Click's.
+Click itself completes verbs and flags. Bash breaks words at colons and equals signs, which tasks and overrides
+have. So Bash has a script of its own here, while zsh and fish use Click's.
 """
 
 import os
@@ -20,12 +20,15 @@ YAML = (".yaml", ".yml")
 
 
 def hosts_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """YAML files, and folders on the way to them."""
+    """Return YAML files, and folders on the way to them."""
     return list(_paths(incomplete, lambda path: path.suffix in YAML))
 
 
 def tasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """The tasks, roles and hosts of the file that was named before; none of a file that cannot be read."""
+    """Return the tasks, roles and hosts of the file that was named before.
+
+    A file that cannot be read has none.
+    """
     try:
         spec = load(Path(ctx.params["file"]), ctx.params.get("overrides") or ())
     except (SpecError, OSError, KeyError, TypeError):
@@ -36,12 +39,12 @@ def tasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[s
 
 
 def overrides(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """``train.steps=``, for every key outside the items of a role."""
+    """Return ``train.steps=``, for every key outside the items of a role."""
     return [f"{key}=" for key in keys() if key.startswith(incomplete) and not key.startswith("entry.")]
 
 
 def _paths(incomplete: str, wanted: Callable[[Path], bool]) -> Iterator[str]:
-    """Files that are wanted and every folder, as far as they begin with what was typed."""
+    """Yield wanted files and every folder that begin with the text typed."""
     folder, name = os.path.split(incomplete)
     try:
         found = sorted(Path(os.path.expanduser(folder or ".")).iterdir())
@@ -56,7 +59,7 @@ def _paths(incomplete: str, wanted: Callable[[Path], bool]) -> Iterator[str]:
 
 
 def _words(line: str) -> List[str]:
-    """The words of a line as far as it was typed; a quote may still be open."""
+    """Return the words of a line as typed so far; a quote may still be open."""
     try:
         return shlex.split(line)
     except ValueError:
@@ -64,7 +67,7 @@ def _words(line: str) -> List[str]:
 
 
 class Bash(BashComplete):
-    """Hands the whole line over, and takes back what belongs behind Bash's last break in it."""
+    """Complete the whole line, and return only what belongs behind Bash's last break in it."""
 
     source_template = """
 %(complete_func)s() {

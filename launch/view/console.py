@@ -17,10 +17,10 @@ def say(*lines: str) -> None:
 
 
 def make_console() -> Console:
-    """stdout; where that is no terminal, wide enough that nothing is cut."""
+    """Return a console on stdout; outside a terminal, wide enough that nothing is cut."""
     return Console() if sys.stdout.isatty() else Console(width=400)
 
 
 def fold(hosts: Iterable[str]) -> str:
-    """``gpu[01-03,07]``"""
+    """Return hosts as ranges: ``gpu[01-03,07]``."""
     return str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))

@@ -1,4 +1,4 @@
-"""Which of its hosts an elastic run trains on, in words."""
+"""Describe the hosts that an elastic run trains on."""
 
 from typing import List
 
@@ -6,7 +6,10 @@ from launch.status.run import RunStatus
 
 
 def formation(status: RunStatus) -> List[str]:
-    """``formation 2: 3 of 4 workers, 2 of 2 ps; without gpu03``; nothing while the run is as it began."""
+    """Return a run's formation in a line; nothing while the run is as it began.
+
+    Example: ``formation 2: 3 of 4 workers, 2 of 2 ps; without gpu03``.
+    """
     told = status.formation
     if not told or not (told.number or told.without or told.forming):
         return []

@@ -1,4 +1,4 @@
-"""What an attached run shows: a live table in a terminal, plain lines elsewhere."""
+"""The view of an attached run: a live table in a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ MOST_INCIDENTS = 3
 
 
 class View:
-    """Shows a run's status as it changes. Plain lines; ``LiveView`` is the terminal's."""
+    """Print a run's status in plain lines as it changes; ``LiveView`` is for a terminal."""
 
     def __init__(self, output: Optional[TextIO] = None):
         self._output = output or sys.stdout
@@ -43,7 +43,7 @@ class View:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        """Nothing to undo."""
+        """Do nothing, because there is nothing to undo."""
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -51,11 +51,11 @@ class View:
         yield
 
     def note(self, text: str) -> None:
-        """A line of its own."""
+        """Print a line of its own."""
         print(f"[{time.monotonic() - self._began:6.1f} s] {without_controls(text)}", file=self._output, flush=True)
 
     def show(self, status: RunStatus) -> None:
-        """Tells what is new: changes of state at once, progress every ``EVERY_S``."""
+        """Print what is new: changes of state at once, progress every ``EVERY_S`` seconds."""
         for line in self._news(status):
             self.note(line)
 
@@ -90,7 +90,10 @@ class View:
         return lines
 
     def _starts(self, status: RunStatus) -> List[str]:
-        """What tasks that start do now, where that has changed and was not told a moment ago."""
+        """Return the activities of starting tasks, if they have changed.
+
+        The method returns news at most every ``STARTING_EVERY_S`` seconds.
+        """
         doing, now = starting(status), time.monotonic()
         if doing == self._told.get("starting", "") or now - self._told.get("starting at", 0.0) < STARTING_EVERY_S:
             return []
@@ -131,12 +134,15 @@ class LiveView(View):
 
 
 def for_terminal() -> View:
-    """The view that suits stdout."""
+    """Return the view that suits stdout."""
     return LiveView() if sys.stdout.isatty() else View()
 
 
 def slowness(status: RunStatus) -> List[str]:
-    """``slow: worker:3@gpu02, 45.2 ms a step of its own; the others wait 31 % of each step for it``"""
+    """Return a line about the tasks that are slow; nothing where none is.
+
+    Example: ``slow: worker:3@gpu02 45.2 ms of work of its own a step; the others wait 31 % of each step for it``.
+    """
     slow = [task for task in status.tasks if task.straggler]
     if not slow:
         return []
@@ -146,17 +152,20 @@ def slowness(status: RunStatus) -> List[str]:
 
 
 def own_ms(task: TaskStatus) -> float:
-    """What a worker needs of a step for itself."""
+    """Return the milliseconds of a step that a worker needs for its own work."""
     return max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
 
 
 def count(status: RunStatus) -> str:
-    """``3 running, 1 restarting``"""
+    """Return the number of tasks in each state: ``3 running, 1 restarting``."""
     return ", ".join(f"{number} {state}" for state, number in Counter(t.state for t in status.tasks).items())
 
 
 def starting(status: RunStatus) -> str:
-    """``builds its graph: worker:0, worker:1; loads TensorFlow: ps:0``, what most do first; empty if nothing starts."""
+    """Return the activities of starting tasks, the most common first; empty if nothing starts.
+
+    Example: ``builds its graph: worker:0, worker:1; loads TensorFlow: ps:0``.
+    """
     doing: Dict[str, List[str]] = {}
     for task in status.tasks:
         if task.doing:
@@ -170,7 +179,7 @@ def _some(names: List[str]) -> str:
 
 
 def progress(status: RunStatus) -> str:
-    """``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``"""
+    """Return ``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``."""
     step, steps = status.global_step or 0, status.steps
     parts = [f"step {step}" if not steps else f"step {step}/{steps} ({100 * step // steps} %)"]
     if status.steps_per_second:
@@ -181,25 +190,31 @@ def progress(status: RunStatus) -> str:
 
 
 def metric(name: str, value: float) -> str:
-    """``accuracy 97.6 %``, ``loss 0.0812``"""
+    """Return a metric as text: ``accuracy 97.6 %``, ``loss 0.0812``."""
     return f"{name} {100 * value:.1f} %" if name.endswith("accuracy") else f"{name} {value:.4g}"
 
 
 def evaluation(told: Mapping[str, float]) -> str:
-    """``evaluator: step 800, loss 0.0812, accuracy 97.6 %``"""
+    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``."""
     metrics = ", ".join(metric(name, value) for name, value in told.items() if name != "step")
     where = f"step {told['step']:.0f}" if "step" in told else "an unknown step"
     return f"evaluator: {where}, {metrics}"
 
 
 def unheard(status: RunStatus) -> List[str]:
-    """Which hosts' agents the lead does not hear right now."""
+    """Return a line with the hosts whose agents the lead receives nothing from right now.
+
+    A run that has ended has no such line.
+    """
     silent = status.silent
     return [f"not heard right now: {fold(silent)}"] if silent and status.state not in ENDED else []
 
 
 def picture(status: RunStatus) -> RenderableType:
-    """The run as a bar and a table; of many tasks those first that do not simply run."""
+    """Return the run as a bar and a table.
+
+    Of many tasks, the table has first those that do not simply run.
+    """
     head = Text(f"{status.run}  {status.state}", style=COLOURS.get(status.state, "bold"))
     parts: List[RenderableType] = [head]
     if status.global_step is not None and status.steps:
@@ -215,7 +230,7 @@ def picture(status: RunStatus) -> RenderableType:
 
 
 def print_status(status: RunStatus) -> None:
-    """``launch status`` for a person."""
+    """Print ``launch status`` for a person."""
     console = make_console()
     console.print(picture(status))
     if status.cause:

@@ -1,4 +1,4 @@
-"""How far many hosts are with one piece of work, hosts at the same stage folded into one name."""
+"""The progress of many hosts with one piece of work; hosts at the same stage are folded into one name."""
 
 import time
 from collections import Counter
@@ -17,10 +17,12 @@ MOST_STAGES = 4  # in one line
 
 
 class Progress:
-    """``12 of 64 ready; gpu[03,05] fetching numpy``, as lines. Hosts may tell from any thread.
+    """Print progress in lines: ``12 of 64 ready; gpu[03,05] fetching numpy``.
+
+    Any thread may report the progress of a host.
 
     Args:
-      output: where the lines go; a terminal gets one line that changes in place.
+      output: the stream of the lines; a terminal gets one line that changes in place.
     """
 
     def __init__(self, hosts: Sequence[str], output: TextIO, now: Callable[[], float] = time.monotonic):
@@ -44,32 +46,32 @@ class Progress:
         self._live.stop()
 
     def show(self, host: str, stage: str) -> None:
-        """Says what a host is at."""
+        """Report the stage that a host is at."""
         with self._lock:
             self._stages[host] = stage
             self._tell()
 
     def ready(self, host: str) -> None:
-        """Says that a host is done."""
+        """Report that a host is done."""
         with self._lock:
             self._stages.pop(host, None)
             self._ready += 1
             self._tell()
 
     def failed(self, host: str) -> None:
-        """Says that a host cannot go on; its reason is told at the end."""
+        """Report that a host cannot go on; the reason is printed at the end."""
         with self._lock:
             self._stages.pop(host, None)
             self._failed += 1
             self._tell()
 
     def look(self) -> None:
-        """Says where all hosts are, if something has changed that it was too early to tell."""
+        """Print the progress, if a change came too early to be printed."""
         with self._lock:
             self._tell()
 
     def text(self) -> str:
-        """Where all hosts are, in one line."""
+        """Return the progress of all hosts in one line."""
         counts = [f"{self._ready} of {self._total} ready", *([f"{self._failed} failed"] if self._failed else [])]
         groups = Counter(self._stages.values()).most_common()
         told = [f"{fold(self._at(stage))} {stage}" for stage, _ in groups[:MOST_STAGES]]

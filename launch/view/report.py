@@ -1,4 +1,4 @@
-"""How a run ended, in words: the result, or the first cause with its log."""
+"""Describe the end of a run: the result, or the first cause with its log."""
 
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
@@ -11,7 +11,7 @@ from launch.view.live_view import metric
 
 
 def ending(status: RunStatus, seconds: float) -> List[str]:
-    """The last lines of ``launch up``."""
+    """Return the last lines of ``launch up``."""
     head = f"{status.run} {status.state}"
     lines = what_happened(status)
     if status.state != "succeeded":
@@ -27,21 +27,25 @@ def ending(status: RunStatus, seconds: float) -> List[str]:
 
 
 def what_happened(status: RunStatus) -> List[str]:
-    """The run's incidents, unless there is only one, of which the cause tells all."""
+    """Return the run's incidents, unless the cause already explains the only one."""
     incidents = status.incidents
     plain = len(incidents) == 1 and not incidents[0].followed and not incidents[0].did
     return [] if plain and status.state == "failed" else incident_text.lines(incidents)
 
 
 def detached(run: str, asked: str) -> List[str]:
-    """What ``launch up -d`` says when every task is up; ``asked`` is what other verbs need to find it."""
+    """Return the lines that ``launch up -d`` prints when every task is up.
+
+    ``asked`` is the argument with which other verbs find the run.
+    """
     return [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
 
 
 def exit_code(status: RunStatus, signals: Sequence[int]) -> int:
-    """The exit code of ``up``: the run's, or 128+n where signal n kept it from succeeding.
+    """Return the exit code of ``up``: the run's, or 128+n after signal n.
 
-    A run of which no task has ever had a process has not failed, it could not start.
+    Signal n counts where the run has not succeeded. A run of which no task has ever had a process has not failed:
+    that run could not start.
     """
     if status.state == "succeeded":
         return SUCCEEDED
@@ -51,13 +55,16 @@ def exit_code(status: RunStatus, signals: Sequence[int]) -> int:
 
 
 def is_chief(status: RunStatus, task: TaskStatus) -> bool:
-    """Whether a task is the run's chief: the chief, or without one worker:0."""
+    """Return whether a task is the run's chief: the chief, or without one worker:0."""
     roles = {each.role for each in status.tasks}
     return (task.role, task.index) == ("chief" if "chief" in roles else "worker", 0)
 
 
 def culprit(status: RunStatus) -> Optional[TaskStatus]:
-    """Return the task of the incident that the run has failed for; None where it is of a host, or of no incident."""
+    """Return the task of the incident that the run has failed for.
+
+    The result is None where the incident is of a host, or where there is no such incident.
+    """
     cause = _fatal(status)
     if cause is None:
         return None
@@ -65,7 +72,10 @@ def culprit(status: RunStatus) -> Optional[TaskStatus]:
 
 
 def first_failure(status: RunStatus, task: TaskStatus) -> Optional[IncidentStatus]:
-    """The incident that a run has failed for, where it is of an attempt of ``task`` before its newest; else None."""
+    """Return the fatal incident of an attempt of ``task`` before its newest; else None.
+
+    The fatal incident is the one that the run has failed for. The incident must have lines of a log.
+    """
     cause = _fatal(status)
     if cause is None or not cause.lines or cause.title != task.title:
         return None

@@ -1,4 +1,4 @@
-"""The tasks of a run as a table: one row a task, and only the columns that say something."""
+"""The tasks of a run as a table: one row a task, and only the columns that have content."""
 
 from typing import Any, Callable, List, NamedTuple, Optional
 
@@ -13,7 +13,10 @@ COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "r
 
 
 class Column(NamedTuple):
-    """``cell`` gives a task's text. A column with ``shown_for`` is there if that holds for any task."""
+    """A column of the table of tasks.
+
+    ``cell`` returns a task's text. A column with ``shown_for`` is there if ``shown_for`` holds for any task.
+    """
 
     heading: str
     cell: Callable[[TaskStatus], Text]
@@ -22,7 +25,10 @@ class Column(NamedTuple):
 
 
 def task_table(tasks: List[TaskStatus], most: int = MOST_ROWS) -> Table:
-    """One row a task; of many those first that do not simply run."""
+    """Return a table with one row a task.
+
+    Of many tasks, the table has first those that do not simply run.
+    """
     columns = [c for c in COLUMNS if c.shown_for is None or any(map(c.shown_for, tasks))]
     table = Table(box=None, pad_edge=False)
     for column in columns:

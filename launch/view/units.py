@@ -5,7 +5,7 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def of_bytes(number: float) -> str:
-    """``27.1 MB``; a thousand bytes are a kB."""
+    """Return ``27.1 MB``; a thousand bytes are a kB."""
     for unit in _BYTES:
         if number < 999.5 or unit == _BYTES[-1]:
             break
@@ -14,7 +14,7 @@ def of_bytes(number: float) -> str:
 
 
 def of_seconds(seconds: float) -> str:
-    """``1.35 s``, ``217 ms``"""
+    """Return ``1.35 s``, ``217 ms``."""
     scale, unit = next(((scale, unit) for scale, unit in _SECONDS if seconds >= 0.9995 * scale), _SECONDS[-1])
     return f"{_three(seconds / scale)} {unit}"
 

@@ -2,8 +2,8 @@
 
 local        checkpoints that are there as a whole
 transfer     one on its way, over a proven stream
-replication  copies on further hosts, as the lead sees to them
+replication  copies on further hosts, directed by the lead
 fetcher      a member's copies, fetched from the lead
-resume       which checkpoint a chief starts from
+resume       the checkpoint that a chief starts from
 migration    one brought to the host of a resumed chief
 """

@@ -1,4 +1,4 @@
-"""A member's copies of the chief's checkpoints: fetched from the lead as soon as it tells of a new one."""
+"""A member's copies of the chief's checkpoints: fetched from the lead as soon as it announces a new one."""
 
 import asyncio
 from typing import Optional
@@ -13,7 +13,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # before what did not arrive is fetc
 
 
 class Copier:
-    """Fetches checkpoints, one at a time; the newest that there is by then."""
+    """Fetch checkpoints, one at a time, and always the newest."""
 
     def __init__(self, request: RunRequest, folder: RunFolder):
         self._request, self._folder = request, folder.replica
@@ -21,13 +21,13 @@ class Copier:
         self._due = False
 
     def heed(self) -> None:
-        """There is a checkpoint to fetch."""
+        """Fetch the newest checkpoint, now or after the fetch under way."""
         self._due = True
         if self._fetching is None or self._fetching.done():
             self._fetching = asyncio.ensure_future(self._fetch())
 
     def close(self) -> None:
-        """Leaves what is under way; nothing of it stays."""
+        """Cancel the fetch under way; nothing of its checkpoint stays."""
         if self._fetching is not None:
             self._fetching.cancel()
 

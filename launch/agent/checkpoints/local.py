@@ -20,7 +20,7 @@ class Checkpoint(NamedTuple):
     folder: Path
 
     def files(self) -> List[Path]:
-        """What it consists of, the index last."""
+        """Return the files of the checkpoint, the index last."""
         data = self.folder.glob(f"{glob.escape(self.prefix)}.data-*-of-*")
         return [*sorted(path for path in data if belongs_to_one(path.name)), self.folder / f"{self.prefix}.index"]
 
@@ -29,7 +29,10 @@ class Checkpoint(NamedTuple):
         return sum(os.path.getsize(str(path)) for path in self.files())
 
     def remove(self) -> None:
-        """Remove its files, the index first, without which it is none."""
+        """Remove the checkpoint's files, the index first.
+
+        Files without an index are no checkpoint.
+        """
         for path in reversed(self.files()):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
@@ -54,11 +57,15 @@ def of_step(folder: Path, step: int) -> Optional[Checkpoint]:
 
 
 def write_list(folder: Path) -> None:
-    """Tells other programs what is there, the newest as the one to restore. Raises OSError."""
+    """Write the list of checkpoints for other programs, the newest as the one to restore.
+
+    Raises:
+      OSError: the list cannot be written.
+    """
     checkpoint_files.write_list(folder, [each.prefix for each in checkpoints(folder)])
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Removes all but the newest ``keep``."""
+    """Remove all checkpoints but the newest ``keep``."""
     for old in checkpoints(folder)[:-keep]:
         old.remove()

@@ -1,9 +1,8 @@
-"""A checkpoint brought from the host that holds it to the one where a resumed run's chief is, before the run starts.
+"""Bring a checkpoint from its holder to the host of a resumed run's chief, before the run starts.
 
-The launcher has the chief's host ``take`` it: it listens where the run's lead will, so where the
-other hosts can reach it. Then the holder may ``give``: it dials, and both prove that they know
-a token which the launcher made for this. The bytes go from host to host; the launcher only
-hears how far they are.
+The launcher has the chief's host ``take`` the checkpoint: this host listens where the run's lead will, so where the
+other hosts can reach it. Then the holder may ``give``: it dials, and both hosts prove that they know a token which the
+launcher made for this. The bytes go from host to host; the launcher only receives their number so far.
 """
 
 import asyncio
@@ -26,7 +25,11 @@ Tell = Callable[[Dict[str, Any]], None]
 
 
 def take(request: Mapping[str, Any], tell: Tell) -> None:
-    """Tells {"listening": True}, then now and then {"bytes": so far}, and last {"taken": step} or {"error": why}."""
+    """Receive a checkpoint from its holder, which dials this host.
+
+    ``tell`` gets {"listening": True}, then every ``TELL_S`` or later {"bytes": so far}. Last comes {"taken": step} or
+    {"error": why}.
+    """
     try:
         peers = None if request["guard"] is None else request["peers"]
         with firewall.standing(request["run"], [port_of(request["address"])], peers):
@@ -36,7 +39,10 @@ def take(request: Mapping[str, Any], tell: Tell) -> None:
 
 
 def give(request: Mapping[str, Any], tell: Tell) -> None:
-    """Tells {"given": step} or {"error": why}."""
+    """Send a checkpoint to another host; report {"given": step} or {"error": why}.
+
+    ``tell`` gets {"bytes": so far} before, every ``TELL_S`` or later.
+    """
     asyncio.run(_reported(_give(request, tell), tell))
 
 
@@ -84,7 +90,7 @@ def _wanted(request: Mapping[str, Any]) -> Wanted:
 
 
 class _Told:
-    """Tells how many bytes have moved, so that whoever listens knows that they do."""
+    """Report the number of bytes that have moved, as a sign that the copy goes on."""
 
     def __init__(self, tell: Tell):
         self._tell, self._bytes, self._told_at = tell, 0, time.monotonic()

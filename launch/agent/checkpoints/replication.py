@@ -1,8 +1,8 @@
-"""Copies of the chief's checkpoints on further hosts, as the lead sees to them.
+"""Copies of the chief's checkpoints on further hosts, directed by the lead.
 
-When the chief has told of a new checkpoint, the lead tells the hosts that keep copies
-(``Fetch``), and each of them fetches it over a connection of its own; see ``copier``. A host
-that was cut off is told again when it is back.
+When the chief has reported a new checkpoint, the lead sends ``Fetch`` to the hosts that keep copies. Each of these
+hosts fetches the checkpoint over a connection of its own; see ``fetcher``. A host that was cut off receives ``Fetch``
+again when it is back.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ LOOK_S = 0.1
 
 
 class Replicas:
-    """Which hosts keep copies, and how far they are: ``steps``, None before a host's first.
+    """The hosts that keep copies, and the step of each host's newest copy: ``steps``, None before a host's first.
 
     Args:
       hosts: those that keep copies.
-      directory: where the chief saves; None for the run's own folder.
-      problem: told of a host that cannot take a checkpoint, and why; once until it can.
+      directory: the folder that the chief saves into; None for the run's own folder.
+      problem: called with a host that cannot take a checkpoint, and why; once for each reason until the host can.
     """
 
     def __init__(
@@ -44,7 +44,10 @@ class Replicas:
         self._hurried = False
 
     def look(self, step: Optional[int], members: Mapping[str, links.Link]) -> None:
-        """Has hosts fetch what they have not been told of yet; ``step`` is that of the newest checkpoint."""
+        """Send ``Fetch`` to each host that has not received it for ``step`` yet.
+
+        ``step`` is that of the newest checkpoint.
+        """
         if step is None:
             return
         self._newest = step
@@ -74,7 +77,10 @@ class Replicas:
             await link.close()
 
     def _newest_stored(self) -> local.Checkpoint:
-        """The one that the chief told of: others in its folder may be ones that it could not read."""
+        """Return the checkpoint that the chief reported, or else the newest in its folder.
+
+        Other checkpoints in the folder may be ones that the chief could not read.
+        """
         there = local.checkpoints(self._folder)
         told = [each for each in there if each.step == self._newest]
         if not there:
@@ -94,7 +100,7 @@ class Replicas:
             await asyncio.sleep(LOOK_S)
 
     def hurry(self) -> None:
-        """Nothing is waited for any more."""
+        """End the wait of ``settle``, and prevent later waits."""
         self._hurried = True
 
     def _behind(self, members: Mapping[str, links.Link]) -> bool:

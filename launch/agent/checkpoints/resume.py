@@ -1,4 +1,4 @@
-"""Where the chief's checkpoints come from when a run starts.
+"""The source of the chief's checkpoints when a run starts.
 
 A chief restores the newest checkpoint of its folder, if there is one. So a new run needs
 an empty folder, and a resumed one needs the checkpoint of the run before it, which is in that
@@ -19,17 +19,17 @@ from launch.agent.wire.run_request import Wanted
 
 
 def chief_folder(folder: RunFolder, directory: Optional[str]) -> Path:
-    """Where the chief of a run saves."""
+    """Return the folder that the chief of a run saves into."""
     return folder.checkpoint if directory is None else Path(os.path.expanduser(directory))
 
 
 def prepare(
     folder: RunFolder, name: str, directory: Optional[str], resume: bool, wanted: Optional[Wanted] = None
 ) -> None:
-    """Makes the chief's checkpoint folder what this run needs it to be.
+    """Prepare the chief's checkpoint folder for this run.
 
     Args:
-      wanted: what to go on from, which is on this host; None: the newest that is here.
+      wanted: the checkpoint to go on from, which is on this host; None: the newest that is here.
 
     Raises:
       ValueError: there is nothing to resume, or something that a new run would overwrite.
@@ -52,10 +52,10 @@ def prepare(
 
 
 def held(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """Report what this host could go on from: {"held": [{"run", "generation", "step", "bytes", "folder"}]}.
+    """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder"}]}.
 
-    One of ``train.checkpoint.dir``, whose run is None; one of the newest run that left any; and one of the run before
-    it that came furthest, where that is further: it is not gone on from, but to be known.
+    One is of ``train.checkpoint.dir``, and its run is None. One is of the newest run that left any. One is of the
+    earlier run that came furthest, where that is further: no run resumes from this one, but the launcher reports it.
     """
     directory = request["checkpoint_dir"]
     folder = RunFolder(expand(request["workdir"]), "", request["host"])
@@ -76,7 +76,7 @@ def _entry(run: Optional[RunFolder], checkpoint: local.Checkpoint) -> Dict[str, 
 
 
 def source(request: Mapping[str, Any], wanted: Wanted) -> local.Checkpoint:
-    """The checkpoint ``wanted`` on this host, as ``held`` has told of it.
+    """Return the checkpoint ``wanted`` on this host, as ``held`` has reported it.
 
     Raises:
       ValueError: it is not there any more.
@@ -89,16 +89,16 @@ def source(request: Mapping[str, Any], wanted: Wanted) -> local.Checkpoint:
 
 
 def target(request: Mapping[str, Any], wanted: Wanted) -> Path:
-    """Where a checkpoint of another host belongs here, so that ``prepare`` finds it."""
+    """Return the folder for a checkpoint of another host, where ``prepare`` finds it."""
     if request["checkpoint_dir"] is not None:
         return Path(os.path.expanduser(request["checkpoint_dir"]))
     return RunFolder(expand(request["workdir"]), wanted.run or "", request["host"]).replica
 
 
 def receive(request: Mapping[str, Any], wanted: Wanted) -> Path:
-    """Make ready for a checkpoint of another host, and return where it belongs.
+    """Prepare for a checkpoint of another host; return the folder that it belongs into.
 
-    This host may have had no part in its run, and still has to know whether that is newer than others.
+    This host may have had no part in the checkpoint's run, and still has to know whether that run is newer than others.
     """
     if request["checkpoint_dir"] is None and "generation" in request:
         folder = RunFolder(expand(request["workdir"]), wanted.run or "", request["host"])
@@ -115,7 +115,7 @@ def _earlier(folder: RunFolder, name: str, directory: Optional[str]) -> Iterator
 
 
 def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[local.Checkpoint]:
-    """All that a run has left here; of the same step the chief's own last."""
+    """Yield all checkpoints that a run left here; of one step the chief's own last."""
     yield from local.checkpoints(run.replica)
     if directory is None:
         yield from local.checkpoints(run.checkpoint)
@@ -132,7 +132,11 @@ def _left_by_runs(
 
 
 def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> local.Checkpoint:
-    """Raises ValueError."""
+    """Return the checkpoint ``wanted`` of an earlier run.
+
+    Raises:
+      ValueError: the checkpoint is gone.
+    """
     run = next((run for run in earlier if run.run == wanted.run), None)
     places = [] if run is None else [run.checkpoint, run.replica]  # the chief's own first
     return _of(wanted, [local.of_step(place, wanted.step) for place in places])
@@ -156,7 +160,10 @@ def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
 
 
 def _copy_with_older(checkpoint: local.Checkpoint, folder: Path) -> None:
-    """Also those before it, newest first: the chief falls back on them if the newest cannot be read."""
+    """Copy a checkpoint and the older ones in its folder, newest first.
+
+    The chief falls back on the older ones if it cannot read the newest.
+    """
     older = [each for each in local.checkpoints(checkpoint.folder) if each.step < checkpoint.step]
     _copy(checkpoint, folder, older[::-1])
 

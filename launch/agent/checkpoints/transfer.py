@@ -49,10 +49,10 @@ class File(NamedTuple):
 
 
 async def send(streams: Sealed, checkpoint: local.Checkpoint, moved: Callable[[int], None]) -> None:
-    """Sends a checkpoint and waits until the other side has it.
+    """Send a checkpoint, and wait until the other side has it.
 
     Args:
-      moved: told how many bytes have just gone out.
+      moved: called with the number of bytes that have just gone out.
 
     Raises:
       CopyError: it cannot be read, or the other side did not take it.
@@ -156,7 +156,7 @@ def _in_words(error: BaseException) -> str:
 
 
 async def _beside(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Has a thread do what may have to wait for a disk."""
+    """Call a function that may have to wait for a disk, in a thread."""
     return await asyncio.get_event_loop().run_in_executor(None, function, *arguments)
 
 
@@ -198,7 +198,7 @@ def _has(folder: Path, files: List[File]) -> bool:
 
 
 def _make_room(folder: Path, files: List[File]) -> None:
-    """An empty folder for what arrives, on a disk that can hold it."""
+    """Make an empty folder for the arriving files, on a disk that can hold them."""
     for told in files:
         if told.name != os.path.basename(told.name) or not belongs_to_one(told.name):
             raise ValueError(f"no file of a checkpoint: {told.name!r}")
@@ -210,9 +210,10 @@ def _make_room(folder: Path, files: List[File]) -> None:
 
 
 def _store(folder: Path, files: List[File], keep: int) -> None:
-    """Makes a checkpoint of what has arrived: its index last, without which it is none.
+    """Make a checkpoint of the files that have arrived, its index last.
 
-    One of that name goes first: it may have more files, or fewer.
+    Files without an index are no checkpoint. An older checkpoint of that name goes first: it may have more files, or
+    fewer.
     """
     for step, prefix in indexed(told.name for told in files):
         local.Checkpoint(step, prefix, folder).remove()

@@ -1,4 +1,4 @@
-"""The live processes of a run on this host: what each is, what it waits for, and where its threads are."""
+"""The live processes of a run on this host, with their waits and the stacks of their threads."""
 
 import os
 import time
@@ -28,7 +28,10 @@ LONGEST_ARGV = 1000  # characters
 
 
 def described(folder: RunFolder, redaction: Redaction) -> List[Dict[str, Any]]:
-    """Agent, keeper and the tasks' processes that live; ``task`` is None of the first two."""
+    """Return the living processes of agent, keeper and tasks.
+
+    ``task`` is None for the first two.
+    """
     agents, tasks = process_records.agent_of(folder), process_records.tasks_of(folder)
     found = [_described(process, process not in agents, redaction) for process in [*agents, *tasks][:MOST]]
     return [each for each in found if each]
@@ -52,7 +55,7 @@ def _described(process: Process, of_a_task: bool, redaction: Redaction) -> Dict[
 
 
 def table(processes: Sequence[Dict[str, Any]]) -> str:
-    """A line of each."""
+    """Return a table with one line for each process."""
     head = f"{'pid':>8} {'task':14} {'try':>3} S {'threads':>7} {'resident MB':>11} {'files':>6} waits in, argv"
     lines = [
         f"{each['pid']:>8} {each['task'] or '-':14} {each['attempt'] or '-':>3} {each['state']} {each['threads']:>7} "
@@ -63,7 +66,10 @@ def table(processes: Sequence[Dict[str, Any]]) -> str:
 
 
 def _in_kernel(pid: int) -> str:
-    """Where the threads of a process are in the kernel, as far as this user may know."""
+    """Return where a process's threads are in the kernel.
+
+    The result has only what this user may know.
+    """
     states: CounterOf[Tuple[str, str]] = Counter()
     lines = []
     for place in threads(pid):
@@ -79,9 +85,10 @@ def _in_kernel(pid: int) -> str:
 def stacks(
     folder: RunFolder, processes: Sequence[Dict[str, Any]], redaction: Redaction, budget: int
 ) -> Iterator[Tuple[str, str]]:
-    """Of every process of a task: as it tells its threads itself where it does, and as the kernel sees them.
+    """Yield the stacks of every task's processes, from the process itself and from the kernel.
 
-    ``budget`` is shared evenly, in characters.
+    A process that does not write its stacks has only the kernel's part. The processes share ``budget`` evenly, in
+    characters.
     """
     asked = [each for each in processes if each["task"] is not None]
     most = max(LEAST_STACK, budget // max(1, len(asked)))

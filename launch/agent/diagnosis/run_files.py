@@ -20,7 +20,7 @@ Piece = Tuple[str, Any]  # a file's name, and its text or what becomes JSON
 
 
 def values(folder: RunFolder, redaction: Redaction) -> Iterator[Piece]:
-    """What the agent wrote down, and the tasks' own words."""
+    """Yield the files that the agent wrote, and those that the tasks wrote."""
     for name in VALUES:
         path = folder.own / name
         if path.exists():
@@ -33,7 +33,7 @@ def values(folder: RunFolder, redaction: Redaction) -> Iterator[Piece]:
 
 
 def plan_of(folder: RunFolder, redaction: Redaction) -> Dict[str, Any]:
-    """What this host was asked to run, without secrets, without the run's token."""
+    """Return the plan of this host, without secrets and without the run's token."""
     plan = _read(folder.own / "plan.json")
     if not isinstance(plan, dict) or "tasks" not in plan:
         return {"unreadable": redaction.value(plan)}
@@ -43,7 +43,7 @@ def plan_of(folder: RunFolder, redaction: Redaction) -> Dict[str, Any]:
 
 
 def _own(env: Mapping[str, str]) -> Dict[str, str]:
-    """Without the cluster, which is the same for every task and told once."""
+    """Return the variables without the cluster, which the plan contains once for all tasks."""
     return {name: value for name, value in env.items() if name != "TF_CONFIG"}
 
 
@@ -71,7 +71,10 @@ def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece
 
 
 def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
-    """The timelines of steps that workers wrote on this host, ``budget`` bytes in all; where the others are."""
+    """Yield the step timelines that workers wrote on this host, ``budget`` bytes in all.
+
+    ``traces.txt`` lists the paths of all, also of those that are too large.
+    """
     lines = []
     for path in sorted((folder.path / "trace").glob("*.json")):
         size = size_of(path)
@@ -85,7 +88,10 @@ def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Pie
 
 
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
-    """So many bytes of each, no less than ``LEAST``: what small files do not need goes to the large ones."""
+    """Return the number of bytes to show of each file, at least ``LEAST``.
+
+    The bytes that small files do not need go to the large files.
+    """
     shares, left = {}, budget
     for count, name in zip(range(len(sizes), 0, -1), sorted(sizes, key=lambda name: sizes[name])):
         shares[name] = min(sizes[name], max(LEAST, left // count))
@@ -94,7 +100,10 @@ def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
 
 
 def tail(path: Path, size: int) -> str:
-    """The last bytes of a file, from the beginning of a line where there is one; why not where it cannot be read."""
+    """Return the last bytes of a file, from the beginning of a line if possible.
+
+    Where the file cannot be read, the result is the reason.
+    """
     try:
         with open_to_read(path) as file:
             whole = os.fstat(file.fileno()).st_size
@@ -115,7 +124,7 @@ def tasks_of(folder: RunFolder) -> List[str]:
 
 
 def size_of(path: Path) -> int:
-    """In bytes; 0 where there is none."""
+    """Return the size of a file in bytes; 0 where there is none."""
     try:
         return path.stat().st_size
     except OSError:
@@ -132,7 +141,7 @@ def _plain(task: str) -> str:
 
 
 def _read(path: Path) -> Any:
-    """A JSON file, or what keeps it from being read."""
+    """Return the content of a JSON file, or the error that its reading ends in."""
     try:
         return json.loads(read_at_most(path, LARGEST).decode())
     except (OSError, ValueError, RecursionError) as error:

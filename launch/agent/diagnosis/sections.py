@@ -1,12 +1,13 @@
-"""This host's part of ``launch diagnose``: everything that may say why a run is as it is, in pieces.
+"""This host's part of ``launch diagnose``: everything that may explain the state of a run, in pieces.
 
-Every section is a thread of its own, since any of them may hang on a machine that is in trouble: in a
-file server, in a driver. What is there is told as it comes; at the deadline the sections that are not done
-are named, and nobody waits for them. Nothing is changed; a task is asked for its stacks by a signal only where it
-has said that it waits for that signal.
+Every section is a thread of its own, since a section may hang on a machine in trouble: in a file server, in a driver.
+``gather`` sends each piece as it comes. At the deadline ``gather`` names the sections that are not done, and does not
+wait for them. The sections change nothing. They ask a task for its stacks by a signal only where the task has announced
+that it waits for that signal.
 
-A conversation: {"do": "time"} is answered with {"time"}; {"do": "gather", …} as ``gather`` takes it is answered with
-{"file", "text" or "json"} for each piece, {"missing", "why"} for each section that has none, and {"done": True}.
+In a conversation {"do": "time"} is answered with {"time"}. {"do": "gather", …}, as ``gather`` takes it, is answered
+with {"file", "text" or "json"} for each piece, and {"missing", "why"} for each section that has none. The last answer
+is {"done": True}.
 """
 
 import os
@@ -38,7 +39,7 @@ SMI_DETAILS = ["nvidia-smi", "-q", "-d", "MEMORY,UTILIZATION,ECC,TEMPERATURE,PER
 
 
 class Scene(NamedTuple):
-    """What is looked at. ``folder`` is None where no run of the name has been here."""
+    """The run that the sections look at; ``folder`` is None where no run of the name has been here."""
 
     request: Mapping[str, Any]
     folder: Optional[RunFolder]
@@ -48,7 +49,10 @@ class Scene(NamedTuple):
 
     @property
     def began(self) -> float:
-        """When the run began on this host, a time of day; a day ago where there is none."""
+        """Return the time of day at which the run began on this host.
+
+        Where there is no run, the time is a day ago.
+        """
         try:
             return (self.folder.own / "plan.json").stat().st_mtime if self.folder else time.time() - 86400
         except OSError:
@@ -56,7 +60,7 @@ class Scene(NamedTuple):
 
 
 def diagnose(read: Callable[[], Values], tell: Callable[[Values], None]) -> None:
-    """Until the launcher's end is closed; ``read`` ends the process then."""
+    """Answer the launcher's requests until its end is closed; ``read`` ends the process then."""
     while True:
         asked = read()
         if asked["do"] == "time":
@@ -66,10 +70,10 @@ def diagnose(read: Callable[[], Values], tell: Callable[[Values], None]) -> None
 
 
 def gather(request: Mapping[str, Any], tell: Callable[[Values], None]) -> None:
-    """Tells every piece within ``within_s``.
+    """Send every piece within ``within_s``.
 
-    ``request`` has what every verb about a run has, ``bytes``: how much may be told in all, ``within_s``,
-    the tasks' ``python``, and ``secrets``: the names of variables that are secrets.
+    ``request`` has what every verb about a run has, and ``within_s``. Also ``bytes``: the most bytes to send in all;
+    the tasks' ``python``; and ``secrets``: the names of variables that are secrets.
     """
     scene = scene_of(request)
     running = Sections(scene)
@@ -81,7 +85,7 @@ def gather(request: Mapping[str, Any], tell: Callable[[Values], None]) -> None:
 
 
 def scene_of(request: Mapping[str, Any]) -> Scene:
-    """The newest run of the name on this host, with its secrets known."""
+    """Return the newest run of the name on this host, with its secrets known."""
     folder = newest(request)
     try:
         plan = plan_file.read(folder) if folder else KeptPlan()
@@ -98,7 +102,7 @@ def scene_of(request: Mapping[str, Any]) -> Scene:
 
 
 class Sections:
-    """Those that run, and what they have found so far."""
+    """The sections that run, and the pieces that they have found so far."""
 
     def __init__(self, scene: Scene):
         self._scene = scene
@@ -109,7 +113,7 @@ class Sections:
             threading.Thread(target=self._look, args=[name], name=name, daemon=True).start()
 
     def pieces(self) -> Iterator[Values]:
-        """What is found, as it comes, until all is or the time is over."""
+        """Yield the pieces as they come, until all are found or the time is over."""
         while self._running:
             try:
                 found = self._found.get(timeout=max(0.0, self._scene.until - time.monotonic()))
@@ -121,7 +125,7 @@ class Sections:
                 yield found
 
     def missing(self) -> Iterator[Any]:
-        """(section, why) of those that are not done."""
+        """Yield (section, why) for each section that is not done."""
         for name in self._running:
             yield name, f"not done within {self._scene.request['within_s']:.0f} s"
 
@@ -162,7 +166,10 @@ def _files(scene: Scene) -> Iterator[Piece]:
 
 
 def _status(scene: Scene) -> Iterator[Piece]:
-    """From the agent; where it is gone, what it wrote down last, with what has surely changed since."""
+    """Yield the status from the agent, or the last one that a gone agent wrote.
+
+    The status of a gone agent shows what has surely changed since.
+    """
     told = status.status({**scene.request, "run": _run_of(scene).run})
     yield "status.json", scene.redaction.value(told["status"])
 
@@ -235,7 +242,7 @@ OF_A_RUN = ("files", "status", "logs", "traces", "processes")
 
 
 def _folders(scene: Scene) -> List[Path]:
-    """Whose disks matter."""
+    """Return the folders whose disks matter."""
     places = [expand(scene.request["workdir"]), Path("/tmp"), Path("/dev/shm")]
     if scene.folder is not None:
         places.append(scene.folder.path)

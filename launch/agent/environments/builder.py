@@ -1,4 +1,4 @@
-"""Builds a Python environment on this host: what ``launch setup`` asks every host for.
+"""Build a Python environment on this host, as ``launch setup`` asks every host to do.
 
 The conversation: the request; ``{"want": [SHA-256, …]}`` for the files that are not here, then their
 bytes, one after the other; ``{"stage": …}`` while it goes on, at least every ``BEAT_S``; at last
@@ -36,16 +36,16 @@ class Gone(Exception):
 
 
 class NotBuilt(Exception):
-    """The environment cannot be built; the text says why and what to do."""
+    """The environment cannot be built; the text is the reason and the advice."""
 
 
 class Build:
-    """One build, told about step by step.
+    """One build, which reports its stages.
 
     Args:
       request: from the launcher, see ``launch.environments.identity.Order``.
       read: takes at most so many of the bytes that the launcher sends.
-      gone: waits so many seconds, less when the launcher goes, and says whether it has.
+      gone: waits so many seconds, less when the launcher goes, and returns whether the launcher has gone.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Build:
         self._stage = ""
 
     def run(self) -> None:
-        """Tells ``done`` or ``error`` at last, or nothing when the launcher has gone."""
+        """Build the environment; report ``done`` or ``error``, or nothing to a launcher that has gone."""
         try:
             built = not self._environment.is_ready() and self._build_alone()
             self._environment.touch()
@@ -76,7 +76,7 @@ class Build:
             return
 
     def _build_alone(self) -> bool:
-        """Whether there was anything left to build once nobody else was at it."""
+        """Build the environment when nobody else holds it; return whether anything was left to build."""
         while True:
             try:
                 with self._environment.held(alone=True):
@@ -165,7 +165,7 @@ class Build:
         return urlsplit(self._request["index_url"] or "").netloc.rpartition("@")[2]
 
     def _show(self, stage: str) -> None:
-        """Tells the stage when it is new, and now and then that the build still goes on."""
+        """Report the stage when it is new, and else every ``BEAT_S``."""
         if stage != self._stage or time.monotonic() - self._told_at > BEAT_S:
             self._stage, self._told_at = stage, time.monotonic()
             self._tell({"stage": stage})
@@ -185,7 +185,7 @@ def _end(leader: int) -> None:
 
 
 def _tail(log: Path, began: int) -> List[str]:
-    """What was printed since the log had ``began`` bytes."""
+    """Return the lines that were printed since the log had ``began`` bytes."""
     with open(str(log), "rb") as file:
         file.seek(began)
         return file.read().decode(errors="replace").splitlines()

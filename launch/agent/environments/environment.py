@@ -40,7 +40,7 @@ class Environment:
         self._lock = self.path.with_suffix(".lock")
 
     def is_ready(self) -> bool:
-        """Whether it is complete, and the Python that it was built on is still the host's."""
+        """Return whether the environment is complete, and its base Python is still the host's."""
         try:
             built_on = json.loads(self._ready.read_text())["python"]
         except (OSError, ValueError):
@@ -48,30 +48,33 @@ class Environment:
         return bool(built_on == VERSION) and os.access(str(self.python), os.X_OK)
 
     def is_complete(self) -> bool:
-        """Whether its build came to its end, whatever has become of the host's Python since."""
+        """Return whether the build was finished, whatever has become of the host's Python since."""
         return self._ready.exists()
 
     def seal(self) -> None:
-        """Says that it is complete."""
+        """Mark the environment as complete."""
         self._ready.write_text(json.dumps({"python": VERSION}))
 
     def touch(self) -> None:
-        """Says that it was used now."""
+        """Mark the environment as used now."""
         os.utime(str(self._ready))
 
     def unused_s(self) -> float:
-        """Seconds since it was last used; one that is not complete is as old as its folder."""
+        """Return the seconds since the environment was last used.
+
+        An environment that is not complete is as old as its folder.
+        """
         newest = self._ready if self._ready.exists() else self.path
         return time.time() - newest.stat().st_mtime
 
     def clear(self) -> None:
-        """Removes it; what says that it is complete goes first."""
+        """Remove the environment, and first the mark that it is complete."""
         with contextlib.suppress(FileNotFoundError):
             self._ready.unlink()
         shutil.rmtree(str(self.path), ignore_errors=True)
 
     def forget(self) -> None:
-        """Removes it with its lock and log. For who holds it alone."""
+        """Remove the environment with its lock and log; the caller holds it alone."""
         self.clear()
         for path in (self.log, self._lock):
             with contextlib.suppress(FileNotFoundError):
@@ -79,7 +82,7 @@ class Environment:
 
     @contextlib.contextmanager
     def held(self, alone: bool) -> Iterator[None]:
-        """Holds it, for use or ``alone``.
+        """Hold the environment, for use or ``alone``.
 
         Raises:
           Busy: somebody else holds it.
@@ -97,14 +100,17 @@ class Environment:
 
 
 def environments(workdir: Path) -> List[Environment]:
-    """Those that are on this host, complete or not."""
+    """Return the environments that are on this host, complete or not."""
     folder = workdir / "envs"
     names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     return [Environment(workdir, name) for name in names]
 
 
 def remove_unused(workdir: Path, kept: Optional[str] = None) -> List[str]:
-    """Removes what no run has used for ``UNUSED_S``, and none uses now; returns what it removed."""
+    """Remove environments that no run has used for ``UNUSED_S``; return their names.
+
+    ``kept`` stays, and so does an environment that a run uses now.
+    """
     removed = []
     for environment in environments(workdir):
         if environment.path.name != kept and environment.unused_s() > UNUSED_S:

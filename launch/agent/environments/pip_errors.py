@@ -1,4 +1,4 @@
-"""What pip prints, in words: what it is at, and why it failed."""
+"""Translate pip's output into words: its stage, and the reason of its failure."""
 
 import re
 from typing import Iterable, Optional
@@ -24,7 +24,7 @@ _WRONG_HASH = re.compile(r"^\s+([A-Za-z0-9._-]+==\S+) from (\S+)", re.MULTILINE)
 
 
 def stage(lines: Iterable[str]) -> Optional[str]:
-    """What pip is at, from the newest of ``lines`` that tells: ``fetching numpy``."""
+    """Return pip's stage, from the newest of ``lines`` that shows one: ``fetching numpy``."""
     for line in reversed(list(lines)):
         for pattern, words in _STAGES:
             found = pattern.match(line.strip())
@@ -39,11 +39,11 @@ def _shortly(names: str) -> str:
 
 
 def explain(output: str, log: str, python: str, free_mib: int, index: str = "") -> str:
-    """Why a build failed, and what to do next.
+    """Return why a build failed, and what to do next.
 
     Args:
-      output: what its last step printed; ``log`` is where that is.
-      free_mib: of the disk, before the failed build was removed; one that is full may have kept pip from saying so.
+      output: the output of the build's last step; ``log`` is the path of the whole output.
+      free_mib: of the disk, before the failed build was removed; a full disk may keep pip from printing the error.
       python: the interpreter the environment is built on, as ``3.7``.
       index: the host of the package index, where it is known.
     """

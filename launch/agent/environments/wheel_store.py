@@ -60,7 +60,7 @@ class Store:
             (folder / file["name"]).symlink_to(self._place(file))
 
     def remove_unused(self) -> None:
-        """Removes what no build has used for long."""
+        """Remove the packages that no build has used for ``UNUSED_S``."""
         for place in self.path.iterdir() if self.path.is_dir() else ():
             with contextlib.suppress(FileNotFoundError):  # another host of the same home was faster
                 if time.time() - place.stat().st_mtime > UNUSED_S:

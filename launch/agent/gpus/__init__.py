@@ -1,9 +1,9 @@
-"""Which GPUs this host has, what they do, and who holds them.
+"""The GPUs of this host, their use and their holders.
 
-nvidia_smi   what the driver is asked, and how its answer is read
-assignment   which GPUs there are, and which of them a task gets
+nvidia_smi   questions to the driver, and the fields of its answers
+assignment   the GPUs of this host, and those that each task gets
 booking      GPUs held by a run, so that no other gets them
-memory       whose memory is on them
-utilisation  how busy and how full they are
-state        what they are doing, asked of driver and runs
+memory       the processes that hold memory of the GPUs
+utilisation  the share of time in which the GPUs compute, and their memory in use
+state        the state of the GPUs, from the driver and the runs
 """

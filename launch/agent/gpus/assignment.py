@@ -1,4 +1,4 @@
-"""Which GPUs this host has, and which of them a task gets."""
+"""The GPUs of this host, and those that each task gets."""
 
 import re
 from typing import Dict, List, Mapping, Sequence, Union
@@ -15,7 +15,7 @@ def list_gpus() -> List[str]:
 
 
 def needs_list(wishes: Mapping[str, Wish]) -> bool:
-    """Whether any task wishes for GPUs at all."""
+    """Return whether any task wishes for GPUs at all."""
     return any(wish for wish in wishes.values())
 
 

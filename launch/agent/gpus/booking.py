@@ -1,11 +1,11 @@
 """GPUs booked per host, so that two runs never share one by accident.
 
-A booking is an abstract Unix socket named after the GPU. The kernel lets one process of
-the host bind it, whoever its user is, and frees it when that process ends, however it
-ends: there is no file that could be left behind. Who connects is told who holds it.
+A booking is an abstract Unix socket named after the GPU. The kernel lets one process of the host bind this socket,
+whoever its user is. The kernel frees the socket when that process ends, however it ends, so that no file stays behind.
+A process that connects receives the name of the holder.
 
-Any user of the host can bind such a name. So who holds one is what the kernel says of it, pid and user; what the holder
-says of itself is shown only of a process of our own user or of root.
+Any user of the host can bind such a name. So ``who_holds`` returns the pid and the user that the kernel reports. It
+returns the holder's own description only for a process of our own user or of root.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Bookings:
 
     Args:
       identities: a name of each GPU of this host, by index.
-      holder: what others are told: ``digits-20261120-155902 (agent pid 4242)``.
+      holder: the answer to others: ``digits-20261120-155902 (agent pid 4242)``.
     """
 
     def __init__(self, identities: Sequence[str], holder: str):
@@ -60,7 +60,7 @@ class Bookings:
         self._sockets.append(booked)
 
     async def answer(self) -> None:
-        """From here on, whoever asks is told who holds these GPUs."""
+        """Answer everyone who connects from now on with the holder of these GPUs."""
         for booked in self._sockets:
             self._servers.append(await asyncio.start_unix_server(self._tell, sock=booked))
 
@@ -69,7 +69,7 @@ class Bookings:
         writer.close()
 
     def release(self) -> None:
-        """Others may book these GPUs again."""
+        """Release these GPUs, so that others may book them again."""
         for server in self._servers:
             server.close()
         for booked in self._sockets:
@@ -78,7 +78,7 @@ class Bookings:
 
 
 def who_holds(identity: str) -> Optional[str]:
-    """Who holds a GPU, in words; None where nobody holds it."""
+    """Return the holder of a GPU, in words; None where nobody holds the GPU."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(ANSWER_S)
         try:
@@ -94,7 +94,10 @@ def who_holds(identity: str) -> Optional[str]:
 
 
 def _said(caller: socket.socket) -> str:
-    """What a holder says of itself, on one line without control characters; nothing where it says nothing in time."""
+    """Return a holder's description of itself, on one line without control characters.
+
+    The result is "" where the holder sends nothing in time.
+    """
     try:
         told = caller.recv(4 * LONGEST).decode(errors="replace")
     except OSError:

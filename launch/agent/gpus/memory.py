@@ -1,4 +1,4 @@
-"""Whose memory is on this host's GPUs."""
+"""The processes that hold memory of this host's GPUs."""
 
 from typing import Any, Dict, Iterable, List
 
@@ -9,16 +9,17 @@ _ASK = nvidia_smi.question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def held_by(pids: Iterable[int]) -> List[Dict[str, Any]]:
-    """The memory that these processes hold: {"gpu": index, "pid", "mib"}; none where there is no driver.
+    """Return the memory that these processes hold: {"gpu": index, "pid", "mib"}.
 
-    ``mib`` is None where the driver does not tell, as on GPUs that show graphics.
+    The result is empty where there is no driver. ``mib`` is None where the driver does not report it, as on GPUs that
+    show graphics.
     """
     wanted = set(pids)
     return [one for one in held() if one["pid"] in wanted] if wanted else []
 
 
 def held() -> List[Dict[str, Any]]:
-    """The same of every process of this host."""
+    """Return the memory of every process of this host, as ``held_by`` does."""
     rows = nvidia_smi.rows(nvidia_smi.ask(_ASK))
     index = {identity: number for number, identity in enumerate(list_gpus())} if rows else {}
     return [

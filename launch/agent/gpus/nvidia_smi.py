@@ -1,4 +1,4 @@
-"""What ``nvidia-smi`` answers, asked and read in one way."""
+"""The one way to ask ``nvidia-smi`` and to read its answers."""
 
 import subprocess
 from typing import List
@@ -12,7 +12,7 @@ def question(about: str, *fields: str) -> List[str]:
 
 
 def ask(argv: List[str]) -> str:
-    """What it prints; nothing where there is no driver, or it fails or hangs."""
+    """Return the output of ``nvidia-smi``; "" without a driver, and where it fails or hangs."""
     try:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=ANSWER_S)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""What this host's GPUs are doing: asked of the driver, and of the runs that booked them."""
+"""The state of this host's GPUs, from the driver and from the runs that booked them."""
 
 from typing import Any, Dict, Mapping, Sequence
 
@@ -11,7 +11,7 @@ _ASK = nvidia_smi.question("gpu", "driver_version", "uuid", "name")
 
 
 def driver_and_gpus() -> Dict[str, Any]:
-    """{"driver": version or None, "gpus": […]}; each GPU, by index, as ``_gpu`` tells it."""
+    """Return {"driver": version or None, "gpus": […]}; each GPU, by index, as ``_gpu`` describes it."""
     rows = nvidia_smi.rows(nvidia_smi.ask(_ASK))
     users = held() if rows else []
     gpus = [_gpu(row[1:], [user for user in users if user["gpu"] == index]) for index, row in enumerate(rows)]

@@ -1,4 +1,4 @@
-"""How busy this host's GPUs are, and how full, asked of ``nvidia-smi`` without waiting for it."""
+"""The use of this host's GPUs and of their memory, asked of ``nvidia-smi`` without waiting for the answer."""
 
 import subprocess
 from typing import Dict, List, NamedTuple, Optional
@@ -11,7 +11,10 @@ _ASK = nvidia_smi.question("gpu", "index", "utilization.gpu", "memory.used")
 
 
 class Use(NamedTuple):
-    """Of one GPU: percent of the time of late that it computed, and bytes of memory in use; None where not told."""
+    """The use of one GPU; None for a value that the driver does not report.
+
+    ``percent`` is the percentage of the recent time in which the GPU computed, and ``memory_bytes`` the memory in use.
+    """
 
     percent: Optional[float]
     memory_bytes: Optional[int]
@@ -26,7 +29,10 @@ class GpuUse:
         self._newest: Dict[int, Use] = {}
 
     def look(self, now: float) -> Dict[int, Use]:
-        """{index: use}, as it was at the look before; nothing where there is no driver, or it hangs."""
+        """Return {index: use}, as it was at the look before.
+
+        The result is empty where there is no driver, or the driver hangs.
+        """
         if self._asked is not None and self._asked.poll() is None:
             if now - self._asked_at > PATIENCE_S:
                 self._asked.kill()
@@ -49,7 +55,10 @@ class GpuUse:
 
 
 def read(answer: str) -> Dict[int, Use]:
-    """What nvidia-smi answers: a line ``0, 87, 14541`` for each GPU, in percent and MiB, or ``[N/A]``."""
+    """Parse an answer of nvidia-smi into {index: use}.
+
+    The answer has a line ``0, 87, 14541`` for each GPU, in percent and MiB, or ``[N/A]``.
+    """
     rows = nvidia_smi.rows(answer)
     return {int(row[0]): _use(row) for row in rows if len(row) == 3 and row[0].isdigit()}
 

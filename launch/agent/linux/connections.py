@@ -18,7 +18,7 @@ class Connection(NamedTuple):
 
     @property
     def hangs(self) -> bool:
-        """Whether what was sent is not acknowledged, or one side alone has closed."""
+        """Return whether sent bytes are not acknowledged, or only one side has closed."""
         return self.row.retransmits > 0 or self.row.state in HANGING
 
     def __str__(self) -> str:
@@ -28,14 +28,14 @@ class Connection(NamedTuple):
 
 
 def of(pids: Iterable[int]) -> List[Connection]:
-    """What these processes hold, those that hang first."""
+    """Return the connections that these processes hold, those that hang first."""
     holders = {inode: pid for pid in pids for inode in held_sockets([pid])}
     found = [Connection(holders[row.inode], row) for row in tcp_rows() if row.inode in holders]
     return sorted(found, key=lambda each: (not each.hangs, each.pid, each.row.remote))
 
 
 def table(connections: List[Connection]) -> str:
-    """A line of each."""
+    """Return a table with one line for each connection, ``MOST`` at most."""
     head = f"{'pid':>8} {'state':12} {'to send':>10} {'to read':>10} {'retr':>4}  here there"
     more = [f"and {len(connections) - MOST} more"] if len(connections) > MOST else []
     return "\n".join([head, *map(str, connections[:MOST]), *more])

@@ -1,7 +1,7 @@
-"""What a process has done so far, and so how much of its time it was served.
+"""The work that a process has done so far, and the part of its time that it was served.
 
-A task that waits for a processor, or for a slow disk, is not frozen. Seconds on a clock cannot tell it from one that
-hangs; what it has done meanwhile can.
+A task that waits for a processor, or for a slow disk, is not frozen. Seconds on a clock do not distinguish such a task
+from one that hangs; the work that a task has done meanwhile does.
 """
 
 import os
@@ -16,14 +16,14 @@ SLOWEST = 0.1  # of the time: a task that does next to nothing must not go on fo
 
 
 class Work(NamedTuple):
-    """What a process and its threads have done so far; ``bytes`` is what they read and wrote, pipes included."""
+    """The work of a process and its threads so far; ``bytes`` counts their reads and writes, pipes included."""
 
     processor_s: float
     bytes: int
 
 
 def work_of(pid: int) -> Optional[Work]:
-    """Read it from the process table; None where there is no such process."""
+    """Return the work of a process from ``/proc``; None where there is no such process."""
     text = text_of(Path(f"/proc/{pid}/stat"))
     if not text:
         return None
@@ -34,7 +34,10 @@ def work_of(pid: int) -> Optional[Work]:
 
 
 def pace(before: Work, after: Work, seconds: float) -> float:
-    """Return what part of its time a process was served: all, if it asked for nothing."""
+    """Return the part of its time that a process was served.
+
+    A process that asked for nothing was served all of its time.
+    """
     if seconds <= 0:
         return 1.0
     part = (after.processor_s - before.processor_s) / seconds

@@ -1,7 +1,7 @@
 """A process that outlives the one that started it.
 
-It is forked, not started anew: a fresh interpreter would spend most of a tenth of a second
-on loading what this one has loaded already, on every host of a run.
+The process is forked, not started as a new interpreter. On every host of a run, a fresh interpreter would spend most
+of a tenth of a second on loading what its parent has loaded.
 """
 
 import os
@@ -14,10 +14,10 @@ from launch.agent.linux.processes import show_as
 
 
 def fork_away(run: Callable[[], None], log: Path, kept: int, title: str) -> int:
-    """Has ``run`` run in a session of its own, and returns that process's pid.
+    """Fork a process that calls ``run`` in its own session; return its pid.
 
-    It has nothing of ours but the file ``kept``: it reads nothing, and writes into ``log``.
-    ``title`` is what ps shows of it. Until we end or wait for it, its pid stays its own.
+    The process inherits no open file but ``kept``: it reads nothing, and writes into ``log``. The program ps shows the
+    process as ``title``. Until the caller ends or waits for the process, no other process gets that pid.
     """
     sys.stdout.flush()
     pid = os.fork()

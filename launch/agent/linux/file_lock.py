@@ -11,22 +11,24 @@ _LONGEST = 1000  # bytes of what a holder writes into its file
 
 
 class Held(Exception):
-    """Somebody else holds the lock; the text is what the file says."""
+    """Somebody else holds the lock; the text is the content of the file."""
 
 
 class NoLocks(Exception):
-    """The file system has no locks; the text says so and what to do."""
+    """The file system has no locks; the text is the reason and the advice."""
 
 
 def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
-    """Locks the file, which is made if it is not there; returns its handle, and closing that lets go.
+    """Lock a file, which is made if it is missing; return its handle.
+
+    Closing the handle releases the lock.
 
     Args:
       kind: ``fcntl.LOCK_EX`` for one holder, ``fcntl.LOCK_SH`` for one among many.
 
     Raises:
-      Held: somebody else has it.
-      NoLocks: nobody can have it.
+      Held: somebody else holds the lock.
+      NoLocks: the file system has no locks.
     """
     while True:
         handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600)
@@ -84,7 +86,10 @@ def held_by(path: Path) -> Optional[str]:
 
 
 def _is_there(path: Path, handle: int) -> bool:
-    """Whether the file is still the one: its former holder may have removed it between our open and our lock."""
+    """Return whether the locked file is still the one at ``path``.
+
+    The former holder may have removed the file between our open and our lock.
+    """
     try:
         return os.stat(str(path)).st_ino == os.fstat(handle).st_ino
     except FileNotFoundError:

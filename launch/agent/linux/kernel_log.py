@@ -1,7 +1,7 @@
-"""What the kernel has said since a run began: of memory, GPUs, disks and hung tasks.
+"""The kernel's messages since a run began, about memory, GPUs, disks and hung tasks.
 
-Read from ``/dev/kmsg``, where this user may, and else of the journal. Where neither may be
-read, that is what is told.
+The messages come from ``/dev/kmsg`` where this user may read that file, and else from the journal. Where this user
+may read neither, ``troubles`` raises ``Unreadable``.
 """
 
 import os
@@ -38,7 +38,7 @@ TROUBLE = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, pattern
 
 
 class Message(NamedTuple):
-    """``time``: of day, in seconds; ``kind``: what trouble it tells of, a key of ``TROUBLE``."""
+    """One message: ``time`` is of day, in seconds; ``kind`` is its kind of trouble, a key of ``TROUBLE``."""
 
     time: float
     kind: str
@@ -46,11 +46,11 @@ class Message(NamedTuple):
 
 
 class Unreadable(Exception):
-    """This user may not read the kernel's messages; the text says what would let it."""
+    """This user may not read the kernel's messages; the text contains the advice."""
 
 
 def troubles(since: float, messages: Path = KMSG) -> List[Message]:
-    """What tells of trouble, from ``since`` on, a time of day in seconds; the newest ``KEPT``.
+    """Return the newest ``KEPT`` messages of trouble since a time of day in seconds.
 
     Raises:
       Unreadable: neither the kernel nor the journal shows its messages to this user.
@@ -81,7 +81,7 @@ def raw(path: Path) -> Iterator[bytes]:
 
 
 def kind_of(text: str) -> Optional[str]:
-    """Which kind of trouble a message tells of; None of most."""
+    """Return the kind of trouble that a message reports; None for most messages."""
     return next((kind for kind, pattern in TROUBLE.items() if pattern.search(text)), None)
 
 

@@ -1,4 +1,4 @@
-"""What a machine has and what it is short of: memory, load, limits, disks."""
+"""The resources of a machine, and their shortage: memory, load, limits, disks."""
 
 import os
 import platform
@@ -18,7 +18,10 @@ _MEMORY = ("MemTotal", "MemFree", "MemAvailable", "SwapTotal", "SwapFree", "Dirt
 
 
 def machine() -> Dict[str, Any]:
-    """Sizes are bytes, times seconds. What this kernel does not tell is left out."""
+    """Return the resources of this machine; sizes are bytes, times seconds.
+
+    A value that this kernel does not report is left out.
+    """
     return {
         "host_name": platform.node(),
         "kernel": platform.release(),
@@ -44,7 +47,10 @@ def memory(root: Path = Path("/")) -> Dict[str, int]:
 
 
 def control_groups(root: Path = Path("/")) -> Dict[str, str]:
-    """What the control groups of this process say of limits and use, {path: text}, up to the topmost group."""
+    """Return the limits and the use of this process's control groups, {path: text}.
+
+    The groups are those of this process and all above, up to the topmost group.
+    """
     found: Dict[str, str] = {}
     for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -61,7 +67,10 @@ def _of_group(top: Path, group: Path) -> Dict[str, str]:
 
 
 def disk(folder: Path) -> Dict[str, Any]:
-    """What a folder's file system has: bytes and inodes, or the error that its use ends in. May hang."""
+    """Return the bytes and inodes of a folder's file system, or the use's error.
+
+    The call may hang.
+    """
     place = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
     try:
         state = os.statvfs(str(place))

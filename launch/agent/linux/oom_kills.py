@@ -1,9 +1,11 @@
-"""Whether the kernel has just killed a process for want of memory: a SIGKILL alone does not say who sent it.
+"""Detect whether the kernel has just killed a process for want of memory.
 
-The kernel counts what it kills: for the control group of this process (``memory.events`` of version 2,
-``memory.oom_control`` of version 1), and for the whole machine (``/proc/vmstat``). A program needs no
-privilege to read them. A count does not say which process it was; that a task of ours is killed
-within ``RECENT_S`` of it, by nobody here, does. Where the kernel's messages can be read, they name it.
+A SIGKILL alone does not show who sent it. The kernel counts the processes that it kills for want of memory. One count
+is for the control group of this process (``memory.events`` of version 2, ``memory.oom_control`` of version 1). Another
+is for the whole machine (``/proc/vmstat``). A program needs no privilege to read the counts.
+
+A count does not name the process. A task of ours that is killed within ``RECENT_S`` of the count, by nobody here, is
+that process. Where this user can read the kernel's messages, the messages name the process.
 """
 
 import re
@@ -18,7 +20,7 @@ _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 class MemoryKills:
-    """Looks at the kernel's counts. Each kill is told of once."""
+    """Watch the kernel's counts; ``took`` reports each kill once."""
 
     def __init__(self, root: Path = Path("/"), messages: Optional[Path] = None):
         self._counts = counters(root)
@@ -33,7 +35,7 @@ class MemoryKills:
         self._seen = count
 
     def took(self, pid: int, now: float) -> bool:
-        """Whether a process that was just found killed was killed for this reason."""
+        """Return whether the kernel killed a process, just found killed, for want of memory."""
         self.look(now)
         if self._recent:
             self._recent.pop(0)
@@ -57,7 +59,7 @@ def counters(root: Path) -> List[Path]:
 
 
 def names(messages: Path, pid: int) -> bool:
-    """Whether the kernel's messages say that it killed this process; False where they cannot be read."""
+    """Return whether the kernel's messages report this process as killed; False where they are unreadable."""
     said = f"Killed process {pid} ".encode()
     try:
         return any(said in message for message in raw(messages))

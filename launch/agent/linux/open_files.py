@@ -1,6 +1,7 @@
-"""How many files this process may have open: each host takes some, and so does each checkpoint on its way.
+"""The limit of this process's open files: each host takes some, and so does each checkpoint on its way.
 
-Its children get the limit that it was started with: a program that uses ``select`` breaks on files beyond the 1024th.
+The children of this process get the limit that it was started with: a program that uses ``select`` breaks on files
+beyond the 1024th.
 """
 
 import resource
@@ -21,7 +22,7 @@ def allow_open_files(count: int) -> None:
 
 
 def restore_first_limit() -> None:
-    """Give this process the limit back that it had; for a child, before its program begins."""
+    """Restore this process's first limit; a child calls this before its program begins."""
     if _first:
         resource.setrlimit(resource.RLIMIT_NOFILE, _first[0])
 

@@ -1,4 +1,4 @@
-"""Who listens where, on this host."""
+"""The ports of this host, and the processes that listen on them."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ _LISTEN = "LISTEN"
 
 
 def can_listen(port: int) -> bool:
-    """Whether a server could listen on this port of every interface, as TensorFlow's does."""
+    """Return whether a server could listen on this port of every interface, as TensorFlow's does."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -74,7 +74,10 @@ def holder(port: int) -> Optional[int]:
 
 
 def _handles(pid: int) -> Iterator[str]:
-    """What the open files of a process are; none where it is another user's or gone."""
+    """Yield the targets of a process's open files, as ``/proc`` names them.
+
+    A process that is gone, or another user's, has none.
+    """
     for fd in names_in(Path(f"/proc/{pid}/fd")):
         with contextlib.suppress(OSError):  # closed since
             yield os.readlink(f"/proc/{pid}/fd/{fd}")

@@ -69,7 +69,7 @@ def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:
 
 
 def command_line(pid: int) -> str:
-    """What a process was started as, for a person to read."""
+    """Return the command line of a process, for a person to read."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -97,13 +97,16 @@ def status(pid: int) -> Dict[str, str]:
 
 
 def is_same(pid: int, start: int) -> bool:
-    """Whether the process that was seen as (pid, start time) still runs."""
+    """Return whether the process that was seen as (pid, start time) still runs."""
     process = inspect(pid)
     return process is not None and process.start == start and process.state != "Z"
 
 
 def show_as(title: str) -> None:
-    """Makes ps show ``title`` for this process, as far as the room of its arguments goes, over which it is written."""
+    """Make ps show ``title`` for this process.
+
+    The title overwrites the process's arguments, and is cut to their room.
+    """
     text = Path("/proc/self/stat").read_text()
     first, last = (int(field) for field in text[text.rindex(")") + 2 :].split()[45:47])
     if last - first > 1:  # not on a kernel that does not tell
@@ -116,9 +119,10 @@ def adopt_orphans() -> None:
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """What a child of ``parent`` does before its program, so that the kernel kills it when the parent's thread ends.
+    """Return a function that a child of ``parent`` calls before its program.
 
-    It also gets the limit of open files that this process was started with.
+    The function has the kernel kill the child when the parent's thread ends. The function also restores the limit of
+    open files that this process was started with.
     """
 
     def prepare() -> None:
@@ -131,7 +135,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 def be_chosen_first() -> None:
-    """Have the kernel, when it wants for memory, end this process and its children before the one that started it."""
+    """Let the kernel, short of memory, kill this process and its children before its parent."""
     with contextlib.suppress(OSError, ValueError), open(_OOM_SCORE, "r+") as file:
         raised = min(1000, int(file.read()) + OOM_RAISE)
         file.seek(0)
@@ -145,11 +149,13 @@ def start(argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) 
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int) -> "subprocess.Popen[bytes]":
-    """Starts ``argv`` as the leader of a session of its own; it is killed if we die, and before us for want of memory.
+    """Start ``argv`` as the leader of a session of its own.
 
-    ``output`` is the number of a file for what it prints, or ``subprocess.PIPE``.
+    The kernel kills the new process if the caller dies, and before the caller for want of memory.
 
-    Call it from the main thread: the kernel ties the parent-death signal to the thread.
+    ``output`` is the number of a file for what the process prints, or ``subprocess.PIPE``.
+
+    Call this function from the main thread: the kernel ties the parent-death signal to the thread.
 
     Raises:
       OSError: the program or its folder cannot be opened.
@@ -167,7 +173,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int
 
 
 def has_exited(pid: int) -> bool:
-    """Whether a child has ended; it is not reaped, so its number stays taken."""
+    """Return whether a child has ended, without reaping the child: its number stays taken."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -191,7 +197,10 @@ def signal_process(pid: int, start: int, number: int) -> None:
 
 @contextlib.contextmanager
 def _held(pid: int) -> Iterator[Optional[int]]:
-    """A handle of a process, which no later one of its pid answers to; None before Python 3.9 and Linux 5.3."""
+    """Hold a handle of a process; None before Python 3.9 and Linux 5.3.
+
+    A signal through the handle never reaches a later process of the same pid.
+    """
     try:
         handle: Optional[int] = os.pidfd_open(pid)  # type: ignore[attr-defined]
     except ProcessLookupError:

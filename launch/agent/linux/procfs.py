@@ -8,7 +8,7 @@ LONGEST = 1 << 20  # characters
 
 
 def text_of(path: Path) -> str:
-    """What a file says, ``LONGEST`` at most; nothing where it cannot be read."""
+    """Return the text of a file, ``LONGEST`` characters at most; "" where it is unreadable."""
     try:
         with open(str(path), errors="replace") as file:
             return file.read(LONGEST)
@@ -17,7 +17,7 @@ def text_of(path: Path) -> str:
 
 
 def names_in(folder: Path) -> List[str]:
-    """What is in a folder; nothing where it cannot be read."""
+    """Return the names in a folder; none where the folder cannot be read."""
     try:
         return os.listdir(str(folder))
     except OSError:

@@ -15,5 +15,8 @@ def threads(pid: int) -> List[Path]:
 
 
 def waits_in(place: Path) -> str:
-    """Of a thread, or of a process by its ``/proc/PID``; empty where the kernel tells of no wait."""
+    """Return the kernel function that a thread, or a process, waits in.
+
+    ``place`` is the folder of the thread, or ``/proc/PID``. The result is "" where the kernel reports no wait.
+    """
     return text_of(place / "wchan").strip("0")

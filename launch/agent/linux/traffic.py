@@ -1,9 +1,9 @@
 """Bytes that tasks send and receive over TCP, as the kernel counts them.
 
-Of every connection the kernel tells how many bytes came in and how many that went out were
-acknowledged, over a netlink socket, without privilege (``ss -ti`` shows the same). A connection is the
-task's whose processes hold it. What passes through one that opens and closes between two looks is
-not seen; TensorFlow's connections last as long as its processes.
+Over a netlink socket, without privilege, the kernel reports two counts of every connection. They are the bytes that
+came in, and the bytes that went out and were acknowledged (``ss -ti`` shows the same). A connection belongs to the
+task whose processes hold the connection. A connection that opens and closes between two looks does not count;
+TensorFlow's connections last as long as its processes.
 """
 
 import socket
@@ -38,7 +38,7 @@ class Traffic:
     """The bytes per second of the tasks of this host.
 
     Args:
-      connections: tells of every connection of this host; None where that cannot be known.
+      connections: returns every connection of this host; None where that cannot be known.
       sockets: the inodes of the sockets that processes hold.
     """
 
@@ -88,7 +88,10 @@ def _rate(history: Deque[Tuple[float, Bytes]]) -> Bytes:
 
 
 def read_connections() -> Optional[Dict[int, Bytes]]:
-    """The bytes so far of every TCP connection of this host, by inode; None where the kernel does not tell."""
+    """Return the bytes so far of every TCP connection of this host, by inode.
+
+    The result is None where the kernel does not report them.
+    """
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
             kernel.settimeout(_ANSWER_S)

@@ -55,7 +55,10 @@ class Guard:
         self.pid: int = self._nft.pid
 
     def fileno(self) -> int:
-        """Where nft speaks; after ``take`` it has nothing to say until it ends."""
+        """Return the file number of nft's output.
+
+        After ``take`` nft prints nothing until it ends.
+        """
         number: int = self._nft.stdout.fileno()
         return number
 
@@ -146,10 +149,11 @@ def peers(names: Sequence[str]) -> Tuple[Set[str], Set[str]]:
 
 
 def rules(table: str, ports: Sequence[int], four: Set[str], six: Set[str]) -> List[str]:
-    """nft's lines: drop what comes for ``ports`` from another host than ``four`` (IPv4) and ``six`` (IPv6).
+    """Return nft's lines that drop traffic to ``ports`` from other hosts and other users.
 
-    What comes from this host goes over its loopback, to whichever of its addresses; of that, drop what another user
-    sends. The kernel knows whose it is only where it goes out.
+    Other hosts are all but ``four`` (IPv4) and ``six`` (IPv6). Traffic from this host goes over its loopback, to
+    whichever of its addresses; of that, the lines drop what another user sends. The kernel knows the sender's user only
+    where the traffic goes out.
     """
     others = ("ip saddr != @four", "ip6 saddr != @six")
     guarded = f"tcp dport {{ {', '.join(map(str, ports))} }}"
@@ -173,10 +177,10 @@ def _elements(table: str, name: str, addresses: Sequence[str]) -> Iterator[str]:
 
 
 def raise_guard(table: str, lines: Sequence[str]) -> Guard:
-    """A guard with ``lines`` in force, by nft itself or through sudo, whichever may.
+    """Return a guard with ``lines`` in force, by nft itself or through sudo.
 
     Raises:
-      Unguarded: neither may; the text has what each said.
+      Unguarded: this user may do neither; the text has the refusal of each.
     """
     refusals = []
     for argv in ways():
@@ -191,7 +195,10 @@ def raise_guard(table: str, lines: Sequence[str]) -> Guard:
 
 
 def refusal() -> Optional[Tuple[str, str]]:
-    """Why this host could not guard a run, and what mends it; None where it could. Guards nothing."""
+    """Return why this host cannot guard a run, and the remedy; None where it can.
+
+    The check leaves nothing guarded.
+    """
     table = f"launch_check_{os.getpid()}"
     try:
         raise_guard(table, rules(table, [], set(), set())).close()
@@ -201,7 +208,7 @@ def refusal() -> Optional[Tuple[str, str]]:
 
 
 def ways() -> List[List[str]]:
-    """How nft can be run here, the plainest first."""
+    """Return the commands that can run nft here, the plainest first."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])  # rarely on a user's own
     nft, sudo = shutil.which("nft", path=path), shutil.which("sudo", path=path)
     if nft is None:

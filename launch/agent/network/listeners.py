@@ -1,8 +1,8 @@
 """Ports of this host, opened for a moment so that ``launch check`` can knock on them.
 
-Behind each is an answer that only our own listener can give: who calls with the check's
-word is told its other word, this host's name and the port. Whatever else answers at an
-address, such as a proxy or another machine of that name, is told apart by that.
+Only our own listener can give the answer behind each port. A caller that sends the check's first word receives its
+second word, this host's name and the port. So a caller recognises whatever else answers at an address, such as a
+proxy or another machine of that name.
 """
 
 import errno
@@ -56,28 +56,28 @@ class _Door(socketserver.ThreadingTCPServer):
         super().server_bind()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Meet a caller in a thread; where all places are taken, hang up on it."""
+        """Serve a caller in a thread; close the connection where all places are taken."""
         if self._places.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Give the caller's place back when it has left."""
+        """Serve a caller, and free its place when the caller has left."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that breaks off is no news."""
+        """Ignore a caller that breaks off."""
 
 
 class Doors:
     """The ports that are open until ``with`` ends, or the process does.
 
     Args:
-      words: what a caller says, and what it is told.
+      words: the word that a caller sends, and the word that it receives.
       host: this host's name in the hosts file.
     """
 
@@ -111,7 +111,10 @@ class Doors:
 
 
 def held(port: int) -> Dict[str, Any]:
-    """Who holds a port: {"why", "pid", "run"}; ``run`` where it is a task or agent of a launched run."""
+    """Return the holder of a port: {"why", "pid", "run"}.
+
+    ``run`` is None unless the holder is a task or an agent of a launched run.
+    """
     pid = ports.holder(port)
     return {
         "why": f"taken by {ports.describe_holder(port)}", "pid": pid,

@@ -1,4 +1,4 @@
-"""Knocking on the doors of other hosts: which of them cannot be reached from here, and why.
+"""Dial the doors of other hosts, and classify those that cannot be reached from here.
 
 A failure has one of these kinds:
 
@@ -36,11 +36,11 @@ class Failure(Exception):
 def dial_all(
     targets: Sequence[Target], names: Mapping[str, Meaning], words: Sequence[str], here: Sequence[str], timeout_s: float
 ) -> List[Dict[str, str]]:
-    """The targets that cannot be reached: [{"address", "host", "kind", "detail"}].
+    """Return the targets that cannot be reached: [{"address", "host", "kind", "detail"}].
 
     Args:
-      names: what each target's name means on this host.
-      words: what to say, and what our listener tells then.
+      names: the addresses of each target's name on this host, or why the name has none.
+      words: the word to send, and the word that our listener answers with.
       here: the names that this host has in the hosts file.
       timeout_s: for one target, from the first packet to the answer.
     """

@@ -1,4 +1,4 @@
-"""Tasks whose address the internet can reach, where nobody said that it may."""
+"""Tasks whose address the internet can reach, although the run does not allow that."""
 
 from typing import Callable, Dict, List, Sequence
 
@@ -12,9 +12,9 @@ Resolve = Callable[[Sequence[str], float], Dict[str, resolver.Meaning]]
 
 
 def exposed(request: RunRequest, resolve: Resolve = resolver.resolve) -> List[str]:
-    """A line for every such task of the run.
+    """Return a line for every exposed task of the run.
 
-    The lead asks for all, so that each name is looked up once and as the cluster sees it.
+    The lead resolves the names of all tasks, so that each name is looked up once and as the cluster sees it.
     """
     if request.allow_public or request.guard or request.run_plan is None:
         return []

@@ -1,7 +1,7 @@
-"""What the names of a cluster mean on this host.
+"""The addresses of a cluster's names on this host.
 
-The system's resolver cannot be given a bound, so it runs in threads that nobody waits for
-after theirs. A name is looked up once, however many addresses have it.
+The system's resolver takes no time limit, so it runs in threads; nobody waits for a thread beyond the limit. The
+resolver looks a name up once, however many addresses have the name.
 """
 
 import ipaddress
@@ -47,5 +47,5 @@ def _addresses(name: str) -> Meaning:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address means the very host that uses it."""
+    """Return whether an address means the very host that uses it."""
     return ipaddress.ip_address(address.split("%")[0]).is_loopback

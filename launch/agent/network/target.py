@@ -1,4 +1,4 @@
-"""Where a task, or an agent, is dialled."""
+"""The address at which a task, or an agent, is dialled."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ from cluster.addresses import host_of, port_of
 
 
 class Target(NamedTuple):
-    """Where a task will listen: its address as the others dial it, and the host it is on."""
+    """The address at which the others will dial a task, and the task's host."""
 
     address: str
     host: str
 
     @property
     def name(self) -> str:
-        """What has to be resolved."""
+        """Return the host name that has to be resolved."""
         return host_of(self.address)
 
     @property

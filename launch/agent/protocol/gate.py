@@ -1,8 +1,9 @@
-"""A port that anybody can reach, and through which only who proves to know the run's token comes.
+"""A port that admits only callers who prove that they know the run's token.
 
-Whatever strangers do there, they use up a bounded number of files and bytes of this process, for a bounded time: so
-many callers without a proof at once (``MOST``), half of them from one address, with one line of a few KB each, and
-``HANDSHAKE_S`` for it. Where there are more, the one that waits longest goes, of the address that has most.
+Anybody can reach the port. Strangers there use up a bounded number of files and bytes of this process, for a bounded
+time. The number of callers without a proof at once is bounded (``MOST``), half of them from one address. Each has
+one line of a few KB, and ``HANDSHAKE_S`` for it. Where there are more, the gate drops the caller that waits longest, of
+the address that has most.
 """
 
 import asyncio
@@ -21,11 +22,11 @@ FILES_SHARE = 0.25  # of the files that this process may have open
 
 
 class Gate:
-    """Listens for callers, and hands on the link of each that has proven itself.
+    """Listen for callers, and pass on the link of each caller with a proof.
 
     Args:
-      incarnation: of this side.
-      hosts: how many may call at once.
+      incarnation: the incarnation of this side.
+      hosts: the number of hosts that may call at once.
       welcome: takes a link, for as long as it likes.
     """
 
@@ -48,7 +49,7 @@ class Gate:
                 same.listen(WAITING)
 
     def close(self) -> None:
-        """Take no more callers, and drop those that are not in yet."""
+        """Take no more callers, and drop those that have not proven themselves yet."""
         if self._server is not None:
             self._server.close()
         for address in list(self._unproven):

@@ -1,21 +1,23 @@
 """The connection between a member's agent and the lead's.
 
 A member dials the lead. Both prove that they know the run's token, which the launcher
-gave each of them over SSH: the lead sends a nonce, the member answers with its own
-nonce and an HMAC-SHA256 over both nonces and its host; the lead answers likewise. The
-token itself never travels here. From both nonces and the token come the keys with which every
-line after that is sealed (``sealed``): what was recorded of one connection is of no use in another.
+gave each of them over SSH. The lead sends a nonce. The member answers with its own nonce
+and an HMAC-SHA256 over both nonces and its ``Greeting``; the lead answers likewise. The
+token itself never travels here. Both sides derive keys from the nonces and the token, and
+seal every later line with those keys (``sealed``). So a recording of one connection is of
+no use in another.
 
 Each agent has an *incarnation*, a random text that names one life of it, and both sides
-tell theirs in the handshake: so each knows whether it speaks with the one it knew. A
-member also tells whose tasks it has, the incarnation of the lead that ordered them.
+send theirs in the handshake. So each side knows whether its peer is the one that it knew.
+A member also sends the incarnation of the lead that ordered its tasks.
 
-A member pings and the lead echoes. So a member knows until when the lead has surely heard
-it, which is what its tasks may live by: the lead cannot have counted a silence from any
-earlier moment.
+A member pings and the lead echoes. So a member knows until when the lead has surely
+received from it, and its tasks may live by that time. The lead cannot have counted a
+silence from any earlier moment.
 
 A connection is for messages, or for one checkpoint (``COPIES``), which the member then
-fetches or brings on it, so that no message has to wait behind it: see ``copying``.
+fetches or brings on it. So no message has to wait behind a checkpoint: see
+``launch.agent.checkpoints``.
 """
 
 import asyncio
@@ -40,7 +42,11 @@ class LinkError(Exception):
 
 
 class Greeting(NamedTuple):
-    """Who speaks: the host, which life of its agent, which life of a lead ordered its tasks, if any; and what for."""
+    """The introduction of one side of a connection.
+
+    ``host`` is that side's host, and ``incarnation`` names the life of its agent. ``serves`` is the incarnation of the
+    lead that ordered the host's tasks, if any. ``purpose`` is ``MESSAGES`` or ``COPIES``.
+    """
 
     host: str
     incarnation: str
@@ -51,8 +57,8 @@ class Greeting(NamedTuple):
 class Link:
     """Messages both ways over one authenticated stream, with ``peer`` at the other end.
 
-    ``heard_at``: when the last message came. ``confirmed_at``: the newest moment at which we
-    spoke and the other side is known to have heard it. Both are times of the event loop.
+    ``heard_at`` is the time of the last message. ``confirmed_at`` is the newest time of a message
+    from this side that the other side has surely received. Both are times of the event loop.
     """
 
     def __init__(self, streams: Sealed, peer: Greeting, confirmed_at: float = 0.0):
@@ -61,11 +67,11 @@ class Link:
         self.over = False
 
     def send(self, message: Message) -> None:
-        """Queues a message; a broken stream is noticed by ``receive``."""
+        """Queue a message; ``receive`` notices a broken stream."""
         self.streams.write(encode(message))
 
     async def receive(self, timeout_s: float) -> Message:
-        """The next message.
+        """Return the next message.
 
         Raises:
           LinkError: nothing came for ``timeout_s``, or the stream ended.
@@ -87,18 +93,18 @@ class Link:
         return message
 
     async def keep_alive(self, every_s: float) -> None:
-        """Pings until cancelled; the other side's echoes are heard by ``receive``."""
+        """Send pings until cancelled; ``receive`` takes the other side's echoes."""
         while True:
             self.send(Ping(at=_now()))
             await asyncio.sleep(every_s)
 
     def drop(self) -> None:
-        """Closes at once; what is queued is lost."""
+        """Close at once; queued messages are lost."""
         self.over = True
         self.streams.writer.transport.abort()
 
     async def close(self) -> None:
-        """Sends what is queued, bounded in time, and closes."""
+        """Send the queued messages, bounded in time, and close."""
         self.over = True
         try:
             await asyncio.wait_for(self.streams.writer.drain(), HANDSHAKE_S)
@@ -121,7 +127,10 @@ def _equal(told: str, proof: str) -> bool:
 
 
 def _keys(token: str, lead: str, member: str, incarnation: str, greeting: Greeting) -> Tuple[bytes, bytes]:
-    """What seals the lead's and the member's lines of the connection that these nonces were drawn for."""
+    """Return the keys that seal the lead's and the member's lines of one connection.
+
+    The nonces were drawn for that connection.
+    """
     said = [lead, member, incarnation, *greeting]
     ours, theirs = (_proof(token, f"lines of the {side}", *said) for side in ("lead", "member"))
     return bytes.fromhex(ours), bytes.fromhex(theirs)
@@ -139,7 +148,7 @@ def _write(writer: asyncio.StreamWriter, values: Dict[str, str]) -> None:
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, incarnation: str) -> Link:
-    """The lead's side of the handshake.
+    """Perform the lead's side of the handshake, and return the link.
 
     Raises:
       LinkError: the caller does not know the token, or was not done in ``HANDSHAKE_S``.
@@ -164,7 +173,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to
 
 
 async def dial(address: Tuple[str, int], me: Greeting, token: str, timeout_s: float) -> Link:
-    """The member's side: connects to the lead and proves who it is.
+    """Connect to the lead, and perform the member's side of the handshake.
 
     Raises:
       LinkError: the lead cannot be reached, or does not know the token.

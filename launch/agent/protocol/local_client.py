@@ -1,7 +1,7 @@
-"""Speaking to the agent of a run on this host, over the Unix socket in the run's folder.
+"""Send requests to the agent of a run on this host, over a Unix socket.
 
-The socket is found relative to that folder, because the path of a Unix socket may not
-pass 107 bytes and a working folder may be deep.
+The socket lies in the run's folder, and its path is relative to that folder. The path of a
+Unix socket may not pass 107 bytes, and a working folder may be deep.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterator
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Works in ``folder`` for a moment."""
+    """Work in ``folder`` for a moment."""
     here = os.open(".", os.O_RDONLY)
     try:
         os.chdir(str(folder))
@@ -25,7 +25,7 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def connect(folder: Path, timeout_s: float) -> socket.socket:
-    """A connection to the agent whose socket lies in ``folder``.
+    """Return a connection to the agent whose socket lies in ``folder``.
 
     Raises:
       OSError: no agent answers there.
@@ -42,7 +42,7 @@ def connect(folder: Path, timeout_s: float) -> socket.socket:
 
 
 def ask(folder: Path, request: Dict[str, Any], timeout_s: float = 10.0) -> Dict[str, Any]:
-    """One request to the agent whose socket lies in ``folder``, and its first reply.
+    """Send one request to the agent whose socket lies in ``folder``; return its first reply.
 
     Raises:
       OSError: no agent answers there in time.

@@ -1,7 +1,8 @@
-"""Local callers of an agent: one JSON line in, one or many out, over a Unix socket.
+"""Serve local callers of an agent over a Unix socket.
 
+One JSON line comes in, and one or many go out.
 The socket lies in the run's own folder (mode 0700), so only the user who started the
-run can reach it. ``caller`` is the other end.
+run can reach it. ``local_client`` is the other end.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ LIMIT = 16 * 1024 * 1024  # bytes of one line
 
 
 class Clients:
-    """Serves local callers; ``answer`` turns a request into replies."""
+    """Serve local callers; ``answer`` turns a request into replies."""
 
     def __init__(self, path: Path, answer: Answer):
         self._path, self._answer = path, answer
@@ -26,7 +27,7 @@ class Clients:
         self._open: Set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listens."""
+        """Listen on the socket."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with inside(self._path.parent):
             listener.bind(self._path.name)
@@ -58,7 +59,7 @@ class Clients:
             yield {"error": f"the agent cannot answer {line[:200]!r}: {error!r}"}
 
     async def close(self) -> None:
-        """Lets replies under way end, bounded in time, and removes the socket."""
+        """Wait for the replies under way, bounded in time, and remove the socket."""
         if self._open:
             await asyncio.wait(set(self._open), timeout=5.0)
         self._server.close()

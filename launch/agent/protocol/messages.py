@@ -1,6 +1,6 @@
-"""What agents tell each other and the launcher: small records, one JSON line each.
+"""The messages between agents and the launcher: small records, one JSON line each.
 
-*Events* travel to the lead and say what happened; *orders* travel from the lead to the
+*Events* travel to the lead and report what happened; *orders* travel from the lead to the
 agent that owns a task. No order carries a command line: an agent only starts what its
 own plan names.
 """
@@ -12,9 +12,9 @@ from typing import Any, Dict, List, Optional, Type, Union
 
 @dataclass(frozen=True)
 class Joined:
-    """A host's agent is connected and ready, after it was not heard for ``silent_s`` seconds.
+    """A host's agent is connected and ready, after ``silent_s`` seconds of silence.
 
-    ``incarnation`` names one life of it: another one is another agent.
+    ``incarnation`` names one life of the agent: another incarnation is another agent.
     """
 
     host: str
@@ -24,7 +24,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Lost:
-    """A host's agent has not been heard from for ``silent_s`` seconds."""
+    """The lead has received nothing from a host's agent for ``silent_s`` seconds."""
 
     host: str
     silent_s: float
@@ -57,14 +57,20 @@ class Advanced:
 
 @dataclass(frozen=True)
 class Measured:
-    """What tasks of a host use of it: {task: {"attempt", and the fields of ``launch.agent.tasks.usage``}}."""
+    """The use that tasks of a host make of its resources.
+
+    ``tasks`` is {task: {"attempt", and the fields of ``launch.agent.tasks.usage``}}.
+    """
 
     tasks: Dict[str, Dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Signs:
-    """Which tasks of a host are not well, and once which are again: {task: as ``launch.agent.tasks.health`` has it}."""
+    """A host's tasks that are not well, and once those that are well again.
+
+    ``tasks`` is {task: as ``launch.agent.tasks.health`` has it}.
+    """
 
     tasks: Dict[str, Dict[str, Any]]
 
@@ -73,11 +79,11 @@ class Signs:
 class Exited:
     """A task's process group is gone.
 
-    ``exit_code`` is negative for a signal and None where the process never started;
+    ``exit_code`` is negative for a signal and None where the process never started.
     ``outcome`` holds the fields of ``cluster.outcome.Outcome``, or None where the task
-    wrote none. ``kind`` is one of ``launch.agent.supervision.incident.KINDS``, None where it ended well;
-    ``lines`` are the last of its log; ``stack`` is where its threads were, where that was wanted.
-    ``retry`` False: no further attempt would end otherwise.
+    wrote none. ``kind`` is one of ``launch.agent.supervision.incident.KINDS``, None where the task ended well.
+    ``lines`` are the last lines of the task's log. ``stack`` has the stacks of the task's threads, where the
+    order to end asked for them. ``retry`` is False where no further attempt would end otherwise.
     """
 
     task: str
@@ -132,9 +138,10 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Order: end the process group of a task's attempt, with TERM and after ``grace_s`` with KILL.
+    """Order: end the process group of a task's attempt.
 
-    With ``stack`` it gets no TERM, but a moment to write where its threads are.
+    The group gets TERM, and after ``grace_s`` KILL.
+    With ``stack`` the group gets no TERM, but a moment to write the stacks of its threads.
     """
 
     task: str
@@ -154,21 +161,24 @@ class Save:
 
 @dataclass(frozen=True)
 class Fetch:
-    """The lead to a host that keeps copies: there is a checkpoint of this step, fetch it."""
+    """The lead's request to a host that keeps copies: fetch the checkpoint of this step."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class End:
-    """Order: the run is over; leave, and leave nothing."""
+    """Order: the run is over; leave, with nothing left behind."""
 
     state: str
 
 
 @dataclass(frozen=True)
 class Ping:
-    """Keeps a link alive. ``at`` is the sender's clock, and the answer to it has it as ``echo``."""
+    """Keep a link alive.
+
+    ``at`` is the sender's clock, and the answer returns that value as ``echo``.
+    """
 
     at: float = 0.0
     echo: float = 0.0
@@ -190,12 +200,12 @@ _KINDS: Dict[str, Type[Any]] = {
 
 
 def encode(message: Message) -> bytes:
-    """One JSON line, without its newline."""
+    """Return a message as one JSON line, without its newline."""
     return json.dumps({"message": type(message).__name__, **asdict(message)}).encode()
 
 
 def decode(line: bytes) -> Message:
-    """The message of one JSON line.
+    """Return the message of one JSON line.
 
     Raises:
       ValueError: the line is no message.

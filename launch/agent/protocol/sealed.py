@@ -14,7 +14,7 @@ _HASH = "sha256"
 
 
 class Keys(NamedTuple):
-    """Of one connection: for what this end sends, and for what it receives."""
+    """The keys of one connection: one for sending, and one for receiving."""
 
     sends: bytes
     receives: bytes
@@ -25,14 +25,17 @@ class BadSeal(ValueError):
 
 
 class Sealed:
-    """One end of a connection. Between its lines, ``reader`` and ``writer`` may carry bytes that a line vouches for."""
+    """One end of a connection.
+
+    Between its lines, ``reader`` and ``writer`` may carry bytes that a line vouches for.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, keys: Keys):
         self.reader, self.writer, self._keys = reader, writer, keys
         self._sent = self._received = 0
 
     def write(self, line: bytes) -> None:
-        """Queue a line, which has no newline in it; nothing where the connection is being closed."""
+        """Queue a line, which has no newline, unless the connection is being closed."""
         if not self.writer.is_closing():
             self.writer.write(_seal(self._keys.sends, self._sent, line) + b" " + line + b"\n")
             self._sent += 1

@@ -1,11 +1,13 @@
-"""Which hosts the lead does not hear: who is silent now, and who has been for so long that it is lost.
+"""The hosts from which the lead receives nothing: the silent ones, and the lost.
 
-A member that has not been heard by its lead for ``lost_after_s`` kills its tasks. The lead takes
-a host for lost only a margin later, so what it then starts elsewhere never meets them.
+A member kills its tasks when the lead has received nothing from it for ``lost_after_s``. The lead
+takes a host for lost only a margin later. So the tasks that the lead then starts elsewhere never
+meet those of the lost host.
 
     silent    it has no link; from the moment its link broke, or ``UNSEEN_S`` after the beginning
               where it never had one
-    lost      it had a link, and was not heard from for ``lost_after_s`` and the margin; told once
+    lost      it had a link, and the lead received nothing from it for ``lost_after_s`` and the
+              margin; reported once
 """
 
 from typing import Container, Dict, List, Sequence
@@ -26,26 +28,32 @@ class Silences:
         self._told: Dict[str, None] = {}  # the lost ones, in the order in which they were
 
     def heard(self, host: str) -> None:
-        """It has a link."""
+        """Record that a host has a link."""
         for gone in (self._unseen, self._since, self._told):
             gone.pop(host, None)  # type: ignore[attr-defined]
 
     def fell(self, host: str, at: float) -> None:
-        """Its link broke; it was last heard at this time."""
+        """Record that a host's link broke; ``at`` is the time of its last message."""
         if host not in self._told:
             self._since.setdefault(host, at)
 
     def length_s(self, host: str, now: float) -> float:
-        """How long a host that had a link has been silent; 0 where it is not."""
+        """Return the seconds for which a host that had a link has been silent.
+
+        The result is 0 where the host is not silent.
+        """
         return now - self._since.get(host, now)
 
     def silent(self, now: float) -> List[str]:
-        """The hosts that are silent."""
+        """Return the hosts that are silent, in order of their names."""
         unseen = [host for host, late in self._unseen.items() if now >= late]
         return sorted([*unseen, *self._since, *self._told])
 
     def newly_lost(self, now: float, spared: Container[str] = ()) -> List[Lost]:
-        """The hosts that are lost since this was last asked; ``spared``: those whose new link is just coming."""
+        """Return the hosts that are lost since the last call.
+
+        ``spared`` has the hosts whose new link is just coming.
+        """
         late = {host: now - since for host, since in self._since.items() if now - since > self._patience_s}
         found = [Lost(host, silent_s) for host, silent_s in late.items() if host not in spared]
         for each in found:

@@ -1,4 +1,4 @@
-"""What the lead and a member have in common: a queue of events and one loop."""
+"""The common part of lead and member: a queue of events and one loop."""
 
 import asyncio
 import secrets
@@ -17,10 +17,10 @@ class Agent(ABC):
     """One host's agent. Everything runs in one thread, so nothing needs a lock.
 
     Args:
-      request: what the launcher asked this host to run.
-      events: what happens on this host; ``tasks`` puts it there.
+      request: the launcher's request to this host.
+      events: the events on this host; ``tasks`` puts them there.
 
-    ``incarnation`` names this life of it: an agent that is started again on its host has another.
+    ``incarnation`` names this life of the agent: a restarted agent has another.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
@@ -30,26 +30,30 @@ class Agent(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Listens, where it has to. Raises OSError."""
+        """Listen, where the agent has to.
+
+        Raises:
+          OSError: the agent cannot listen.
+        """
 
     @abstractmethod
     async def run(self) -> None:
-        """Until this host's part of the run is over."""
+        """Run until this host's part of the run is over."""
 
     @abstractmethod
     def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
-        """Replies to a local caller."""
+        """Reply to a local caller."""
 
     @abstractmethod
     def terminate(self, why: str) -> None:
-        """The agent itself has to end."""
+        """End the agent itself; ``why`` is the reason."""
 
     def wake(self) -> None:
-        """A child has ended: look now, not at the next poll."""
+        """Wake the loop now, not at the next poll: a child has ended."""
         self._events.put_nowait(Tick())
 
     async def _next(self) -> Event:
-        """What happened next, or a Tick when nothing did for a while."""
+        """Return the next event, or a Tick after ``POLL_S`` without one."""
         try:
             event: Event = await asyncio.wait_for(self._events.get(), POLL_S)
         except asyncio.TimeoutError:
@@ -58,5 +62,5 @@ class Agent(ABC):
 
 
 def now() -> float:
-    """Seconds on a clock that does not jump."""
+    """Return the seconds on a clock that does not jump."""
     return asyncio.get_event_loop().time()

@@ -1,7 +1,7 @@
 """The agent process: from the launcher's request to the last file removed.
 
-``serve`` prepares the host (lock, ports, GPUs, checkpoint, folders), says that it is
-ready, and then is the lead or a member until the run is over.
+``serve`` prepares the host (lock, ports, GPUs, checkpoint, folders), and reports that it is
+ready. Then the process is the lead or a member until the run is over.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ SWEEP_S = 10.0
 
 
 class NotReady(Exception):
-    """This host cannot take part in the run; the text says why and what to do."""
+    """This host cannot take part in the run; the text has reason and remedy."""
 
 
 def serve(asked: RunRequest, tell: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> None:
-    """Runs this host's part of what is asked; ``tell`` takes one answer, ready or an error."""
+    """Run this host's part of the request; ``tell`` receives one answer, ready or an error."""
     allow_open_files(ALL)
     folder = folder_of(asked)
     request = located(asked, folder)
@@ -73,7 +73,7 @@ def serve(asked: RunRequest, tell: Callable[[Dict[str, Any]], None], keeper: pro
 
 @contextlib.contextmanager
 def _environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
-    """Keeps the environment that the tasks run in from being removed, where the request names one."""
+    """Keep the tasks' Python environment from being removed, where the request names one."""
     if request.environment is None:
         yield
         return
@@ -89,7 +89,7 @@ def _environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
 
 
 def _record(request: RunRequest, folder: RunFolder, keeper: processes.Process) -> None:
-    """Writes down what this host was asked to run and who runs it, before there is anything to end."""
+    """Write the request and the agent's processes to files, before there is anything to end."""
     try:
         if request.generation is not None:
             runs.note_generation(folder, request.generation)
@@ -101,7 +101,9 @@ def _record(request: RunRequest, folder: RunFolder, keeper: processes.Process) -
 
 
 def _furnish(request: RunRequest, folder: RunFolder) -> None:
-    """Makes the folder that each task works in, before its run begins: copying may take seconds.
+    """Make the folder that each task works in, before the run begins.
+
+    Copying may take seconds.
 
     Raises:
       NotReady: there is no room.
@@ -116,7 +118,7 @@ def _furnish(request: RunRequest, folder: RunFolder) -> None:
 
 
 def _keeping(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
-    """The code that tasks may have to be started from again, where the launcher sent some."""
+    """Return the shipped launcher code for restarts of tasks; None without such code."""
     if "launcher" not in request.code:
         return None
     try:
@@ -128,7 +130,7 @@ def _keeping(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
 
 
 def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]], Bookings]:
-    """Checks what the tasks need of this host; returns the GPUs of each, booked.
+    """Check the tasks' needs of this host; book and return the GPUs of each.
 
     Raises:
       NotReady: something is missing or taken.
@@ -153,7 +155,10 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
 
 
 def _has_program(task: TaskRequest, sent: Path) -> bool:
-    """Whether the task's program is there, looked for as its process would: in what was sent, on its PATH."""
+    """Return whether the task's program exists.
+
+    The search is that of the task's process: in the code that was sent, or on the task's PATH.
+    """
     program = task.argv[0]
     if os.path.dirname(program):
         program = os.path.join(str(sent), program)
@@ -215,7 +220,7 @@ def _heed_signals(agent: Agent) -> None:
 
 
 def _heed_its_end(standing: firewall.Guard, agent: Agent) -> None:
-    """Without its guard the run does not go on: it was promised one."""
+    """End the agent when its guard ends: the run was promised one."""
     loop = asyncio.get_event_loop()
 
     def ended() -> None:
@@ -226,7 +231,10 @@ def _heed_its_end(standing: firewall.Guard, agent: Agent) -> None:
 
 
 async def _leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
-    """Ends whatever the tasks left behind, in bounded time; children ``kept`` are the agent's own."""
+    """End everything that the tasks left, in bounded time.
+
+    Children ``kept`` are the agent's own.
+    """
     loop = asyncio.get_event_loop()
     until = loop.time() + SWEEP_S
     while loop.time() < until:
@@ -238,7 +246,7 @@ async def _leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
 
 
 def _forget(request: RunRequest, folder: RunFolder) -> None:
-    """Removes what a start that failed has made; other hosts' files stay."""
+    """Remove the files of a start that failed; other hosts' files stay."""
     for path in (folder.own, *(folder.task(task.name) for task in request.tasks)):
         shutil.rmtree(str(path), ignore_errors=True)
     for path in (folder.own.parent, folder.path):

@@ -1,10 +1,11 @@
-"""The agent's parent, which waits for it and does nothing else, and then ends what it left.
+"""The agent's parent and keeper, which ends what the agent left.
 
-The kernel kills the tasks of an agent that is killed, but not the tasks' children, and nobody
-would remove its lock. The keeper does both at once. Those children are the keeper's own by then,
-whatever session they are in and however young: the records need not name them. It opens nothing
-and reads nothing but the agent's pulse, so what kills an agent (memory, a mistake, an operator's
-SIGKILL) passes it by. An agent without a pulse is killed.
+The keeper waits for the agent and does nothing else. The kernel kills the tasks of an agent that
+is killed, but not the tasks' children, and nobody would remove the agent's lock. The keeper
+kills those children and removes the lock at once. By then the children are the keeper's own, in
+any session and however young: the records need not name them. The keeper opens nothing and reads
+nothing but the agent's pulse. So the causes that kill an agent (memory, a mistake, an operator's
+SIGKILL) spare the keeper. The keeper kills an agent without a pulse.
 """
 
 import os
@@ -21,10 +22,12 @@ Serve = Callable[[processes.Process, Pulse], None]
 
 
 def kept(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_s: float) -> None:
-    """Runs ``serve`` in a child, handing it the keeper, and returns when nothing of the run is left here.
+    """Run ``serve`` in a child; return when nothing of the run is left here.
+
+    ``serve`` receives the keeper and the pulse.
 
     Args:
-      patience_s: for a pulse that is missing.
+      patience_s: the seconds to wait for a pulse that is missing.
       release: closes what only the child is to hold open.
     """
     keeper, pulse = processes.inspect(os.getpid()), Pulse()

@@ -1,7 +1,7 @@
 """The lead: the agent on the chief's host, which supervises the whole run.
 
-One queue takes what happens anywhere in the run; one loop hands it to the supervisor
-and carries out the orders that come back.
+One queue takes the events from anywhere in the run. One loop passes each event to the supervisor
+and carries out the orders that the supervisor returns.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ FIRST_WORD_S = 30.0  # for the launcher to say its first word; from then on it h
 
 
 class Lead(Agent):
-    """Supervises a run; also owns the tasks of its own host."""
+    """Supervise a run, and own the tasks of the lead's host."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Lead(Agent):
     # -- the loop
 
     async def open(self) -> None:
-        """Listens for the members, where there are any.
+        """Listen for the members, where there are any.
 
         Raises:
           OSError: the port is taken.
@@ -84,7 +84,7 @@ class Lead(Agent):
             await self._members.open(self._request.lead.endpoint[1])
 
     async def run(self) -> None:
-        """Until every task of the run is gone and every member has left."""
+        """Run until every task of the run is gone and every member has left."""
         self._heard = now()
         self._events.put_nowait(Joined(self._host, self.incarnation))
         if self._request.again:
@@ -103,7 +103,7 @@ class Lead(Agent):
         self._ended.set()
 
     def _go_on(self) -> None:
-        """In the place of an agent that died: the launcher has said go before."""
+        """Continue the run of an agent that died; the launcher has sent go before."""
         before = recovery.read(self._folder)
         if before is not None:
             recovery.go_on(self._supervisor, before, self._host, now())
@@ -144,7 +144,7 @@ class Lead(Agent):
     # -- copies of checkpoints
 
     def _checkpoint_step(self) -> Optional[int]:
-        """That of the newest checkpoint that the chief has told of."""
+        """Return the step of the newest checkpoint that the chief has reported."""
         told = self._supervisor.tasks[self._chief].progress.get("checkpoint_step")
         step: Optional[int] = self._supervisor.outcome.get("checkpoint_step", told)
         return step
@@ -153,7 +153,7 @@ class Lead(Agent):
         self._supervisor.incidents.began("checkpoint", now(), host=host, cause=why)
 
     async def _copy_the_last(self) -> None:
-        """The run is over; its members stay until they have copied its last checkpoint."""
+        """Wait until the members have copied the last checkpoint of the finished run."""
         self._replicas.look(self._checkpoint_step(), self._members.linked)
         succeeded = self._supervisor.result == "succeeded"
         await self._replicas.settle(self._members.linked, COPIES_S if succeeded else LAST_COPIES_S)
@@ -161,7 +161,10 @@ class Lead(Agent):
     # -- local callers
 
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
-        """Replies to a local caller. Only the launcher that started the run beats, and so keeps its lease."""
+        """Reply to a local caller.
+
+        Only the launcher that started the run beats, and so keeps its lease.
+        """
         verb = request.get("do")
         if verb == "beat":
             self._was_told, self._heard = True, now()
@@ -192,9 +195,9 @@ class Lead(Agent):
                 yield change
 
     async def _watch(self) -> AsyncIterator[Dict[str, Any]]:
-        """The status, then what changed of it: {"run": …, "tasks": {name: …}}; last {"end": state}.
+        """Yield the status, then its changes: {"run": …, "tasks": {name: …}}; last {"end": state}.
 
-        Of the run all is told each time, but incidents only when they have changed.
+        Each item has all fields of the run, but incidents only when they have changed.
         """
         told: Dict[str, TaskStatus] = {}
         known: Any = None
@@ -227,7 +230,7 @@ class Lead(Agent):
         return replace(status, started=utc(self._report.began), ended=ended, updated=utc(moment))
 
     def terminate(self, why: str) -> None:
-        """The agent itself has to end, and the run with it."""
+        """End the agent itself, and the run with it."""
         self._events.put_nowait(StopRequested(f"the agent on {self._host} {why}"))
 
     def _publish(self, final: bool) -> None:
@@ -247,7 +250,7 @@ class Lead(Agent):
 
 
 async def _either(*waits: Any) -> None:
-    """Until one of the waits is over."""
+    """Wait until one of the waits is over."""
     pending = {asyncio.ensure_future(wait) for wait in waits}
     _, rest = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
     for wait in rest:

@@ -1,11 +1,11 @@
-"""The pulse of an agent, by which its keeper knows that it is not frozen.
+"""The pulse of an agent, which shows its keeper that the agent is not frozen.
 
 An agent that is stopped, or stuck in the kernel, holds its lock and its tasks, and keeps none of its
-promises: it would not kill its tasks when it hears the lead no more. So its keeper kills it when
-its pulse is missing, soon enough that the lead has not taken the host for lost by then.
+promises. Such an agent would not kill its tasks when it no longer receives from the lead. So the
+keeper kills an agent whose pulse is missing, before the lead has taken the host for lost.
 
-The pulse is a pipe: a byte for every beat, and a last one when the agent closes, after which nobody
-counts. The pipe's end is the agent's.
+The pulse is a pipe: the agent writes a byte for every beat, and a last one when it closes. After the
+last byte nobody counts. The pipe's end is the agent's.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ class Pulse:
         self._out, self._in = os.pipe()
 
     def mine(self) -> None:
-        """From now on it is the agent's."""
+        """Make the pulse the agent's from now on."""
         os.close(self._out)
         os.set_blocking(self._in, False)  # a keeper that does not read must not hold the agent up
 
     async def beat(self) -> None:
-        """Beats until cancelled, which ends the pulse."""
+        """Write beats until cancelled, which ends the pulse."""
         try:
             while True:
                 self._write(_BEAT)
@@ -46,9 +46,10 @@ class Pulse:
             os.write(self._in, what)
 
     def watch(self, patience_s: float) -> bool:
-        """Whether the pulse went missing for so long; False when the agent has closed, or is gone.
+        """Return whether the pulse went missing for ``patience_s``.
 
-        Before the first beat nothing is counted: preparing a host takes as long as it takes.
+        The result is False when the agent has closed, or is gone. Before the first beat nothing is counted: preparing
+        a host takes as long as it takes.
         """
         os.close(self._in)
         begun = False
@@ -63,5 +64,8 @@ class Pulse:
 
 
 def patience_s(lost_after_s: float) -> float:
-    """How long a pulse may be missing where a host is lost after ``lost_after_s``."""
+    """Return the seconds for which a pulse may be missing.
+
+    A host is lost after ``lost_after_s``.
+    """
     return max(LEAST_S, PART * lost_after_s)

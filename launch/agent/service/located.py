@@ -1,4 +1,4 @@
-"""A request as this host takes it: placeholders are its own paths, and each task knows the cluster."""
+"""A request with this host's own paths as placeholders' values, and each task's cluster."""
 
 import os
 from dataclasses import replace
@@ -14,7 +14,7 @@ from launch.agent.wire.run_request import RunRequest, TaskRequest
 
 
 def folder_of(request: RunRequest) -> RunFolder:
-    """Return where this host keeps the run's files."""
+    """Return the folder in which this host keeps the run's files."""
     return RunFolder(expand(request.workdir), request.run, request.host)
 
 
@@ -39,5 +39,5 @@ def _located(task: TaskRequest, request: RunRequest, folder: RunFolder, shared: 
 
 
 def code_of(request: RunRequest, folder: RunFolder, kind: str) -> Path:
-    """Return where a bundle is on this host."""
+    """Return the folder of a bundle on this host."""
     return folder.workdir / "code" / request.code[kind]

@@ -32,16 +32,17 @@ GONE_S = 0.05  # how soon it is noticed that the last task is gone
 
 
 class Member(Agent):
-    """Keeps a link to the lead.
+    """Keep a link to the lead, and carry out the lead's orders.
 
-    When the lead may not have heard it for ``lost_after_s``, it kills its tasks at once: from
-    then on others may take their place. It goes on dialling for ``stay_s``, so as to be taken
-    back, and then leaves; earlier where the lead's host is there and nobody leads on it.
-    Tasks that another incarnation of the lead ordered are killed too, before this one takes any order.
+    The member kills its tasks at once when the lead may have received nothing from it for ``lost_after_s``.
+    From then on others may take their place. The member goes on dialling for ``stay_s``, so as to be taken
+    back, and then leaves. The member leaves earlier where the lead's host is there and nobody leads on it.
+    The member also kills tasks that another incarnation of the lead ordered, before the member takes any
+    new order.
 
-    What was said just before a link broke may be lost. So a new link begins with all that
-    still counts: the lead's orders, of which those are passed over that were obeyed, and
-    the newest events of each task, which the lead takes in once.
+    Messages sent just before a link broke may be lost. So a new link begins with all that still counts:
+    the lead's orders and the newest events of each task. The member passes over orders that it has obeyed,
+    and the lead takes in each event once.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
@@ -64,10 +65,10 @@ class Member(Agent):
         self._states: Dict[str, Dict[str, Any]] = {}
 
     async def open(self) -> None:
-        """Nothing to open: a member dials."""
+        """Do nothing: a member dials."""
 
     async def run(self) -> None:
-        """Until the lead, a local caller or a long silence ends this host's part."""
+        """Run until the lead, a local caller or a long silence ends this host's part."""
         self._heard = now()
         talking = asyncio.ensure_future(self._talk())
         try:
@@ -98,13 +99,13 @@ class Member(Agent):
                 self._link.drop()  # what the lead orders from now on comes when these tasks are gone
 
     def _kill(self, why: str) -> None:
-        """Ends every task at once: one that is told to leave may still be writing."""
+        """Kill every task at once: one that is ordered to leave may still be writing."""
         say(f"killing {', '.join(sorted(self._tasks.running)) or 'nothing'}: {why}")
         self._tasks.stop_all(0.0, now())
         self._tasks.poll(now())
 
     def _tell(self, event: Event) -> None:
-        """Sends an event to the lead; without a link, the next one begins with it."""
+        """Send an event to the lead; without a link, the next link begins with it."""
         if getattr(event, "task", None) in self._forgotten:
             self._forgotten -= {event.task} if isinstance(event, Exited) else set()
             return
@@ -163,7 +164,7 @@ class Member(Agent):
             self._leave(f"nobody has led the run on {self._request.lead.host} for {self._deserted_s:.0f} s")
 
     async def _forget_lead(self) -> None:
-        """The lead that was known is gone: so go its tasks, and what it was told and has ordered."""
+        """Kill the tasks of a lead that is gone, and forget its orders and events."""
         self._forgotten = {*self._tasks.running, *(task for task, state in self._states.items() if state["alive"])}
         self._kill("the agent that leads the run was started anew")
         while self._forgotten:
@@ -200,7 +201,7 @@ class Member(Agent):
     # -- local callers
 
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
-        """Replies to a local caller."""
+        """Reply to a local caller."""
         verb = request.get("do")
         if verb == "stop":
             self._leave(request["reason"])
@@ -211,5 +212,5 @@ class Member(Agent):
             yield {"run": self._request.run, "tasks": self._states}
 
     def terminate(self, why: str) -> None:
-        """The agent itself has to end, and its tasks with it."""
+        """End the agent itself, and its tasks with it."""
         self._leave(f"the agent on {self._host} {why}")

@@ -1,11 +1,11 @@
-"""The members as the lead knows them: a link to each host that is there, and the orders given to it.
+"""The lead's links to its members, and the orders given to each member.
 
-An order may be lost with the link that carried it, so a new link begins with all that the
-host's agent was given. Another incarnation of that agent has none of the tasks of the one
-before, so what that was given is forgotten.
+An order may be lost with the link that carried it, so a new link begins with all orders that the
+host's agent was given. Another incarnation of that agent has none of the tasks of the one before,
+so the lead forgets the orders to the one before.
 
-A new link counts from the moment at which the lead's loop has taken in its ``Joined``
-(``admit``), not from its handshake: orders that were given in between were meant for the agent
+A new link counts from the moment at which the lead's loop has processed its ``Joined``
+(``admit``), not from its handshake. Orders that were given in between were meant for the agent
 that was known then.
 """
 
@@ -24,11 +24,11 @@ LEAVING_S = 0.05  # how soon it is noticed that the last member has left
 
 
 class Members:
-    """Answers members that dial, and speaks with them.
+    """Answer members that dial, and exchange messages with them.
 
     Args:
       incarnation: the lead's.
-      tell: takes in what members say, and before that their ``Joined``.
+      tell: receives the messages of members, and before those their ``Joined``.
       serve: sends the newest checkpoint over a link that is for that.
     """
 
@@ -51,7 +51,7 @@ class Members:
         self._gate = Gate(token, incarnation, len(hosts), self._welcome)
 
     async def open(self, port: int) -> None:
-        """Listens.
+        """Listen for members.
 
         Raises:
           OSError: the port is taken.
@@ -90,7 +90,7 @@ class Members:
                 self._tell(message)
 
     def admit(self, joined: Joined) -> None:
-        """From now on the host's newest link is the one that counts."""
+        """Make the host's newest link the one that counts from now on."""
         link = self._arrived.pop(joined.host, None)
         if self._known.get(joined.host) != joined.incarnation:
             self._known[joined.host] = joined.incarnation
@@ -110,28 +110,28 @@ class Members:
 
     @property
     def linked(self) -> Mapping[str, links.Link]:
-        """The hosts that have a link now."""
+        """Return the current links, by host."""
         return self._links
 
     def give(self, host: str, order: Order) -> None:
-        """Has a member do something, now or when it has a link again."""
+        """Give a member an order, now or when the member has a link again."""
         self._given.setdefault(host, []).append(order)
         if host in self._links:
             self._links[host].send(order)
 
     def newly_lost(self) -> List[Lost]:
-        """The hosts that have been silent for too long, each told once; what they were given is forgotten."""
+        """Return the newly lost hosts, each once, and forget the orders to them."""
         lost = self._silences.newly_lost(now(), spared=self._arrived)
         for each in lost:
             self._given.pop(each.host, None)
         return lost
 
     def silent(self) -> List[str]:
-        """The hosts that are not heard from right now."""
+        """Return the hosts from which the lead receives nothing right now."""
         return self._silences.silent(now())
 
     async def dismiss(self, state: str) -> None:
-        """Tells the members that the run is over and waits until they have left."""
+        """Send the members the end of the run, and wait until they have left."""
         for link in self._links.values():
             link.send(End(state))
         until = now() + GOODBYE_S

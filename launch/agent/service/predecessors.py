@@ -1,7 +1,8 @@
-"""What earlier runs of a name left alive on this host: it is ended before another run of that name begins.
+"""End what earlier runs of a name left alive on this host.
 
-The keeper of an agent that died ends what the agent left. Where both were killed, nobody did, and the name is free:
-without this, two generations of a run would work side by side.
+This happens before another run of that name begins. The keeper of an agent that died ends what the agent left. Where
+agent and keeper were both killed, nobody did, and the name is free. Without this module, two generations of a run
+would work side by side.
 """
 
 from typing import Any, Dict, List
@@ -14,12 +15,12 @@ from launch.agent.state.runs import runs
 
 
 def end(folder: RunFolder, name: str, file: str) -> List[str]:
-    """End what earlier runs of the name left here, and return in words what that was. We hold the name.
+    """End what earlier runs of the name left here; describe each in words.
 
-    ``file`` is what verbs about a run of this name are asked with.
+    The caller holds the name. ``file`` is the argument of verbs about a run of this name.
 
     Raises:
-      NameTaken: another run lives, or something of it hangs in the kernel; the text says which and what to do.
+      NameTaken: another run lives, or something of it hangs in the kernel; the text names it and the remedy.
     """
     table = processes.table()
     earlier = [run for run in runs(folder.workdir, name, folder.host) if run.run != folder.run]

@@ -1,7 +1,7 @@
-"""What a lead that was started again knows of its run: the status that the agent before it had published.
+"""The status that the earlier agent had published, for a lead that was restarted.
 
-All tasks ended with that agent, or end before they join this one; so each begins anew, as its next
-attempt, and the chief restores the last checkpoint.
+All tasks ended with that agent, or end before they join this one. So each task begins again as its
+next attempt, and the chief restores the last checkpoint.
 """
 
 import os
@@ -25,7 +25,10 @@ class Earlier(NamedTuple):
 
 
 def read(folder: RunFolder) -> Optional[Earlier]:
-    """What the agent before this one had published of a run that has not ended; None where it had not come to that."""
+    """Return the status that the earlier agent had published.
+
+    The result is None where the run has ended, or the earlier agent had published nothing.
+    """
     values = folder.read("status.json")
     if values is None or values.get("state") in ENDED:
         return None
@@ -34,7 +37,10 @@ def read(folder: RunFolder) -> Optional[Earlier]:
 
 
 def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
-    """Has a new supervisor go on with the run where the one before had come to; ``host`` is the lead's."""
+    """Continue the run in a new supervisor from the status of the earlier one.
+
+    ``host`` is the lead's.
+    """
     steps: Dict[str, Any] = {}
     for task in earlier.status.tasks:
         if task.name in run.tasks and _has_run(task):

@@ -1,7 +1,7 @@
-"""Making way on a host for another agent of a run, in the place of one that died.
+"""Make way on a host for the successor of a run's agent that died.
 
-The keeper of an agent that died ends what it left, and that takes a moment: there are never two
-agents of a run on one host, nor tasks of both.
+The keeper of an agent that died ends what the agent left, and that takes a moment. So there are never
+two agents of a run on one host, nor tasks of both.
 """
 
 from typing import Optional
@@ -13,7 +13,10 @@ SWEPT_S = 15.0  # for the keeper to have ended what the agent left; it waits 10 
 
 
 def make_way(folder: RunFolder) -> Optional[int]:
-    """The pid of the run's agent on this host, if it lives. Else there is nothing left of it when this returns."""
+    """Return the pid of the run's agent on this host, if the agent lives.
+
+    Otherwise nothing of the agent is left when this function returns.
+    """
     serving = leftovers.agent_pid(folder)
     if serving is not None:
         return serving

@@ -1,6 +1,6 @@
-"""What of a run is on this host: processes, ports, GPU memory and locks; and their end.
+"""Find and end what a run has on this host: processes, ports, GPU memory, locks.
 
-Nothing is signalled but what the run's own records name, by pid and start time.
+The module signals only processes that the run's own records name, by pid and start time.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ NOTHING: Dict[str, List[Any]] = {"processes": [], "ports": [], "gpu_memory": [],
 
 
 def look(folder: RunFolder, gone: Iterable[int] = ()) -> Dict[str, List[Any]]:
-    """What of the run exists on this host now.
+    """Return the processes, ports, GPU memory and locks of the run on this host.
 
-    ``processes`` {pid, group, start, argv, waits_in}, ``ports`` that they listen on, ``gpu_memory``
-    {gpu, pid, mib} that they hold, ``locks`` (the lock of the run's name, the agent's socket).
+    ``processes`` are {pid, group, start, argv, waits_in}. The processes listen on ``ports`` and hold ``gpu_memory``
+    {gpu, pid, mib}. ``locks`` are the lock of the run's name and the agent's socket.
 
     Args:
       gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
@@ -41,7 +41,11 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Dict[str, List[Any]]:
 
 
 def _described(process: processes.Process) -> Dict[str, Any]:
-    """``start`` is in clock ticks since boot; ``waits_in`` says where in the kernel one hangs that cannot be ended."""
+    """Describe a process.
+
+    ``start`` is in clock ticks since boot. ``waits_in`` is the place in the kernel where a process hangs that cannot be
+    ended.
+    """
     waits_in = processes.wait_channel(process.pid) if process.state == "D" else None
     argv = processes.command_line(process.pid)
     return {"pid": process.pid, "group": process.group, "start": process.start, "argv": argv, "waits_in": waits_in}
@@ -52,13 +56,16 @@ def _uses_gpus(folder: RunFolder) -> bool:
 
 
 def agent_pid(folder: RunFolder) -> Optional[int]:
-    """The pid of the agent that holds the run's name on this host; None where no agent of it lives."""
+    """Return the pid of the agent that holds the run's name on this host.
+
+    The result is None where no agent of the run lives.
+    """
     holder = lock_holder(folder.workdir, plan_file.read(folder).name, folder.host)
     return holder["pid"] if holder and holder.get("run") == folder.run else None
 
 
 def end(folder: RunFolder) -> None:
-    """Kills what the run's records name, and removes the lock and socket of an agent that is gone."""
+    """Kill what the run's records name; remove the lock and socket of a dead agent."""
     keeper = os.getpid()  # if we are it: it ends by itself
     end_all(lambda: [process for process in process_records.agent_of(folder) if process.pid != keeper])
     end_all(lambda: process_records.tasks_of(folder))
@@ -68,21 +75,24 @@ def end(folder: RunFolder) -> None:
 
 
 def end_all(living: Callable[[], List[processes.Process]]) -> None:
-    """Kills the living, and waits until there are none."""
+    """Kill the living processes, and wait, bounded in time, until there are none."""
     for process in living():
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
     wait(lambda: not living(), GONE_S)
 
 
 def _locks(folder: RunFolder) -> List[Path]:
-    """The run's lock and socket, where they exist. A lock that another run of the name holds, or left, is not ours."""
+    """Return the run's lock and socket, where they exist.
+
+    A lock that another run of the name holds, or left, is not ours.
+    """
     lock = lock_path(folder.workdir, plan_file.read(folder).name, folder.host)
     ours = [lock] if last_holder(lock) == folder.run else []
     return [path for path in [*ours, folder.own / "agent.sock"] if path.exists()]
 
 
 def wait(done: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether ``done`` came true in time."""
+    """Wait for ``done``, and return whether it came true in time."""
     until = time.monotonic() + timeout_s
     while not done():
         if time.monotonic() > until:

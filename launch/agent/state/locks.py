@@ -1,4 +1,7 @@
-"""A run's name, held on its host while the run is up, so that the verbs about it mean one run."""
+"""The lock on a run's name, held on its host while the run is up.
+
+So the verbs about a name mean one run.
+"""
 
 import contextlib
 import json
@@ -11,12 +14,14 @@ from launch.agent.state.run_folder import RunFolder, lock_path
 
 
 class NameTaken(Exception):
-    """Another run of this name is up on this host; the text says which."""
+    """Another run of this name is up on this host; the text names that run."""
 
 
 @contextlib.contextmanager
 def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
-    """Holds the name of the run on this host; ``file`` is what verbs about a run of this name are asked with.
+    """Hold the name of the run on this host.
+
+    ``file`` is the argument of verbs about a run of this name.
 
     Raises:
       NameTaken: another run holds it.
@@ -39,12 +44,15 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
 
 
 def refusal(run: str, file: str) -> str:
-    """Why a second run of a name cannot start on a host."""
+    """Return the reason why a second run of a name cannot start on a host."""
     return f"{run} is already up; see it with `launch status {file}`, end it with `launch down {file}`"
 
 
 def last_holder(path: Path) -> Optional[str]:
-    """The run that holds a lock, or left it behind; None where there is no lock, or nobody's name in it."""
+    """Return the run that holds a lock, or left the lock behind.
+
+    The result is None where there is no lock, or nobody's name in it.
+    """
     try:
         run: Optional[str] = json.loads(path.read_text() or "{}").get("run")
     except FileNotFoundError:
@@ -53,7 +61,7 @@ def last_holder(path: Path) -> Optional[str]:
 
 
 def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
-    """Who holds a run's name on this host: {run, pid}, or None."""
+    """Return the holder of a run's name on this host as {run, pid}, or None."""
     said = file_lock.held_by(lock_path(workdir, name, host))
     holder: Optional[Dict[str, Any]] = None if said is None else json.loads(said or "{}")
     return holder

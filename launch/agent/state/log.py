@@ -1,4 +1,7 @@
-"""What an agent says goes to its log; a log that cannot be written, on a full disk, is no reason to end a run."""
+"""The agent's log.
+
+A log that cannot be written, on a full disk, is no reason to end a run.
+"""
 
 import asyncio
 import contextlib
@@ -11,13 +14,13 @@ _seldom: Dict[str, Tuple[float, int]] = {}  # of each kind, when a line was writ
 
 
 def say(text: str) -> None:
-    """A line in the agent's log."""
+    """Print a line to the agent's log."""
     with contextlib.suppress(OSError):
         print(text, flush=True)
 
 
 def say_once(text: str) -> None:
-    """A line that is said again and again only the first time."""
+    """Print a repeated line only the first time."""
     if text not in _said:
         _said.add(text)
         say(text)

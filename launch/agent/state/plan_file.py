@@ -1,7 +1,7 @@
-"""plan.json in a run's folder: what the agent was asked to run, and what later verbs read of it.
+"""plan.json in a run's folder: the request to the agent, for later verbs.
 
-A verb may meet the file of a run that an older launcher began, or a newer one. So it reads only what it needs, and
-each field has a default: that of a run without it.
+A verb may meet the file of a run that an older launcher began, or a newer one. So a verb reads only the fields that
+it needs. Each field has a default: that of a run without the field.
 """
 
 from dataclasses import dataclass, field
@@ -42,18 +42,18 @@ class KeptRun:
 
 @dataclass(frozen=True)
 class KeptPlan:
-    """What plan.json has; the fields are those of ``RunRequest`` that later verbs read.
+    """The fields of ``RunRequest`` in plan.json that later verbs read.
 
     Attributes:
       name: the name that runs of one hosts file share; "" where the file has none.
-      file: what verbs about the run are asked with; FILE where the file has none.
-      lead: where the run was led; None where the file has none.
+      file: the argument of verbs about the run; FILE where the file has none.
+      lead: the place from which the run was led; None where the file has none.
       tasks: the tasks of the host; None where the file has none.
       run_plan: the whole run; None on members.
       code: the hash of each bundle, by its kind.
       environment: the hash of the Python environment of the tasks; None for the host's own Python.
-      checkpoint_dir: where the chief saved; None for the run's own folder.
-      token: what agents of the run prove to each other that they know; None where the file has none.
+      checkpoint_dir: the folder in which the chief saved; None for the run's own folder.
+      token: the token that agents of the run prove to each other that they know; None where the file has none.
     """
 
     name: str = ""
@@ -68,12 +68,12 @@ class KeptPlan:
 
     @property
     def names(self) -> Tuple[str, ...]:
-        """The names of the host's tasks."""
+        """Return the names of the host's tasks."""
         return tuple(task.name for task in self.tasks or ())
 
 
 def write(folder: RunFolder, request: RunRequest) -> None:
-    """Keep what this host is asked to run, without its secrets.
+    """Write the request to this host, without its secrets.
 
     Raises:
       OSError: there is no room, or no right to write.
@@ -86,12 +86,12 @@ def _without_secrets(values: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def exists(folder: RunFolder) -> bool:
-    """Return whether this host knows what it was asked to run."""
+    """Return whether plan.json exists on this host."""
     return (folder.own / PLAN).exists()
 
 
 def read(folder: RunFolder) -> KeptPlan:
-    """Return what the host was asked to run; a plan of defaults where there is no file.
+    """Return the host's kept request; a plan of defaults where there is no file.
 
     Raises:
       OSError: the file cannot be read.

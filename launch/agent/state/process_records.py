@@ -1,12 +1,12 @@
-"""Which processes are a run's: what its agent wrote down while it lived, held against the process table.
+"""The processes of a run: its agent's records, checked against the process table.
 
     agent.json       the agent and its keeper: {"boot", "agent": {"pid", "start"}, "keeper": {…}}
     processes.json   its tasks: {"boot", "leaders": [{"pid", "start"}], "others": […]}
 
-A pid alone names nobody, since the kernel gives it away again; a pid and a start time name one
-process until the machine boots anew, so the boot is on record too. ``others`` are the leaders'
-descendants, in whatever session they are. They are noted every few seconds; one that is
-younger than that is still known by the session of its leader and the run in its environment.
+A pid alone names nobody, since the kernel gives it away again. A pid and a start time name one
+process until the machine reboots, so the boot is on record too. ``others`` are the leaders'
+descendants, in any session. The agent records them every few seconds. A younger descendant is
+still known by the session of its leader and the run in its environment.
 """
 
 from pathlib import Path
@@ -21,17 +21,17 @@ Name = Dict[str, int]  # {"pid", "start"}, which only one process has until the 
 
 
 def boot() -> str:
-    """A name of this boot of this machine."""
+    """Return the name of this boot of this machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def write_agent(folder: RunFolder, agent: Process, keeper: Process) -> None:
-    """Records who serves the run on this host."""
+    """Record the agent and the keeper of the run on this host."""
     folder.write(AGENT, {"boot": boot(), "agent": _name(agent), "keeper": _name(keeper)})
 
 
 class ProcessRecord:
-    """The record of the tasks' processes, kept by the agent, which is the only one that writes it.
+    """The record of the tasks' processes, which only the agent writes.
 
     Args:
       agent: pid of the process whose children the tasks are.
@@ -43,13 +43,13 @@ class ProcessRecord:
         self._written: Dict[str, Any] = {}
 
     def began(self, leader: int) -> None:
-        """A task was started: its leader is on record before anybody is told."""
+        """Record the leader of a new task, before anybody learns of the start."""
         process = inspect(leader)
         self._leaders += [_name(process)] if process else []
         self.note(table())
 
     def note(self, processes: Iterable[Process]) -> None:
-        """Note the tasks' descendants in a process table; call it every ``NOTE_S``."""
+        """Record the tasks' descendants from a process table; call it every ``NOTE_S``."""
         others = [name for name in map(_name, descendants(processes, self._agent)) if name not in self._leaders]
         record = {"boot": boot(), "leaders": [*self._leaders], "others": others}
         if record != self._written and self._folder.note(TASKS, record):
@@ -57,18 +57,24 @@ class ProcessRecord:
 
 
 def is_of_this_boot(folder: RunFolder) -> bool:
-    """Whether the run was on this machine since it booted, under whatever name."""
+    """Return whether the run was on this machine since its boot.
+
+    The host may have had any name then.
+    """
     return _of_this_boot(folder.read(AGENT)) is not None
 
 
 def agent_of(folder: RunFolder) -> List[Process]:
-    """The run's agent and its keeper on this host, those that live."""
+    """Return the run's agent and its keeper on this host, if they live."""
     record = _of_this_boot(folder.read(AGENT))
     return _living([record["agent"], record["keeper"]]) if record else []
 
 
 def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> List[Process]:
-    """The living processes of the run's tasks on this host; ``processes``: all there are, where they are known."""
+    """Return the living processes of the run's tasks on this host.
+
+    ``processes`` has all processes of the host, where the caller knows them.
+    """
     record = _of_this_boot(folder.read(TASKS))
     if record is None:
         return []
@@ -79,7 +85,10 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
 
 
 def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bool:
-    """Whether a process belongs to a recorded leader's session, and not to one that got its number since."""
+    """Return whether a process belongs to a recorded leader's session.
+
+    A process of a later session with the leader's number does not belong to it.
+    """
     began = leaders.get(process.session, leaders.get(process.group))
     if began is None or process.start < began or process.state == "Z":
         return False
@@ -87,7 +96,10 @@ def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bo
 
 
 def _of_this_boot(record: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """A record, unless it is from before the machine booted: then it names nobody."""
+    """Return a record, or None where the record is from before the machine booted.
+
+    A record from before the boot names nobody.
+    """
     return record if record and record.get("boot") == boot() else None
 
 

@@ -1,4 +1,6 @@
-"""``report.json``: what went wrong in a run, kept current in the lead's own folder and complete at its end.
+"""``report.json``: the incidents of a run, in the lead's own folder.
+
+The lead keeps the file current, and completes it at the end of the run.
 
 run, name, state, cause      as in ``status --json``
 began, seconds               when the run began, in seconds since 1970 on the lead's clock, and how long it took so far
@@ -24,7 +26,7 @@ SAME = (
 
 
 def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
-    """What is written of a run that is at this status."""
+    """Return the report of a run with this status."""
     incidents, values = status.incidents, to_values(status)
     return {
         **{key: values[key] for key in SAME},
@@ -36,7 +38,10 @@ def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
 
 
 class Report:
-    """Writes the report when there is news in it. ``began``: when the run did, in seconds since 1970."""
+    """Write the report when there is news in it.
+
+    ``began`` is the time at which the run began, in seconds since 1970.
+    """
 
     def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.time):
         self._folder, self._clock = folder, clock
@@ -45,7 +50,7 @@ class Report:
         self._written: Any = None
 
     def note(self, status: RunStatus, final: bool) -> None:
-        """Writes if what went wrong has changed, or the run's state; at the end in any case."""
+        """Write the report if an incident or the run's state changed, and at the end."""
         news = (status.state, status.cause, status.incidents)
         if final or news != self._written:
             seconds = self._clock() - self.began

@@ -1,14 +1,14 @@
-"""Where a run keeps its files on a host.
+"""The paths of a run's files on a host.
 
     WORKDIR/code/HASH/                  shipped code, by content; shared by all runs
     WORKDIR/locks/NAME@HOST.lock        held by the agent of a live run, gone with it
     WORKDIR/runs/RUN/
         checkpoint/                     on the chief's host
-        ROLE.INDEX/work/                where the task works: see workplace.py
+        ROLE.INDEX/work/                the task's working folder: see work_folder.py
         ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
         ROLE.INDEX/progress.json, outcome.json
-        hosts/HOST/plan.json            what this agent was asked to run (mode 0600)
-        hosts/HOST/generation.json          a number above those of the runs of this name before it
+        hosts/HOST/plan.json            the request to this agent (mode 0600)
+        hosts/HOST/generation.json      a number above those of the runs of this name before it
         hosts/HOST/agent.log, agent.sock
         hosts/HOST/agent.json, processes.json       the pids and start times of what runs here
         hosts/HOST/status.json          the newest summary; on the lead that of the whole run
@@ -38,25 +38,25 @@ class RunFolder:
         self.replica = self.own / "checkpoint"
 
     def task(self, name: str) -> Path:
-        """The folder of ``worker:1``."""
+        """Return the folder of a task, such as ``worker:1``."""
         return self.path / name.replace(":", ".")
 
     def log(self, task: str, attempt: int) -> Path:
-        """The log of one attempt of a task."""
+        """Return the path of the log of one attempt of a task."""
         return self.task(task) / f"attempt_{attempt}.log"
 
     def logs(self, task: str) -> List[Path]:
-        """The logs of a task, oldest attempt first."""
+        """Return the logs of a task, oldest attempt first."""
         found = [path for path in self.task(task).glob("attempt_*.log") if _is_log(path)]
         return sorted(found, key=attempt_of)
 
     def create(self, again: bool = False) -> None:
-        """Makes the run's folders, closed to other users; with ``again`` they may be there."""
+        """Make the run's folders, closed to other users; with ``again`` they may exist."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
 
     def write(self, name: str, values: Mapping[str, Any]) -> None:
-        """Replaces one of this host's JSON files, readable by this user alone."""
+        """Replace one of this host's JSON files, readable by this user alone."""
         partial = self.own / f".{name}.partial"
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -64,7 +64,10 @@ class RunFolder:
         os.replace(str(partial), str(self.own / name))
 
     def note(self, name: str, values: Mapping[str, Any]) -> bool:
-        """Writes what a run can go on without: a full disk must not end its training. Whether it is written."""
+        """Write a file that the run can do without; return whether it is written.
+
+        A full disk must not end the run's training.
+        """
         try:
             self.write(name, values)
         except OSError as error:
@@ -73,7 +76,7 @@ class RunFolder:
         return True
 
     def read(self, name: str) -> Optional[Dict[str, Any]]:
-        """One of this host's JSON files, or None."""
+        """Return one of this host's JSON files, or None."""
         try:
             values: Dict[str, Any] = json.loads((self.own / name).read_text())
         except (FileNotFoundError, NotADirectoryError):
@@ -87,7 +90,10 @@ def attempt_of(log: Path) -> int:
 
 
 def _is_log(path: Path) -> bool:
-    """Whether a file is the log of an attempt: a task may have made something else of that name."""
+    """Return whether a file is the log of an attempt.
+
+    A task may have made something else of that name.
+    """
     try:
         return path.stem.split("_", 1)[1].isdecimal() and stat.S_ISREG(os.lstat(str(path)).st_mode)
     except OSError:
@@ -95,10 +101,10 @@ def _is_log(path: Path) -> bool:
 
 
 def expand(workdir: str) -> Path:
-    """The working folder with ``~`` resolved, absolute."""
+    """Return the working folder as an absolute path, with ``~`` resolved."""
     return Path(os.path.abspath(os.path.expanduser(workdir)))
 
 
 def lock_path(workdir: Path, name: str, host: str) -> Path:
-    """The lock of a run's name on a host."""
+    """Return the path of the lock of a run's name on a host."""
     return workdir / "locks" / f"{name}@{host}.lock"

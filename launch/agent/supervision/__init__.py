@@ -1,24 +1,26 @@
-"""What the lead decides, as functions of events and time: no process, socket, file or clock is touched here.
+"""The lead's decisions, as functions of events and time.
 
-``supervise`` is where to begin: the phases of a run, the states of a task, and what every event means. Each rule that
-has a state of its own is a module that it calls.
+No module here touches a process, socket, file or clock.
 
-supervise   what to do next in a run
-record      what the lead knows of one task
+Begin with ``supervise``: it has the phases of a run, the states of a task, and the meaning of every event.
+``supervise`` calls one module for each rule that has a state of its own.
+
+supervise   the next orders of a run
+record      the lead's knowledge of one task
 roster      the tasks of a run, by name, host and state
-success     when a task has succeeded, and which decide
-restarts    when tasks are to be started again
-lives       which life each host's agent is in
-leaving     in which order tasks end
-saving      having the chief save before it is ended
+success     the success of a task, and the tasks that decide
+restarts    the tasks that wait for a restart
+lives       the current life of each host's agent
+leaving     the order in which tasks end
+saving      the save of the chief before the chief is ended
 unsaved     checkpoints that could not be written or read
-formation   which tasks of a run train together
-reforming   what an elastic run does when hosts come and go
-frozen      which task makes no progress
-standstill  how training moves, and when it stands
-stragglers  which workers are slow, and what that costs
-incident    one thing that went wrong, and what followed
-incidents   what came first, and when training went on
-kept        a bounded part of what may go on for ever
-run_status  the run's status, from what is known
+formation   the tasks of a run that train together
+reforming   the answer of an elastic run to hosts that come and go
+frozen      tasks that make no progress
+standstill  the progress of training, and its pauses
+stragglers  slow workers, and their cost to the others
+incident    one problem, and its consequences
+incidents   first causes, and the return of training
+kept        a bounded part of an unbounded sequence
+run_status  the run's status, from the supervisor's knowledge
 """

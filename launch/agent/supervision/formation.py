@@ -1,9 +1,9 @@
-"""Formations: which tasks of a run train together, and the cluster that they are told of.
+"""Formations: the tasks of a run that train together, and the cluster in their ``TF_CONFIG``.
 
 A run begins with formation 0, all of its tasks but the spares. When a host is lost, or taken
-back, the run is formed anew. TensorFlow knows no gaps in a role, so each formation has a
-cluster of its own, in which its tasks are numbered from 0; to everybody else a task keeps the
-name that it has in the run.
+back, the next formation replaces the current one. TensorFlow allows no gaps in a role, so each
+formation has a cluster of its own, which numbers the tasks of each role from 0. Everywhere else
+a task keeps the name that it has in the run.
 """
 
 import json
@@ -21,8 +21,8 @@ _NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # as
 class Formation:
     """The tasks that train together.
 
-    ``cluster`` is the JSON text of what ``TF_CONFIG`` says of it, {role: addresses}; ``indices`` has each task's
-    place in its role: {name in the run: index in the formation}. The evaluator is among them.
+    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``indices`` has each task's place
+    in its role: {name in the run: index in the formation}. ``indices`` includes the evaluator.
     """
 
     number: int
@@ -31,11 +31,14 @@ class Formation:
 
     @property
     def tasks(self) -> List[str]:
-        """The names of its tasks in the run."""
+        """Return the names that the formation's tasks have in the run."""
         return list(self.indices)
 
     def in_run(self, text: str) -> str:
-        """What a task of it says, with the names that tasks have in the run: its ``ps:0`` may be ``ps:1`` there."""
+        """Replace the formation's task names in a text by their names in the run.
+
+        For example, ``ps:0`` of the formation may be ``ps:1`` of the run.
+        """
         names = {(name.partition(":")[0], index): name for name, index in self.indices.items()}
 
         def renamed(found: Match[str]) -> str:
@@ -46,7 +49,10 @@ class Formation:
 
 
 def form(number: int, tasks: Sequence[TaskPlan], out: Collection[str]) -> Formation:
-    """The formation of those tasks whose hosts are not ``out``; a spare stands in for a ps that is."""
+    """Return the formation of the tasks whose hosts are not in ``out``.
+
+    A spare takes the place of a ps whose host is in ``out``.
+    """
     by_role: Dict[str, List[TaskPlan]] = {}
     servers = sum(task.role == "ps" and not task.spare for task in tasks)
     for task in tasks:
@@ -59,24 +65,24 @@ def form(number: int, tasks: Sequence[TaskPlan], out: Collection[str]) -> Format
 
 
 def sizes(names: Collection[str]) -> Tuple[int, int]:
-    """How many workers, the chief among them, and how many ps there are among tasks."""
+    """Count the workers, the chief included, and the ps among task names."""
     roles = [name.partition(":")[0] for name in names]
     return sum(role in TRAINERS for role in roles), roles.count("ps")
 
 
 def wanted(tasks: Sequence[TaskPlan]) -> Tuple[int, int]:
-    """How many workers and ps the run begins with."""
+    """Return the numbers of workers and of ps that the run begins with."""
     return sizes([task.name for task in tasks if not task.spare])
 
 
 def described(formation: Formation, tasks: Sequence[TaskPlan]) -> str:
-    """``formation 2: 3 of 4 workers, 2 of 2 ps``"""
+    """Describe a formation as ``formation 2: 3 of 4 workers, 2 of 2 ps``."""
     (workers, servers), (all_workers, all_servers) = sizes(formation.indices), wanted(tasks)
     return f"formation {formation.number}: {workers} of {all_workers} workers, {servers} of {all_servers} ps"
 
 
 def too_few(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) -> Optional[str]:
-    """Why these tasks cannot train; None where they can."""
+    """Return the reason why these tasks cannot train; None where they can."""
     (workers, servers), (all_workers, all_servers) = sizes(formation.indices), wanted(tasks)
     if workers < min_workers:
         return f"{workers} of {all_workers} workers are left, and elastic.min_workers is {min_workers}"

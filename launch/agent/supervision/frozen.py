@@ -1,24 +1,25 @@
-"""Which task is frozen: it is there, and makes no progress. A pure function of signs of life and time.
+"""Find frozen tasks, whose processes exist and make no progress.
 
-What makes a task the culprit, ``frozen_s`` being ``restart.frozen_s``:
+The verdict is a pure function of signs of life and time. Criteria for the culprit, where ``frozen_s`` is
+``restart.frozen_s``:
 
-    stopped       the kernel says that a signal has stopped it, for ``frozen_s``; programs of others, too
-    silent        its sign of life is late by ``frozen_s``, or by five times its slowest step of late; in its first
+    stopped       the kernel reports that a signal has stopped it, for ``frozen_s``; also for programs of others
+    silent        its sign of life is late by ``frozen_s``, or by five times its slowest recent step; in its first
                   step, and while it saves or ends, by a minute; while it loads or builds its graph by five
     in its step   it lives, and the step that waits for it has lasted as long, and twice as long as steps usually do
                   with all waiting; its first step may take five minutes
-    saving        a checkpoint has been written for a minute, or for ten times as long as the slowest of late
+    saving        a checkpoint has been written for a minute, or for ten times as long as the slowest recent one
 
-Seconds are those that the agent counts (``launch.agent.tasks.health``): fewer than the clock's for a task that works.
+The agent counts these seconds (``launch.agent.tasks.health``): fewer than the clock's for a task that works.
 
-``in its step`` is said of a task only if it says of itself that the others wait for it, or that nobody waits for
-anybody. What counts begins when it said otherwise last: who has waited for others has as long as they had. It is said
-of nobody while another task is stopped, silent or saving, a host is silent, or a ps is away: then the others have cause
-to wait, and after it they have as long as before. If it could be said of every worker at once, then something is slow
-that they share: they have five minutes, as in a first step.
+A task can be ``in its step`` only where the task reports that the others wait for it, or that nobody waits for
+anybody. The count begins at the last report to the contrary: a task that has waited for others has as long as they
+had. No task is ``in its step`` while another task is stopped, silent or saving, a host is silent, or a ps is away.
+The others then have cause to wait, and after it they have as long as before. If every worker were ``in its step`` at
+once, the workers share something slow: each has five minutes, as in a first step.
 
-A debugger that holds a process (state ``t``) is meant to: nobody is the culprit then. Where every process of the run
-is stopped, somebody has paused the run.
+A debugger that holds a process (state ``t``) does so on purpose: then the process is no culprit. Where every process
+of the run is stopped, somebody has paused the run.
 """
 
 import os
@@ -45,21 +46,24 @@ _OURS = ("/cluster/", "/jobs/main.py")
 
 
 class Culprit(NamedTuple):
-    """A task that is frozen, and why it is said to be."""
+    """A frozen task, and the reason for the verdict."""
 
     task: str
     why: str
 
 
 class _Shared(NamedTuple):
-    """Whether a step lasted for all workers at once, and when that was counted."""
+    """The newest check for a step that lasts for all workers at once.
+
+    ``holds`` is the result of the check, and ``at`` its time on the watch's clock.
+    """
 
     holds: bool
     at: float
 
 
 class Watch:
-    """What the lead knows of tasks that may be frozen.
+    """The lead's knowledge of tasks that may be frozen.
 
     Args:
       frozen_s: seconds without progress after which a task is frozen, at the least; None for never.
@@ -78,7 +82,7 @@ class Watch:
         self._shared: Optional[_Shared] = None
 
     def heard(self, event: Event, now: float) -> None:
-        """Takes note of anything that happens: the lead's own time, and what gives the tasks cause to wait."""
+        """Record the lead's own time, and any cause that an event gives tasks to wait."""
         self._clock += min(LONGEST_GAP_S, max(0.0, now - (now if self._last is None else self._last)))
         self._last = now
         if isinstance(event, Exited) and event.task.startswith("ps:"):
@@ -92,11 +96,11 @@ class Watch:
     def culprits(
         self, event: Signs, tasks: Mapping[str, TaskRecord], processes: int, silent: Sequence[str] = ()
     ) -> List[Culprit]:
-        """The tasks of one host that are frozen, as far as this tells.
+        """Return the frozen tasks of one host, as far as its signs show.
 
         Args:
-          processes: how many tasks have one.
-          silent: hosts that are not heard from: others may wait for what is there.
+          processes: the number of tasks that have a process.
+          silent: hosts from which the lead receives nothing; other tasks may wait for the tasks there.
         """
         if self._frozen_s is None:
             return []
@@ -157,14 +161,17 @@ class Watch:
         return f"in {'its first' if phase == 'first step' else 'one'} step for {min(phase_s, settled_s):.0f} s"
 
     def _is_shared(self, tasks: Mapping[str, TaskRecord]) -> bool:
-        """Whether the step lasts for all who take steps, and waits for each of them; counted once a second."""
+        """Return whether the step of every worker lasts, and waits for that worker.
+
+        The watch counts once a second. The result is False with fewer than two workers.
+        """
         if self._shared is None or self._clock - self._shared.at >= 1.0:
             trainers = sum(bool(task.process) and task.plan.role in TRAINERS for task in tasks.values())
             self._shared = _Shared(1 < trainers <= self._fresh(self._owing), self._clock)
         return self._shared.holds
 
     def _fresh(self, table: Dict[str, float], but: Optional[str] = None) -> int:
-        """How many others are in it; what is too old leaves it."""
+        """Count a table's tasks other than ``but``, and remove entries that are too old."""
         for name in [name for name, at in table.items() if self._clock - at > FRESH_S]:
             del table[name]
         return len(table) - (but in table)
@@ -180,20 +187,25 @@ _WHILE = {
 
 
 def accuse(culprit: Culprit, task: TaskRecord, incidents: Incidents, now: float) -> Stop:
-    """A task is named; the order that kills it, with its stack."""
+    """Record a task as frozen, and return the order that kills the task.
+
+    The order asks for the task's stack.
+    """
     task.frozen, task.cause = culprit.why, f"frozen: {culprit.why}"
     incidents.began("frozen", now, culprit.task, cause=task.cause)
     return Stop(culprit.task, 0.0, task.attempt, stack=True)
 
 
 def ended(event: Exited, why: str) -> Exited:
-    """The end of a task that was killed because it was frozen, as the failure that it is."""
+    """Turn the end of a task that was killed as frozen into a failure."""
     where = place(event.stack or "")
     return replace(event, kind="frozen", cause=f"frozen: {why}{', ' + where if where else ''}")
 
 
 def place(stack: str) -> Optional[str]:
-    """Where a task was, in a few words: ``in jobs/digits.py:31 (inputs)``; the job's own code rather than ours.
+    """Describe the place where a task was: ``in jobs/digits.py:31 (inputs)``.
+
+    A place in the job's own code goes before one in ours.
 
     Args:
       stack: threads as faulthandler writes them, each with its innermost call first.

@@ -1,4 +1,4 @@
-"""One incident: something that went wrong, what followed from it, what was done, and what was lost."""
+"""One incident: a problem of a run, its consequences, the actions taken, and the losses."""
 
 import signal
 from dataclasses import dataclass, field
@@ -30,11 +30,12 @@ EARLIEST, NEWEST = 4, 8  # entries that are kept of a timeline
 
 @dataclass
 class Incident:
-    """An incident while its run goes on; ``launch.status.incident`` says what the fields mean that are shown.
+    """An incident while its run goes on.
 
-    Times are seconds since the run began, on the lead's clock. ``task`` is None where the incident is of none. Of a
-    program that reports no progress ``restarted_s`` is the last that becomes known. From ``again_s`` on ``lost_steps``
-    and ``resumed_from`` are known.
+    ``launch.status.incident`` documents the fields that the status shows. Times are seconds since the run began, on the
+    lead's clock. ``task`` is None where the incident concerns no task. For a program that reports no progress,
+    ``restarted_s`` is the last field that becomes known. ``lost_steps`` and ``resumed_from`` are known once ``again_s``
+    is.
     """
 
     number: int
@@ -64,7 +65,7 @@ class Incident:
 
     @property
     def title(self) -> str:
-        """``worker:1@gpu02``, ``gpu02``, or the kind where it is of neither."""
+        """Return ``worker:1@gpu02``, ``gpu02``, or the kind of an incident without task and host."""
         if self.task is None:
             return self.host or self.kind
         return f"{self.task}@{self.host}"
@@ -72,14 +73,14 @@ class Incident:
     def learn(
         self, exit_code: Optional[int], log: Optional[str], lines: Sequence[str] = (), stack: Optional[str] = None
     ) -> None:
-        """Takes in what is known of it only later; what is known already stays."""
+        """Add facts that became known later; known facts stay."""
         self.exit_code = exit_code if self.exit_code is None else self.exit_code
         self.log = self.log or log
         self.lines = self.lines or [line[:LONGEST_LINE] for line in list(lines)[-MOST_LINES:]]
         self.stack = self.stack or (stack[-MOST_STACK:] if stack else None)
 
     def status(self) -> IncidentStatus:
-        """Return what is shown of it."""
+        """Return the part of the incident that the status shows."""
         return IncidentStatus(
             number=self.number,
             kind=self.kind,
@@ -107,7 +108,7 @@ class Incident:
         )
 
     def as_consequence(self) -> Consequence:
-        """Return it as one that only followed from another."""
+        """Return the incident as a consequence of another incident."""
         return Consequence(
             at_s=round(self.at_s, 3),
             kind=self.kind,
@@ -126,7 +127,7 @@ def _rounded(seconds: Optional[float]) -> Optional[float]:
 
 
 def recalled(status: IncidentStatus) -> Incident:
-    """Make an incident out of what was shown of it; it is over, since nobody is left who follows it."""
+    """Make a closed incident from its status: nobody is left who follows the incident."""
     incident = Incident(
         number=status.number,
         kind=status.kind,
@@ -158,7 +159,7 @@ def recalled(status: IncidentStatus) -> Incident:
 
 
 def signal_name(exit_code: Optional[int]) -> Optional[str]:
-    """``SIGKILL`` for -9; None for what is no signal."""
+    """Return the name of an exit code's signal: ``SIGKILL`` for -9; None for no signal."""
     if exit_code is None or exit_code >= 0:
         return None
     names = {int(each): each.name for each in signal.Signals}

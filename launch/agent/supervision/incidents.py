@@ -1,23 +1,23 @@
-"""The incidents of a run: what went wrong first, what only followed from it, and when training went on.
+"""The incidents of a run: first causes, their consequences, and the return of training.
 
-A pure function of what is told to it, with times. The supervisor tells it of every exit, start and
-progress; whoever notices something else (a frozen task, a lost host) says ``began``, and whoever
-acts says ``did``.
+The result depends only on the calls and their times. The supervisor reports every exit, start and
+progress. Code that notices another problem (a frozen task, a lost host) calls ``began``, and code
+that acts on a problem calls ``did``.
 
-What begins an incident, and what only follows from one:
+An event begins an incident, or only follows from one:
 
     a task fails, and no incident of it is open           an incident
     it fails again before that is over, or, of a          follows from that incident
-      program that tells no progress, soon after
+      program that reports no progress, soon after
     it fails for want of a connection, while the task     follows from that task's incident
       that it could not reach, or any other, is gone
-    that comes first, and the other's end is told         the other's is the incident, in the place of
+    that comes first, and the other's end is reported     the other's is the incident, in the place of
       within ``WINDOW_S``, or a host's end within           the first: the clocks and ways of hosts differ
       ``HOST_WINDOW_S``
 
-An incident is over when its task takes part in training again and there is a step that is newer than
-any before; of a program that tells no progress, when its next process is there. Every event costs the
-same, however many tasks and incidents there are.
+An incident is over when its task takes part in training again and there is a step newer than any
+before. For a program that reports no progress, the incident is over when the next process exists.
+Every event costs the same, however many tasks and incidents there are.
 """
 
 import re
@@ -41,11 +41,11 @@ _TASK = re.compile(r"\b(?:job:)?(ps|chief|worker|evaluator)(?:/replica:\d+/task)
 
 
 class Incidents:
-    """What went wrong in one run.
+    """The incidents of one run.
 
     Args:
-      tasks: by name; of them it is read where a task is and what its log is called.
-      tells: whether tasks tell of their progress; those of ``command:`` do not.
+      tasks: by name; ``Incidents`` reads the place, the attempts and the log of each.
+      tells: whether tasks report their progress; those of ``command:`` do not.
     """
 
     def __init__(self, tasks: Mapping[str, TaskRecord], tells: bool = True):
@@ -70,7 +70,7 @@ class Incidents:
         self._statuses_of = 0  # the version that they are of
 
     def recall(self, shown: Sequence[IncidentStatus], began_at: float) -> None:
-        """Goes on from what a supervisor that is gone has shown: all of that is over now."""
+        """Restore the incidents that an earlier supervisor showed; all of them are over now."""
         self.began_at = began_at
         for each in shown:
             self._kept.add(recalled(each))
@@ -91,7 +91,7 @@ class Incidents:
         lines: Sequence[str] = (),
         stack: Optional[str] = None,
     ) -> Incident:
-        """Something went wrong with a task, a host, or neither; returns the incident that it belongs to."""
+        """Record a problem of a task, a host, or neither; return the problem's incident."""
         self.version += 1
         record = None if task is None else self._tasks[task]
         incident = Incident(self._kept.count + 1, kind, self._at(now), task, host=host, cause=cause)
@@ -109,7 +109,7 @@ class Incidents:
         return incident
 
     def failed(self, event: Exited, now: float) -> Incident:
-        """A task's process ended by itself; returns the incident that it belongs to."""
+        """Record that a task's process ended by itself; return the incident of that end."""
         open_one = self._down.get(event.task)
         if open_one is not None and open_one.exit_code is None and open_one.attempt == event.attempt:
             self.version += 1
@@ -123,14 +123,14 @@ class Incidents:
         )
 
     def did(self, what: str, now: float, incident: Optional[Incident] = None) -> None:
-        """What was done about an incident; without one, about the newest."""
+        """Record an action about an incident; without one, about the newest incident."""
         incident = incident or self._newest
         if incident is not None:
             self.version += 1
             incident.did.add(Deed(round(self._at(now), 3), what))
 
     def _root_of(self, incident: Incident, now: float) -> Optional[Incident]:
-        """The incident that this one only follows from; None where it is one of its own."""
+        """Return the incident that this one only follows from; None for a first cause."""
         if incident.task in self._down:
             return self._down[incident.task]
         earlier = self._lately.get(incident.task or "")
@@ -146,18 +146,24 @@ class Incidents:
         return self._root if recent else self._recent_causeless(incident)
 
     def _is_recent(self, incident: Incident, now: float) -> bool:
-        """Whether its task has not gone on for long since; then what it fails of next may be the same."""
+        """Return whether the incident's task resumed at most ``STEADY_S`` ago, or has not yet.
+
+        The cause of the task's next failure may then be the same.
+        """
         went_on_s = incident.again_s or incident.restarted_s or 0.0
         return incident.open or self._at(now) - incident.at_s - went_on_s <= STEADY_S
 
     def _reopen(self, incident: Incident) -> None:
-        """Its task has failed again before it was known whether it is well."""
+        """Reopen an incident: its task has failed again before its recovery was certain."""
         incident.open, incident.again_s, incident.restarted_s = True, None, None
         self._behind.pop(id(incident), None)
         self._down[incident.task or ""] = incident
 
     def _note(self, incident: Incident, now: float) -> None:
-        """Keeps the first of the incidents of a task that came so soon after each other that they may be the same."""
+        """Keep the first of a task's incidents that came in quick succession.
+
+        Incidents that come so soon after each other may be the same.
+        """
         task = incident.task or ""
         before = self._lately.get(task)
         if before is None or not self._is_recent(before, now):
@@ -169,7 +175,7 @@ class Incidents:
         return earlier if earlier is not None and incident.at_s - earlier.at_s <= window_s else None
 
     def _hold(self, incident: Incident, now: float) -> None:
-        """Keeps an incident, in the place of a lost connection that followed from it but was told before."""
+        """Keep an incident, in the place of an earlier lost connection that followed from it."""
         earlier = self._recent_causeless(incident)
         if incident.kind == LOST:
             self._causeless = incident
@@ -189,7 +195,7 @@ class Incidents:
             self._serve(incident, now)
 
     def _put_below(self, earlier: Incident, cause: Incident) -> None:
-        """What was an incident of its own follows from another, which takes its place."""
+        """Make an incident a consequence of its cause, which takes its place."""
         self._kept.replace(earlier, cause)
         cause.number = earlier.number
         cause.followed.add(earlier.as_consequence())
@@ -202,7 +208,7 @@ class Incidents:
             del self._down[earlier.task]
 
     def _at(self, now: float) -> float:
-        """Seconds since the run began: since the first that was heard of it."""
+        """Return the seconds since the run began; its first event is the beginning."""
         if self.began_at is None:
             self.began_at = now
         return now - self.began_at
@@ -210,7 +216,7 @@ class Incidents:
     # -- how it went on
 
     def started(self, task: str, now: float) -> None:
-        """A task's process was started."""
+        """Record the start of a task's process."""
         self._at(now)
         for incident in self._unstarted:
             self._serve(incident, now)
@@ -224,7 +230,7 @@ class Incidents:
         self._restarted(own, now)
 
     def advanced(self, task: str, progress: Mapping[str, Any], now: float) -> None:
-        """A task told of its progress."""
+        """Record a task's report of its progress."""
         role, own = self._tasks[task].plan.role, self._down.get(task)
         trained = role in TRAINERS and self.standstill.tell(task, progress, now, self._tasks[task].plan.chief)
         if own is not None and (trained or role == "evaluator"):
@@ -241,7 +247,10 @@ class Incidents:
                 self._over(incident, now)
 
     def _serve(self, incident: Incident, now: float) -> None:
-        """It is over as soon as any worker trains on; of programs that do not tell, now."""
+        """Keep an incident open until any worker trains on.
+
+        The incident of programs that report no progress is over now.
+        """
         incident.mark = self.standstill.advances
         if self._tells:
             self._served[id(incident)] = incident
@@ -249,7 +258,10 @@ class Incidents:
             self._restarted(incident, now)
 
     def _restarted(self, incident: Incident, now: float) -> None:
-        """Its next process is there; of programs that do not tell, no more than that will be known."""
+        """Record that the next process of an incident exists.
+
+        For programs that report no progress, nothing more will be known.
+        """
         self.version += 1
         incident.restarted_s = self._at(now) - incident.at_s
         if not self._tells:
@@ -257,7 +269,7 @@ class Incidents:
             self._over(incident, now)
 
     def _back(self, incident: Incident, now: float) -> None:
-        """What was down takes part again."""
+        """Record that the task or host of an incident takes part again."""
         self.version += 1
         incident.again_s = self._at(now) - incident.at_s
         self._down.pop(incident.task or "", None)
@@ -276,7 +288,7 @@ class Incidents:
             self._root_over_at = now
 
     def _count_lost(self, incident: Incident, now: float) -> float:
-        """Notes how far the global step has gone back since it began; returns how long training stood."""
+        """Record the steps lost since an incident began; return the seconds that training stood."""
         since = now - self._at(now) + incident.at_s
         incident.lost_steps, seconds = self.standstill.lost_since(since)
         incident.resumed_from = self.standstill.resumed_since(since)
@@ -285,18 +297,23 @@ class Incidents:
     # -- what is told
 
     def ends_the_run(self, incident: Incident, cause: str) -> str:
-        """The run fails for this incident; the first that it fails for stands. Returns the cause."""
+        """Record the incident that the run fails for, and return the cause.
+
+        The first incident that the run fails for stands.
+        """
         if self.fatal is None:
             self.fatal, self.verdict = incident, cause
         return cause
 
     def why(self, incident: Incident, event: Exited, of: int) -> str:
-        """Why a run fails whose task is not started again: the first cause of it, in a line.
+        """Record and return, in a line, the first cause of a run's failure.
+
+        The run fails because a task is not restarted.
 
         Args:
-          incident: what the task's last failure belongs to.
+          incident: the incident of the task's last failure.
           event: that failure.
-          of: how many attempts a task has.
+          of: the number of attempts that a task has.
         """
         task, cause = self._tasks[event.task], event.cause or ""
         title, tried = (
@@ -312,12 +329,15 @@ class Incidents:
         return self.ends_the_run(first, f"{title}{tried}: {cause}")
 
     def failed_late(self, event: Exited, now: float) -> None:
-        """A task ended by itself while the run was ending already: it may be why another had lost its connection."""
+        """Record that a task ended by itself while the run was ending already.
+
+        The task's end may be the reason why another task had lost its connection.
+        """
         if self.fatal is not None and self.fatal.kind == LOST and event.kind not in (None, LOST):
             self.failed(event, now)
 
     def number_of_cause(self, result: Optional[str]) -> Optional[int]:
-        """The number of the incident that the run has failed for."""
+        """Return the number of the incident that the run has failed for."""
         return self.fatal.number if self.fatal is not None and result == "failed" else None
 
     def statuses(self) -> List[IncidentStatus]:
@@ -328,17 +348,20 @@ class Incidents:
 
 
 def restarted(task: TaskRecord, pause_s: float, of: int) -> str:
-    """What was done about a task that failed; ``of``: how many attempts it has."""
+    """Describe the restart of a failed task; ``of`` is the number of its attempts."""
     return f"{task.plan.name} restarted after {pause_s:.1f} s, attempt {task.failures + 1} of {of}"
 
 
 def peers(text: str) -> List[str]:
-    """The tasks that a text names, as we do or as TensorFlow does: ``ps:0``, ``/job:ps/replica:0/task:0``."""
+    """Return the tasks that a text names: ``ps:0``, ``/job:ps/replica:0/task:0``.
+
+    The text may name a task as we do or as TensorFlow does.
+    """
     return [name_of(role, int(index)) for role, index in _TASK.findall(text)]
 
 
 def _can_cut(incident: Incident) -> bool:
-    """Whether others may lose their connection for it."""
+    """Return whether other tasks may lose their connection because of the incident."""
     return incident.kind not in ("checkpoint", "non-finite", LOST) and incident.role != "evaluator"
 
 

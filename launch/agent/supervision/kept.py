@@ -1,4 +1,4 @@
-"""A bounded part of what may go on for ever: the first few, the newest few, and how many there were."""
+"""A bounded part of an unbounded sequence: its first items, its newest, and its length."""
 
 from collections import deque
 from typing import Deque, Generic, Iterator, List, TypeVar
@@ -7,11 +7,13 @@ Item = TypeVar("Item")
 
 
 class Kept(Generic[Item]):
-    """``count`` is of all that were added, the dropped ones too.
+    """The first and the newest of the items that were added.
+
+    ``count`` is the number of all items that were added, the dropped ones included.
 
     Args:
-      first: so many of the earliest are never dropped.
-      newest: and so many of the latest.
+      first: the number of earliest items that are never dropped.
+      newest: the number of latest items that are kept.
     """
 
     def __init__(self, first: int, newest: int):
@@ -21,7 +23,7 @@ class Kept(Generic[Item]):
         self.count = 0
 
     def add(self, item: Item) -> None:
-        """Takes in one more; one in the middle may be dropped for it."""
+        """Add an item; an item in the middle may be dropped for it."""
         self.count += 1
         if len(self._first) < self._most_first:
             self._first.append(item)
@@ -29,13 +31,13 @@ class Kept(Generic[Item]):
             self._newest.append(item)
 
     def extend(self, other: "Kept[Item]") -> None:
-        """Takes in all of another, and counts what it has dropped."""
+        """Add all items of another sequence, and count the items that it has dropped."""
         for item in other:
             self.add(item)
         self.count += other.count - sum(1 for _ in other)
 
     def replace(self, old: Item, new: Item) -> None:
-        """Puts one in another's place; if that was dropped, at the end."""
+        """Put one item in another's place, or at the end if that was dropped."""
         for held in (self._first, self._newest):
             for place, item in enumerate(held):
                 if item is old:
@@ -45,6 +47,6 @@ class Kept(Generic[Item]):
         self.count -= 1
 
     def __iter__(self) -> Iterator[Item]:
-        """What is kept, oldest first."""
+        """Yield the kept items, oldest first."""
         yield from self._first
         yield from self._newest

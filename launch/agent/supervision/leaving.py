@@ -1,9 +1,9 @@
-"""In which order the tasks of a run end once its result is known.
+"""The order in which the tasks of a run end once its result is known.
 
-Workers first, then the ps: a worker that closes its session needs its ps. After a success the tasks may leave by
-themselves for ``leave_s``; meanwhile only those are told to end that never would: the evaluator of a job,
-which ends what it measures within ``leave_s``, and the ps of programs of others once everybody else has left.
-Of a program's evaluator only its exit says that it has finished.
+Workers end first, then the ps: a worker that closes its session needs its ps. After a success the tasks may leave by
+themselves for ``leave_s``. Meanwhile the lead orders only those tasks to end that never would by themselves. These are
+the evaluator of a job, and the ps of programs of others once everybody else has left. A job's evaluator ends its
+measurement within ``leave_s``. Only the exit of a program's evaluator shows that the evaluator has finished.
 """
 
 import signal
@@ -17,7 +17,10 @@ EVALUATOR, WORKERS, PS = "evaluator", "workers", "ps"  # groups that are told to
 
 
 class Leaving:
-    """The end of one run. ``told``: the tasks that were told to end, by name."""
+    """The end of one run.
+
+    ``told`` has the names of the tasks that were ordered to end.
+    """
 
     def __init__(self, plan: RunPlan, tasks: Mapping[str, TaskRecord]):
         self.told: Set[str] = set()
@@ -27,12 +30,15 @@ class Leaving:
         self._group: Optional[str] = None  # that was told last
 
     def begin(self, result: str, now: float) -> None:
-        """The result is known."""
+        """Begin the end of the run, whose result is known."""
         self._succeeded, self._began_at = result == "succeeded", now
         self._leave_by = now + self._plan.leave_s if self._succeeded else now
 
     def following(self, processes: Mapping[str, int], now: float) -> List[Order]:
-        """The orders to the tasks that are to end now; ``processes`` is how many there are by role."""
+        """Return the orders to the tasks that are to end now.
+
+        ``processes`` is the number of processes by role.
+        """
         group = self._due(processes, now)
         if group == self._group:
             return []
@@ -44,17 +50,20 @@ class Leaving:
         return [Stop(task.plan.name, grace_s, task.attempt) for task in chosen]
 
     def was_cut(self, event: Exited) -> bool:
-        """Whether an evaluator was ended at its work; that of a job ends by SIGTERM only when it measures nothing."""
+        """Return whether an evaluator was ended at its work.
+
+        The evaluator of a job ends by SIGTERM only when it measures nothing.
+        """
         return event.task in self.told and (self._plan.judge == "exit" or event.exit_code != -signal.SIGTERM)
 
     def cut_short(self, task: TaskRecord, now: float) -> str:
-        """Why an evaluator that was told to end, and has ended now, may not have measured the last checkpoint."""
+        """Return why an evaluator that was ordered to end may have missed the last checkpoint."""
         given = f"ended {now - self._began_at:.0f} s after the run had succeeded, before it left by itself"
         measured = "" if self._plan.judge == "exit" else f" (it had measured step {task.progress.get('step') or 0})"
         return f"{given}{measured}; a larger leave_s gives it more time"
 
     def _due(self, processes: Mapping[str, int], now: float) -> Optional[str]:
-        """The group whose turn it is; None while everybody may still leave."""
+        """Return the group that is to end now; None while everybody may still leave."""
         first = WORKERS if any(number for role, number in processes.items() if role != "ps") else PS
         if not self._succeeded or now >= self._leave_by:
             return first

@@ -1,8 +1,8 @@
-"""The lives of the agents of a run: which one each host is in, and how often one ended too soon.
+"""The lives of a run's agents: the current one of each host, and early ends.
 
-An agent that ended and was started again has another incarnation, and none of the tasks of the
-one before: they ended with it. That is not their failure, so it does not count against
-``restart.max``; instead a host whose agents keep ending has a bound of its own.
+A restarted agent has another incarnation, and none of the tasks of the one before: they ended
+with it. Such an end is not the tasks' failure, so it does not count against ``restart.max``.
+Instead a host whose agents keep ending has a bound of its own.
 """
 
 from collections import defaultdict, deque
@@ -13,30 +13,33 @@ WINDOW_S = 600.0
 
 
 class Ends:
-    """When one host's agents have ended, in seconds on any clock that does not jump."""
+    """The times at which one host's agents ended, in seconds on any clock without jumps."""
 
     def __init__(self) -> None:
         self._at: Deque[float] = deque(maxlen=MOST + 1)
 
     def add(self, now: float) -> None:
-        """One has ended."""
+        """Record the end of an agent."""
         self._at.append(now)
 
     def too_many(self, now: float) -> int:
-        """How many there were within ``WINDOW_S``, where that is more than ``MOST``; else 0."""
+        """Return the number of ends within ``WINDOW_S`` if above ``MOST``; else 0."""
         recent = sum(now - at <= WINDOW_S for at in self._at)
         return recent if recent > MOST else 0
 
 
 class Lives:
-    """Times are seconds on the clock of the supervisor."""
+    """The current agent of each host, and the ends of earlier ones.
+
+    Times are seconds on the clock of the supervisor.
+    """
 
     def __init__(self) -> None:
         self._current: Dict[str, str] = {}
         self._ends: DefaultDict[str, Ends] = defaultdict(Ends)
 
     def joined(self, host: str, incarnation: str, now: float) -> bool:
-        """Takes in that an agent joined; whether it is another one than the host had before."""
+        """Record that an agent joined; return whether it replaces another one of the host."""
         before = self._current.get(host)
         self._current[host] = incarnation
         if before in (None, incarnation):
@@ -45,7 +48,7 @@ class Lives:
         return True
 
     def too_many(self, host: str, now: float) -> Optional[str]:
-        """What to say of a host whose agents end too often; None where they do not."""
+        """Return an error text for a host whose agents end too often; else None."""
         times = self._ends[host].too_many(now)
         see = "see agent.log of this run there"
         return f"{host}: its agent ended {times} times within {WINDOW_S:.0f} s; {see}" if times else None

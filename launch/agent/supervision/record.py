@@ -1,4 +1,4 @@
-"""What the lead knows of one task."""
+"""The lead's knowledge of one task."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -14,7 +14,10 @@ LATE_S = 3.0  # without a report, which comes once a second if steps do: the rat
 
 
 class Sample(NamedTuple):
-    """One progress report, with when it came; ``waited_s`` is None where no worker waits for another."""
+    """One progress report, and the time of its arrival.
+
+    ``waited_s`` is None where no worker waits for another.
+    """
 
     time: float
     step: int
@@ -30,7 +33,7 @@ class Pace(NamedTuple):
 
     @property
     def step_ms(self) -> float:
-        """The whole step."""
+        """Return the duration of the whole step, in milliseconds."""
         return self.own_ms + self.wait_ms
 
 
@@ -39,12 +42,13 @@ SPARE = "a spare: it starts when the host of a ps is lost"
 
 @dataclass
 class TaskRecord:
-    """What is known of one task. ``process`` says whether a process of it may exist.
+    """The known facts about one task.
 
-    Only ``Roster.turn`` changes ``state`` and ``process``. ``attempt`` counts from 0, whoever
-    wanted a new one; ``failures`` are those that count against ``restart.max``. ``recalled``:
-    its process was told to end, so that the next attempt can begin.
-    ``frozen``: why it is killed for making no progress. ``doing``: what it does of its start, in words.
+    ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and
+    ``process``. ``attempt`` counts from 0, whoever wanted a new one; ``failures`` are those that count
+    against ``restart.max``. ``recalled`` is True where the task's process was ordered to end, so that the
+    next attempt can begin. ``frozen`` is the reason for killing a task that makes no progress. ``doing``
+    is the current part of the task's start, in words.
     """
 
     plan: TaskPlan
@@ -66,11 +70,14 @@ class TaskRecord:
     history: Deque[Sample] = field(default_factory=deque)
 
     def pause_s(self, backoff_s: float) -> float:
-        """How long to wait before its next attempt: twice as long each time, at most ``LONGEST_PAUSE_S``."""
+        """Return the seconds to wait before the task's next attempt.
+
+        Each pause is twice as long as the one before, up to ``LONGEST_PAUSE_S``, or ``backoff_s`` where that is longer.
+        """
         return min(backoff_s * 2.0 ** min(self.failures, MOST_DOUBLINGS), max(backoff_s, LONGEST_PAUSE_S))
 
     def remember(self, now: float, progress: Dict[str, Any]) -> None:
-        """Takes in a progress report."""
+        """Record a progress report."""
         self.progress = progress
         step, examples = progress.get("step") or 0, progress.get("examples") or 0
         self.history.append(Sample(now, step, examples, progress.get("waited_s")))
@@ -78,7 +85,10 @@ class TaskRecord:
             self.history.popleft()
 
     def rates(self, now: float) -> Tuple[float, float]:
-        """Steps and examples per second over the last ``RATE_WINDOW_S`` seconds; less and less where nothing comes."""
+        """Return the steps and examples per second over the last ``RATE_WINDOW_S`` seconds.
+
+        Both rates fall while no report arrives.
+        """
         if len(self.history) < 2:
             return 0.0, 0.0
         first, last = self.history[0], self.history[-1]
@@ -88,7 +98,10 @@ class TaskRecord:
         return (last.step - first.step) / seconds, (last.examples - first.examples) / seconds
 
     def pace(self) -> Optional[Pace]:
-        """The mean step of the last ``RATE_WINDOW_S`` seconds, None where nothing is known of its waits."""
+        """Return the mean step of the last ``RATE_WINDOW_S`` seconds.
+
+        The result is None where nothing is known of the task's steps or waits.
+        """
         if len(self.history) < 2:
             return None
         first, last = self.history[0], self.history[-1]
@@ -99,7 +112,7 @@ class TaskRecord:
         return Pace(max(0.0, step_ms - wait_ms), wait_ms)
 
     def status(self, straggler: bool = False) -> TaskStatus:
-        """Return its status; whether it is a straggler follows from comparing it with others."""
+        """Return the task's status; only a comparison with other tasks shows a ``straggler``."""
         pace, usage = self.pace(), self.usage if self.process else {}
         return TaskStatus(
             role=self.plan.role,
@@ -127,5 +140,5 @@ class TaskRecord:
 
 
 def record_of(plan: TaskPlan) -> TaskRecord:
-    """What is known of a task before its run begins."""
+    """Return the record of a task before its run begins."""
     return TaskRecord(plan, state="stopped", cause=SPARE) if plan.spare else TaskRecord(plan)

@@ -1,12 +1,13 @@
-"""What an elastic run does when hosts are lost and when they come back.
+"""Re-form an elastic run when its hosts are lost and when they return.
 
-A host is lost only when its agent has surely killed what ran there. The run then ends what is left of
-the formation, with ``END_S`` of grace, and starts the next one on the hosts that are there, from
-the last checkpoint: no process of one formation ever meets one of another.
+A host is lost only when its agent has surely killed the tasks there. The run then ends the rest of the
+formation, with ``END_S`` of grace. Then the run starts the next formation on the hosts that are there, from
+the last checkpoint. So no process of one formation ever meets one of another.
 
-A host that comes back waits: for ``SETTLE_S``, so that one that comes and goes is not taken at once; until the
-formation that trains has done so for ``REST_S``; and after every loss of it but the first for
-twice as long as before, from ``PATIENCE_S`` on. Then the chief saves, and the run is formed anew with it.
+A host that returns waits for ``SETTLE_S``, so that the run does not at once take back one that comes and goes.
+The host also waits until the formation that trains has done so for ``REST_S``. After every loss but the first,
+the host waits twice as long as before, from ``PATIENCE_S`` on. Then the chief saves, and the next formation
+includes the host.
 """
 
 import math
@@ -33,18 +34,21 @@ PHASE = "re-forming"
 
 @dataclass
 class Out:
-    """A host that was lost, and how often. ``ready_at``: when it may be taken back; infinite while it is silent."""
+    """A host that was lost, and the number of its losses.
+
+    ``ready_at`` is the time from which the run may take the host back; infinite while the host is silent.
+    """
 
     losses: int = 0
     ready_at: float = math.inf
     incident: Optional[Incident] = None  # of its newest loss
 
     def lost(self, incident: Incident) -> None:
-        """Nothing is heard of it any more."""
+        """Record a loss of the host, which is silent from now on."""
         self.losses, self.ready_at, self.incident = self.losses + 1, math.inf, incident
 
     def back(self, now: float) -> None:
-        """It is heard again."""
+        """Record the return of the host."""
         again = self.losses - 1
         patience_s = min(LONGEST_PATIENCE_S, PATIENCE_S * 2 ** (again - 1)) if again else 0.0
         self.ready_at = min(self.ready_at, now + max(SETTLE_S, patience_s))
@@ -52,7 +56,7 @@ class Out:
 
 @dataclass(frozen=True)
 class Hands:
-    """What re-forming sees of its run, by host, and does to it."""
+    """The tasks of a run by host, and the actions of re-forming on it."""
 
     on: Dict[str, List[TaskRecord]]
     turn: Callable[[TaskRecord, str, bool], None]
@@ -61,7 +65,10 @@ class Hands:
 
 
 class Reforming:
-    """The formations of one run, and the hosts that are out of them. It turns its run's phase."""
+    """The formations of one run, and the hosts that are out of them.
+
+    ``Reforming`` changes the phase of its run.
+    """
 
     def __init__(self, run: "Supervisor", hands: Hands):
         self._run, self._plans, self._hands = run, run.plan.tasks, hands
@@ -76,11 +83,11 @@ class Reforming:
 
     @property
     def elastic(self) -> bool:
-        """Whether the run goes on without lost hosts."""
+        """Return whether the run goes on without lost hosts."""
         return self._run.plan.min_workers is not None
 
     def place(self, task: TaskRecord) -> Start:
-        """The order that starts a task where it stands in the formation."""
+        """Return the order that starts a task at its place in the formation."""
         name = task.plan.name
         self._begun.add(name)
         if not self.formation.number and not self._out:  # as the launcher told its host
@@ -88,7 +95,10 @@ class Reforming:
         return Start(name, task.attempt, self.formation.cluster, self.formation.indices[name])
 
     def in_run(self, event: Exited) -> Exited:
-        """How a task ended, with the names that tasks have in the run: it knows those of its formation."""
+        """Return a task's end, whose cause has the names of tasks in the run.
+
+        The task itself knows only the names of its formation.
+        """
         if not self.formation.number or event.cause is None:
             return event
         return replace(event, cause=self.formation.in_run(event.cause))
@@ -96,7 +106,7 @@ class Reforming:
     # -- hosts that go and come
 
     def without(self, host: str, incident: Incident, cause: str, now: float) -> List[Order]:
-        """A host is gone: the run goes on without it, or fails."""
+        """Continue the run without a lost host, or fail the run; return the orders."""
         needed = [
             task for task in self._hands.on[host] if task.state in ALIVE and task.plan.name in self.formation.indices
         ]
@@ -115,7 +125,7 @@ class Reforming:
         return orders
 
     def joined(self, host: str, now: float) -> bool:
-        """A host's agent is connected; whether the host is out, so that this is news."""
+        """Record that a host's agent is connected; return whether the host was out."""
         if host not in self._out:
             return False
         self._out[host].back(now)
@@ -134,13 +144,13 @@ class Reforming:
     # -- forming
 
     def begin(self, now: float) -> List[Order]:
-        """The run starts: on all of its hosts, or on those that are there."""
+        """Start the run on all of its hosts, or on those that are there."""
         self._run.phase = "training"
         self._out = {host: out for host, out in self._out.items() if out.ready_at == math.inf}
         return self._start_all(form(0, self._plans, self._out), now)
 
     def advance(self, now: float) -> List[Order]:
-        """What is due now, while the run trains or is formed anew."""
+        """Return the orders that are due while the run trains or re-forms."""
         if self._run.phase == PHASE and not self._run.processes:
             self._return(now)
             return self._start_all(form(self.formation.number + 1, self._plans, self._out), now)
@@ -151,7 +161,7 @@ class Reforming:
         return self._take_back(now) if self._out and now >= self._rested_at else []
 
     def _adapt(self) -> List[Order]:
-        """The hosts that are there have changed: what follows from it."""
+        """Return the orders that follow from a change of the hosts that are there."""
         following = form(self.formation.number, self._plans, self._out)
         if following.cluster != self.formation.cluster:
             return self._end_all()
@@ -192,7 +202,7 @@ class Reforming:
         return self._hands.start(task)
 
     def _show_waiting(self) -> None:
-        """Tasks that are there and not needed: spares."""
+        """Mark the tasks that are there and not needed as spares."""
         for name, task in self._run.tasks.items():
             if name not in self.formation.indices and task.plan.host not in self._out:
                 self._hands.turn(task, "stopped", False)
@@ -215,12 +225,15 @@ class Reforming:
         return [host for host, out in self._out.items() if now >= out.ready_at]
 
     def _is_needed(self, hosts: List[str]) -> bool:
-        """Whether the run has to be formed anew for these hosts: not for an evaluator, or a spare."""
+        """Return whether the return of these hosts needs a new formation.
+
+        An evaluator, or a spare, needs none.
+        """
         out = [host for host in self._out if host not in hosts]
         return form(0, self._plans, out).cluster != self.formation.cluster
 
     def _return(self, now: float) -> None:
-        """The hosts that may be taken back are out no longer."""
+        """Remove the hosts that may be taken back from the hosts that are out."""
         for host in self._ready(now):
             incident = self._out.pop(host).incident
             self._run.incidents.did(f"{host} is taken back", now, incident)
@@ -228,7 +241,7 @@ class Reforming:
     # -- what is shown
 
     def status(self) -> Optional[FormationStatus]:
-        """Return which hosts the run trains on; None where a lost host ends it."""
+        """Return the status of the formation; None where a lost host ends the run."""
         if not self.elastic:
             return None
         (workers, servers), (all_workers, all_servers) = sizes(self.formation.indices), wanted(self._plans)

@@ -1,4 +1,7 @@
-"""When tasks that wait are to be started again: the earliest first, whatever the number of tasks that do not wait."""
+"""The queue of tasks that wait for a restart, the earliest first.
+
+Tasks that do not wait cost nothing here, whatever their number.
+"""
 
 import heapq
 from typing import List, Tuple
@@ -14,13 +17,13 @@ class Restarts:
         self._count = 0  # so that of two at the same time the first that was put comes first
 
     def put(self, task: TaskRecord, at: float) -> None:
-        """Its next attempt begins at this time, and not at one that was said before."""
+        """Schedule the task's next attempt, in place of a time set before."""
         task.restart_at = at
         self._count += 1
         heapq.heappush(self._next, (at, self._count, task))
 
     def due(self, now: float) -> List[TaskRecord]:
-        """Takes out the tasks that still wait and whose next attempt begins now, or should have."""
+        """Remove and return the tasks that still wait and whose next attempt is due."""
         found: List[TaskRecord] = []
         while self._next and self._next[0][0] <= now:
             at, _, task = heapq.heappop(self._next)

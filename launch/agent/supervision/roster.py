@@ -1,7 +1,7 @@
-"""The tasks of a run, by name and by host, and how many are in which state.
+"""A run's tasks by name and by host, and their number in each state.
 
-A run may have thousands of tasks, and each tells of its progress every second. So what the rules ask
-about all tasks is counted as it changes, and no report of a task looks at the others.
+A run may have thousands of tasks, and each reports its progress every second. So the roster counts, at
+each change, the numbers that the rules need. No report of a task looks at the others.
 """
 
 from collections import Counter
@@ -14,7 +14,10 @@ from launch.status.states import ALIVE
 
 
 class Roster:
-    """The tasks of one run; ``processes`` counts those of them that may have one, by role."""
+    """The tasks of one run.
+
+    ``processes`` counts, by role, the tasks that may have a process.
+    """
 
     def __init__(self, plan: RunPlan):
         self.by_name: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
@@ -26,7 +29,10 @@ class Roster:
         self._undecided = deciding(plan)
 
     def turn(self, task: TaskRecord, state: str, process: bool) -> None:
-        """A task is in this state from now on; ``process``: whether a process of it may exist."""
+        """Set the state of a task.
+
+        ``process`` is True where a process of the task may exist.
+        """
         self._states[task.state] -= 1
         self._states[state] += 1
         self.processes[task.plan.role] += process - task.process
@@ -35,23 +41,23 @@ class Roster:
             self._undecided.discard(task.plan.name)
 
     def number(self, *states: str) -> int:
-        """How many tasks are in one of these states."""
+        """Return the number of tasks in any of these states."""
         return sum(self._states[state] for state in states)
 
     @property
     def have_succeeded(self) -> bool:
-        """Whether every task has that decides about the run."""
+        """Return whether every task that decides about the run has succeeded."""
         return not self._undecided
 
     @property
     def chief(self) -> Optional[TaskRecord]:
-        """The task that saves; None where none of them does."""
+        """Return the task that saves; None where no task does."""
         return next((task for task in self.by_name.values() if task.plan.chief), None)
 
     def running(self) -> List[TaskRecord]:
-        """Those of which a process may exist."""
+        """Return the tasks of which a process may exist."""
         return [task for task in self.by_name.values() if task.process]
 
     def waiting(self) -> List[TaskRecord]:
-        """Those that have no process, and are to have one."""
+        """Return the tasks that have no process, and are to have one."""
         return [task for task in self.by_name.values() if task.state in ALIVE and not task.process]

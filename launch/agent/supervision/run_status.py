@@ -1,4 +1,4 @@
-"""The status of a run, from what its supervisor knows."""
+"""The status of a run, from its supervisor's knowledge."""
 
 from typing import TYPE_CHECKING, Dict, Iterable, Mapping, Optional
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run_status(run: "Supervisor") -> RunStatus:
-    """Return the status, without what the lead alone knows: its clock, and the copies of checkpoints."""
+    """Return the status, without the lead's additions: its clock, and the copies of checkpoints."""
     workers = [task for task in run.tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
     told = chief.progress if chief else {}
@@ -43,7 +43,7 @@ def run_status(run: "Supervisor") -> RunStatus:
 
 
 def _global_step(run: "Supervisor", workers: Iterable[TaskRecord]) -> Optional[int]:
-    """Return the final step, before the end the newest that a worker has reported."""
+    """Return the final step; before the end, the newest step that a worker has reported."""
     final: Optional[int] = run.outcome.get("step")
     if final is not None:
         return final
@@ -57,7 +57,10 @@ def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
 
 
 def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, float]]:
-    """Return what the evaluator reported last: {"step", metric: value, …}; None before, and without one."""
+    """Return the evaluator's last report as {"step", metric: value, …}.
+
+    The result is None before the first report, and without an evaluator.
+    """
     told = [task.progress for task in tasks.values() if task.plan.role == "evaluator"]
     if not told or not told[0].get("metrics"):
         return None

@@ -1,12 +1,12 @@
-"""Having the chief save now: before it is ended on purpose, so that nothing is lost.
+"""Order the chief to save before a planned end, so that nothing is lost.
 
     asked       the order ``Save`` is out; a chief that is inside a step cannot see it yet
-    taken up    the chief has begun to save; it said so in its progress
-    done        its progress says that too
+    taken up    the chief has begun to save, and its progress reports so
+    done        the chief's progress reports that the save is done
 
-Whoever asks waits while ``pending``. That is over when the save is done, when the chief's process has
-gone, when it was not taken up within ``TAKE_S`` and three steps (a synchronous step may never
-end when a worker is gone), and in any case after ``SAVE_S``.
+The caller waits while ``pending``. The wait is over when the save is done, when the chief's process has
+gone, and in any case after ``SAVE_S``. The wait is also over when the chief has not begun to save within
+``TAKE_S`` and three steps. A synchronous step may never end when a worker is gone.
 """
 
 from typing import List, Optional
@@ -19,7 +19,10 @@ SAVE_S = 20.0
 
 
 class Saving:
-    """One request after the other to the chief of a run. ``chief`` None: programs that save by themselves."""
+    """The requests to the chief of a run to save, one after the other.
+
+    ``chief`` is None for programs that save by themselves.
+    """
 
     def __init__(self, chief: Optional[TaskRecord]):
         self._chief = chief
@@ -28,7 +31,10 @@ class Saving:
         self._asked_at: Optional[float] = None
 
     def ask(self, now: float) -> List[Order]:
-        """The order to save; none where the chief does not train now, or has not told that it can."""
+        """Return the order to save, if the chief can.
+
+        There is no order where the chief does not train now, or has not reported that it can save.
+        """
         chief = self._chief
         if chief is None or not chief.process or chief.recalled or chief.progress.get("save_done") is None:
             return []
@@ -37,7 +43,7 @@ class Saving:
         return [Save(chief.plan.name, chief.attempt, self._number)]
 
     def pending(self, now: float) -> bool:
-        """Whether the chief's answer is still worth waiting for."""
+        """Return whether the chief's answer is still worth waiting for."""
         if self._asked_at is not None and not self._awaited(now - self._asked_at):
             self._asked_at = None
         return self._asked_at is not None
@@ -53,5 +59,5 @@ class Saving:
         return (told.get("save_begun") or 0) >= self._number or waited_s < TAKE_S + steps_s
 
     def skip(self) -> None:
-        """Nobody waits any more."""
+        """Stop waiting for the chief's answer."""
         self._asked_at = None

@@ -1,7 +1,7 @@
-"""How training moves, and when it stands: told by the steps that workers tell of, whoever of them does.
+"""The progress and the pauses of training, from the steps that any workers report.
 
-Training *stands* while no step is told of that is newer than all before. Workers tell about once a
-second, so times are right to a second. A worker that lost a ps tells how far it had come before it joins again.
+Training *stands* while no worker reports a step newer than all before. Workers report about once a
+second, so times are right to a second. A worker that lost a ps reports its last step before it joins again.
 """
 
 from collections import deque
@@ -13,9 +13,10 @@ KEPT = 32  # of the newest pauses and falls: enough for the incidents that are o
 
 
 class Span(NamedTuple):
-    """What one standstill took, or one return to a checkpoint: seconds, or steps.
+    """The extent of one standstill, or of one return to a checkpoint.
 
-    ``begun``: the step that training went on from, None where only the chief would know.
+    ``amount`` is in seconds for a standstill, in steps for a return. ``begun`` is the step that training went on from,
+    None where only the chief would know.
     """
 
     until: float
@@ -24,7 +25,7 @@ class Span(NamedTuple):
 
 
 class Standstill:
-    """Follows the newest global step. ``newest`` is None before the first."""
+    """Follow the newest global step; ``newest`` is None before the first."""
 
     def __init__(self) -> None:
         self.newest: Optional[int] = None
@@ -41,12 +42,19 @@ class Standstill:
     def recall(
         self, newest: Optional[int], at: float, usual_s: Optional[float], steps: Mapping[str, Optional[int]]
     ) -> None:
-        """Goes on from what was known: the newest step, when it was told, how long one takes, each task's last one."""
+        """Restore an earlier supervisor's knowledge.
+
+        Args:
+          newest: the newest step.
+          at: the time of its report.
+          usual_s: the seconds that one step takes.
+          steps: each task's last step.
+        """
         self.newest, self._newest_at, self._usual_s = newest, at, usual_s
         self._told = {task: (step, 0) for task, step in steps.items() if step is not None}
 
     def tell(self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False) -> bool:
-        """Takes in what a worker tells; whether it has taken a step since it told last."""
+        """Record a worker's progress; return whether it took a step since its last report."""
         step, examples = progress.get("step"), progress.get("examples") or 0
         before = self._told.get(task, (None, 0))
         if step is None or not examples:
@@ -63,12 +71,15 @@ class Standstill:
         return True
 
     def began_anew(self, task: str) -> None:
-        """A new process of the task counts its examples from 0."""
+        """Restart the count of a task's examples at 0, for its new process."""
         if task in self._told:
             self._told[task] = (self._told[task][0], 0)
 
     def _fall(self, step: int, checkpoint_step: Optional[int], now: float) -> None:
-        """Training goes on from an earlier step: the checkpoint's, if the chief tells it, else the one before."""
+        """Record that training goes on from an earlier step.
+
+        That step is the checkpoint's, if the chief reports it, else the one before ``step``.
+        """
         known = checkpoint_step is not None and checkpoint_step <= step
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
         fell = (self.newest or 0) - begun
@@ -90,10 +101,13 @@ class Standstill:
         self.advances += 1
 
     def resumed_since(self, since: float) -> Optional[int]:
-        """The earliest step that training went on from after this time; None where it did not go back, as is known."""
+        """Return the earliest step that training went on from after this time.
+
+        The result is None where training did not go back, as far as is known.
+        """
         return min((span.begun for span in self._falls if span.until >= since and span.begun is not None), default=None)
 
     def lost_since(self, since: float) -> Tuple[int, float]:
-        """Steps and seconds, of what ended after this time."""
+        """Return the steps and seconds of the losses that ended after this time."""
         steps = sum(span.amount for span in self._falls if span.until >= since)
         return int(steps), sum(span.amount for span in self._pauses if span.until >= since)

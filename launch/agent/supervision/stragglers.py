@@ -1,11 +1,10 @@
-"""Which workers of a synchronous run are slow, and what that costs the others.
+"""Find the slow workers of a synchronous run, and their cost to the others.
 
-All workers of a synchronous step take equally long: who is done early waits. So the step
-time tells nothing; the time that a worker needs for itself, until it has given its gradient,
-does. A worker is a *straggler* when it needs more than ``SLOW`` times what the middle one
-needs. The waiting that is due to the slowest is what the others wait beyond what the
-slowest itself does: that much, the applying of the gradients and the way there and back, nobody
-is spared.
+All workers of a synchronous step take equally long: a worker that is done early waits. So the step
+time shows nothing. The time that a worker needs for itself, until it has given its gradient, shows
+which workers are slow. A worker is a *straggler* when it needs more than ``SLOW`` times what the
+middle one needs. Every worker waits for the applying of the gradients, and for the way there and
+back. So only the waiting beyond that of the slowest worker is due to the slowest worker.
 """
 
 from statistics import median_low
@@ -18,10 +17,11 @@ LEAST_MS = 2.0  # below, it is the noise of the machine
 
 
 class Judgement(NamedTuple):
-    """``stragglers`` by name, the slowest first.
+    """The stragglers of a run, and the waiting that they cause.
 
-    ``waiting_share``: which part of a step the workers that are not among them spend waiting for the slowest worker,
-    from 0 to 1, in the mean; None with fewer than two workers that are known.
+    ``stragglers`` has names, the slowest first. ``waiting_share`` is the part of a step, from 0 to 1, that the other
+    workers spend waiting for the slowest worker, in the mean. ``waiting_share`` is None with fewer than two workers
+    that are known.
     """
 
     stragglers: Tuple[str, ...]
@@ -29,7 +29,7 @@ class Judgement(NamedTuple):
 
 
 def judge(paces: Mapping[str, Pace]) -> Judgement:
-    """Compares the workers of one run: {task: its pace}."""
+    """Compare the workers of one run: {task: its pace}."""
     if len(paces) < 2:
         return Judgement((), None)
     middle_ms = median_low(pace.own_ms for pace in paces.values())

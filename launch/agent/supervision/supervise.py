@@ -1,13 +1,13 @@
-"""What to do next in a run: a function of the events so far and the time.
+"""Decide the next orders of a run, from the events so far and the time.
 
-The supervisor touches no process, socket or clock. ``handle(event, now)`` takes what
-happened and returns the orders that follow; the agent carries them out. So every rule
-below is tested by replaying histories.
+The supervisor touches no process, socket or clock. ``handle(event, now)`` takes an event
+and returns the orders that follow; the agent carries them out. So tests replay histories
+to check every rule below.
 
 Phases of a run:
 
-    gathering   agents join; ends when all have joined and the launcher says go
-    training    tasks run; one that fails is started again, with backoff, while it may
+    gathering   agents join; ends when all have joined and the launcher has sent go
+    training    tasks run; one that fails is restarted, with backoff, while it may
     re-forming  an elastic run has lost hosts, or takes some back: the processes of the formation
                 that trained end, then those of the next one start (see ``reforming``)
     closing     the result is known (succeeded, failed or stopped): workers leave or are
@@ -15,7 +15,7 @@ Phases of a run:
                 by themselves; before it is stopped the chief saves (``saving``)
     ended       every task is gone
 
-Of what a run's tasks do, ``states`` has the names, ``success`` when they have succeeded.
+``launch.status.states`` names the states of tasks, and ``success`` decides which have succeeded.
 """
 
 from collections import deque
@@ -95,7 +95,7 @@ class Supervisor:
         }
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Takes in one event; returns the orders that follow from it."""
+        """Process one event, and return the orders that follow from it."""
         self.now = now
         self._watch.heard(event, now)
         rule = self._rules.get(type(event))
@@ -112,7 +112,7 @@ class Supervisor:
         return []
 
     def _on_agent_ended(self, host: str, now: float, ended_at: float) -> None:
-        """Another agent has joined for a host: the tasks of the one before ended with it."""
+        """Record that a host's agent ended, with its tasks: another agent has joined."""
         gone = [task for task in self._roster.on[host] if task.process]
         self.incidents.began("agent", ended_at, host=host, cause="its agent ended")
         for task in gone:
@@ -141,7 +141,7 @@ class Supervisor:
         return self.reforming.without(host, incident, cause, now)
 
     def _fail(self, incident: Incident, cause: str, now: float) -> None:
-        """The run cannot go on."""
+        """Fail the run, which cannot go on."""
         self._close("failed", self.incidents.ends_the_run(incident, cause), now)
 
     def _on_started(self, event: Started, now: float) -> List[Order]:
@@ -171,7 +171,7 @@ class Supervisor:
         return []
 
     def _on_signs(self, event: Signs, now: float) -> List[Order]:
-        """Those that are frozen are killed, and fail."""
+        """Return the orders that kill frozen tasks, which then fail."""
         for name, sign in event.tasks.items():
             if sign["attempt"] == self.tasks[name].attempt:
                 self.tasks[name].doing = sign.get("doing") or None
@@ -202,13 +202,16 @@ class Supervisor:
         return []
 
     def _succeeded(self, task: TaskRecord, event: Exited) -> bool:
-        """Whether a task has; not an evaluator that left so that it can begin again, though it ends well then, too."""
+        """Return whether a task has succeeded.
+
+        An evaluator that left so that it can begin again has not, though its process then ends well, too.
+        """
         if task.plan.role == EVALUATOR and (task.recalled or self.phase == PHASE):
             return False
         return succeeded(event, self.plan.judge, self._told_to_end(task))
 
     def _ended_late(self, task: TaskRecord, event: Exited, now: float) -> None:
-        """A task ended, without success, while the run was ending already."""
+        """Record a task's end without success while the run was ending already."""
         told = event.task in self._leaving.told
         if self.result == "failed" and not told:
             self.incidents.failed_late(event, now)
@@ -240,12 +243,12 @@ class Supervisor:
             self._close("failed", self.incidents.why(incident, event, self.plan.restart_max + 1), now)
 
     def _restart(self, task: TaskRecord, at: float) -> None:
-        """Its next attempt begins at this time."""
+        """Schedule the task's next attempt at this time."""
         self._roster.turn(task, "restarting", process=False)
         self._restarts.put(task, at)
 
     def _on_restart(self, event: RestartRequested, now: float) -> List[Order]:
-        """Tasks that run are told to end; those that wait, or an evaluator that failed, begin at once."""
+        """Order running tasks to end; restart waiting tasks, or a failed evaluator, at once."""
         if self.phase != "training":
             return []
         chosen = [self.tasks[name] for name in event.tasks if name in self.tasks]
@@ -273,7 +276,10 @@ class Supervisor:
     # -- what follows from the state
 
     def _close(self, result: str, cause: Optional[str], now: float) -> None:
-        """The result is known. The first one stands: what comes later is its consequence."""
+        """Close the run with its result.
+
+        The first result stands: a later one is its consequence.
+        """
         if self.phase in ("closing", "ended"):
             return
         self.phase, self.result, self.cause = "closing", result, cause
@@ -316,23 +322,27 @@ class Supervisor:
 
     @property
     def is_up(self) -> bool:
-        """Whether every task of the formation runs, has done its part, or does without (an evaluator that failed)."""
+        """Return whether every task of the formation is up.
+
+        A task is up where it runs, or has done its part.
+        An evaluator that failed counts as up: the run does without it.
+        """
         return self._roster.number("running", "succeeded", "failed") >= len(self.reforming.formation.indices)
 
     @property
     def processes(self) -> int:
-        """How many processes of the run may exist."""
+        """Return the number of the run's processes that may exist."""
         return sum(self._roster.processes.values())
 
     def _due(self, now: float) -> List[TaskRecord]:
-        """The tasks whose next attempt begins now."""
+        """Return the tasks whose next attempt begins now."""
         due = self._restarts.due(now)
         for task in due:
             task.attempt += 1
         return due
 
     def _shut(self, now: float) -> List[Order]:
-        """Ends the tasks in their order; then the run has ended."""
+        """End the tasks in their order, then the run."""
         if self.result == "failed":
             self.cause = self.incidents.verdict or self.cause
         if not self.processes:
@@ -346,7 +356,7 @@ class Supervisor:
 
     @property
     def state(self) -> str:
-        """The run's state in ``status --json``."""
+        """Return the run's state in ``status --json``."""
         if self.phase == "ended":
             return self.result or "stopped"
         return "running" if self.was_up else "starting"

@@ -1,4 +1,7 @@
-"""What the chief tells of checkpoints that it cannot write, or could not read, as incidents of the run."""
+"""Record the chief's reports of failed checkpoints as incidents of the run.
+
+The chief reports checkpoints that it cannot write, or could not read.
+"""
 
 from typing import Any, Mapping, Optional
 
@@ -7,7 +10,10 @@ from launch.agent.supervision.incidents import Incidents
 
 
 class Unsaved:
-    """Follows ``checkpoint_problem`` of the chief's progress: each problem is one incident, however often told."""
+    """Follow ``checkpoint_problem`` of the chief's progress.
+
+    Each problem is one incident, however often the chief reports it.
+    """
 
     def __init__(self, incidents: Incidents):
         self._incidents = incidents
@@ -15,7 +21,7 @@ class Unsaved:
         self._incident: Optional[Incident] = None
 
     def told(self, task: str, progress: Mapping[str, Any], now: float) -> None:
-        """The chief's progress has come."""
+        """Record the chief's progress."""
         problem = progress.get("checkpoint_problem")
         if problem == self._problem:
             return

@@ -30,7 +30,7 @@ class Kin:
         self._seen: Set[Tuple[int, int]] = set()  # (pid, start)
 
     def living(self, table: Sequence[Process]) -> List[Process]:
-        """Return those that live, without the leader; reap those that the agent has adopted and that ended."""
+        """Return the attempt's living processes except the leader; reap adopted ones that have ended."""
         self._reap(table)
         roots = [process for process in table if process.parent == self._agent and self._owns(process)]
         members = [process for process in table if self._leader in (process.group, process.session)]
@@ -40,7 +40,7 @@ class Kin:
         return sorted(found)
 
     def _owns(self, child: Process) -> bool:
-        """Whether a child of the agent belongs to the attempt."""
+        """Return whether a child of the agent belongs to the attempt."""
         if child.pid == self._leader or (child.pid, child.start) in self._seen:
             return True
         variables = environment(child.pid)

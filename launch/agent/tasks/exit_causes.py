@@ -1,6 +1,6 @@
-"""Why a task's process ended: its kind and its cause, told apart by what it left behind.
+"""The kind and the cause of a process's end, derived from what the process left.
 
-    what is there                                   kind
+    evidence                                        kind
     an outcome or a traceback of an error that      ``lost-connection``, ``out-of-memory``, ``non-finite``,
       means something                                 ``checkpoint``, and else ``exception``
     SIGKILL, and the kernel counted a process       ``out-of-memory``
@@ -9,7 +9,7 @@
     another signal                                  ``signal``
     no more than an exit code                       ``exit``
 
-A program that knows nothing of this launcher writes no outcome; its error is looked for at the end of its log.
+A program that knows nothing of this launcher writes no outcome; ``log_errors`` finds its error at the end of its log.
 """
 
 import os
@@ -46,13 +46,13 @@ class Ending(NamedTuple):
 
 
 def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory: bool = False) -> Ending:
-    """Why a process that has not succeeded ended.
+    """Return the kind and the cause of a failed process's end.
 
     Args:
-      code: its exit code, negative for a signal.
-      outcome: what it wrote as its last act.
-      lines: the last of its log.
-      no_memory: the kernel says that it killed a process of this host for want of memory just then.
+      code: the process's exit code, negative for a signal.
+      outcome: the outcome that the process wrote last; None where it wrote none.
+      lines: the last lines of the process's log.
+      no_memory: whether the kernel reports that it killed a process of this host for want of memory just then.
     """
     if outcome is not None and outcome.cause:
         return Ending(_kind_of_error(outcome.cause, "exception" if outcome.traceback else "exit"), outcome.cause)
@@ -75,7 +75,10 @@ def _said(error: Optional[Error], lines: Sequence[str]) -> str:
 
 
 def _kind_of_error(text: str, otherwise: str) -> str:
-    """Of an error written as ``UnavailableError: text``, or only as its text."""
+    """Return the kind of an error, ``UnavailableError: text`` or only its text.
+
+    An error of no known kind gets ``otherwise``.
+    """
     named = _ERROR.match(text)
     name = named.group(1) if named else ""
     if name in NO_MEMORY or _NO_MEMORY.search(text):
@@ -90,7 +93,10 @@ def _kind_of_error(text: str, otherwise: str) -> str:
 def last_lines(
     log: Path, mask: Callable[[str], str] = str, most: int = MOST_LINES, longest: int = LONGEST
 ) -> List[str]:
-    """The last lines of a log that say anything, masked before they are cut; none where there is no log."""
+    """Return the last lines of a log that are not empty, ``most`` at most.
+
+    The function masks each line before it cuts the line to ``longest`` characters. A log that cannot be read has none.
+    """
     try:
         with open_to_read(log) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - READ))

@@ -1,11 +1,12 @@
-"""Which of a host's tasks may be frozen: their signs of life, and what the kernel says of their processes.
+"""The tasks of a host that may be frozen, found by their signs of life and their processes' kernel states.
 
-A task that is well is not told of, unless it starts: then what it does is.
+``Vitals`` does not report a healthy task, with one exception: it reports each new ``doing`` of a task's start.
 
-Time is counted in looks: what a machine does not live through itself, because it stands still, counts against no task.
-Nor does the time that a task is not served: one that computes is counted the part of a processor that it gets, one that
-reads or writes a tenth, one that does nothing all of its time (``launch.agent.linux.cpu_time``). Where the signs of
-several tasks are late, and of all of them, the machine is slow: silence is then counted at a fifth of that.
+``Vitals`` counts time in looks: seconds in which the whole machine stands still count against no task. Seconds in
+which the kernel does not serve a task do not count either (``launch.agent.linux.cpu_time``). For a task that computes,
+the part of a processor that it gets counts. For a task that reads or writes, a tenth of its time counts. For a task
+that does nothing, all of its time counts. Where several tasks give signs of life and all signs are late, the machine
+is slow: ``Vitals`` then counts silence at a fifth of that.
 """
 
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class Seen(NamedTuple):
 
 @dataclass
 class Watched:
-    """What is known of one attempt of a task, seconds counted in looks."""
+    """The state of one attempt of a task; its seconds are counted in looks."""
 
     attempt: int
     beat: Optional[int] = None  # of its newest sign
@@ -61,14 +62,15 @@ class Vitals:
         self._slow = False  # whether all were late at the last look
 
     def due(self, now: float) -> bool:
-        """Whether it is time to look."""
+        """Return whether the next look is due."""
         return now - self._looked_at >= LOOK_S
 
     def look(self, now: float, tasks: Mapping[str, Seen]) -> Dict[str, Dict[str, Any]]:
-        """Each task that is not well, and once each that is again: {"attempt", "state", "stopped_s", "silent_s", …}.
+        """Return the signs of tasks that are unwell, have just recovered, or are starting.
 
-        ``state`` is the kernel's of its leader, ``silent_s`` how late its sign of life is, ``counted_s`` what counts of
-        its phase; the rest is that sign, where there is one.
+        Each task has {"attempt", "state", "stopped_s", "silent_s", …}. ``state`` is the kernel's state of the task's
+        leader, and ``silent_s`` how late the task's sign of life is. ``counted_s`` is the part of the task's phase that
+        counts; the other keys come from the sign, where there is one.
         """
         counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
         self._watched = {name: self._of(name, task.attempt) for name, task in tasks.items()}
@@ -105,13 +107,13 @@ class Vitals:
         }  # fmt: skip
 
     def _pace(self, watched: Watched, pid: int, seconds: float) -> float:
-        """What part of these seconds counts."""
+        """Return the part of these seconds that counts."""
         before, watched.work = watched.work, self._work_of(pid)
         return 1.0 if before is None or watched.work is None else pace(before, watched.work, seconds)
 
 
 def _count(watched: Watched, sign: Sign, part: float) -> None:
-    """Counts what a task says that it has lived through of its phase since the last look."""
+    """Add the counted seconds of its phase that a task reports since the last look."""
     if sign.phase != watched.phase or sign.phase_s < watched.phase_s:
         watched.counted_s = sign.phase_s
     else:

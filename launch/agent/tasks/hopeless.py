@@ -1,11 +1,11 @@
-"""Failures that no further attempt mends, told by what a task left; and what to do about them.
+"""Failures that no further attempt mends, recognised by what a task left, with advice for each.
 
     what is there                                        what to do
     a module is missing                                  install it, or name another Python
     a module, or the program, cannot be imported         mend it
     the shell has not found, or may not run, a program   install it, or write its path into command
 
-What an outcome itself says of this (``retry``), and a process that never started, are the supervisor's to know.
+The supervisor judges the ``retry`` of an outcome, and a process that never started.
 """
 
 import re
@@ -25,12 +25,14 @@ _PACKAGE = "install it there, add it to the lock of the key setup, or put your o
 
 
 def judge(code: int, cause: str, lines: Sequence[str]) -> Optional[str]:
-    """Return what to do where no further attempt would end otherwise, "" where the cause says it; None where one may.
+    """Return advice for a hopeless failure; None where another attempt may end otherwise.
+
+    The advice is "" where the cause already contains it.
 
     Args:
       code: the exit code of the process.
-      cause: why it ended, in one line.
-      lines: the last of its log.
+      cause: why the process ended, in one line.
+      lines: the last lines of the process's log.
     """
     missing = _MODULE.search(cause) if code > 0 else None
     if missing:

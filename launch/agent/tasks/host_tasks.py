@@ -1,4 +1,4 @@
-"""The task processes of one host: started, watched and ended here and nowhere else."""
+"""The task processes of one host: only this module starts, watches and ends them."""
 
 import contextlib
 import glob
@@ -64,20 +64,27 @@ class Running:
     seen: int = 0  # modification time of the newest progress file, in ns
 
     def is_due(self, now: float) -> bool:
-        """Whether it is to be killed now."""
+        """Return whether the attempt is to be killed now.
+
+        An attempt is due when its process has written its stacks, or at ``kill_at``.
+        """
         if self.stacks is not None and self.stacks.are_written():
             return True
         return self.kill_at is not None and now >= self.kill_at
 
     def hangs(self, now: float) -> bool:
-        """Whether it was killed so long ago that it will not go."""
+        """Return whether the attempt still runs ``HANG_S`` after it was killed.
+
+        Such an attempt does not end any more.
+        """
         return self.killed_at is not None and now >= self.killed_at + HANG_S
 
 
 class HostTasks:
-    """Starts, watches and ends the tasks of this host, located as ``launch.agent.service.located`` does it.
+    """Start, watch and end the tasks of this host, located as ``launch.agent.service.located`` does it.
 
-    ``emit`` receives what happens. Call ``poll`` often: there exits and progress are noticed, and patience runs out.
+    ``emit`` receives the events. Call ``poll`` often: ``poll`` notices exits and progress, and kills tasks whose time
+    to stop is over.
     """
 
     def __init__(
@@ -109,7 +116,10 @@ class HostTasks:
             self.stop(order.task, order.grace_s, now, order.stack)
 
     def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
-        """Starts a task, in the run's cluster or, at ``index``, in this one; what comes of it is emitted."""
+        """Start a task in the run's cluster, or at ``index`` in ``cluster``; emit the result.
+
+        The result is ``Started``, or ``Exited`` where the process cannot start.
+        """
         task, folder = self._tasks[name], self._folder.task(name)
         log = self._folder.log(name, attempt)
         argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task.argv]
@@ -135,13 +145,13 @@ class HostTasks:
         self._emit(Started(name, attempt, process.pid, list(self._gpus[name]), str(log)))
 
     def _further(self, task: TaskRequest, cluster: Optional[str], index: Optional[int]) -> Dict[str, str]:
-        """Of a task's environment what its request does not say."""
+        """Return the environment variables of a task that its request does not contain."""
         if cluster is None or index is None:
             return dict(self._secrets)
         return {"TF_CONFIG": tf_config(cluster, task.role, index), **self._secrets}
 
     def save(self, name: str, attempt: int, number: int) -> None:
-        """Asks a task for a checkpoint; it tells in its progress when there is one."""
+        """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
         running = self.running.get(name)
         if running is None or running.attempt != attempt:
             return
@@ -151,9 +161,9 @@ class HostTasks:
             say(f"{name} cannot be asked to save: {error}")
 
     def stop(self, name: str, grace_s: float, now: float, stack: bool = False) -> None:
-        """Ends every process of a task: TERM now, KILL after ``grace_s`` (at once for 0).
+        """End every process of a task: TERM now, KILL after ``grace_s`` (at once for 0).
 
-        With ``stack`` its process first says where it is, and gets no TERM.
+        With ``stack`` the task's process first writes its stacks, and gets no TERM.
         """
         running = self.running.get(name)
         if running is None:
@@ -198,7 +208,10 @@ class HostTasks:
         signal_all([*([leader] if leader else []), *running.kin.living(processes.table())], number)
 
     def _note_processes(self, now: float) -> None:
-        """Notes whose each process is, every ``NOTE_S``: its parents, who say so, may end."""
+        """Record the owner of each process every ``NOTE_S``.
+
+        The parents of a process prove its owner, and the parents may end.
+        """
         if now < self._note_at:
             return
         self._note_at, table = now + NOTE_S, processes.table()
@@ -239,7 +252,7 @@ class HostTasks:
                 self._emit(Advanced(running.task, running.attempt, asdict(progress)))
 
     def _collect(self, running: Running, now: float) -> None:
-        """The leader has ended: end the rest of its processes, wherever they went, then reap and tell."""
+        """Kill the remaining processes of an ended leader, then reap the leader and emit ``Exited``."""
         rest = running.kin.living(processes.table())
         if rest and running.hangs(now):
             self._give_up(running, rest[0].pid)
@@ -267,11 +280,17 @@ class HostTasks:
         return None if running.stacks is None else str(self._masked(running.stacks.text()))
 
     def _masked(self, value: Any) -> Any:
-        """What a task says goes to other hosts and into their files; secrets and controls in it do not."""
+        """Return a text without secrets and control characters; return other values unchanged.
+
+        A task's text goes to other hosts and into their files; secrets and control characters do not.
+        """
         return masked(without_controls(value), self._secrets.values()) if isinstance(value, str) else value
 
     def _give_up(self, running: Running, pid: int) -> None:
-        """A killed process hangs in the kernel: the run ends without it, and ``down`` reports it as left."""
+        """Report the killed process ``pid``, which hangs in the kernel, as ``frozen``.
+
+        The run ends without the process, and ``down`` reports the process as left.
+        """
         del self.running[running.task]
         cause = (
             f"pid {pid} was killed and is still there after {HANG_S:.0f} s; it hangs in {processes.wait_channel(pid)}"
@@ -279,7 +298,11 @@ class HostTasks:
         self._emit(Exited(running.task, running.attempt, None, cause, kind="frozen"))
 
     def _outcome(self, name: str) -> Optional[Outcome]:
-        """The task's own word, checked: a chief that is to save one succeeds only with a checkpoint that is there."""
+        """Return the checked outcome that a task wrote; None where the task wrote none.
+
+        A chief that has to save a checkpoint succeeds only if its final checkpoint is there. An outcome that cannot be
+        read is a failure.
+        """
         try:
             outcome = read_outcome(self._folder.task(name))
         except UNREADABLE as error:
@@ -293,7 +316,10 @@ class HostTasks:
         return Outcome(False, outcome.step, missing)
 
     def _ending(self, running: Running, code: int, outcome: Optional[Outcome], lines: List[str], now: float) -> Ending:
-        """Why it failed. What we were told to kill was killed by us, whatever the kernel does meanwhile."""
+        """Return the kind and the masked cause of an attempt's failure.
+
+        A process that this agent was to kill counts as killed by the agent, whatever the kernel does meanwhile.
+        """
         starved = code == -signal.SIGKILL and running.kill_at is None
         no_memory = starved and self._memory_kills.took(running.process.pid, now)
         ending = exit_causes.judge(code, outcome, lines, no_memory)

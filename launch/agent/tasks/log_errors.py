@@ -61,7 +61,7 @@ def _survived(lines: List[str], error: Error) -> bool:
 
 
 class _Search:
-    """One pass over the lines. ``aside`` is what counts where nothing else is found."""
+    """One pass over the lines; ``aside`` is the error that counts where there is no other."""
 
     def __init__(self, lines: List[str]):
         self.lines = lines
@@ -102,7 +102,7 @@ class _Search:
 
 
 def _raised(lines: List[str], header: int) -> Optional[Error]:
-    """The error of the traceback that begins at ``header``; None where it does not go so far."""
+    """Return the error of the traceback at ``header``; None where the traceback has no error."""
     margin = "  | " if lines[header].startswith("  + ") else ""
     below = [line[len(margin) :] for line in _block(lines, header, margin)]
     names = [place for place, line in enumerate(below) if _named(line)]
@@ -125,13 +125,19 @@ def _block(lines: List[str], header: int, margin: str) -> Iterator[str]:
 
 
 def _named(line: str) -> bool:
-    """Whether a line may be ``module.Name: text`` of an exception; ``INFO: text`` is not."""
+    """Return whether a line may be ``module.Name: text`` of an exception.
+
+    ``INFO: text`` is none.
+    """
     match = _RAISED.match(line)
     return match is not None and match.group("name") not in _LEVELS
 
 
 def _is_error(line: str) -> bool:
-    """Whether it is one by its name; ``loss: 0.3`` is not."""
+    """Return whether a line is of an exception by its name.
+
+    The name has a module or begins with a capital letter; ``loss: 0.3`` has neither.
+    """
     match = _RAISED.match(line)
     return match is not None and _named(line) and bool(match.group("module") or match.group("name")[0].isupper())
 

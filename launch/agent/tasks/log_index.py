@@ -1,8 +1,8 @@
-"""When the lines of a log were written, though the log itself has no times: its size at every second.
+"""The times at which the lines of a log were written, derived from the log's size at every second.
 
-A task writes straight into its log, so that nothing is between it and the disk. Its agent notes
-beside the log, in ``attempt_0.log.times``, how long it was when: ``TIME SIZE``, a line a second
-while it grows. A line that begins at byte p was there by the first time whose size is beyond p.
+The log itself has no times: a task writes straight into its log, so that nothing is between the task and the disk.
+Beside the log, in ``attempt_0.log.times``, the task's agent writes the log's size as ``TIME SIZE``: one line a second
+while the log grows. A line that begins at byte p was there by the first time whose size is beyond p.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ LONGEST = 100  # bytes of a line that says anything
 
 
 def index_of(log: Path) -> Path:
-    """Where the times of a log are."""
+    """Return the path of the file with a log's times."""
     return log.with_name(f"{log.name}.times")
 
 
 class LogTimes:
-    """Writes the times of one log. ``clock`` tells the time of day."""
+    """Write the times of one log; ``clock`` returns the time of day."""
 
     def __init__(self, log: Path, clock: Callable[[], float] = time.time):
         self._log, self._clock = log, clock
@@ -56,7 +56,7 @@ class Times:
         self._sizes: List[int] = []
 
     def update(self) -> None:
-        """Takes in what was noted since."""
+        """Read the times that were written since the last update."""
         try:
             with open_to_read(index_of(self._log)) as index:
                 index.seek(self._read)
@@ -66,7 +66,10 @@ class Times:
             return
 
     def _take(self, noted: bytes) -> bool:
-        """Take in whole lines; return whether there were any. What is no time and size is passed over."""
+        """Take whole lines; return whether there were any.
+
+        The method skips a line that is not a time and a size.
+        """
         whole = noted[: noted.rfind(b"\n") + 1]
         self._read += len(whole)
         for line in whole.splitlines():
@@ -78,11 +81,14 @@ class Times:
         return bool(whole)
 
     def of(self, offset: int) -> float:
-        """When the byte at ``offset`` was there; what was noted of no time is as old as the file's last change."""
+        """Return the time at which the byte at ``offset`` was there.
+
+        A byte beyond every noted size is as old as the log's last change.
+        """
         entry = bisect_right(self._sizes, offset)
         return self._times[entry] if entry < len(self._times) else self._log.stat().st_mtime
 
     def written_before(self, moment: float) -> int:
-        """How many bytes were there before this time of day."""
+        """Return the number of bytes that were there before this time of day."""
         entry = bisect_left(self._times, moment)
         return self._sizes[entry - 1] if entry else 0

@@ -61,7 +61,7 @@ class TaskLog:
                 self._read[log] = line_start(file, times.written_before(self._since or 0.0))
 
     def _end(self, log: Path) -> int:
-        """Lines that begin from here on are not asked for."""
+        """Return the offset from which on lines are not asked for."""
         size = log.stat().st_size
         if self._until is None or self._times[log].of(max(0, size - 1)) < self._until:
             return size
@@ -92,7 +92,10 @@ class TaskLog:
 
 
 def shown(line: bytes, goes_on: bool = False) -> Optional[str]:
-    """Return a line as a terminal shows it at last; None for a part that ``goes_on`` with one and has no new state."""
+    """Return a line as a terminal finally shows it.
+
+    ``goes_on`` marks a part that continues a line; a part without a new state gives None.
+    """
     if goes_on:
         return plain(line.decode(errors="replace"))[-REST:] if b"\r" in line.rstrip(b"\r\n") else None
     text = plain(line.rstrip(b"\n").decode(errors="replace"))
@@ -100,7 +103,7 @@ def shown(line: bytes, goes_on: bool = False) -> Optional[str]:
 
 
 def line_start(file: BinaryIO, offset: int) -> int:
-    """Where the first line begins that begins at ``offset`` or after."""
+    """Return the offset of the first line that begins at ``offset`` or after."""
     if offset == 0:
         return 0
     file.seek(offset - 1)
@@ -111,7 +114,10 @@ def line_start(file: BinaryIO, offset: int) -> int:
 
 
 def start_of_last(file: BinaryIO, begin: int, end: int, count: int) -> int:
-    """Where the last ``count`` lines of the bytes from ``begin`` to ``end`` begin. Reads no more than it must."""
+    """Return the offset of the last ``count`` lines between ``begin`` and ``end``.
+
+    The function reads backwards, and no more than it must.
+    """
     at = end
     while at > begin:
         size = min(BLOCK, at - begin)
@@ -128,7 +134,7 @@ def start_of_last(file: BinaryIO, begin: int, end: int, count: int) -> int:
 
 
 def count_lines(file: BinaryIO, begin: int, end: int, most: int) -> int:
-    """How many lines begin between ``begin`` and ``end``, counted up to ``most``."""
+    """Count the lines that begin between ``begin`` and ``end``, up to ``most``."""
     file.seek(begin)
     lines, begins = 0, True
     while file.tell() < end and lines < most:

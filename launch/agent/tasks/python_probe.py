@@ -1,6 +1,6 @@
-"""What the tasks' Python is and brings: asked of that very Python, with the tasks' environment.
+"""The version and the packages of the tasks' Python, asked of that very Python with the tasks' environment.
 
-TensorFlow is really imported: that it is installed does not say that it works.
+The Python really imports TensorFlow: an installed TensorFlow does not always work.
 """
 
 import json
@@ -44,7 +44,7 @@ class Versions:
     Args:
       env: the tasks' own variables.
       modules: in the order in which they are imported.
-      packages: also tell what is installed, {name: version}, which imports nothing.
+      packages: also return the installed packages, {name: version}, which imports nothing.
     """
 
     def __init__(
@@ -89,6 +89,6 @@ def _last(end: str, lines: List[str]) -> str:
 
 
 def _environment(env: Mapping[str, str]) -> Dict[str, str]:
-    """No GPU is touched: the memory of one may be all in use."""
+    """Return the tasks' environment without GPUs, whose memory may be all in use."""
     own: Dict[str, Any] = {**without_proxies(os.environ), **env}
     return {**own, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}

@@ -1,7 +1,7 @@
 """The launcher's own code on this host, kept there for as long as a run of this agent may start a task of it.
 
-It lies in a folder that all runs share, and who cleans up a disk by age may remove it. So the agent has it
-in its memory, puts back what is missing, and keeps the run's files young.
+All runs share the folder of this code, and a cleanup by age may remove files from the folder. So the agent has the
+code in its memory, restores missing files, and keeps the run's files young.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Shipped:
         self._files = {f"{folder}/{name}": _File(mode, _read(f"{folder}/{name}")) for name, mode in modes.items()}
 
     def restore(self) -> None:
-        """Write again what is missing; a disk that takes nothing is no reason to end a run."""
+        """Write missing files again; log a failure once, which does not end the run."""
         for path, file in self._files.items():
             if not os.path.exists(path):
                 try:

@@ -1,4 +1,4 @@
-"""What a process is doing: the stacks of its threads, as it writes them itself, and what the kernel says of each."""
+"""The stacks of a process's threads, from the process itself and from the kernel."""
 
 import os
 import signal
@@ -17,9 +17,9 @@ LONGEST = 16_000  # characters
 
 
 class Stacks:
-    """Of one process, which writes them from now on, if it does so at all, while we wait. Kill it soon.
+    """The stacks of one process, which it writes from now on if it can, while the agent waits.
 
-    A process that a signal has stopped is let go on, so that it can write.
+    Kill the process soon. The constructor continues a process that a signal has stopped, so that the process can write.
     """
 
     def __init__(self, pid: int, folder: Path):
@@ -31,28 +31,31 @@ class Stacks:
             processes.signal_process(pid, process.start, signal.SIGCONT)
 
     def are_written(self) -> bool:
-        """Whether the process seems to have written all; ask now and then."""
+        """Return whether the process seems to have written all; call this repeatedly."""
         return self._written.rests()
 
     def text(self) -> str:
-        """What the kernel says, then what the process has written, its end where it is long."""
+        """Return the kernel's stacks, then the text that the process has written.
+
+        Of a long text of the process, the method returns the end.
+        """
         return "\n".join(filter(None, [self._of_kernel, self._written.text()]))
 
 
 class Written:
-    """What a task's processes write of their stacks from now on; what they wrote when others asked does not count."""
+    """The stacks that a task's processes write from now on, without those that others asked for before."""
 
     def __init__(self, folder: Path):
         self._file = folder / STACKS
         self._began = self._size = self._length()
 
     def rests(self) -> bool:
-        """Whether something was written, and nothing since this was asked last."""
+        """Return whether something was written, and nothing since the last call."""
         before, self._size = self._size, self._length()
         return self._began < self._size == before
 
     def text(self) -> str:
-        """Its end where it is long."""
+        """Return the written text, or its end where the text is long."""
         try:
             with open_to_read(self._file) as file:
                 file.seek(max(self._began, self._length() - LONGEST))
@@ -68,9 +71,10 @@ class Written:
 
 
 def of_living(pid: int, folder: Path) -> str:
-    """What a process writes of its Python threads, and goes on, if it has said that it does so when it is asked.
+    """Return the stacks of its Python threads that a process writes on request.
 
-    One that is stopped, or hangs in the kernel, is not asked: it would write when nobody reads any more.
+    The process goes on. Only a process that has announced that it writes stacks, and catches ``STACKS_BY``, is asked. A
+    process that is stopped, or hangs in the kernel, is not asked: it would write when nobody reads any more.
     """
     process = processes.inspect(pid)
     asks = process is not None and process.state not in "TtDZ" and (folder / STACKS).exists()
@@ -84,7 +88,10 @@ def of_living(pid: int, folder: Path) -> str:
 
 
 def catches(pid: int, number: int) -> bool:
-    """Whether a process has a handler of its own for a signal; otherwise that signal might end it."""
+    """Return whether a process has a handler of its own for a signal.
+
+    Without a handler the signal might end the process.
+    """
     caught = int(processes.status(pid).get("SigCgt", "0"), 16)
     return bool(caught >> (number - 1) & 1)
 

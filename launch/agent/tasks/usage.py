@@ -1,4 +1,4 @@
-"""What the tasks of a host use of it: of its network card, and of the GPUs that they were given."""
+"""The tasks' use of their host's network card, and of the GPUs that they were given."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -22,14 +22,14 @@ class Usage:
         self._look_at = 0.0
 
     def due(self, now: float) -> bool:
-        """Whether it is time to look; once true, false for ``LOOK_S``."""
+        """Return whether the next look is due; once true, false for ``LOOK_S``."""
         if now < self._look_at:
             return False
         self._look_at = now + LOOK_S
         return True
 
     def look(self, now: float, leaders: Mapping[str, int], table: Sequence[Process]) -> Dict[str, Dict[str, Any]]:
-        """What each task uses, in the terms of ``status --json``; of what is not known, nothing.
+        """Return each task's use in the terms of ``status --json``, without unknown values.
 
         Args:
           leaders: {task: pid of the leader of its session}

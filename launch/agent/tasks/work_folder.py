@@ -42,7 +42,7 @@ def fill(task: Path, shipped: Optional[Path]) -> None:
 
 
 def tidy(task: Path) -> None:
-    """Remove the copies that are as they came, and the folders that this leaves empty."""
+    """Remove the unchanged copies, and the folders that this leaves empty."""
     times = _times(task)
     for name, time in times.items():
         with contextlib.suppress(OSError):
@@ -56,7 +56,7 @@ def tidy(task: Path) -> None:
 
 
 def touch(task: Path, now: float) -> None:
-    """Note that the copies are in use, for those who remove what nobody has read for weeks."""
+    """Renew the access times of the copies, so that a cleanup by age keeps them."""
     for name, time in _times(task).items():
         with contextlib.suppress(OSError):
             os.utime(str(task / WORK / name), ns=(int(now * 1e9), time))
@@ -82,7 +82,10 @@ def _copy(source: Path, target: Path, partial: Path) -> int:
 
 
 def _times(task: Path) -> Dict[str, int]:
-    """What was copied; nothing where the task has made something else of the list."""
+    """Return the copied files and their modification times, {name: ns}.
+
+    The result is empty where the task has made something else of the list.
+    """
     try:
         times = json.loads((task / LIST).read_text())
     except (OSError, ValueError, RecursionError):

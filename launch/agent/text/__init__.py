@@ -1,4 +1,4 @@
-"""What programs print, made fit to be shown.
+"""Make the output of programs fit to be shown.
 
 plain_text  without what a terminal would obey
 masking     without the values of secrets

@@ -18,7 +18,10 @@ _ESCAPED = re.compile(r"\\(?:[bfr]|u00(?:[01]|7[fF]|[89])|u20(?:2[89aAbBcCdDeE]|
 
 
 def plain(line: str) -> str:
-    """Return what is seen of a line at last: of a progress bar that overwrites itself, its newest state."""
+    """Return a line as a terminal finally shows it.
+
+    Of a progress bar that overwrites itself, the result is the newest state.
+    """
     if not _CONTROLS.search(line):
         return line
     states = (without_controls(_rubbed(state)).rstrip() for state in reversed(line.rstrip("\r\n").split("\r")))
@@ -42,12 +45,12 @@ def without_controls(text: str) -> str:
 
 
 def may_hold_controls(json_line: str) -> bool:
-    """Whether a line of JSON may have a string with a control character in it."""
+    """Return whether a line of JSON may have a string with a control character."""
     return bool(_ESCAPED.search(json_line) or _CONTROLS.search(json_line))
 
 
 def cleaned(values: Any) -> Any:
-    """Return what JSON has told, with every string in it ``without_controls``."""
+    """Return values from JSON with every string in them ``without_controls``."""
     if isinstance(values, str):
         return without_controls(values)
     if isinstance(values, list):

@@ -27,7 +27,7 @@ class Redaction:
     """Knows the secrets of one host's part of a run.
 
     Args:
-      secrets: values that must not be told.
+      secrets: values that must not be shown.
       environments: of the run's tasks and processes; values whose names sound like a secret's are secrets too.
       names: of variables that are secrets, whatever they sound like.
     """
@@ -50,7 +50,7 @@ class Redaction:
         return text
 
     def value(self, value: Any) -> Any:
-        """What may become JSON, without secrets; what stands under a secret's name is one."""
+        """Return a JSON value without secrets; a text under a secret's name is one."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -61,7 +61,7 @@ class Redaction:
         return self._values(value) if isinstance(value, (list, tuple)) else value
 
     def _values(self, values: Sequence[Any]) -> List[Any]:
-        """As in an argv, what follows a secret's flag is one."""
+        """Return a list without secrets; what follows a secret's flag is one, as in argv."""
         before = [None, *values[:-1]]
         return [HIDDEN if _is_flag(flag) else self.value(each) for flag, each in zip(before, values)]
 
@@ -78,5 +78,5 @@ def _is_flag(word: Any) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable, a key or a flag of this name holds a secret, as far as a name says so."""
+    """Return whether the name of a variable, key or flag sounds like a secret's."""
     return _NAME.search(name) is not None

@@ -1,9 +1,9 @@
 """The short-lived verbs of ``python -m launch.agent``.
 
 check   this host's part of ``launch check``
-status  what is known of a run, from its agent or its files
+status  the status of a run, from its agent or its files
 logs    lines of task logs, in the order of time
 down    the end of a run from outside
-sweep   what earlier runs left, and its end
+sweep   the leftovers of earlier runs, and their removal
 board   TensorBoard beside a run's summaries
 """

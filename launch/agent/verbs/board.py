@@ -26,7 +26,10 @@ Tell = Callable[[Dict[str, Any]], None]
 
 
 def board(request: Mapping[str, Any], tell: Tell) -> None:
-    """Serves the newest run of a name; tells {"run", "port"} when TensorBoard listens, {"error"} when it cannot."""
+    """Serve TensorBoard for the newest run of a name.
+
+    ``tell`` gets {"run", "port"} when TensorBoard listens, and {"error"} when TensorBoard cannot run.
+    """
     folder = newest(request)
     problem = _hindrance(folder) if folder else f"no run of the name {request['name']} has been on this host"
     if folder is None or problem:
@@ -44,14 +47,17 @@ def board(request: Mapping[str, Any], tell: Tell) -> None:
 
 
 def _hindrance(folder: RunFolder) -> Optional[str]:
-    """Why there is nothing to show."""
+    """Return why there is nothing to show; None where there are summaries."""
     if next(folder.path.rglob("*tfevents*"), None) is None:
         return f"{folder.run} has no summaries in {folder.path}; its chief writes the first ones with its first step"
     return None
 
 
 def _python(folder: RunFolder) -> str:
-    """What the run's tasks run in: the environment that was built for them, or else the Python that we are."""
+    """Return the Python that the run's tasks use.
+
+    The Python is that of the environment that was built for the tasks, or else the one of this process.
+    """
     digest = plan_file.read(folder).environment
     return str(Environment(folder.workdir, digest).python) if digest else sys.executable
 
@@ -63,7 +69,10 @@ def _tensorboard(python: str, folder: RunFolder) -> "subprocess.Popen[bytes]":
 
 
 def _look_after(process: "subprocess.Popen[bytes]", listens: Callable[[int], None]) -> Optional[str]:
-    """Reads what both sides say until one ends; TensorBoard's last line where it was that one."""
+    """Read both sides until one ends; return TensorBoard's last line if TensorBoard ended.
+
+    A launcher that is silent for ``LEASE_S`` has ended.
+    """
     output, said, told = process.stdout.fileno(), b"", False  # type: ignore[union-attr]
     heard_at = time.monotonic()
     while time.monotonic() - heard_at < LEASE_S:
@@ -90,7 +99,7 @@ def _last_line(said: bytes) -> str:
 
 
 def _why(python: str, last_words: str) -> str:
-    """Why TensorBoard ended, and what to do."""
+    """Return why TensorBoard ended, and what to do."""
     if "No module named 'tensorboard'" in last_words or "No module named tensorboard" in last_words:
         return f"no TensorBoard in {python}; install it with `{python} -m pip install tensorboard`"
     return f"TensorBoard ended; its last words: {last_words}"

@@ -1,9 +1,9 @@
-"""This host's part of ``launch check``: a conversation that opens ports, knocks on others, and tells what is here.
+"""This host's part of ``launch check``: a conversation that opens ports, dials others, and reports findings.
 
-The first request opens this host's ports and is answered with those that are taken. From
-then on the launcher may ask for the time, or, once every host's ports are open, for a look:
-all that this host finds out by itself and about the others. The ports are closed when the
-launcher's end is closed, or at the deadline, whichever comes first.
+The first request opens this host's ports, and the answer names those that are taken. From then on the launcher may
+ask for the time. Once every host's ports are open, the launcher may ask for a look: all that this host finds out by
+itself and about the others. The ports are closed when the launcher's end is closed, or at the deadline, whichever
+comes first.
 """
 
 import os
@@ -33,7 +33,7 @@ Values = Dict[str, Any]
 
 
 def check(read: Callable[[], Values], tell: Callable[[Values], None]) -> None:
-    """Until the launcher's end is closed; ``read`` ends the process then.
+    """Answer the launcher's requests until its end is closed; ``read`` ends the process then.
 
     The first request: {"host", "words", "ports", "within_s"}. The others: {"do": "time"}, and
     {"do": "look", …} as ``look`` takes it.
@@ -60,7 +60,7 @@ def _look_and_tell(asked: Mapping[str, Any], tell: Callable[[Values], None]) -> 
 
 
 def look(asked: Mapping[str, Any]) -> Values:
-    """All that this host knows about itself and its way to the others.
+    """Return all that this host knows about itself and its connections to the others.
 
     ``asked`` has ``within_s``, and: ``python`` and ``env`` of the tasks, or the hash of the
     ``environment`` that has their Python; ``names`` to resolve and ``targets`` [[address, host]]
@@ -98,7 +98,7 @@ def _gpus(wishes: Mapping[str, assignment.Wish]) -> Values:
 
 
 def space(folder: str, locks_too: bool = False) -> Values:
-    """What a folder, or the one that it would be made in, has room for: {"free_bytes", "error"}.
+    """Return the free space of a folder, or of its nearest existing parent: {"free_bytes", "error"}.
 
     With ``locks_too`` a file system without locks is an error.
     """

@@ -20,16 +20,19 @@ HUNG_S = 10.0  # an agent that does not answer for so long will not
 
 
 def look(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """What of the newest run is on this host now: {"run", and what ``remains.look`` tells}."""
+    """Return the remains of the newest run on this host: {"run", …}.
+
+    The other keys are those of ``leftovers.look``.
+    """
     folder = newest(request)
     gone = request.get("was", [])
     return {"run": folder.run, **leftovers.look(folder, gone)} if folder else {"run": None, **leftovers.NOTHING}
 
 
 def down(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """Ends this host's part of the newest run; tells what is left of it, as ``look`` does.
+    """End this host's part of the newest run; return its remains, as ``look`` does.
 
-    ``request`` holds ``timeout_s`` and ``reason``, and in ``was`` the pids that a look before saw.
+    ``request`` holds ``timeout_s`` and ``reason``, and in ``was`` the pids that an earlier look returned.
     """
     folder = newest(request)
     if folder is not None:
@@ -39,7 +42,10 @@ def down(request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
-    """Returns when the agent is gone, which it is at last whether it wants to or not."""
+    """Ask a run's agent to stop, then to kill; at last send SIGKILL.
+
+    The function returns when the agent is gone.
+    """
     for verb in ("stop", "kill"):
         if not _answers(folder, min(HUNG_S, timeout_s)):
             break
@@ -51,7 +57,7 @@ def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
 
 
 def gone(folder: RunFolder) -> bool:
-    """Whether neither agent nor keeper of the run lives here."""
+    """Return whether neither agent nor keeper of the run lives here."""
     return not process_records.agent_of(folder) and leftovers.agent_pid(folder) is None
 
 

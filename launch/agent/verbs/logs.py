@@ -23,10 +23,11 @@ def logs(
     tell: Callable[[Dict[str, Any]], None],
     gone: Callable[[float], bool] = _nobody_goes,
 ) -> None:
-    """Tells {"task", "attempt", "line", "time"} for every line that the tasks of this host wrote.
+    """Send {"task", "attempt", "line", "time"} for every line that this host's tasks wrote.
 
     ``request`` may hold ``since`` and ``until`` (times of day, in seconds), ``tail`` (lines of each task)
-    and ``follow``. ``gone`` waits so many seconds, less when the listener goes, and says whether it has.
+    and ``follow``. ``gone`` waits so many seconds, less when the listener goes, and returns whether the listener has
+    gone.
     """
     folder = newest(request)
     if folder is None:
@@ -48,6 +49,9 @@ def logs(
 
 
 def _elsewhere(folder: RunFolder, tasks: Sequence[str]) -> List[str]:
-    """Return those of ``tasks`` that this host was not asked to run: they leave no line here, and no silence either."""
+    """Return those of ``tasks`` that this host was not asked to run.
+
+    Such tasks have no lines here; ``logs`` reports an error for them instead of nothing.
+    """
     plan = plan_file.read(folder)
     return [task for task in tasks if plan.tasks is not None and task not in plan.names]

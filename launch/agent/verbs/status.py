@@ -1,4 +1,4 @@
-"""What a host knows of a run: from its agent where that lives, and from the run's own files where not."""
+"""The status of a run: from its agent where that lives, and else from the run's own files."""
 
 import os
 import time
@@ -20,9 +20,10 @@ LOOK_S = 0.05
 
 
 def status(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """The newest run's status on its lead: {"status": …}, None where there is no run; and what ``find`` reports.
+    """Return the newest run's status on its lead: {"status": …}, None without a run.
 
-    ``died``: its agent is gone, and did not know yet how the run ends.
+    The other keys are those of ``runs.described``, ``agent``: whether the agent answered, and ``died``. ``died`` is
+    whether the agent is gone, and did not know yet how the run ends.
     """
     folder = newest(request)
     if folder is None:
@@ -44,7 +45,7 @@ def status(request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def restart(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """Has the lead of the newest run start ``request["tasks"]`` anew: {"asked": True} or {"error": …}."""
+    """Have the newest run's lead restart ``request["tasks"]``: {"asked": True} or {"error": …}."""
     folder = newest(request)
     try:
         if folder is not None:
@@ -55,7 +56,7 @@ def restart(request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """A status whose agent is gone: what was alive then is lost now."""
+    """Return a status whose agent is gone, with the tasks that were alive as lost."""
     if status is None or status.get("state") in (None, *ENDED):  # a member reports of its own tasks, and no state
         return status
     known = from_values(RunStatus, status)

@@ -1,9 +1,9 @@
-"""What earlier runs left on this host, whatever their names, and its end.
+"""The leftovers of earlier runs on this host, whatever their names, and their removal.
 
-A run is found by its folder below the working folder. One whose agent lives is told of and left
-alone. Of the others, what their records name is a leftover, and so are the locks of runs that have
-no folder any more, code that came half, and environments that were never finished. What a run was
-to leave, its logs and checkpoints, is not.
+``sweep`` finds a run by its folder below the working folder. A run whose agent lives is reported and left alone. Of
+the other runs, everything that their records name is a leftover. Leftovers are also the locks of runs that have no
+folder any more, code that came half, and environments that were never finished. The logs and checkpoints of a run,
+which it was to leave, are none.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing 
 
 
 def sweep(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """Tells {"running": [{run, pid}], "found": [{run, what ``remains.look`` tells, folders}], "left": as found}.
+    """Return the living runs and the leftovers of others; with ``kill`` end the leftovers.
 
-    With ``kill`` in the request what was found is ended; ``left`` is what is there afterwards. An entry
-    whose run is None has what belongs to no run.
+    The result is {"running": [{run, pid}], "found": [{run, the keys of ``leftovers.look``, folders}], "left": …}.
+    ``left`` is as ``found``, and what remains after ``kill``. An entry whose run is None has what belongs to no run.
     """
     workdir = expand(request["workdir"])
     running, ended = _runs(workdir, request["host"])
@@ -82,7 +82,7 @@ def _half_built(workdir: Path) -> Iterator[Environment]:
 
 
 def _remove(workdir: Path, host: str) -> None:
-    """What belongs to no run, and the locks that runs without a folder left."""
+    """Remove what belongs to no run, and the locks that runs without a folder left."""
     for path in _free_locks(workdir, host):
         path.unlink()
     for folder in _half_sent(workdir):

@@ -1,5 +1,5 @@
-"""What the launcher asks an agent to run: dataclasses whose fields are the keys of the JSON.
+"""The launcher's request to an agent: dataclasses whose fields are the keys of the JSON.
 
-run_request  what one host is asked to run, and each of its tasks
-run_plan     what the lead knows of its run
+run_request  one host's part of a run, and each of its tasks
+run_plan     the lead's knowledge of its run
 """

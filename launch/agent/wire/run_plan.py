@@ -1,4 +1,4 @@
-"""What the lead must know of its whole run: a part of what it is asked to run."""
+"""The lead's knowledge of its whole run: a part of the request to run it."""
 
 from dataclasses import dataclass
 from typing import List, Optional
@@ -6,7 +6,7 @@ from typing import List, Optional
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """What the lead must know of a task.
+    """The lead's knowledge of a task.
 
     Attributes:
       name: ``worker:1``.
@@ -29,7 +29,7 @@ class TaskPlan:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What the lead must know of a run.
+    """The lead's knowledge of a run.
 
     Attributes:
       run: the name of this run, ``digits-20261120-155902``.

@@ -1,4 +1,4 @@
-"""What the launcher asks an agent to run: the JSON line of the verb ``start``, kept as plan.json."""
+"""The launcher's request to an agent: the JSON line of the verb ``start``, kept as plan.json."""
 
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
@@ -11,7 +11,7 @@ Gpus = Union[str, Tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Lead:
-    """Where the agent is that leads the run.
+    """The host and the address of the agent that leads the run.
 
     Attributes:
       host: its host, by the name in the hosts file.
