@@ -40,7 +40,7 @@ def cli() -> None:
     launch logs -f hosts.yaml       what the tasks print
     launch board hosts.yaml         its curves, in TensorBoard
     launch metrics hosts.yaml       its state, for Prometheus
-    launch restart hosts.yaml ps:0  one task anew, in place
+    launch restart hosts.yaml ps:0  restart one task, in place
     launch diagnose hosts.yaml      all that says why it is as it is, in one archive
     launch down hosts.yaml          end it
     launch sweep hosts.yaml         what earlier runs left

@@ -68,6 +68,11 @@ FLOORS = {
 SSH = ("fabric", "paramiko", "invoke")
 VAGUE = {"util", "utils", "common", "helper", "helpers", "manager", "v2"}
 RELATIVE = re.compile(r"(?:What|Which|Whose|Who|Of|How|Whether|When|Where|That|Why)\b")  # "Whether it is done."
+# Words that say less than the technical one (report, send, log, receive, again). Code and names of arguments are free.
+OBLIQUE = re.compile(
+    r"\b(?:tells?|told|telling|hears?|heard|heeds?|anew|of late|lays? down|laid down|come of|lets? go on)\b"
+)
+CODE = re.compile(r"``[^`]*``|^ *[\w, ]+:", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 
 
@@ -231,6 +236,15 @@ def docstrings_begin_with_a_verb_or_a_noun(source: Source) -> List[str]:
     ]
 
 
+def docstrings_use_the_technical_word(source: Source) -> List[str]:
+    if within(source.module, "tests"):
+        return []
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, documented) and node.body]
+    found = [(node.body[0].lineno, OBLIQUE.search(CODE.sub("", ast.get_docstring(node) or ""))) for node in nodes]
+    return [f"{source.path}:{line}: {word.group()!r}: use the technical word" for line, word in found if word]
+
+
 def files_are_named_for_what_is_in_them(source: Source) -> List[str]:
     vague = VAGUE.intersection(re.split(r"[/_.]", source.path))
     return [f"{source.path}:1: the name says {word!r}: name the one concept in it" for word in sorted(vague)]
@@ -248,6 +262,7 @@ RULES: List[Callable[[Source], List[str]]] = [
     errors_are_raised_not_asserted,
     files_are_named_for_what_is_in_them,
     docstrings_begin_with_a_verb_or_a_noun,
+    docstrings_use_the_technical_word,
 ]
 
 BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
@@ -276,6 +291,7 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (rooms_import_only_from_lower_floors, "launch/agent/state/runs.py", "from launch.agent.tasks import health"),
     (errors_are_raised_not_asserted, "launch/plan/plan.py", "assert True"),
     (files_are_named_for_what_is_in_them, "launch/ssh_utils.py", ""),
+    (docstrings_use_the_technical_word, "launch/ready.py", '"""Tell the lead, and start anew."""'),
     (docstrings_begin_with_a_verb_or_a_noun, "launch/ready.py", 'def ready():\n    """Whether it is."""'),
     (files_are_named_for_what_is_in_them, "cluster/common/errors.py", ""),
 ]

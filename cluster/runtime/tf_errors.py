@@ -3,7 +3,7 @@
 TensorFlow 1.15 puts the operation, ``[[node …]]``, and the stack that made it below the reason; 2.x puts a
 stack above it too. So the reason is the last line above the operation.
 
-A step may fail on several tasks, and then one error tells of all, with the type of the one that came first. An
+A step may fail on several tasks, and then one error reports all, with the type of the one that came first. An
 exception in a job's Python, for instance, is "Unknown"; a ps that waits for a tensor of this step asks once more after
 an unknown error, and is refused with "Aborted". Whichever is first, the one that is no lost connection is the cause.
 """

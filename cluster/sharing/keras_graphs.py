@@ -5,7 +5,7 @@ Keras 3 was not made for graphs: what it assigns as it goes would never run in a
 while a model is built with Keras 3
 
     an assignment              is noted as an update
-    a seed of dropout          is drawn anew in each step; Keras would read a counter, which towers share
+    a seed of dropout          is drawn again in each step; Keras would read a counter, which towers share
     a seed that nobody gave    comes from the graph's seed
     a loop over time           writes the output of each step to a place of its own, as graphs demand
     a length of an axis        may be a ``tf.Dimension``

@@ -68,7 +68,7 @@ class Sharing:
 
         Args:
           who: calls this copy of the model by name in an error.
-          training: what Keras layers do that are not told; None leaves Keras as it is. Of a copy that
+          training: the mode of Keras layers that are called without one; None leaves Keras as it is. Of a copy that
             trains, the updates of Keras layers join ``tf.GraphKeys.UPDATE_OPS``.
 
         Raises:

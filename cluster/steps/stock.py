@@ -206,7 +206,7 @@ class Runner(tf.train.Coordinator):  # type: ignore[misc]
 
 
 def _gathered(stock: Any) -> Any:
-    """Count the gradients that have come of the variable with the fewest."""
+    """Count the gradients that have arrived for the variable with the fewest."""
     numbers = []
     for accumulator, device in stock._accumulator_list:  # TensorFlow has no public name for it
         with tf.device(device):

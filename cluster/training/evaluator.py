@@ -3,7 +3,7 @@
 It takes no part in training and needs no shared filesystem: it asks the chief's server
 which checkpoint is the newest and copies it over the same connection. So it may be
 slow, fail or start again without anybody noticing. A checkpoint that comes while another
-is measured is measured next, unless a newer one has come by then. SIGTERM, by which it is told
+is measured is measured next, unless a newer one has come by then. SIGTERM, by which it is asked
 that the run is over, ends it at once, also while it waits for the chief, but not while it measures: then it leaves
 when it has measured that checkpoint.
 """

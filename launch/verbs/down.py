@@ -13,7 +13,7 @@ from launch.verbs.options import JSON, tell, with_hosts_file
 @with_hosts_file
 @JSON
 def down(target: Target, as_json: bool) -> int:
-    """Ends the newest run of FILE, workers before ps, and tells per host what is left.
+    """Ends the newest run of FILE, workers before ps, and reports per host what is left.
 
     \b
     Example:  launch down hosts.yaml

@@ -21,7 +21,7 @@ LOOK_S = 0.5
 @with_hosts_file
 @click.argument("patterns", metavar="TASK...", nargs=-1, required=True, shell_complete=shell_completion.tasks)
 def restart(target: Target, patterns: Tuple[str, ...]) -> int:
-    """Ends tasks of a run and starts them anew in place, while the others wait or go on.
+    """Ends tasks of a run and starts them again in place, while the others wait or go on.
 
     TASK is worker:1, ps:* or a host. Comes back when they are up again. It counts in the task's
     restarts, not against restart.max. A worker loses nothing; a ps loses its variables, so that
