@@ -80,7 +80,7 @@ class Outcome:
         own = isinstance(error, (JobError, TaskError, TrainingError))
         cause = text if own and text else f"{type(error).__name__}: {text}".rstrip(": ")
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        return cls(False, step, _one_line(cause), trace[-_LONGEST_TRACE:], retry=not own)
+        return cls(False, step, _short(cause), trace[-_LONGEST_TRACE:], retry=not own)
 
 
 class Reporter:
@@ -170,7 +170,7 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
     """
     progress = _read(Path(folder) / PROGRESS, Progress)
     problem = progress and progress.checkpoint_problem
-    return replace_fields(progress, checkpoint_problem=_one_line(problem)) if progress and problem else progress
+    return replace_fields(progress, checkpoint_problem=_short(problem)) if progress and problem else progress
 
 
 def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
@@ -178,7 +178,7 @@ def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
     outcome = _read(Path(folder) / OUTCOME, Outcome)
     if outcome is not None and not (outcome.checkpoint or "").isprintable():
         raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")
-    return replace_fields(outcome, cause=_one_line(outcome.cause)) if outcome and outcome.cause else outcome
+    return replace_fields(outcome, cause=_short(outcome.cause)) if outcome and outcome.cause else outcome
 
 
 def _read(path: Path, kind: Type[T]) -> Optional[T]:
@@ -188,6 +188,11 @@ def _read(path: Path, kind: Type[T]) -> Optional[T]:
         return None
 
 
-def _one_line(text: str, limit: int = 500) -> str:
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+def _short(text: str, limit: int = 500) -> str:
+    line = one_line(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line: control characters and runs of white space become single spaces."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())

@@ -105,6 +105,14 @@ class Source(NamedTuple):
                 prefix = ".".join([*origin, *filter(None, [node.module])])
                 yield from (Import(node.lineno, f"{prefix}.{name.name}") for name in node.names)
 
+    def docstrings(self) -> Iterator[Tuple[int, str]]:
+        """Each with its line; those of tests are not held to the rules of the product's."""
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        nodes = [] if within(self.module, "tests") else list(ast.walk(self.tree))
+        for node in nodes:
+            if isinstance(node, documented) and node.body:
+                yield node.body[0].lineno, ast.get_docstring(node) or ""
+
 
 def within(module: str, *packages: str) -> bool:
     return any(module == package or module.startswith(package + ".") for package in packages)
@@ -221,27 +229,16 @@ def room(module: str, house: str) -> str:
 
 
 def docstrings_begin_with_a_verb_or_a_noun(source: Source) -> List[str]:
-    if within(source.module, "tests"):
-        return []
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [
-        (node.body[0].lineno, ast.get_docstring(node) or "")
-        for node in ast.walk(source.tree)
-        if isinstance(node, documented) and node.body
-    ]
+    rule = "begin with a verb, or with a noun"
     return [
-        f"{source.path}:{line}: {text.splitlines()[0]!r}: begin with a verb, or with a noun"
-        for line, text in found
+        f"{source.path}:{line}: {text.splitlines()[0]!r}: {rule}"
+        for line, text in source.docstrings()
         if RELATIVE.match(text)
     ]
 
 
 def docstrings_use_the_technical_word(source: Source) -> List[str]:
-    if within(source.module, "tests"):
-        return []
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(source.tree) if isinstance(node, documented) and node.body]
-    found = [(node.body[0].lineno, OBLIQUE.search(CODE.sub("", ast.get_docstring(node) or ""))) for node in nodes]
+    found = [(line, OBLIQUE.search(CODE.sub("", text))) for line, text in source.docstrings()]
     return [f"{source.path}:{line}: {word.group()!r}: use the technical word" for line, word in found if word]
 
 

@@ -45,11 +45,7 @@ DIAGNOSED: Mapping[str, Shape] = {
     "machine.json": {"memory": {str: NUMBER}, "cores": COUNT, "load": [NUMBER]},
     "connections.json": {"hanging": int, "count": int, "first": [{"remote": str, "state": str}]},
     "versions.json": {"python?": _VERSION, "packages?": {str: str}, "code?": (None, {str: str})},
-    "status.json": (
-        None,
-        {"tasks": [dict]},
-        {"state?": None},
-    ),  # of a host that does not lead there is no state
+    "status.json": (None, {"tasks": [dict]}, {"state?": None}),  # a host that does not lead has no state
     "report.json": {"words?": ([str], None)},
 }
 

@@ -1,9 +1,9 @@
 """A run that this launcher starts and follows: from its plan to its report."""
 
+from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Callable, Dict, List, NamedTuple, Optional
+from typing import Callable, List, NamedTuple, Optional
 
-from launch.agent.wire.run_request import RunRequest
 from launch.errors import SUCCEEDED
 from launch.fleet import Fleet
 from launch.history import generation
@@ -61,36 +61,32 @@ def attend(target: Target, beginning: Beginning, interrupts: Interrupts, ending:
         return Ended(report.exit_code(status, interrupts.received), status, follows)
 
 
-class _Started(NamedTuple):
-    """A run whose agents are up, and whose lead waits for ``go``."""
+def _start(fleet: Fleet, planned: Draft, target: Target, beginning: Beginning, view: View) -> Draft:
+    """Connect to every host, name the run, bring the checkpoint that it resumes from, and start its agents.
 
-    plan: Plan
-    requests: Dict[str, RunRequest]
-
-
-def _start(fleet: Fleet, planned: Draft, target: Target, beginning: Beginning, view: View) -> _Started:
-    """Connect to every host, name the run, bring the checkpoint that it resumes from, and start its agents."""
-    plan = planned.plan
-    view.note(f"{plan.run}: {len(plan.tasks)} tasks on {fold(plan.hosts)}")
+    Returns:
+      the draft whose requests the agents got.
+    """
+    view.note(f"{planned.plan.run}: {len(planned.plan.tasks)} tasks on {fold(planned.plan.hosts)}")
     with advising(f"launch check {target}"):
         fleet.connect()
-        plan, requests = _named(fleet, planned, view)
+        run = _named(fleet, planned, view)
         if beginning.resume:
-            requests = bring_newest(fleet, plan, requests, view.note, beginning.needed)
-        for line in start_agents(fleet, requests):
+            run = replace(run, requests=bring_newest(fleet, run.plan, run.requests, view.note, beginning.needed))
+        for line in start_agents(fleet, run.requests):
             view.note(line)
-        remember(beginning.spec, plan.run, local=bool(target.local))
-    return _Started(plan, requests)
+        remember(beginning.spec, run.plan.run, local=bool(target.local))
+    return run
 
 
-def _named(fleet: Fleet, planned: Draft, view: View) -> _Started:
+def _named(fleet: Fleet, planned: Draft, view: View) -> Draft:
     """Number the run's generation, under a name that no run of any host has."""
     numbered = generation.number(fleet, planned.requests)
     while not numbered.is_free:
         planned = planned.a_second_later()
         view.note(f"its name is {planned.plan.run}, as one began in the same second")
         numbered = generation.number(fleet, planned.requests)
-    return _Started(planned.plan, numbered.requests)
+    return replace(planned, requests=numbered.requests)
 
 
 def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> List[str]:

@@ -15,6 +15,8 @@ import socket
 import struct
 from typing import Any, List, Mapping, Optional, Sequence
 
+from cluster.outcome import one_line
+
 ANSWER_S = 2.0
 LONGEST = 200  # characters of what a holder says of itself
 _CREDENTIALS = struct.Struct("iII")  # of SO_PEERCRED: pid, user, group
@@ -102,7 +104,7 @@ def _said(caller: socket.socket) -> str:
         told = caller.recv(4 * LONGEST).decode(errors="replace")
     except OSError:
         return ""
-    return " ".join("".join(each if each.isprintable() else " " for each in told).split())[:LONGEST]
+    return one_line(told)[:LONGEST]
 
 
 def _name_of(user: int) -> str:

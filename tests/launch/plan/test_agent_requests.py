@@ -1,31 +1,14 @@
 """What each host's agent is asked to run, as the plan has it."""
 
-import functools
 import json
-from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
-from cluster.spec import Spec
 from launch.agent.wire.run_request import Lead
 from launch.plan.agent_requests import requests
 from launch.status.values import to_values
-from tests.launch import plans
-from tests.launch.plans import CODE, plan_of
-
-Read = Callable[[str], Spec]
-TWO = """
-cluster:
-  ps:     ["cpu[01-02]:2222"]
-  worker: [{host: "gpu[01-02]", port: 2300, gpus: [0, 1]}]
-"""
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """The spec of a text."""
-    return functools.partial(plans.read, tmp_path)
+from tests.launch.plans import CODE, TWO, Read, plan_of
 
 
 def test_each_host_is_asked_for_its_own_tasks_and_the_lead_for_the_run_too(read: Read) -> None:

@@ -1,14 +1,11 @@
 """What a hosts file becomes: argv and environment of every task, decided without reaching a host."""
 
-import functools
 import json
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Dict, Tuple
 
 import pytest
 
-from cluster.spec import Spec
 from cluster.template import fill
 from launch.agent.wire.run_request import TaskRequest
 from launch.errors import UsageError
@@ -16,25 +13,11 @@ from launch.hosts.bundle import JobCode
 from launch.plan.agent_requests import requests
 from launch.plan.json_view import shown_tasks
 from launch.plan.plan import Plan, localised, make_plan, refuse_oversized, run_name
-from tests.launch import plans
-from tests.launch.plans import CODE, OWN, RUN, plan_of
+from tests.launch.plans import CODE, OWN, RUN, TWO, Read, plan_of
 
-Read = Callable[[str], Spec]
 COMMAND = """
 command: ["{python}", train.py, "--job={role}:{index}", "--ps={ps_hosts}", "--workers={worker_hosts}", "{chief_hosts}"]
 """
-TWO = """
-cluster:
-  ps:     ["cpu[01-02]:2222"]
-  worker: [{host: "gpu[01-02]", port: 2300, gpus: [0, 1]}]
-"""
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """The spec of a text."""
-
-    return functools.partial(plans.read, tmp_path)
 
 
 def named(plan: Plan) -> Dict[str, TaskRequest]:

@@ -1,0 +1,15 @@
+"""What tests of plans share."""
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from tests.launch import plans
+from tests.launch.plans import Read
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """The spec of a text."""
+    return functools.partial(plans.read, tmp_path)
