@@ -39,7 +39,7 @@ def interview(fleet: Fleet, asked: Mapping[str, Question], deadline_s: float) ->
     def look(host: Host) -> Dict[str, Any]:
         left_s = max(0.0, until - time.monotonic())
         conversation = talking[host.name]
-        conversation.tell({**asked[host.name].look, "within_s": 0.8 * left_s})
+        conversation.send({**asked[host.name].look, "within_s": 0.8 * left_s})
         return conversation.answer(left_s, LOOK)
 
     try:
@@ -63,7 +63,7 @@ def read_clock(conversation: Conversation, timeout_s: float) -> Dict[str, float]
 
 def _reading(conversation: Conversation, timeout_s: float) -> Dict[str, float]:
     asked, began = time.time(), time.monotonic()
-    conversation.tell({"do": "time"})
+    conversation.send({"do": "time"})
     there = conversation.answer(timeout_s, TIME)["time"]
     half_s = (time.monotonic() - began) / 2
     return {"offset_s": round(there - asked - half_s, 6), "error_s": round(half_s, 6)}

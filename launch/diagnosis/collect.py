@@ -108,7 +108,7 @@ def _ask(fleet: Fleet, host: Host, evidence: Evidence, redaction: Redaction, sha
         evidence.clock = read_clock(conversation, patience_s)
         within_s = max(1.0, until - time.monotonic() - MARGIN_S)
         wanted = {"bytes": share, "python": host.python, "secrets": list(fleet.spec.secrets), "within_s": within_s}
-        conversation.tell(fleet.request(host.name, do="gather", **wanted))
+        conversation.send(fleet.request(host.name, do="gather", **wanted))
         piece = conversation.answer(patience_s)
         while not evidence.take(piece, redaction):
             if time.monotonic() > until + MARGIN_S:

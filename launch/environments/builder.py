@@ -75,7 +75,7 @@ class _Conversation:
         heard_at = time.monotonic()
         while not self._interrupted():
             try:
-                said = self._hear(conversation, LOOK_S)
+                said = self._receive(conversation, LOOK_S)
             except Silence:
                 self._progress.look()
                 if time.monotonic() - heard_at > SILENT_S:
@@ -91,8 +91,8 @@ class _Conversation:
             heard_at = time.monotonic()
         return self._end(conversation)
 
-    def _hear(self, conversation: Conversation, timeout_s: float) -> Dict[str, Any]:
-        said = conversation.hear(timeout_s)
+    def _receive(self, conversation: Conversation, timeout_s: float) -> Dict[str, Any]:
+        said = conversation.receive(timeout_s)
         if said is None:
             unsaid = f"its build ended without a word: {_last(conversation.complaint())}"
             raise HostProblem(self._host.name, ProblemKind.BROKEN, self._lost or unsaid)
@@ -125,7 +125,7 @@ class _Conversation:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 if self._interrupted():
                     return
-                conversation.send(chunk)
+                conversation.send_bytes(chunk)
                 self._progress.look()
 
     def _end(self, conversation: Conversation) -> str:
@@ -133,7 +133,7 @@ class _Conversation:
         try:
             conversation.end()
             until = time.monotonic() + END_S
-            while conversation.hear(max(0.0, until - time.monotonic())) is not None:
+            while conversation.receive(max(0.0, until - time.monotonic())) is not None:
                 continue
         except (Silence, HostProblem):
             pass  # out of reach: its agent ends the build when the connection is gone

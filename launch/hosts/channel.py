@@ -55,11 +55,11 @@ class Channel(ABC):
     def close(self) -> None:
         """End the conversation; the program sees the end of its stdin."""
 
-    def tell(self, values: Mapping[str, Any]) -> None:
+    def send_line(self, values: Mapping[str, Any]) -> None:
         """Send one JSON line."""
         self.send(json.dumps(values).encode() + b"\n")
 
-    def hear(self, timeout_s: float) -> Optional[Dict[str, Any]]:
+    def receive_line(self, timeout_s: float) -> Optional[Dict[str, Any]]:
         """Return the next JSON line, or None at the end.
 
         Raises:

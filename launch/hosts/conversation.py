@@ -50,34 +50,34 @@ class Conversation:
         self.host, self._channel, self._verb = host, channel, verb
         self._words = words if words is not None else WORDS.get(verb, _PLAIN)
 
-    def send(self, data: bytes) -> None:
+    def send_bytes(self, data: bytes) -> None:
         """Send bytes that are no line. Raises OSError.
 
         A program that takes no more bytes gives the reason in its last answer.
         """
         self._channel.send(data)
 
-    def tell(self, values: Mapping[str, Any]) -> None:
+    def send(self, values: Mapping[str, Any]) -> None:
         """Send one JSON line. Raises HostProblem."""
         try:
-            self._channel.tell(values)
+            self._channel.send_line(values)
         except OSError as error:
             raise self._broke(error) from error
 
-    def hear(self, timeout_s: float) -> Optional[Dict[str, Any]]:
+    def receive(self, timeout_s: float) -> Optional[Dict[str, Any]]:
         """Return the next answer, or None at the end.
 
         Raises:
           Silence: none came in time.
           HostProblem: the connection broke, or what came is an error or no answer of ours.
         """
-        answer = self.receive(timeout_s)
-        return None if answer is None else self.understood(answer)
+        answer = self.receive_line(timeout_s)
+        return None if answer is None else self.check(answer)
 
-    def receive(self, timeout_s: float) -> Optional[Dict[str, Any]]:
+    def receive_line(self, timeout_s: float) -> Optional[Dict[str, Any]]:
         """Return the next line, whatever it holds, or None at the end. Raises Silence and HostProblem."""
         try:
-            answer = self._channel.hear(timeout_s)
+            answer = self._channel.receive_line(timeout_s)
         except Noise as error:
             raise HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{error}") from None
         except OSError as error:
@@ -86,7 +86,7 @@ class Conversation:
             raise self._broke("it ended in the middle of a line")
         return answer
 
-    def understood(self, answer: Dict[str, Any]) -> Dict[str, Any]:
+    def check(self, answer: Dict[str, Any]) -> Dict[str, Any]:
         """Return an answer that has every key that is read.
 
         Raises HostProblem, also where the answer is an error.
@@ -102,7 +102,7 @@ class Conversation:
           HostProblem: no answer arrived in time, the conversation ended, or the answer has another shape.
         """
         try:
-            answer = self.hear(timeout_s)
+            answer = self.receive(timeout_s)
         except Silence:
             raise HostProblem(self.host, ProblemKind.SLOW, f"no answer within {timeout_s:.0f} s") from None
         if answer is None:

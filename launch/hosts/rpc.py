@@ -54,14 +54,14 @@ def ask(
     conversation = Conversation(host.name, channel, verb, words)
     with _closed_on_failure(channel):
         try:
-            answer = conversation.receive(timeout_s)
+            answer = conversation.receive_line(timeout_s)
         except Silence:
             late = f"`{verb}` was not answered within {timeout_s:.0f} s"
             raise HostProblem(host.name, ProblemKind.SILENT, late) from None
         if answer is None:
             raise _ended(host, channel)
     host.keep(channel, stay_s - MARGIN_S)
-    return conversation.understood(answer)
+    return conversation.check(answer)
 
 
 def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping[str, Any]) -> Channel:
@@ -72,7 +72,7 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
         try:
             channel.send(b"" if kept else RECEIVER)
             _greet(host, channel, code, greeting)
-            channel.tell(request)
+            channel.send_line(request)
         except Silence:
             late = f"{host.python} did not answer within {ANSWER_S:.0f} s"
             raise HostProblem(host.name, ProblemKind.SILENT, late) from None
@@ -88,8 +88,8 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
 
 def _greet(host: Host, channel: Channel, code: Code, greeting: Mapping[str, Any]) -> None:
     """Ask the host for the code that it lacks, and send that code."""
-    channel.tell(greeting)
-    answer = channel.hear(ANSWER_S)
+    channel.send_line(greeting)
+    answer = channel.receive_line(ANSWER_S)
     if answer is None:
         raise _ended(host, channel)
     if "error" in answer:

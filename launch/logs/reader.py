@@ -147,7 +147,7 @@ def _told(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
     """
     while not fleet.interrupts.received:
         try:
-            told = conversation.hear(LOOK_S)
+            told = conversation.receive(LOOK_S)
         except Silence:
             continue
         if told is None:

@@ -67,8 +67,8 @@ class Board:
     def _word(self) -> Optional[Dict[str, Any]]:
         """Send a beat, and return the answer within its time; else None."""
         try:
-            self._conversation.tell({"beat": True})
-            word = self._conversation.hear(BEAT_S)
+            self._conversation.send({"beat": True})
+            word = self._conversation.receive(BEAT_S)
         except Silence:
             return None
         if word is None:

@@ -60,7 +60,7 @@ class Watch(Follower):
     def greet(self, lead: Conversation, first: bool) -> None:
         """Send ``go`` in the first conversation, at which the lead begins the run."""
         if first:
-            lead.tell({"do": "go"})
+            lead.send({"do": "go"})
 
     def satisfied(self, lead: Conversation) -> bool:
         """Return whether a detached run is up, and the lead has confirmed the detachment."""
@@ -69,7 +69,7 @@ class Watch(Follower):
 
     def _let_go(self, lead: Conversation) -> bool:
         """Send ``detach``; return whether the lead confirms that the run goes on without the launcher."""
-        lead.tell({"do": "detach"})
+        lead.send({"do": "detach"})
         return self._confirmed(lead, "detached", LEASE_S)
 
     def _confirmed(self, lead: Conversation, word: str, timeout_s: float) -> bool:
@@ -80,7 +80,7 @@ class Watch(Follower):
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             try:
-                answer = lead.hear(BEAT_S)
+                answer = lead.receive(BEAT_S)
             except Silence:
                 continue
             if answer is None:
@@ -94,7 +94,7 @@ class Watch(Follower):
     def _pause(self, lead: Conversation) -> None:
         """Stop this process until it is continued; the next beat then renews the lease."""
         self._paused = True
-        lead.tell({"do": "pause"})
+        lead.send({"do": "pause"})
         confirmed = self._confirmed(lead, "paused", PAUSE_S)
         with self._view.hidden():
             self._view.note(PAUSED if confirmed else UNPAUSED.format(self._lead, LEASE_S))
@@ -116,10 +116,10 @@ class Watch(Follower):
             self._heeded += 1
             if self._heeded == 1:
                 self._view.note(f"{name}: stopping the workers, then the ps; once more kills them at once")
-                lead.tell({"do": "stop", "reason": f"{name} to launch up"})
+                lead.send({"do": "stop", "reason": f"{name} to launch up"})
             else:
                 self._view.note(f"{name}: killing every task")
-                lead.tell({"do": "kill", "reason": f"second {name} to launch up"})
+                lead.send({"do": "kill", "reason": f"second {name} to launch up"})
 
     def _silent_ones(self) -> List[str]:
         return [host for host in self._status.silent if host in self._fleet.hosts]

@@ -102,7 +102,7 @@ class Follower(ABC):
 
     def _attach(self, first: bool = False) -> Conversation:
         lead = self._fleet.contact(self._lead, "attach", self._request)
-        lead.tell({"do": "watch"})
+        lead.send({"do": "watch"})
         self.greet(lead, first)
         return lead
 
@@ -116,7 +116,7 @@ class Follower(ABC):
             self.heed(lead)
             self._beat(lead)
             try:
-                change = lead.hear(BEAT_S / 2)
+                change = lead.receive(BEAT_S / 2)
             except Silence:
                 change = {}
             else:
@@ -159,7 +159,7 @@ class Follower(ABC):
     def _beat(self, lead: Conversation) -> None:
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + BEAT_S
-            lead.tell({"do": self.beat})
+            lead.send({"do": self.beat})
 
     def again(self) -> Optional[Conversation]:
         """Return a new conversation within the lease; None when nothing is left to follow."""

@@ -160,6 +160,6 @@ def _hear(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> Non
 def _said(conversation: Conversation) -> Optional[Dict[str, Any]]:
     """Return a host's next answer: {} for nothing yet, None for the end. Raises HostProblem."""
     try:
-        return conversation.hear(LOOK_S)
+        return conversation.receive(LOOK_S)
     except Silence:
         return {}

@@ -37,7 +37,7 @@ class Keeping:
         # Without the lead there is nothing to keep, and what became of it is seen when it is told to go.
         with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
             while not self._over.is_set():
-                lead.tell({"do": "beat"})
+                lead.send({"do": "beat"})
                 self._over.wait(BEAT_S)
 
     def __exit__(self, *_: object) -> None:

@@ -146,7 +146,7 @@ def test_a_signal_ends_the_builds_on_the_hosts_and_waits_until_they_have_ended(
     with pytest.raises(Interrupted):
         set_up(hosts, order, progress)
     assert (building.ended, building.closed) == (1, 1)
-    assert building.hear(0) is None  # all that it said was heard
+    assert building.receive_line(0) is None  # all that it said was heard
     assert progress.text().startswith("0 of 3 ready")
 
 

@@ -19,7 +19,7 @@ WAIT_S = 20.0
 
 def heard(*script: Any, times: int) -> List[Any]:
     channel = FakeChannel(*script)
-    return [channel.hear(1.0) for _ in range(times)]
+    return [channel.receive_line(1.0) for _ in range(times)]
 
 
 # -- lines
@@ -36,8 +36,8 @@ def test_many_lines_at_once_are_heard_one_by_one() -> None:
 def test_a_silence_in_the_middle_of_a_line_keeps_what_has_come() -> None:
     channel = FakeChannel(b'{"a": ', Silence(), b"1}\n")
     with pytest.raises(Silence):
-        channel.hear(0.0)
-    assert channel.hear(0.0) == {"a": 1}
+        channel.receive_line(0.0)
+    assert channel.receive_line(0.0) == {"a": 1}
 
 
 def test_the_rest_of_a_line_that_never_ended_is_no_line() -> None:
@@ -46,7 +46,7 @@ def test_the_rest_of_a_line_that_never_ended_is_no_line() -> None:
 
 def test_what_is_said_is_one_line_of_json() -> None:
     channel = FakeChannel()
-    channel.tell({"do": "stop", "reason": "two\nlines"})
+    channel.send_line({"do": "stop", "reason": "two\nlines"})
     assert channel.sent == b'{"do": "stop", "reason": "two\\nlines"}\n'
 
 
@@ -74,8 +74,8 @@ def test_a_line_that_is_no_answer_is_shown(line: bytes) -> None:
 
 def test_a_program_here_is_spoken_to_until_it_ends() -> None:
     channel = LocalChannel(["sh", "-c", "read line; echo $line; echo complaint >&2"])
-    channel.tell({"a": 1})
-    assert [channel.hear(WAIT_S), channel.hear(WAIT_S)] == [{"a": 1}, None]
+    channel.send_line({"a": 1})
+    assert [channel.receive_line(WAIT_S), channel.receive_line(WAIT_S)] == [{"a": 1}, None]
     assert channel.complaint() == "complaint"
     channel.close()
 
@@ -83,23 +83,23 @@ def test_a_program_here_is_spoken_to_until_it_ends() -> None:
 def test_a_program_that_says_nothing_is_silent() -> None:
     channel = LocalChannel(["cat"])
     with pytest.raises(Silence):
-        channel.hear(0.01)
-    channel.tell({"a": 1})
-    assert channel.hear(WAIT_S) == {"a": 1}
+        channel.receive_line(0.01)
+    channel.send_line({"a": 1})
+    assert channel.receive_line(WAIT_S) == {"a": 1}
     channel.close()
 
 
 def test_more_than_a_pipe_holds_is_sent_and_received() -> None:
     channel = LocalChannel([sys.executable, "-c", "import sys; d = sys.stdin.readline(); print(d[:-1])"])
-    channel.tell({"a": "x" * 1_000_000})
-    answer = channel.hear(WAIT_S)
+    channel.send_line({"a": "x" * 1_000_000})
+    answer = channel.receive_line(WAIT_S)
     assert answer is not None and len(answer["a"]) == 1_000_000
     channel.close()
 
 
 def test_to_say_something_to_a_program_that_has_gone_is_an_error() -> None:
     channel = LocalChannel(["true"])
-    assert channel.hear(WAIT_S) is None
+    assert channel.receive_line(WAIT_S) is None
     with pytest.raises(OSError):
         for _ in range(100):
             channel.send(b"x" * 100_000)
@@ -108,13 +108,13 @@ def test_to_say_something_to_a_program_that_has_gone_is_an_error() -> None:
 
 def test_a_complaint_of_any_length_does_not_hold_the_program_up() -> None:
     channel = LocalChannel(["sh", "-c", "yes no | head -n 200000 >&2; echo '{}'"])
-    assert channel.hear(WAIT_S) == {}
+    assert channel.receive_line(WAIT_S) == {}
     channel.close()
 
 
 def test_a_program_sees_the_end_when_the_conversation_is_closed_and_is_reaped() -> None:
     channel = LocalChannel(["sh", "-c", "echo '{\"pid\": '$$'}'; cat"])
-    answer = channel.hear(WAIT_S)
+    answer = channel.receive_line(WAIT_S)
     assert answer is not None
     channel.close()
     assert inspect(answer["pid"]) is None
@@ -143,5 +143,5 @@ def test_a_program_that_cannot_be_started_is_told_with_the_key_to_change() -> No
 def test_a_tilde_at_the_front_means_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/bin")
     channel = LocalHost("localhost", "").open(["~/echo", "{}"])
-    assert channel.hear(WAIT_S) == {}
+    assert channel.receive_line(WAIT_S) == {}
     channel.close()

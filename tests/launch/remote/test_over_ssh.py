@@ -75,7 +75,7 @@ def said(access: Access, name: str) -> str:
     host = SshHost(name, "python3", access)
     try:
         channel = host.open(["sh", "-c", 'echo "{\\"name\\": \\"$(hostname)\\"}"'])
-        answer = channel.hear(WAIT_S)
+        answer = channel.receive_line(WAIT_S)
         return str(answer and answer["name"])
     finally:
         host.close()

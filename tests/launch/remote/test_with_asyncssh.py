@@ -79,7 +79,7 @@ def answer(host: SshHost, *argv: str) -> Any:
     """What a program there prints, which is JSON."""
     channel = host.open(list(argv))
     try:
-        return channel.hear(WAIT_S)
+        return channel.receive_line(WAIT_S)
     finally:
         channel.close()
 
@@ -248,14 +248,14 @@ def test_words_reach_a_program_as_they_are_and_standard_input_too(pair: SshHosts
         channel = host.open([sys.executable, "-c", script, *words])
         channel.send(b"x" * 300_000)
         channel.end()
-        assert channel.hear(WAIT_S) == {"words": words, "read": "x" * 300_000}
+        assert channel.receive_line(WAIT_S) == {"words": words, "read": "x" * 300_000}
         channel.close()
 
 
 def test_what_a_program_complains_of_is_told(pair: SshHosts) -> None:
     with logged_in(pair, "h1") as host:
         channel = host.open(["sh", "-c", "echo no such thing >&2; exit 3"])
-        assert channel.hear(WAIT_S) is None
+        assert channel.receive_line(WAIT_S) is None
         assert channel.complaint() == "no such thing"
         channel.close()
 
