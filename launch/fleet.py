@@ -81,7 +81,7 @@ class Fleet:
         verb: str,
         requests: Mapping[str, Mapping[str, Any]],
         timeout_s: float,
-        heed: bool = True,
+        interruptible: bool = True,
         stay_s: float = rpc.STAY_S,
     ) -> "Answers":
         """Send each host its own request of the same verb, and return the answers.
@@ -92,7 +92,7 @@ class Fleet:
         def ask(host: Host) -> Dict[str, Any]:
             return rpc.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
 
-        return self.each(ask, list(requests), heed)
+        return self.each(ask, list(requests), interruptible)
 
     @property
     def lead(self) -> str:
@@ -135,7 +135,7 @@ class Fleet:
         self,
         function: Callable[[Host], T],
         hosts: Sequence[str],
-        heed: bool = True,
+        interruptible: bool = True,
         timeout_s: float = math.inf,
     ) -> Tuple[Dict[str, T], List[HostProblem]]:
         """Call ``function`` for every host, ``ssh.fanout`` at a time.
@@ -144,12 +144,12 @@ class Fleet:
         a host that is not done after ``timeout_s``, which is that host's problem.
 
         Raises:
-          Interrupted: a signal came while the fleet waited for hosts; with ``heed`` False the fleet waits on.
+          Interrupted: a signal came while the fleet waited for hosts; with ``interruptible`` False the fleet waits on.
         """
         running: Dict[Future[T], str] = {self._pool.submit(function, self.hosts[name]): name for name in hosts}
         pending, until = set(running), time.monotonic() + timeout_s
         while pending and time.monotonic() < until:
-            if heed and self.interrupts.received:
+            if interruptible and self.interrupts.received:
                 for future in pending:
                     future.cancel()  # those that have not begun
                 self.interrupts.check()

@@ -37,7 +37,9 @@ def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
     """
     hosts = list(order.hosts)
     # Not left early: each conversation ends its build on the host when a signal comes.
-    built, problems = fleet.each(lambda host: _Conversation(fleet, host, order, progress).run(), hosts, heed=False)
+    built, problems = fleet.each(
+        lambda host: _Conversation(fleet, host, order, progress).run(), hosts, interruptible=False
+    )
     fleet.interrupts.check()
     return Outcome(built, problems)
 

@@ -95,7 +95,7 @@ def _readers(
         by_host.setdefault(task.host, []).append(task.name)
     requests = {host: fleet.request(host, **options, tasks=names) for host, names in by_host.items()}
     conversations, missed = fleet.each(
-        lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), heed=False
+        lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), interruptible=False
     )
     problems += missed
     return [_lines(fleet, conversation, problems) for conversation in conversations.values()]

@@ -180,7 +180,7 @@ class Follower(ABC):
         return None
 
     def _ended_meanwhile(self) -> bool:
-        answers, problems = self._fleet.ask("status", {self._lead: self._request}, LEASE_S, heed=False)
+        answers, problems = self._fleet.ask("status", {self._lead: self._request}, LEASE_S, interruptible=False)
         if problems:
             raise problems[0]
         if answers[self._lead].get("died") and self.revived():

@@ -92,7 +92,10 @@ def _named(fleet: Fleet, planned: Draft, view: View) -> Draft:
 def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> List[str]:
     """End what is left of the run, print how it ended, and return the hosts that are out of reach."""
     left = take_down(
-        fleet, {host: fleet.request(host, run=plan.run) for host in plan.hosts}, reason="the run is over", heed=False
+        fleet,
+        {host: fleet.request(host, run=plan.run) for host in plan.hosts},
+        reason="the run is over",
+        interruptible=False,
     )
     print_log_of_culprit(fleet, status, say)
     say(*([] if left.clean else told(left)), *ending(status))

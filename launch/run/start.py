@@ -94,10 +94,10 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
 
     with Keeping(fleet) as keeping:
         # Not interrupted half way: an agent that is just starting could not be taken back.
-        started, problems = fleet.each(start, list(requests), heed=False)
+        started, problems = fleet.each(start, list(requests), interruptible=False)
     if problems or fleet.interrupts.received:
         taken_back = {host: fleet.request(host, run=requests[host].run) for host in started}
-        take_down(fleet, taken_back, reason="the start was taken back", heed=False)
+        take_down(fleet, taken_back, reason="the start was taken back", interruptible=False)
     fleet.interrupts.check()
     if problems:
         raise CannotStart(problems)

@@ -71,7 +71,7 @@ def take_down(
     fleet: Fleet,
     requests: Mapping[str, Mapping[str, Any]],
     reason: str,
-    heed: bool = True,
+    interruptible: bool = True,
     leads: Collection[str] = (),
 ) -> Left:
     """End a run on its hosts: through the lead in order, then each host by itself.
@@ -84,9 +84,9 @@ def take_down(
         for host, request in requests.items()
     }
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
-    reports, problems = fleet.ask("down", lead, ANSWER_S, heed)
+    reports, problems = fleet.ask("down", lead, ANSWER_S, interruptible)
     others = {host: request for host, request in asked.items() if host not in lead}
-    more, further = fleet.ask("down", others, ANSWER_S, heed)
+    more, further = fleet.ask("down", others, ANSWER_S, interruptible)
     return Left({**reports, **more}, [*problems, *further], {})
 
 

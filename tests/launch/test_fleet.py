@@ -96,5 +96,5 @@ def test_what_must_be_finished_is_finished_despite_a_signal() -> None:
     hosts = {name: answering(name, b'{"ready": true}\n') for name in "ab"}
     with fleet_of(hosts, fanout=1) as fleet:
         fleet.interrupts.received.append(15)
-        answers, problems = fleet.ask("start", {name: {} for name in hosts}, 3.0, heed=False)
+        answers, problems = fleet.ask("start", {name: {} for name in hosts}, 3.0, interruptible=False)
     assert (list(answers), problems) == (["a", "b"], [])

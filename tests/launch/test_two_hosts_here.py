@@ -73,7 +73,7 @@ class Cluster:
         start_agents(self.fleet, self.requests)
         status = to_values(Watch(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival).follow())
         named = {host: self.fleet.request(host, run=RUN) for host in HOSTS}
-        assert take_down(self.fleet, named, reason="the run is over", heed=False).clean
+        assert take_down(self.fleet, named, reason="the run is over", interruptible=False).clean
         return status
 
     def up_beside(self, other: Callable[[], None]) -> Dict[str, Any]:
