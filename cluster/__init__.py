@@ -9,6 +9,7 @@ For authors of jobs:
 
 Rooms, each above those before it:
 
+  protocol      what launcher, agent and task process agree on, without TensorFlow
   spec          the hosts file; only the launcher reads it
   runtime       sessions, servers, devices
   variables     the properties of variables, and the places of their values
@@ -20,18 +21,4 @@ Rooms, each above those before it:
   trace         a timeline of one step
   verify        compare a run with one process
   training      one worker, from graph to outcome
-
-Modules that launcher, agent and task share, without TensorFlow:
-
-addresses         which addresses the internet can reach
-checkpoint_files  the files of checkpoints in a folder
-outcome           what a task reports, in files
-output            what a task prints, also where the disk is full
-pulse             the sign of life of a task
-record_file       a small JSON file of another program, read as a dataclass
-regular_file      opening files where other programs write too
-replacing         replacing a small file
-save_request      asking the chief for a checkpoint now
-template          the words of ``command:``
-verifiable        which settings ``launch verify`` can compare
 """

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from cluster.errors import TaskError
-from cluster.outcome import WORK, Outcome, Progress, Reporter
-from cluster.output import outlive_full_disk
+from cluster.protocol.outcome import WORK, Outcome, Progress, Reporter
+from cluster.protocol.stdout import outlive_full_disk
+from cluster.protocol.verifiable import unverifiable
 from cluster.task import UNFIT_FOR_STOCK, Task, Train
-from cluster.verifiable import unverifiable
 
 _EXAMPLE = """\
 example, a whole run on this machine in one shell:

@@ -10,8 +10,8 @@ from typing import Any, Dict, List
 import pytest
 import tensorflow
 
+from cluster.protocol.command_template import PLACEHOLDERS
 from cluster.spec import load
-from cluster.template import PLACEHOLDERS
 from tests.launch.machine import living_under
 
 ROOT = Path(__file__).parent.parent

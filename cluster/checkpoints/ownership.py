@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from cluster.errors import TrainingError
-from cluster.replacing import replace
+from cluster.protocol.atomic_file import replace
 
 NOTE = "owner.json"
 

@@ -3,7 +3,7 @@
 import os
 from typing import Any, List, Optional
 
-from cluster.checkpoint_files import belongs_to_one
+from cluster.protocol.checkpoint_files import belongs_to_one
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task

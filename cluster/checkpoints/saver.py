@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-from cluster import checkpoint_files
-from cluster.checkpoint_files import Held
 from cluster.checkpoints.ownership import Owner, Ownership
 from cluster.checkpoints.remote_files import Noticeboard
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.errors import TrainingError
+from cluster.protocol import checkpoint_files
+from cluster.protocol.checkpoint_files import Held
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, reason_of
 from cluster.task import Checkpoint

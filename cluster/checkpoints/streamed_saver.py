@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from cluster.checkpoint_files import PARTIAL
+from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.tf_compat import tf
 from cluster.variables.saved import Saved, Shape, elements
 

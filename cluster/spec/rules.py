@@ -2,8 +2,9 @@
 
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-from cluster.addresses import is_public
 from cluster.errors import Problem
+from cluster.protocol.addresses import is_public
+from cluster.protocol.command_template import nearest, unknown
 from cluster.spec.document import Document
 from cluster.spec.elastic import elastic_rules
 from cluster.spec.entries import Entry, env_at
@@ -12,7 +13,6 @@ from cluster.spec.place import Path
 from cluster.spec.slots import machine_of
 from cluster.spec.validation import Findings
 from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Train
-from cluster.template import nearest, unknown
 
 
 def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:

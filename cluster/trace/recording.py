@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, List, Optional, Tuple
 
-from cluster.replacing import replace
+from cluster.protocol.atomic_file import replace
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from cluster.trace.cargo import Cargo

@@ -20,7 +20,7 @@ from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
-from cluster.outcome import Outcome, Progress, Reporter
+from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.runtime.devices import tower_units
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for

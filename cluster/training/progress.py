@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 from typing import Any, Mapping, Optional
 
-from cluster.outcome import Outcome, Progress, Reporter
+from cluster.protocol.outcome import Outcome, Progress, Reporter
 
 _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of them
 

@@ -16,14 +16,14 @@ from cluster.checkpoints.saver import Checkpoints
 from cluster.errors import JobError, TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
-from cluster.outcome import Outcome, Reporter
+from cluster.protocol.outcome import Outcome, Reporter
+from cluster.protocol.save_request import SaveRequests
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
 from cluster.runtime.shutdown import Farewell
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import causes_told_apart, line_of, reason_of
 from cluster.runtime.waiting import TIMEOUT_S, wait_for
-from cluster.save_request import SaveRequests
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.builder import Builder

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Dict, Iterator, Set
 
-from cluster.addresses import host_of, is_public
+from cluster.protocol.addresses import host_of, is_public
 from launch.check.evidence import Evidence
 from launch.check.findings import Finding, Note
 

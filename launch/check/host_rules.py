@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Iterator, Mapping
 
-from cluster.addresses import port_of
+from cluster.protocol.addresses import port_of
 from launch.check.evidence import Evidence, Facts
 from launch.check.findings import Finding, Note
 from launch.check.requests import shipped_program

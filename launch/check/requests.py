@@ -5,7 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from cluster.addresses import host_of, port_of
+from cluster.protocol.addresses import host_of, port_of
 from cluster.spec.model import is_local
 from launch.agent.wire.run_request import TaskRequest
 from launch.check.targets import dials

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
-from cluster.replacing import replace
+from cluster.protocol.atomic_file import replace
 from cluster.spec.model import Spec
 from launch.agent.state.run_folder import expand
 

@@ -3,7 +3,7 @@
 import shlex
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from cluster.addresses import host_of
+from cluster.protocol.addresses import host_of
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.agent.wire.run_request import Lead, RunRequest, TaskRequest
 from launch.hosts.bundle import Code

@@ -3,8 +3,8 @@
 import json
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping
 
-from cluster.outcome import WORK
-from cluster.template import fill
+from cluster.protocol.command_template import fill
+from cluster.protocol.outcome import WORK
 from launch.agent.wire.run_request import TaskRequest
 from launch.plan.plan import Plan
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
+from cluster.protocol.command_template import fill
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec, is_local
 from cluster.task import MEMBERS, TRAINERS, tf_config
-from cluster.template import fill
 from launch.agent.wire.run_request import TaskRequest
 from launch.environments import identity
 from launch.errors import UsageError

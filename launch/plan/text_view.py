@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cluster.addresses import host_of
+from cluster.protocol.addresses import host_of
 from launch.agent.wire.run_request import TaskRequest
 from launch.plan.plan import Plan
 from launch.status.task_names import name_of

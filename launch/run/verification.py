@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import List
 
+from cluster.protocol.verifiable import unverifiable
 from cluster.spec.model import Spec
 from cluster.task import TRAINERS, Checkpoint, Train
-from cluster.verifiable import unverifiable
 from launch.errors import UsageError
 from launch.plan.plan import towers
 from launch.status.run import RunStatus

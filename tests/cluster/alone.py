@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple, Union
 
 from cluster.job import Job
 from cluster.model.device_pool import Member
-from cluster.outcome import Outcome, Reporter
+from cluster.protocol.outcome import Outcome, Reporter
 from cluster.runtime import server, shutdown
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica

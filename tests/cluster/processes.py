@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from cluster.outcome import Outcome, Progress, read_outcome, read_progress
+from cluster.protocol.outcome import Outcome, Progress, read_outcome, read_progress
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]

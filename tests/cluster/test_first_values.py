@@ -6,7 +6,7 @@ from typing import Any, List
 import pytest
 
 from cluster.job import Job
-from cluster.outcome import Outcome
+from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.variables.local_copies import Copies
 from tests.cluster.alone import train_alone

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 import pytest
 
-from cluster.outcome import Outcome
+from cluster.protocol.outcome import Outcome
 from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens

@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 
 from cluster.job import Job
 from cluster.model.device_pool import devices_of
-from cluster.outcome import Outcome, Reporter
+from cluster.protocol.outcome import Outcome, Reporter
 from cluster.runtime import server, shutdown
 from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping
 import numpy as np
 
 from cluster.job import Job
-from cluster.outcome import Outcome
+from cluster.protocol.outcome import Outcome
 from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train

@@ -5,7 +5,7 @@ from typing import Any, Optional
 import numpy as np
 import pytest
 
-from cluster.outcome import Outcome
+from cluster.protocol.outcome import Outcome
 from tests.differential.reference import Trained
 from tests.differential.verdict import BITS, CLOSE, DIFFERENT, REFUSED, Rounding, compare, judge_end
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cluster.outcome import Outcome
+from cluster.protocol.outcome import Outcome
 from tests.cluster.processes import ROOT, Cluster
 from tests.waiting import PATIENCE_S, eventually
 

@@ -6,7 +6,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from cluster.outcome import WORK
+from cluster.protocol.outcome import WORK
 from tests.launch.launcher import ROOT, Launcher
 from tests.waiting import eventually
 

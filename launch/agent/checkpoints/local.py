@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Iterable, List, NamedTuple, Optional, Set
 
-from cluster import checkpoint_files
-from cluster.checkpoint_files import belongs_to_one, indexed
+from cluster.protocol import checkpoint_files
+from cluster.protocol.checkpoint_files import belongs_to_one, indexed
 
 
 class Checkpoint(NamedTuple):

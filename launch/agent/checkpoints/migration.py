@@ -9,7 +9,7 @@ import asyncio
 import time
 from typing import Any, Callable, Dict, Mapping
 
-from cluster.addresses import host_of, port_of
+from cluster.protocol.addresses import host_of, port_of
 from launch.agent.checkpoints import resume, transfer
 from launch.agent.network import firewall
 from launch.agent.protocol import links

@@ -21,8 +21,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, List, NamedTuple, Tuple
 
-from cluster.checkpoint_files import belongs_to_one, indexed
-from cluster.regular_file import open_to_read
+from cluster.protocol.checkpoint_files import belongs_to_one, indexed
+from cluster.protocol.regular_file import open_to_read
 from launch.agent.checkpoints import local
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.protocol.sealed import Sealed

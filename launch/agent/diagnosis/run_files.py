@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from cluster.regular_file import open_to_read, read_at_most
+from cluster.protocol.regular_file import open_to_read, read_at_most
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text.redaction import HIDDEN, Redaction

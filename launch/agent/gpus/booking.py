@@ -15,7 +15,7 @@ import socket
 import struct
 from typing import Any, List, Mapping, Optional, Sequence
 
-from cluster.outcome import one_line
+from cluster.protocol.outcome import one_line
 
 ANSWER_S = 2.0
 LONGEST = 200  # characters of what a holder says of itself

@@ -2,7 +2,7 @@
 
 from typing import Callable, Dict, List, Sequence
 
-from cluster.addresses import host_of, is_public
+from cluster.protocol.addresses import host_of, is_public
 from launch.agent.network import resolver
 from launch.agent.wire.run_request import RunRequest
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from cluster.addresses import host_of, port_of
+from cluster.protocol.addresses import host_of, port_of
 
 
 class Target(NamedTuple):

@@ -48,7 +48,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Advanced:
-    """A task wrote its progress: the fields of ``cluster.outcome.Progress``."""
+    """A task wrote its progress: the fields of ``cluster.protocol.outcome.Progress``."""
 
     task: str
     attempt: int
@@ -80,7 +80,7 @@ class Exited:
     """A task's process group is gone.
 
     ``exit_code`` is negative for a signal and None where the process never started.
-    ``outcome`` holds the fields of ``cluster.outcome.Outcome``, or None where the task
+    ``outcome`` holds the fields of ``cluster.protocol.outcome.Outcome``, or None where the task
     wrote none. ``kind`` is one of ``launch.agent.supervision.incident.KINDS``, None where the task ended well.
     ``lines`` are the last lines of the task's log. ``stack`` has the stacks of the task's threads, where the
     order to end asked for them. ``retry`` is False where no further attempt would end otherwise.

@@ -12,7 +12,7 @@ import signal
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from cluster.outcome import WORK
+from cluster.protocol.outcome import WORK
 from launch.agent.checkpoints import resume
 from launch.agent.environments.environment import Busy, Environment
 from launch.agent.gpus import assignment

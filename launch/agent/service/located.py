@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Dict, Mapping
 
-from cluster.outcome import WORK
+from cluster.protocol.command_template import fill
+from cluster.protocol.outcome import WORK
 from cluster.task import tf_config
-from cluster.template import fill
 from launch.agent.environments.environment import Environment
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.wire.run_request import RunRequest, TaskRequest

@@ -27,7 +27,7 @@ import re
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from cluster.pulse import STEPS
+from cluster.protocol.heartbeat import STEPS
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
 from launch.agent.supervision.incidents import Incidents
@@ -43,6 +43,7 @@ FRESH_S = 5.0  # older signs say nothing
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
 _OF_PYTHON = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<")
 _OURS = ("/cluster/", "/jobs/main.py")
+_IDLE = ("/cluster/protocol/heartbeat.py", "/jobs/main.py")
 
 
 class Culprit(NamedTuple):
@@ -212,7 +213,7 @@ def place(stack: str) -> Optional[str]:
     """
     frames = [match for match in _FRAME.finditer(stack) if not any(part in match["file"] for part in _OF_PYTHON)]
     own = [frame for frame in frames if not any(part in frame["file"] for part in _OURS)]
-    ours = [frame for frame in frames if not frame["file"].endswith(("/cluster/pulse.py", "/jobs/main.py"))]
+    ours = [frame for frame in frames if not frame["file"].endswith(_IDLE)]
     for frame in (own or ours)[:1]:
         return f"in {_shown(frame['file'])}:{frame['line']} ({frame['function']})"
     return None

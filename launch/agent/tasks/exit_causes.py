@@ -18,8 +18,8 @@ import signal
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Sequence
 
-from cluster.outcome import Outcome
-from cluster.regular_file import open_to_read
+from cluster.protocol.outcome import Outcome
+from cluster.protocol.regular_file import open_to_read
 from launch.agent.linux import processes
 from launch.agent.tasks.log_errors import Error, error_in
 from launch.agent.text.plain_text import plain

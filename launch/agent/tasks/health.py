@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
-from cluster.pulse import STEPS, Sign, read_sign
+from cluster.protocol.heartbeat import STEPS, Sign, read_sign
 from launch.agent.linux import processes
 from launch.agent.linux.cpu_time import Work, pace, work_of
 

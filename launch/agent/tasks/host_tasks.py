@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from cluster.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
-from cluster.pulse import PULSE, STACKS
-from cluster.regular_file import NotRegular
-from cluster.save_request import SAVE, ask
+from cluster.protocol.command_template import fill
+from cluster.protocol.heartbeat import PULSE, STACKS
+from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
+from cluster.protocol.regular_file import NotRegular
+from cluster.protocol.save_request import SAVE, ask
 from cluster.task import tf_config
-from cluster.template import fill
 from launch.agent.linux import processes
 from launch.agent.linux.oom_kills import MemoryKills
 from launch.agent.protocol.messages import (

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Callable, List
 
-from cluster.regular_file import open_to_append, open_to_read
+from cluster.protocol.regular_file import open_to_append, open_to_read
 from launch.agent.state.log import say_once
 
 EVERY_S = 1.0

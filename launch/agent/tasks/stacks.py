@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from cluster.pulse import STACKS, STACKS_BY
-from cluster.regular_file import open_to_read
+from cluster.protocol.heartbeat import STACKS, STACKS_BY
+from cluster.protocol.regular_file import open_to_read
 from launch.agent.linux import processes
 from launch.agent.linux.threads import threads, waits_in
 

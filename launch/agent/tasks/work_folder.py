@@ -15,8 +15,8 @@ import shutil
 from pathlib import Path
 from typing import Dict, Iterator, Optional
 
-from cluster.outcome import WORK
-from cluster.replacing import replace
+from cluster.protocol.atomic_file import replace
+from cluster.protocol.outcome import WORK
 
 LIST = "work.json"
 MANIFEST = ".manifest"  # of what was shipped; bootstrap.py, which imports nothing of ours, has it too

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
-from cluster.addresses import host_of, port_of
+from cluster.protocol.addresses import host_of, port_of
 from launch.agent.wire.run_plan import RunPlan
 
 Gpus = Union[str, Tuple[int, ...]]

@@ -9,9 +9,9 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from cluster.checkpoint_files import PARTIAL, held
 from cluster.checkpoints.saver import LAST_S, RETRY_S, Checkpoints
 from cluster.errors import TrainingError
+from cluster.protocol.checkpoint_files import PARTIAL, held
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.task import Checkpoint

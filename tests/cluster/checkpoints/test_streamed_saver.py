@@ -12,9 +12,9 @@ from typing import Any, Callable, Dict, List, Tuple
 import numpy as np
 import pytest
 
-from cluster.checkpoint_files import PARTIAL
 from cluster.checkpoints import streamed_saver
 from cluster.checkpoints.streamed_saver import StreamedSaver, boxes
+from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.job import Job
 from cluster.optimizers import from_args
-from cluster.pulse import Pulse
+from cluster.protocol.heartbeat import Pulse
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.training import summaries

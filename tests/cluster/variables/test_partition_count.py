@@ -7,7 +7,7 @@ from typing import Any, List, Tuple
 import pytest
 
 from cluster.job import Job
-from cluster.outcome import Outcome, Reporter
+from cluster.protocol.outcome import Outcome, Reporter
 from cluster.runtime import server, shutdown
 from cluster.runtime.bandwidth import Link
 from cluster.runtime.tf_compat import tf

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any, Dict, List, Optional
 
 from cluster.job import Job
-from cluster.outcome import Outcome
+from cluster.protocol.outcome import Outcome
 from cluster.spec import load
 from cluster.task import Task, Train
 from tests.cluster.jobs import verified

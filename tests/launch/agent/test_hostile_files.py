@@ -12,9 +12,9 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from cluster.outcome import OUTCOME, PROGRESS, Outcome, Progress, read_outcome, read_progress
-from cluster.pulse import PULSE, STACKS, Sign, read_sign
-from cluster.save_request import SAVE
+from cluster.protocol.heartbeat import PULSE, STACKS, Sign, read_sign
+from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, read_outcome, read_progress
+from cluster.protocol.save_request import SAVE
 from launch.agent.diagnosis.run_files import logs, values
 from launch.agent.protocol.messages import Event, Exited, Go, Joined, Started, decode, encode
 from launch.agent.state import plan_file

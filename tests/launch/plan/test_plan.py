@@ -6,7 +6,7 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from cluster.template import fill
+from cluster.protocol.command_template import fill
 from launch.agent.wire.run_request import TaskRequest
 from launch.errors import UsageError
 from launch.hosts.bundle import JobCode

@@ -248,7 +248,7 @@ def test_a_program_of_others_that_a_signal_has_stopped_is_frozen_too() -> None:
 PYTHON = """\
 Thread 0x00007f (most recent call first):
   File "/usr/lib/python3.7/threading.py", line 300 in wait
-  File "/w/code/ab/cluster/pulse.py", line 108 in _live
+  File "/w/code/ab/cluster/protocol/heartbeat.py", line 108 in _live
 
 Thread 0x00007f (most recent call first):
 {inputs}

@@ -6,7 +6,7 @@ from typing import List, Optional
 
 import pytest
 
-from cluster.outcome import Outcome
+from cluster.protocol.outcome import Outcome
 from launch.agent.supervision.incident import KINDS
 from launch.agent.tasks.exit_causes import LONGEST, MOST_LINES, judge, last_lines
 

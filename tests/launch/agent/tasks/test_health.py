@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from cluster.pulse import PULSE, Sign
+from cluster.protocol.heartbeat import PULSE, Sign
 from launch.agent.linux.cpu_time import Work
 from launch.agent.linux.processes import inspect
 from launch.agent.tasks.health import Seen, Vitals

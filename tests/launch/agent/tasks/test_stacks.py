@@ -9,7 +9,7 @@ from typing import Callable, Iterator
 
 import pytest
 
-from cluster.pulse import STACKS
+from cluster.protocol.heartbeat import STACKS
 from launch.agent.linux.processes import inspect
 from launch.agent.tasks.stacks import LONGEST, Stacks, Written, catches, of_living
 from tests.waiting import eventually

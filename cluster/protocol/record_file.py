@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Dict, Mapping, Type, TypeVar, Union, get_type_hints
 
-from cluster.regular_file import read_at_most
+from cluster.protocol.regular_file import read_at_most
 
 ANY_NUMBER = {"any_number": True}  # of a field: also NaN and the infinities, as a loss may be
 _BOUND = 2**63  # of every other number

@@ -63,7 +63,7 @@ def belongs_to_one(name: str) -> bool:
 
 def write_list(folder: Path, names: Sequence[str]) -> None:
     """Write the checkpoint list for other programs: ``names`` in the folder, newest last. Raises OSError."""
-    # Not by cluster.replacing: on a full disk that writes in place, and a program of others might read half a list.
+    # Not by atomic_file: on a full disk that writes in place, and a program of others might read half a list.
     lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
     partial = folder / _PARTIAL_LIST
     partial.write_text("\n".join(lines) + "\n")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.checkpoint_files import Held, held, prune, remove_unfinished
+from cluster.protocol.checkpoint_files import Held, held, prune, remove_unfinished
 
 
 def write(folder: Path, *names: str) -> None:

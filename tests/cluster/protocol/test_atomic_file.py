@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.replacing import replace, reserve
+from cluster.protocol.atomic_file import replace, reserve
 
 
 def test_a_file_is_replaced_as_a_whole_and_nothing_else_is_left(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import JobError, TaskError, TrainingError
-from cluster.outcome import OUTCOME, PROGRESS, Outcome, Progress, Reporter, read_outcome, read_progress
+from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, Reporter, read_outcome, read_progress
 from tests.clocks import Clock
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from cluster.protocol.verifiable import unverifiable
 from cluster.task import Train
-from cluster.verifiable import unverifiable
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.save_request import LOOK_S, SAVE, SaveRequests, ask
+from cluster.protocol.save_request import LOOK_S, SAVE, SaveRequests, ask
 from tests.clocks import Clock
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.addresses import host_of, is_public
+from cluster.protocol.addresses import host_of, is_public
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2600::1", "::ffff:8.8.8.8"])

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union
 
 from cluster.errors import JobError, TaskError, TrainingError
-from cluster.pulse import Pulse
-from cluster.record_file import ANY_NUMBER, read_record
-from cluster.replacing import replace, reserve
+from cluster.protocol.atomic_file import replace, reserve
+from cluster.protocol.heartbeat import Pulse
+from cluster.protocol.record_file import ANY_NUMBER, read_record
 
 PROGRESS = "progress.json"
 OUTCOME = "outcome.json"

@@ -1,0 +1,19 @@
+"""Agreements of launcher, agent and task process: files, addresses and words. No TensorFlow.
+
+A task reports in files of its own folder, which its agent reads:
+
+outcome           the progress of a task, and its end
+heartbeat         the sign of life of a task
+save_request      ask the chief for a checkpoint now
+checkpoint_files  the files of checkpoints in a folder
+
+Under them:
+
+record_file       a small JSON file of another program, read as a dataclass
+regular_file      open files in folders where other programs write too
+atomic_file       replace a small file, also on a full disk
+stdout            print into a task's log, also on a full disk
+addresses         host, port, and whether the internet can reach them
+command_template  the words of ``command:``
+verifiable        the settings that ``launch verify`` can compare
+"""
