@@ -107,7 +107,7 @@ class RunCollector(Collector):
         told = self._get()
         if told.problem != self._problem:
             self._problem = told.problem
-            self._note(told.problem or f"{self._host} answers again")
+            self._note(told.problem or f"{self._host}: answers again")
         return families(self._name, self._host, told.problem is None, told.status)
 
 

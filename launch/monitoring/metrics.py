@@ -31,33 +31,41 @@ class Value(NamedTuple):
 
 
 RUN_VALUES = (
-    Value("launch_step", "The global step.", "global_step"),
-    Value("launch_last_step", "The global step to stop at.", "steps"),
-    Value("launch_steps_per_second", "Global steps a second, over the last ten seconds.", "steps_per_second"),
-    Value("launch_examples_per_second", "Examples a second of all workers.", "examples_per_second"),
-    Value("launch_loss", "The loss of the chief's newest batch.", "loss"),
-    Value("launch_checkpoint_step", "The global step of the newest checkpoint.", "checkpoint_step"),
+    Value("launch_step", "Global step of the run.", "global_step"),
+    Value("launch_last_step", "Global step at which the run stops.", "steps"),
+    Value("launch_steps_per_second", "Recent global steps per second, over ten seconds.", "steps_per_second"),
+    Value("launch_examples_per_second", "Recent examples per second, summed over all workers.", "examples_per_second"),
+    Value("launch_loss", "Loss of the chief's newest batch.", "loss"),
+    Value("launch_checkpoint_step", "Global step of the newest checkpoint.", "checkpoint_step"),
     Value(
         "launch_waiting_ratio",
-        "The part of a step that workers which are not slow wait for the slowest.",
+        "Share of a step, 0 to 1, that the workers wait for the slowest one.",
         "waiting_share",
     ),
 )
 TASK_VALUES = (
-    Value("launch_task_step", "The newest step that the task has told of.", "step"),
+    Value("launch_task_step", "Newest step that the task reported.", "step"),
     Value("launch_task_step_seconds", "Seconds that one step of the worker takes.", "step_time_ms", 1e-3),
     Value("launch_task_wait_seconds", "Seconds of one step that the worker waits for the others.", "wait_ms", 1e-3),
-    Value("launch_task_straggler", "1 while the worker is a slow one, else 0.", "straggler"),
-    Value("launch_task_restarts_total", "How often the run has started the task again.", "restarts"),
+    Value("launch_task_straggler", "1 while the other workers wait for this one, else 0.", "straggler"),
+    Value("launch_task_restarts_total", "Restarts of the task.", "restarts"),
     Value(
         "launch_task_dropped_gradients_total",
-        "Gradients of the worker that came after their step was over.",
+        "Gradients of the worker that arrived too late to count.",
         "dropped_gradients",
     ),
-    Value("launch_task_received_bytes_per_second", "Bytes a second that come in to the task.", "bytes_in_per_second"),
-    Value("launch_task_sent_bytes_per_second", "Bytes a second that go out from the task.", "bytes_out_per_second"),
-    Value("launch_task_gpu_busy_ratio", "Of the time of late, in which the task's GPUs computed.", "gpu_percent", 1e-2),
-    Value("launch_task_gpu_memory_bytes", "Bytes in use on the task's GPUs, in all.", "gpu_memory_bytes"),
+    Value(
+        "launch_task_received_bytes_per_second",
+        "Recent bytes per second that the task receives over TCP.",
+        "bytes_in_per_second",
+    ),
+    Value(
+        "launch_task_sent_bytes_per_second",
+        "Recent bytes per second that the task sends over TCP.",
+        "bytes_out_per_second",
+    ),
+    Value("launch_task_gpu_busy_ratio", "Recent GPU utilisation of the task, 0 to 1.", "gpu_percent", 1e-2),
+    Value("launch_task_gpu_memory_bytes", "Bytes in use on the task's GPUs, summed.", "gpu_memory_bytes"),
 )
 
 
@@ -81,7 +89,9 @@ def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) 
 
 
 def _info(name: str, status: Optional[RunStatus]) -> Family:
-    info = GaugeMetricFamily("launch_run_info", "1; the label run has the newest run's name.", labels=["name", "run"])
+    info = GaugeMetricFamily(
+        "launch_run_info", "Always 1. The label run is the newest run's full name.", labels=["name", "run"]
+    )
     if status is not None:
         info.add_metric([name, status.run], 1.0)
     return info
@@ -97,7 +107,9 @@ def _state(name: str, status: Optional[RunStatus]) -> Family:
 
 def _evaluation(name: str, status: Optional[RunStatus]) -> Family:
     family = GaugeMetricFamily(
-        "launch_evaluation", "What the evaluator told last; step is its checkpoint's.", labels=["name", "metric"]
+        "launch_evaluation",
+        "Newest report of the evaluator. The metric step is its checkpoint's step.",
+        labels=["name", "metric"],
     )
     for metric, value in ((status.evaluation if status else None) or {}).items():
         family.add_metric([name, metric], value)
@@ -118,7 +130,7 @@ def _tasks(name: str, tasks: List[TaskStatus]) -> Iterator[Family]:
 def _by_state(name: str, tasks: List[TaskStatus]) -> Family:
     counted = Counter({(task.role, state): 0 for task in tasks for state in states.OF_TASK})
     counted.update((task.role, task.state) for task in tasks)
-    family = GaugeMetricFamily("launch_tasks", "Tasks of a role in a state.", labels=["name", "role", "state"])
+    family = GaugeMetricFamily("launch_tasks", "Number of tasks by role and state.", labels=["name", "role", "state"])
     for (role, state), number in counted.items():
         family.add_metric([name, role, state], number)
     return family

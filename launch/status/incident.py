@@ -6,7 +6,7 @@ from typing import List, Optional
 from launch.status.meanings import means
 from launch.status.task_names import title_of
 
-_AT_S = means("when, in seconds since the run began")
+_AT_S = means("Seconds from the start of the run to the event.")
 
 
 @dataclass(frozen=True)
@@ -14,16 +14,28 @@ class Consequence:
     """One of ``followed`` of an incident: what went wrong only because of it."""
 
     at_s: float = field(default=0.0, metadata=_AT_S)
-    kind: str = field(default="", metadata=means("its kind, as of an incident"))
+    kind: str = field(default="", metadata=means("Kind of the event, one of an incident's kinds."))
     role: Optional[str] = field(
-        default=None, metadata=means("of the task that it happened to; null where it is of a host")
+        default=None, metadata=means("Role of the affected task; null where the event is about a host.")
     )
-    index: Optional[int] = field(default=None, metadata=means("of that task"))
-    host: Optional[str] = field(default=None, metadata=means("where"))
-    attempt: Optional[int] = field(default=None, metadata=means("of that task, from 0"))
-    exit_code: Optional[int] = field(default=None, metadata=means("as of an incident"))
-    cause: Optional[str] = field(default=None, metadata=means("as of an incident"))
-    log: Optional[str] = field(default=None, metadata=means("as of an incident"))
+    index: Optional[int] = field(
+        default=None,
+        metadata=means("Index of the affected task within its role; null where the event is about a host."),
+    )
+    host: Optional[str] = field(default=None, metadata=means("Host of the event."))
+    attempt: Optional[int] = field(
+        default=None, metadata=means("Attempt of the affected task, from 0; null where the event is about a host.")
+    )
+    exit_code: Optional[int] = field(
+        default=None,
+        metadata=means("Exit code of the process; negative: minus the signal's number. null where no process ended."),
+    )
+    cause: Optional[str] = field(
+        default=None, metadata=means("Cause of the event in one line; null where none is known.")
+    )
+    log: Optional[str] = field(
+        default=None, metadata=means("Path of that attempt's log, on its host; null where there is none.")
+    )
 
     @property
     def title(self) -> str:
@@ -36,7 +48,7 @@ class Deed:
     """One of ``did`` of an incident."""
 
     at_s: float = field(default=0.0, metadata=_AT_S)
-    what: str = field(default="", metadata=means("what was done about it, in words"))
+    what: str = field(default="", metadata=means("Action, in words."))
 
 
 @dataclass(frozen=True)
@@ -45,52 +57,74 @@ class IncidentStatus:
 
     number: int = field(
         default=0,
-        metadata=means("of what went wrong, which, from 1; that of the last one is how many there were"),
+        metadata=means("Number of the incident, from 1. The last incident's number is the count."),
     )
-    kind: str = field(default="", metadata=means("one of those of docs/faults.md"))
+    kind: str = field(default="", metadata=means("Kind of the incident; docs/faults.md lists the values."))
     open: bool = field(
         default=False,
-        metadata=means("whether its task has not come back yet, or training has no step newer than before"),
+        metadata=means("true until the task is back and training has passed the newest step from before the incident."),
     )
     at_s: float = field(default=0.0, metadata=_AT_S)
-    role: Optional[str] = field(default=None, metadata=means("of the task; null where it is of a host, or of the run"))
-    index: Optional[int] = field(default=None, metadata=means("of the task"))
-    host: Optional[str] = field(default=None, metadata=means("where; null where it is of the run"))
-    attempt: Optional[int] = field(default=None, metadata=means("of the task, from 0"))
-    step: Optional[int] = field(default=None, metadata=means("the newest global step then; null before the first"))
-    cause: Optional[str] = field(default=None, metadata=means("what happened, in one line"))
-    exit_code: Optional[int] = field(default=None, metadata=means("negative: the signal; null where no process ended"))
-    signal: Optional[str] = field(default=None, metadata=means("its name, SIGKILL; null for none"))
-    log: Optional[str] = field(default=None, metadata=means("of that attempt, on its host"))
-    lines: List[str] = field(default_factory=list, metadata=means("the last of that log"))
-    stack: Optional[str] = field(default=None, metadata=means("of a task that was frozen; else null"))
-    followed: List[Consequence] = field(
-        default_factory=list, metadata=means("what only followed from it; of much, the first and the newest")
+    role: Optional[str] = field(
+        default=None, metadata=means("Role of the affected task; null where the incident is about a host or the run.")
     )
-    followed_count: int = field(default=0, metadata=means("how much followed, with what is left out of followed"))
+    index: Optional[int] = field(
+        default=None, metadata=means("Index of the affected task within its role; null as for role.")
+    )
+    host: Optional[str] = field(
+        default=None, metadata=means("Host of the incident; null where the incident is about the run.")
+    )
+    attempt: Optional[int] = field(
+        default=None, metadata=means("Attempt of the affected task, from 0; null as for role.")
+    )
+    step: Optional[int] = field(default=None, metadata=means("Newest global step at that time; null before the first."))
+    cause: Optional[str] = field(
+        default=None, metadata=means("Cause of the incident in one line; null where none is known.")
+    )
+    exit_code: Optional[int] = field(
+        default=None,
+        metadata=means("Exit code of the process; negative: minus the signal's number. null where no process ended."),
+    )
+    signal: Optional[str] = field(
+        default=None, metadata=means("Name of the signal that ended the process, such as SIGKILL; null for none.")
+    )
+    log: Optional[str] = field(
+        default=None, metadata=means("Path of that attempt's log, on its host; null where there is none.")
+    )
+    lines: List[str] = field(default_factory=list, metadata=means("Last lines of that log."))
+    stack: Optional[str] = field(default=None, metadata=means("Stack of a frozen task; else null."))
+    followed: List[Consequence] = field(
+        default_factory=list,
+        metadata=means("Consequences of the incident. A long list keeps the first and the newest."),
+    )
+    followed_count: int = field(default=0, metadata=means("Number of consequences, with those that followed omits."))
     did: List[Deed] = field(
-        default_factory=list, metadata=means("what was done about it; of much, the first and the newest")
+        default_factory=list, metadata=means("Actions of the launcher. A long list keeps the first and the newest.")
     )
     restarted_s: Optional[float] = field(
         default=None,
-        metadata=means("seconds until its next process was there; null before, and where nothing was started again"),
+        metadata=means(
+            "Seconds from the incident to the start of the task's next process; null before, and without a restart."
+        ),
     )
     again_s: Optional[float] = field(
         default=None,
-        metadata=means("seconds until the task took part in training again; null before, and for a command"),
+        metadata=means("Seconds from the incident until the task trained again; null before, and for a command."),
     )
     resumed_from: Optional[int] = field(
         default=None,
-        metadata=means("the step that the global step went back to; null where it did not, or is not known to have"),
+        metadata=means(
+            "Global step that training went back to; null where it did not go back, or where that is unknown."
+        ),
     )
     lost_steps: Optional[int] = field(
         default=None,
-        metadata=means("how far the global step went back; null before again_s, and for a command"),
+        metadata=means("Number of steps that training went back; null until again_s is known, and for a command."),
     )
     lost_seconds: Optional[float] = field(
         default=None,
         metadata=means(
-            "how long training stood, until there was a newer step than any before; null while open, and for a command"
+            "Seconds until training made a step newer than any before; null while open is true, and for a command."
         ),
     )
 

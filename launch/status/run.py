@@ -12,17 +12,15 @@ from launch.status.task import TaskStatus
 class FormationStatus:
     """The formation of an elastic run: the hosts that the run trains on."""
 
-    number: int = field(default=0, metadata=means("how often the run was formed anew"))
-    workers: int = field(default=0, metadata=means("how many workers train, the chief among them"))
-    of_workers: int = field(default=0, metadata=means("how many the run began with"))
-    ps: int = field(default=0, metadata=means("how many ps hold the variables"))
-    of_ps: int = field(default=0, metadata=means("how many the run began with"))
-    without: List[str] = field(
-        default_factory=list, metadata=means("the hosts that are lost, or were and wait to be taken back")
-    )
+    number: int = field(default=0, metadata=means("Number of formations before this one."))
+    workers: int = field(default=0, metadata=means("Number of workers that train now, with the chief."))
+    of_workers: int = field(default=0, metadata=means("Number of workers at the start of the run."))
+    ps: int = field(default=0, metadata=means("Number of ps that hold variables now."))
+    of_ps: int = field(default=0, metadata=means("Number of ps at the start of the run."))
+    without: List[str] = field(default_factory=list, metadata=means("Hosts that are lost, or that wait to join again."))
     forming: bool = field(
         default=False,
-        metadata=means("whether the processes of one formation are ending, for the next one to begin"),
+        metadata=means("true between two formations: the processes of the old one are ending."),
     )
 
 
@@ -30,64 +28,78 @@ class FormationStatus:
 class RunStatus:
     """The object of ``status --json``."""
 
-    run: str = field(default="", metadata=means("the run, name and time of its start"))
-    name: str = field(default="", metadata=means("its name"))
-    state: str = field(default="starting", metadata=means("starting, running, succeeded, failed or stopped"))
-    global_step: Optional[int] = field(
-        default=None, metadata=means("the newest step that a worker has reported; null before the first")
+    run: str = field(default="", metadata=means("Full name of the run: its name and the time of its start."))
+    name: str = field(default="", metadata=means("Name of the run, without the time."))
+    state: str = field(
+        default="starting", metadata=means("State of the run: starting, running, succeeded, failed or stopped.")
     )
-    steps: Optional[int] = field(default=None, metadata=means("the step to stop at; null for a command"))
+    global_step: Optional[int] = field(
+        default=None, metadata=means("Newest global step that a worker reported; null before the first.")
+    )
+    steps: Optional[int] = field(
+        default=None, metadata=means("Global step at which the run stops; null for a command.")
+    )
     formation: Optional[FormationStatus] = field(
         default=None,
-        metadata=means("which of its hosts an elastic run trains on now; null without the key elastic"),
+        metadata=means("Hosts that an elastic run trains on now; null without the key elastic."),
     )
-    steps_per_second: float = field(default=0.0, metadata=means("the chief's rate, over the last seconds"))
-    examples_per_second: float = field(default=0.0, metadata=means("of all workers"))
-    loss: Optional[float] = field(default=None, metadata=means("of the chief's newest step; null before the first"))
+    steps_per_second: float = field(
+        default=0.0, metadata=means("Recent global steps per second, as the chief measures them.")
+    )
+    examples_per_second: float = field(
+        default=0.0, metadata=means("Recent examples per second, summed over all workers.")
+    )
+    loss: Optional[float] = field(
+        default=None, metadata=means("Loss of the chief's newest step; null before the first.")
+    )
     checkpoint_step: Optional[int] = field(
-        default=None, metadata=means("the step of the newest checkpoint; null before the first")
+        default=None, metadata=means("Global step of the newest checkpoint; null before the first.")
     )
     evaluation: Optional[Dict[str, float]] = field(
         default=None,
-        metadata=means("what the evaluator reported last: the step, and each metric; null before, and without one"),
+        metadata=means(
+            "Newest report of the evaluator: the step and each metric; null before the first, and without an evaluator."
+        ),
     )
-    cause: Optional[str] = field(default=None, metadata=means("why it failed or was stopped, in one line; else null"))
+    cause: Optional[str] = field(default=None, metadata=means("Cause of the failure or stop in one line; else null."))
     metrics: Dict[str, float] = field(
-        default_factory=dict, metadata=means("of the held-out data, at the end; empty before")
+        default_factory=dict, metadata=means("Metrics on the held-out data, at the end of the run; empty before.")
     )
     checkpoint: Optional[str] = field(
-        default=None, metadata=means("the final checkpoint, a path on the chief's host; null before the end")
+        default=None, metadata=means("Path of the final checkpoint, on the chief's host; null before the end.")
     )
     incidents: List[IncidentStatus] = field(
-        default_factory=list, metadata=means("what went wrong, oldest first; of many, the first and the newest")
+        default_factory=list, metadata=means("Incidents, oldest first. A long list keeps the first and the newest.")
     )
-    silent: List[str] = field(
-        default_factory=list, metadata=means("the hosts from whose agents the lead receives nothing right now")
-    )
+    silent: List[str] = field(default_factory=list, metadata=means("Hosts whose agents send nothing to the lead now."))
     cause_incident: Optional[int] = field(
-        default=None, metadata=means("the number of the incident that the run has failed for; null for none")
+        default=None, metadata=means("Number of the incident that made the run fail; null for none.")
     )
-    lost_steps: int = field(default=0, metadata=means("of all incidents: how far the global step went back, in all"))
-    lost_seconds: float = field(default=0.0, metadata=means("of all incidents: how long training stood, in all"))
+    lost_steps: int = field(
+        default=0, metadata=means("Number of steps that training went back, summed over all incidents.")
+    )
+    lost_seconds: float = field(default=0.0, metadata=means("Seconds without progress, summed over all incidents."))
     waiting_share: Optional[float] = field(
         default=None,
-        metadata=means("the part of a step, from 0 to 1, that workers wait for the slowest; null where none waits"),
+        metadata=means(
+            "Share of a step, 0 to 1, that the workers wait for the slowest one; null where no worker waits."
+        ),
     )
-    tasks: List[TaskStatus] = field(default_factory=list, metadata=means("every task of the run"))
+    tasks: List[TaskStatus] = field(default_factory=list, metadata=means("Every task of the run."))
     replicas: Dict[str, Optional[int]] = field(
         default_factory=dict,
-        metadata=means("by host that keeps copies of checkpoints: the step of its newest; null before its first"),
+        metadata=means("For each host with copies of checkpoints: the step of its newest copy, null before the first."),
     )
     started: Optional[str] = field(
         default=None,
         metadata=means(
-            "when the run began, in ISO 8601, in UTC, by the clock of the chief's host: 2026-11-20T15:59:02+00:00"
+            "Start of the run by the clock of the chief's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00."
         ),
     )
     ended: Optional[str] = field(
-        default=None, metadata=means("when it succeeded, failed or was stopped, likewise; null before")
+        default=None, metadata=means("End of the run, in the same format; null before the end.")
     )
     updated: Optional[str] = field(
         default=None,
-        metadata=means("when its lead last reported this, likewise; of a run that lives, the moment of the question"),
+        metadata=means("Time of this status, in the same format. While the run lives, it is the time of the request."),
     )

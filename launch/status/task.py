@@ -11,53 +11,65 @@ from launch.status.task_names import name_of, title_of
 class TaskStatus:
     """One of ``tasks`` in ``status --json``."""
 
-    role: str = field(default="", metadata=means("ps, chief, worker or evaluator"))
-    index: int = field(default=0, metadata=means("which of its role, from 0"))
-    host: str = field(default="", metadata=means("where it runs, as the hosts file calls it"))
-    address: str = field(default="", metadata=means("where the other tasks connect, host:port"))
-    gpus: List[int] = field(default_factory=list, metadata=means("the indices of its GPUs"))
+    role: str = field(default="", metadata=means("Role of the task: ps, chief, worker or evaluator."))
+    index: int = field(default=0, metadata=means("Index of the task within its role, from 0."))
+    host: str = field(default="", metadata=means("Host of the task, as the hosts file names it."))
+    address: str = field(default="", metadata=means("host:port to which the other tasks connect."))
+    gpus: List[int] = field(default_factory=list, metadata=means("Indices of the task's GPUs; empty without a GPU."))
     state: str = field(
-        default="starting", metadata=means("starting, running, succeeded, failed, restarting, stopped or lost")
+        default="starting",
+        metadata=means("State of the task: starting, running, succeeded, failed, restarting, stopped or lost."),
     )
     doing: Optional[str] = field(
         default=None,
-        metadata=means("what it does of its start, in words; null where that is not known, and once it runs"),
+        metadata=means(
+            "Current phase of the task's start, in words; null where it is unknown, and once the task runs."
+        ),
     )
-    pid: Optional[int] = field(default=None, metadata=means("of its newest process; null before the first"))
+    pid: Optional[int] = field(default=None, metadata=means("Process id of the newest attempt; null before the first."))
     exit_code: Optional[int] = field(
-        default=None, metadata=means("of its newest process that has ended; negative: the signal; null before")
+        default=None,
+        metadata=means("Exit code of the newest process that ended; negative: minus the signal's number. null before."),
     )
-    restarts: int = field(default=0, metadata=means("how often it was started again"))
+    restarts: int = field(default=0, metadata=means("Number of restarts."))
     step: Optional[int] = field(
-        default=None, metadata=means("the newest that it has reported; null before, and for a ps")
+        default=None, metadata=means("Newest step that the task reported; null before the first, and for a ps.")
     )
     step_time_ms: Optional[float] = field(
-        default=None, metadata=means("of its newest steps, in milliseconds; null before the first")
+        default=None, metadata=means("Recent time of one step, in milliseconds; null before the first.")
     )
     wait_ms: Optional[float] = field(
-        default=None, metadata=means("of a step, its waiting for the others, in milliseconds; null where none waits")
+        default=None,
+        metadata=means(
+            "Time of one step that the task waits for the others, in milliseconds; null where no task waits."
+        ),
     )
     bytes_in_per_second: Optional[float] = field(
-        default=None, metadata=means("that it receives over TCP, over the last seconds; null where that is not known")
+        default=None, metadata=means("Recent rate of bytes that the task receives over TCP; null where it is unknown.")
     )
-    bytes_out_per_second: Optional[float] = field(default=None, metadata=means("that it sends, likewise"))
+    bytes_out_per_second: Optional[float] = field(
+        default=None, metadata=means("Recent rate of bytes that the task sends over TCP; null where it is unknown.")
+    )
     gpu_percent: Optional[float] = field(
         default=None,
-        metadata=means("how much of the last seconds its GPUs computed, in the mean; null without a GPU"),
+        metadata=means("Recent utilisation of the task's GPUs, 0 to 100, averaged over them; null without a GPU."),
     )
     gpu_memory_bytes: Optional[int] = field(
-        default=None, metadata=means("in use on its GPUs, in all; null without a GPU")
+        default=None, metadata=means("Memory in use on the task's GPUs, summed, in bytes; null without a GPU.")
     )
     dropped_gradients: int = field(
-        default=0, metadata=means("how many of its gradients came too late to count, with backup workers")
+        default=0,
+        metadata=means("Number of the task's gradients that arrived too late to count; 0 without backup workers."),
     )
     log: Optional[str] = field(
-        default=None, metadata=means("the log of its newest attempt, on its host; null before the first")
+        default=None, metadata=means("Path of the newest attempt's log, on the task's host; null before the first.")
     )
-    cause: Optional[str] = field(default=None, metadata=means("why it failed, in one line; else null"))
+    cause: Optional[str] = field(
+        default=None, metadata=means("Cause of the failure in one line; null where the task has not failed.")
+    )
     straggler: bool = field(
         default=False,
-        metadata=means("whether it works so much longer than the other workers that they wait for it"),
+        metadata=means("true while the other workers wait for this one, because its steps take much longer."),
     )
 
     @property

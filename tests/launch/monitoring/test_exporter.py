@@ -122,7 +122,7 @@ def test_each_scrape_tells_of_now_and_a_host_that_is_lost_and_found_is_said_once
     for text in (second, third):
         assert 'launch_up{host="h1",name="r"} 0.0\n' in text and "launch_step{" not in text
     assert 'launch_step{name="r"} 2.0\n' in fourth and 'launch_run_info{name="r",run="r-2"} 1.0\n' in fourth
-    assert said == ["h1: no route", "h1 answers again"]
+    assert said == ["h1: no route", "h1: answers again"]
 
 
 def test_nothing_is_asked_before_the_first_scrape() -> None:

@@ -44,5 +44,9 @@ def test_a_field_without_a_meaning_is_an_error() -> None:
 
 def test_a_status_has_the_meaning_of_what_is_deep_in_it() -> None:
     told = meanings(RunStatus)
-    assert told["incidents[].followed[].at_s"] == told["incidents[].at_s"] == "when, in seconds since the run began"
+    assert (
+        told["incidents[].followed[].at_s"]
+        == told["incidents[].at_s"]
+        == "Seconds from the start of the run to the event."
+    )
     assert {"formation.without", "tasks[].straggler", "replicas"} <= set(told)
