@@ -138,7 +138,7 @@ def serve(request: RunRequest, says: int) -> None:
     """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
     from launch.agent.service import (
         daemon,
-        guardian,
+        keeper,
         liveness_pipe,  # loads asyncio, which no other verb needs
     )
 
@@ -146,9 +146,9 @@ def serve(request: RunRequest, says: int) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
         os.close(says)
 
-    guardian.kept(
+    keeper.keep(
         folder_of(request),
-        lambda keeping, beating: daemon.serve(request, say, keeping, beating),
+        lambda own, pulse: daemon.serve(request, say, own, pulse),
         release=lambda: os.close(says),
         patience_s=liveness_pipe.patience_s(request.lost_after_s),
     )

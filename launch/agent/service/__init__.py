@@ -2,8 +2,8 @@
 
 daemon         from the request to the last file removed
 located        a request with this host's own paths in it
-guardian       the agent's parent, which ends what the agent left
-liveness_pipe  the pulse of an agent, which its guardian watches
+keeper         the agent's parent, which ends what the agent left
+liveness_pipe  the pulse of an agent, which its keeper watches
 predecessors   the remains of earlier runs of the name
 takeover       making way for another agent of a run
 agent          the common part of lead and member: one loop

@@ -1,4 +1,4 @@
-"""The agent's parent and keeper, which ends what the agent left.
+"""The keeper: the agent's parent, which ends what the agent left.
 
 The keeper waits for the agent and does nothing else. The kernel kills the tasks of an agent that
 is killed, but not the tasks' children, and nobody would remove the agent's lock. The keeper
@@ -21,7 +21,7 @@ from launch.agent.state.run_folder import RunFolder
 Serve = Callable[[processes.Process, Pulse], None]
 
 
-def kept(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_s: float) -> None:
+def keep(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_s: float) -> None:
     """Run ``serve`` in a child; return when nothing of the run is left here.
 
     ``serve`` receives the keeper and the pulse.
@@ -30,12 +30,12 @@ def kept(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_
       patience_s: the seconds to wait for a pulse that is missing.
       release: closes what only the child is to hold open.
     """
-    keeper, pulse = processes.inspect(os.getpid()), Pulse()
+    own, pulse = processes.inspect(os.getpid()), Pulse()
     processes.adopt_orphans()
     agent = os.fork()
-    if agent == 0 and keeper is not None:
+    if agent == 0 and own is not None:
         pulse.mine()
-        serve(keeper, pulse)
+        serve(own, pulse)
         return
     release()
     processes.show_as(f"launch keeper of {folder.run} on {folder.host}")
