@@ -39,7 +39,7 @@ class Try:
         self.next_at = now + min(LONGEST_S, max(LEAST_S, PART * (now - self.since)))
 
 
-class Revival:
+class AgentRestarts:
     """Keep the agents of an attached run alive.
 
     ``look`` never waits, because the tries run in the fleet's pool.
@@ -55,19 +55,20 @@ class Revival:
 
     def look(self, silent: Sequence[str]) -> List[str]:
         """Begin tries for the hosts that are silent now, and return news in lines."""
-        now, told = self._clock(), []
+        now = self._clock()
+        news: List[str] = []
         for host in [host for host in self._tries if host not in silent and not self._tries[host].under_way]:
             del self._tries[host]
         for host in silent:
             tries = self._tries.setdefault(host, Try(now))
             if tries.under_way is not None and tries.under_way.done():
-                told += _news(host, tries)
+                news += _news(host, tries)
                 tries.end(now)
             if tries.under_way is None and now >= tries.next_at:
-                told += [] if tries.begun else [f"{host}: its agent is not heard; starting it again"]
+                news += [] if tries.begun else [f"{host}: its agent is not heard; starting it again"]
                 tries.begun = True
                 tries.under_way = self._fleet.begin(host, self._start)
-        return told
+        return news
 
     def start_lead(self) -> bool:
         """Restart the dead agent of the lead; return False where it has died too often.

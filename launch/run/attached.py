@@ -14,7 +14,7 @@ from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
-from launch.run.agent_restarts import Revival
+from launch.run.agent_restarts import AgentRestarts
 from launch.run.follower import BEAT_S, Follower
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
@@ -25,7 +25,7 @@ PAUSED = "paused: the run goes on, and this view of it after `fg`; end the run w
 UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher goes on within {:.0f} s"
 
 
-class Watch(Follower):
+class Attached(Follower):
     """Follow the run that this launcher has started, until the run has ended, or is up if ``detach``."""
 
     beat = "beat"
@@ -36,38 +36,46 @@ class Watch(Follower):
         plan: Plan,
         view: View,
         interrupts: Interrupts,
-        revival: Revival,
+        restarts: AgentRestarts,
         detach: bool = False,
     ):
         request = {"run": plan.run, "host": plan.lead, "workdir": plan.spec.workdir}
         super().__init__(fleet, request, RunStatus(plan.run, plan.spec.name, "starting"), view)
-        self._interrupts, self._revival, self._detach = interrupts, revival, detach
-        self._heeded = 0
+        self._interrupts, self._restarts, self._detach = interrupts, restarts, detach
+        self._relayed = 0
         self._paused = False  # the lead may wait for our next beat for ever
-        self.lead_lost_at: Optional[float] = None  # when the lead was heard last, once its lease will have ended
+        self.lead_lost_at: Optional[float] = None  # when the lead last sent a line, once it is lost
 
-    def follow(self) -> RunStatus:
-        """Follow the run and return its last status.
+    def go(self) -> Conversation:
+        """Let the run begin: its lead starts the tasks as soon as the agents of all hosts have joined."""
+        return self.attach()
+
+    def attach(self) -> Conversation:
+        """Open a conversation, and send ``go`` in it: an earlier ``go`` may have been lost with its connection.
+
+        A lead whose run has begun ignores ``go``.
+        """
+        lead = super().attach()
+        lead.send({"do": "go"})
+        return lead
+
+    def follow(self, attached: Conversation) -> RunStatus:
+        """Follow the run from its first conversation on, and return its last status.
 
         When ``follow`` returns, no agent is being started any more.
         """
         try:
             with self._interrupts.pausable():
-                return super().follow()
+                return super().follow(attached)
         finally:
-            self._revival.close()
+            self._restarts.close()
 
-    def greet(self, lead: Conversation, first: bool) -> None:
-        """Send ``go`` in the first conversation, at which the lead begins the run."""
-        if first:
-            lead.send({"do": "go"})
-
-    def satisfied(self, lead: Conversation) -> bool:
+    def is_satisfied(self, lead: Conversation) -> bool:
         """Return whether a detached run is up, and the lead has confirmed the detachment."""
         up = self._detach and self._status.state == "running" and not self._interrupts.received
-        return up and self._let_go(lead)
+        return up and self._leave(lead)
 
-    def _let_go(self, lead: Conversation) -> bool:
+    def _leave(self, lead: Conversation) -> bool:
         """Send ``detach``; return whether the lead confirms that the run goes on without the launcher."""
         lead.send({"do": "detach"})
         return self._confirmed(lead, "detached", LEASE_S)
@@ -101,20 +109,20 @@ class Watch(Follower):
             self._interrupts.pause()
         self._beat_at = 0.0
 
-    def heed(self, lead: Conversation) -> None:
+    def relay(self, lead: Conversation) -> None:
         """Pass signals on: the first stops the run in order, the second kills the run.
 
-        Until the first signal, ``heed`` restarts agents that died. After a Ctrl-Z, ``heed`` pauses this process.
+        Until the first signal, ``relay`` restarts agents that died. After a Ctrl-Z, ``relay`` pauses this process.
         """
         if self._interrupts.pause_asked:
             self._pause(lead)
         if not self._interrupts.received:
-            for line in self._revival.look(self._silent_ones()):
+            for line in self._restarts.look(self._silent_ones()):
                 self._view.note(line)
-        while self._heeded < min(2, len(self._interrupts.received)):
-            name = signal.Signals(self._interrupts.received[self._heeded]).name
-            self._heeded += 1
-            if self._heeded == 1:
+        while self._relayed < min(2, len(self._interrupts.received)):
+            name = signal.Signals(self._interrupts.received[self._relayed]).name
+            self._relayed += 1
+            if self._relayed == 1:
                 self._view.note(f"{name}: stopping the workers, then the ps; once more kills them at once")
                 lead.send({"do": "stop", "reason": f"{name} to launch up"})
             else:
@@ -124,24 +132,24 @@ class Watch(Follower):
     def _silent_ones(self) -> List[str]:
         return [host for host in self._status.silent if host in self._fleet.hosts]
 
-    def answered(self, change: Mapping[str, Any]) -> None:
+    def note_answer(self, change: Mapping[str, Any]) -> None:
         """Record that an answered beat has ended a pause."""
         self._paused = self._paused and "beat" not in change
 
-    def again(self) -> Optional[Conversation]:
+    def reattach(self) -> Optional[Conversation]:
         """Return a new connection, over which the requests of earlier signals are sent again.
 
         Those requests may have been lost with the old connection.
         """
-        self._heeded = 0
-        return super().again()
+        self._relayed = 0
+        return super().reattach()
 
-    def revived(self) -> bool:
+    def restart_lead(self) -> bool:
         """Restart the dead agent of the lead, and return whether that was done.
 
         The method does not restart the agent after a signal, nor where the agent keeps dying.
         """
-        if self._interrupts.received or not self._revival.start_lead():
+        if self._interrupts.received or not self._restarts.start_lead():
             return False
         self._view.note(f"{self._lead}: the agent that leads the run had died; started it again")
         return True
@@ -151,7 +159,7 @@ class Watch(Follower):
 
         Each other host of the run is taken down by itself.
         """
-        self.lead_lost_at = None if self._paused else self._heard_at
+        self.lead_lost_at = None if self._paused else self._received_at
         cause = f"{self._lead}: {problem.reason} (the chief's host was lost)"
         for name, task in self._tasks.items():
             if task.host == self._lead:

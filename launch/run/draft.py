@@ -8,15 +8,26 @@ import secrets
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Callable, Dict
+from typing import Callable, Dict, NamedTuple
 
+from cluster.spec.model import Spec
 from launch.agent.wire.run_request import RunRequest
 from launch.hosts.bundle import Code, launcher_code, with_folder
 from launch.plan.agent_requests import requests
 from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
-from launch.run.failover import Beginning
 from launch.run.start import read_secrets
 from launch.target import Target
+
+
+class RunStart(NamedTuple):
+    """The start of a run: its spec, and whether the run is to resume.
+
+    ``needed``: a run that is to ``resume`` does not start without a checkpoint.
+    """
+
+    spec: Spec
+    resume: bool = False
+    needed: bool = True
 
 
 @dataclass(frozen=True)
@@ -34,19 +45,19 @@ class Draft:
         return self.at(self.begins + timedelta(seconds=1))
 
 
-def draft(target: Target, beginning: Beginning, begins: datetime) -> Draft:
+def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
     """Return the draft of a run.
 
     Raises:
       LaunchError: the job or a secret is missing, or the cluster is too large to be described to a process.
     """
-    spec, job = beginning.spec, target.job(beginning.spec)
+    spec, job = start.spec, target.job(start.spec)
     code = with_folder(launcher_code(), job)
     token, values = secrets.token_hex(16), read_secrets(spec, os.environ)
 
     def at(begins: datetime) -> Draft:
         plan = make_plan(spec, job, run_name(spec.name, begins), sys.executable)
-        return Draft(plan, requests(plan, code, token, values, beginning.resume, str(target)), code, begins, at)
+        return Draft(plan, requests(plan, code, token, values, start.resume, str(target)), code, begins, at)
 
     first = at(begins)
     refuse_oversized(first.plan)

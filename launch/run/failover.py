@@ -7,54 +7,48 @@ worker that is left, and the successor goes on from the newest copy.
 
 import time
 from dataclasses import replace
-from typing import Callable, Collection, List, NamedTuple, Optional
+from typing import Callable, Collection, List, Optional
 
 from cluster.spec.model import Spec, TaskSpec
 from cluster.task import TRAINERS
 from launch.hostfile.selection import renumbered
 from launch.plan.agent_requests import LEASE_S
+from launch.run.draft import RunStart
 from launch.run.follower import SILENT_S
+from launch.run.lifecycle import Ended
 from launch.signals import Interrupts
 from launch.teardown.down import STOP_S
-from launch.view.console import fold
+from launch.view.console import fold, say
 
 MARGIN_S = 2.0
 
 
-class Beginning(NamedTuple):
-    """The start of a run: its spec, and whether the run is to resume.
-
-    ``needed``: a run that is to ``resume`` does not start without a checkpoint.
-    """
-
-    spec: Spec
-    resume: bool
-    needed: bool = True
-
-
-def successor(
-    spec: Spec,
-    heard_at: Optional[float],
-    lost: Collection[str],
-    interrupts: Interrupts,
-    say: Callable[[str], None],
-) -> Optional[Beginning]:
-    """Wait until the successor of an ended run may begin, and return it; else None.
-
-    Args:
-      heard_at: the time at which the launcher last received from a lost lead, by ``time.monotonic()``; else None.
-      lost: other hosts that are out of reach, too.
+def with_failover(train: Callable[[RunStart], Ended], start: RunStart, interrupts: Interrupts) -> Ended:
+    """Train; each time the chief's host is lost, train on with the hosts that are left.
 
     Raises:
       Interrupted: a signal came while the lost lead may still have had its lease.
     """
-    follows = None if heard_at is None or interrupts.received else without(spec, {spec.chief.host, *lost})
-    if heard_at is None or follows is None:
+    ended = train(start)
+    following = successor(start.spec, ended, interrupts)
+    while following is not None:
+        start = following
+        ended = train(start)
+        following = successor(start.spec, ended, interrupts)
+    return ended
+
+
+def successor(spec: Spec, ended: Ended, interrupts: Interrupts) -> Optional[RunStart]:
+    """Wait until the successor of an ended run may begin, and return it; else None. Raises Interrupted."""
+    if ended.lead_lost_at is None or interrupts.received:
+        return None
+    follows = without(spec, {spec.chief.host, *ended.out_of_reach})
+    if follows is None:
         return None
     gone, chief = [host for host in spec.hosts if host not in follows.hosts], follows.chief.host
     say(f"going on without {fold(gone)}, from the newest copy of its checkpoints, with the chief on {chief}")
-    await_lease(spec, heard_at, interrupts)
-    return Beginning(follows, resume=True, needed=False)
+    await_lease(spec, ended.lead_lost_at, interrupts)
+    return RunStart(follows, resume=True, needed=False)
 
 
 def without(spec: Spec, lost: Collection[str]) -> Optional[Spec]:
@@ -83,17 +77,17 @@ def _with_spares(left: List[TaskSpec], servers: int) -> List[TaskSpec]:
     return tasks
 
 
-def await_lease(spec: Spec, heard_at: float, interrupts: Interrupts) -> None:
+def await_lease(spec: Spec, lost_at: float, interrupts: Interrupts) -> None:
     """Wait until the lost lead's lease has ended, however late a beat reached that lead.
 
     Where both runs save into one folder, the wait also gives the lead the time to end its tasks.
 
     Args:
-      heard_at: the time at which the launcher last received from the lead, by ``time.monotonic()``.
+      lost_at: the time at which the launcher last received from the lead, by ``time.monotonic()``.
 
     Raises:
       Interrupted: a signal came.
     """
     shared = spec.train.checkpoint.dir is not None
-    until = heard_at + SILENT_S + LEASE_S + MARGIN_S + (STOP_S if shared else 0.0)
+    until = lost_at + SILENT_S + LEASE_S + MARGIN_S + (STOP_S if shared else 0.0)
     interrupts.wait(max(0.0, until - time.monotonic()))

@@ -1,8 +1,7 @@
 """Receive a run's status and every change from its lead, over a connection that is renewed when it breaks.
 
-A launcher that only observes uses a ``launch.run.observer.Onlooker``, which renews no lease, so that a run does
-not notice the observer. The launcher that started the run uses a ``launch.run.attached.Watch``, which keeps the
-run alive and stops it.
+The launcher that started a run is ``Attached``: it lets the run begin, keeps the run alive, and stops it.
+A launcher that only looks is an ``Observer``: it renews no lease, so that the run does not notice it.
 """
 
 import time
@@ -22,7 +21,7 @@ from launch.status.values import from_values, updated
 from launch.view.live_view import View
 
 BEAT_S = 1.0
-SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made anew
+SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made again
 
 
 class Follower(ABC):
@@ -44,43 +43,45 @@ class Follower(ABC):
         self._status = status  # of whose tasks only ``_tasks`` is kept current
         self._tasks = by_name(status)
         self._beat_at = 0.0
-        self._heard_at = 0.0
+        self._received_at = 0.0
         self._looked_at = time.monotonic()
-
-    @abstractmethod
-    def greet(self, lead: Conversation, first: bool) -> None:
-        """Send the lead what it must know when a conversation begins, besides ``watch``."""
 
     @abstractmethod
     def give_up(self, problem: HostProblem) -> None:
         """React to a lead out of reach for a whole lease; ``problem`` has the reason."""
 
     @abstractmethod
-    def heed(self, lead: Conversation) -> None:
-        """Pass the user's wishes on to the lead; called twice a second."""
+    def relay(self, lead: Conversation) -> None:
+        """Pass the user's signals on to the lead; called twice a second."""
 
-    def answered(self, change: Mapping[str, Any]) -> None:
+    def note_answer(self, change: Mapping[str, Any]) -> None:
         """React to a line that the lead has sent."""
         return
 
-    def unwanted(self) -> bool:
+    def is_unwanted(self) -> bool:
         """Return whether nobody wants to receive more."""
         return False
 
-    def satisfied(self, lead: Conversation) -> bool:
+    def is_satisfied(self, lead: Conversation) -> bool:
         """Return whether the follower has received enough, though the run goes on.
 
         The follower calls this method twice a second.
         """
         return False
 
-    def revived(self) -> bool:
-        """Return whether the lead's agent, which has died, was restarted. Raises HostProblem."""
+    def restart_lead(self) -> bool:
+        """Restart the lead's agent, which has died, and return whether that was done. Raises HostProblem."""
         return False
 
-    def follow(self) -> RunStatus:
-        """Follow the run and return its last status."""
-        lead: Optional[Conversation] = self._attach(first=True)
+    def attach(self) -> Conversation:
+        """Open a conversation in which the lead reports every change of the run. Raises HostProblem."""
+        lead = self._fleet.contact(self._lead, "attach", self._request)
+        lead.send({"do": "watch"})
+        return lead
+
+    def follow(self, attached: Conversation) -> RunStatus:
+        """Follow the run from its first conversation on, and return its last status."""
+        lead: Optional[Conversation] = attached
         while lead is not None:
             why = ""
             try:
@@ -93,42 +94,36 @@ class Follower(ABC):
             finally:
                 lead.close()
             self._view.note(f"lost the connection to {self._lead}{why}; trying again")
-            lead = self.again()
+            lead = self.reattach()
         return self.status()
 
     def status(self) -> RunStatus:
         """Return the run's status as far as the lead has sent it."""
         return replace(self._status, tasks=list(self._tasks.values()))
 
-    def _attach(self, first: bool = False) -> Conversation:
-        lead = self._fleet.contact(self._lead, "attach", self._request)
-        lead.send({"do": "watch"})
-        self.greet(lead, first)
-        return lead
-
     def _listen(self, lead: Conversation) -> bool:
         """Receive changes; return True when nothing more is to come, False on a broken stream.
 
         A lead that is silent for ``SILENT_S`` seconds counts as a broken stream.
         """
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         while self._silent_s() < SILENT_S:
-            self.heed(lead)
+            self.relay(lead)
             self._beat(lead)
             try:
                 change = lead.receive(BEAT_S / 2)
             except Silence:
                 change = {}
             else:
-                self._heard_at = time.monotonic()
-                self.answered(change or {})
+                self._received_at = time.monotonic()
+                self.note_answer(change or {})
             if change is None:
                 return False
             if "end" in change:
                 return self._knows_the_run()
             if change.get("run") is not None:
                 self._take(change)
-            if self.unwanted() or self.satisfied(lead):
+            if self.is_unwanted() or self.is_satisfied(lead):
                 return True
         return False
 
@@ -146,9 +141,9 @@ class Follower(ABC):
         now, continued_at = time.monotonic(), self._fleet.interrupts.continued_at
         if continued_at > self._looked_at:
             self._view.note(f"this launcher was stopped for {continued_at - self._looked_at:.0f} s and goes on")
-            self._heard_at = max(self._heard_at, continued_at)
+            self._received_at = max(self._received_at, continued_at)
         self._looked_at = now
-        return now - self._heard_at
+        return now - self._received_at
 
     def _take(self, change: Mapping[str, Any]) -> None:
         with reading(self._lead):
@@ -161,21 +156,21 @@ class Follower(ABC):
             self._beat_at = time.monotonic() + BEAT_S
             lead.send({"do": self.beat})
 
-    def again(self) -> Optional[Conversation]:
+    def reattach(self) -> Optional[Conversation]:
         """Return a new conversation within the lease; None when nothing is left to follow."""
         host = self._fleet.hosts[self._lead]
         problem = HostProblem(self._lead, ProblemKind.SILENT, f"no answer within {LEASE_S:.0f} s")
-        while self._silent_s() < LEASE_S and not self.unwanted():
+        while self._silent_s() < LEASE_S and not self.is_unwanted():
             try:
                 host.close()
                 host.connect()
                 if self._ended_meanwhile():
                     return None
-                return self._attach()
+                return self.attach()
             except HostProblem as error:
                 problem = error
             time.sleep(BEAT_S)
-        if not self.unwanted():
+        if not self.is_unwanted():
             self.give_up(problem)
         return None
 
@@ -183,7 +178,7 @@ class Follower(ABC):
         answers, problems = self._fleet.ask("status", {self._lead: self._request}, LEASE_S, interruptible=False)
         if problems:
             raise problems[0]
-        if answers[self._lead].get("died") and self.revived():
+        if answers[self._lead].get("died") and self.restart_lead():
             return False
         values = answers[self._lead]["status"]
         if values is None:

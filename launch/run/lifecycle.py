@@ -1,8 +1,8 @@
-"""A run that this launcher starts and follows: from its plan to its report."""
+"""One run: start it, follow it, take it down, and print how it ended."""
 
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Callable, List, NamedTuple, Optional
+from typing import Callable, List, NamedTuple, Optional, Sequence
 
 from launch.errors import SUCCEEDED
 from launch.fleet import Fleet
@@ -10,10 +10,9 @@ from launch.history import generation
 from launch.history.remembered import remember
 from launch.logs.reader import print_log_of_culprit
 from launch.plan.plan import Plan
-from launch.run.agent_restarts import Revival
-from launch.run.attached import Watch
-from launch.run.draft import Draft, draft
-from launch.run.failover import Beginning, successor
+from launch.run.agent_restarts import AgentRestarts
+from launch.run.attached import Attached
+from launch.run.draft import Draft, RunStart, draft
 from launch.run.resume import bring_newest
 from launch.run.start import advising, start_agents
 from launch.signals import Interrupts
@@ -33,35 +32,36 @@ class Ended(NamedTuple):
     Attributes:
       code: the launcher's exit code.
       status: the run's last status.
-      follows: the run that begins where the chief's host was lost, else None.
+      lead_lost_at: the time at which the launcher last received from a lost lead, by ``time.monotonic()``; else None.
+      out_of_reach: the hosts that could not be asked whether anything is left there.
     """
 
     code: int
     status: RunStatus
-    follows: Optional[Beginning] = None
+    lead_lost_at: Optional[float] = None
+    out_of_reach: Sequence[str] = ()
 
 
-def attend(target: Target, beginning: Beginning, interrupts: Interrupts, ending: Ending, detach: bool = False) -> Ended:
+def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending, detach: bool = False) -> Ended:
     """Start a run, follow it to its end or until it is up, take it down, and print how it ended.
 
     Raises:
       LaunchError: it cannot start.
     """
-    planned = draft(target, beginning, datetime.now(timezone.utc))
-    with Fleet(beginning.spec, planned.plan.python, planned.code, interrupts) as fleet:
+    planned = draft(target, start, datetime.now(timezone.utc))
+    with Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         with live_view.for_terminal() as view:
-            started = _start(fleet, planned, target, beginning, view)
-            watch = Watch(fleet, started.plan, view, interrupts, Revival(fleet, started.requests), detach)
-            status = watch.follow()
+            run = _start(fleet, planned, target, start, view)
+            attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), detach)
+            status = attached.follow(attached.go())
         if status.state == "running":
-            say(*report.detached(started.plan.run, str(target)))
+            say(*report.detached(run.plan.run, str(target)))
             return Ended(SUCCEEDED, status)
-        out_of_reach = _take_down(fleet, started.plan, status, ending)
-        follows = successor(beginning.spec, watch.lead_lost_at, out_of_reach, interrupts, say)
-        return Ended(report.exit_code(status, interrupts.received), status, follows)
+        out_of_reach = _take_down(fleet, run.plan, status, ending)
+    return Ended(report.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
 
 
-def _start(fleet: Fleet, planned: Draft, target: Target, beginning: Beginning, view: View) -> Draft:
+def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View) -> Draft:
     """Connect to every host, name the run, bring the checkpoint that it resumes from, and start its agents.
 
     Returns:
@@ -71,11 +71,11 @@ def _start(fleet: Fleet, planned: Draft, target: Target, beginning: Beginning, v
     with advising(f"launch check {target}"):
         fleet.connect()
         run = _named(fleet, planned, view)
-        if beginning.resume:
-            run = replace(run, requests=bring_newest(fleet, run.plan, run.requests, view.note, beginning.needed))
+        if start.resume:
+            run = replace(run, requests=bring_newest(fleet, run.plan, run.requests, view.note, start.needed))
         for line in start_agents(fleet, run.requests):
             view.note(line)
-        remember(beginning.spec, run.plan.run, local=bool(target.local))
+        remember(start.spec, run.plan.run, local=bool(target.local))
     return run
 
 

@@ -12,19 +12,16 @@ from launch.view.console import fold
 from launch.view.live_view import View
 
 
-class Onlooker(Follower):
-    """Follow a run until it has ended or a signal comes; the run does not notice the onlooker."""
+class Observer(Follower):
+    """Follow a run until it has ended or a signal comes; the run does not notice the observer."""
 
     def __init__(self, fleet: Fleet, status: RunStatus, view: View):
         super().__init__(fleet, fleet.request(fleet.lead, run=status.run), status, view)
 
-    def greet(self, lead: Conversation, first: bool) -> None:
-        """Send nothing, because another launcher has started the run."""
-
-    def heed(self, lead: Conversation) -> None:
+    def relay(self, lead: Conversation) -> None:
         """Send nothing, because a signal is for this process alone."""
 
-    def unwanted(self) -> bool:
+    def is_unwanted(self) -> bool:
         """Return whether a signal has come, which ends the observation."""
         return bool(self._fleet.interrupts.received)
 

@@ -103,8 +103,8 @@ def bring_newest(
     return {**requests, plan.lead: replace(asked_of_lead, resume_from=Wanted(run, found.step))}
 
 
-def _held(host: str, told: Mapping[str, Any]) -> Held:
-    return Held(host, **{key: told[key] for key in Held._fields if key in told})
+def _held(host: str, answer: Mapping[str, Any]) -> Held:
+    return Held(host, **{key: answer[key] for key in Held._fields if key in answer})
 
 
 def chosen_in_words(found: Held, further: Optional[Held], lead: str) -> List[str]:
@@ -130,34 +130,34 @@ def _hand_over(fleet: Fleet, plan: Plan, found: Held) -> None:
     guarded: Dict[str, Any] = {"guard": plan.spec.guard, "run": plan.run, "peers": peers(plan)}
     try:
         with closing(fleet.contact(plan.lead, "take", fleet.request(plan.lead, **common, **guarded))) as taker:
-            _hear(fleet, [taker], "listening")
+            _await(fleet, [taker], "listening")
             with closing(fleet.contact(found.host, "give", fleet.request(found.host, **common))) as giver:
-                _hear(fleet, [taker, giver], "taken")
+                _await(fleet, [taker, giver], "taken")
     except HostProblem as problem:
         raise CannotStart([problem]) from problem
 
 
-def _hear(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> None:
+def _await(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> None:
     """Receive from all conversations until one sends ``word``. Raises HostProblem."""
-    heard_at, open_ones = time.monotonic(), list(conversations)
+    received_at, open_ones = time.monotonic(), list(conversations)
     while open_ones:
         fleet.interrupts.check()
         for conversation in list(open_ones):
-            said = _said(conversation)
-            if said is None:
+            line = _next_line(conversation)
+            if line is None:
                 open_ones.remove(conversation)
-            elif said:
-                heard_at = time.monotonic()
-            if said and word in said:
+            elif line:
+                received_at = time.monotonic()
+            if line and word in line:
                 return
-        if time.monotonic() - heard_at > QUIET_S:
+        if time.monotonic() - received_at > QUIET_S:
             break
     hosts = " and ".join(conversation.host for conversation in conversations)
-    quiet = f"the checkpoint did not arrive: nothing heard for {QUIET_S:.0f} s, or an early end"
+    quiet = f"the checkpoint did not arrive: no answer for {QUIET_S:.0f} s, or an early end"
     raise HostProblem(hosts, ProblemKind.SILENT, quiet)
 
 
-def _said(conversation: Conversation) -> Optional[Dict[str, Any]]:
+def _next_line(conversation: Conversation) -> Optional[Dict[str, Any]]:
     """Return a host's next answer: {} for nothing yet, None for the end. Raises HostProblem."""
     try:
         return conversation.receive(LOOK_S)

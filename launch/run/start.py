@@ -15,7 +15,7 @@ from launch.teardown.down import take_down
 LAST_BEAT_S = 10.0
 
 
-class Keeping:
+class LeaseKeeper:
     """Renew the lease of a lead that is ready while other hosts' agents are still being started."""
 
     def __init__(self, fleet: Fleet):
@@ -23,7 +23,7 @@ class Keeping:
         self._over = threading.Event()
         self._beating: Optional[threading.Thread] = None
 
-    def __enter__(self) -> "Keeping":
+    def __enter__(self) -> "LeaseKeeper":
         return self
 
     def begin(self, host: Host, run: str) -> None:
@@ -34,7 +34,7 @@ class Keeping:
 
     def _beat(self, host: Host, run: str) -> None:
         named = self._fleet.request(host.name, run=run)
-        # Without the lead there is nothing to keep, and what became of it is seen when it is told to go.
+        # Without the lead there is nothing to keep, and what became of it is seen when the launcher sends go.
         with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
             while not self._over.is_set():
                 lead.send({"do": "beat"})
@@ -92,7 +92,7 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
             keeping.begin(host, request.run)
         return answer
 
-    with Keeping(fleet) as keeping:
+    with LeaseKeeper(fleet) as keeping:
         # Not interrupted half way: an agent that is just starting could not be taken back.
         started, problems = fleet.each(start, list(requests), interruptible=False)
     if problems or fleet.interrupts.received:

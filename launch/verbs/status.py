@@ -5,7 +5,7 @@ import json
 import click
 
 from launch.errors import SUCCEEDED, UsageError
-from launch.run.observer import Onlooker, newest_status
+from launch.run.observer import Observer, newest_status
 from launch.status.states import ENDED
 from launch.status.values import to_values
 from launch.target import Target
@@ -30,7 +30,8 @@ def status(target: Target, as_json: bool, watch: bool) -> int:
         found = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
         if watch and found.state not in ENDED:
             with live_view.for_terminal() as view:
-                found = Onlooker(fleet, found, view).follow()
+                observer = Observer(fleet, found, view)
+                found = observer.follow(observer.attach())
             say(*([f"cause: {found.cause}"] if found.cause else []))
         elif as_json:
             click.echo(json.dumps(to_values(found)))

@@ -1,12 +1,13 @@
 """``launch up``"""
 
 import time
-from typing import List, Optional
+from typing import List
 
 import click
 
-from launch.run.failover import Beginning
-from launch.run.lifecycle import attend
+from launch.run.draft import RunStart
+from launch.run.failover import with_failover
+from launch.run.lifecycle import Ended, train
 from launch.run.resume import refuse_resume
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
@@ -30,15 +31,14 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     """
     began = time.monotonic()
 
+    def train_once(start: RunStart) -> Ended:
+        return train(target, start, interrupts, ending, detach)
+
     def ending(status: RunStatus) -> List[str]:
         return report.ending(status, time.monotonic() - began)
 
     spec = target.spec()
     if resume:
         refuse_resume(spec)
-    follows: Optional[Beginning] = Beginning(spec, resume)
     with Interrupts() as interrupts:
-        while follows is not None:
-            ended = attend(target, follows, interrupts, ending, detach)
-            follows = ended.follows
-    return ended.code
+        return with_failover(train_once, RunStart(spec, resume), interrupts).code

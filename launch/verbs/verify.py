@@ -4,8 +4,8 @@ import click
 
 from launch.errors import FAILED, SUCCEEDED
 from launch.run import verification
-from launch.run.failover import Beginning
-from launch.run.lifecycle import attend
+from launch.run.draft import RunStart
+from launch.run.lifecycle import train
 from launch.signals import Interrupts
 from launch.target import Target
 from launch.verbs.options import with_hosts_file
@@ -28,5 +28,5 @@ def verify(target: Target, steps: int) -> int:
     """
     spec = verification.prepared(target.spec(), steps)
     with Interrupts() as interrupts:
-        ended = attend(target, Beginning(spec, resume=False), interrupts, verification.ending)
+        ended = train(target, RunStart(spec), interrupts, verification.ending)
     return FAILED if ended.code == SUCCEEDED and not verification.is_equal(ended.status) else ended.code

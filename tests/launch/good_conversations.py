@@ -22,9 +22,9 @@ from launch.monitoring.metrics import families
 from launch.monitoring.tensorboard import Board
 from launch.plan.plan import make_plan
 from launch.run import resume
-from launch.run.agent_restarts import Revival
-from launch.run.attached import Watch
-from launch.run.observer import Onlooker, newest_status
+from launch.run.agent_restarts import AgentRestarts
+from launch.run.attached import Attached
+from launch.run.observer import Observer, newest_status
 from launch.run.restart import compare, refusals
 from launch.run.start import start_agents
 from launch.status.incident import IncidentStatus
@@ -107,7 +107,8 @@ def _status(fleet: Fleet, folder: Path) -> str:
 
 def _look_on(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
-    found = Onlooker(fleet, status(task(f"worker:0@{HOST}")), View(output)).follow()
+    observer = Observer(fleet, status(task(f"worker:0@{HOST}")), View(output))
+    found = observer.follow(observer.attach())
     live_view.print_status(found)
     return output.getvalue()
 
@@ -115,8 +116,10 @@ def _look_on(fleet: Fleet, folder: Path) -> str:
 def _attend(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
     plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
-    watched = Watch(fleet, plan, View(output), fleet.interrupts, Revival(fleet, {HOST: run_request(host=HOST)}))
-    ended = watched.follow()
+    watched = Attached(
+        fleet, plan, View(output), fleet.interrupts, AgentRestarts(fleet, {HOST: run_request(host=HOST)})
+    )
+    ended = watched.follow(watched.go())
     report.exit_code(ended, [])
     return "\n".join([output.getvalue(), *report.ending(ended, 1.0)])
 

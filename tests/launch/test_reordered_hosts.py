@@ -12,7 +12,7 @@ from launch.diagnosis.summary import text as summary
 from launch.errors import UsageError
 from launch.fleet import Fleet
 from launch.history.newest import locate
-from launch.run.attached import Watch
+from launch.run.attached import Attached
 from launch.run.observer import newest_status
 from launch.run.start import start_agents
 from launch.teardown.down import Left, as_values, look_and_take_down, told
@@ -32,8 +32,8 @@ class Changed(Cluster):
         with self.fleet:
             self.fleet.connect()
             start_agents(self.fleet, self.requests)
-            watch = Watch(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival, detach=True)
-            assert watch.follow().state == "running"
+            watch = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival, detach=True)
+            assert watch.follow(watch.go()).state == "running"
 
     def fleet_of(self, *hosts: str) -> Fleet:
         """The hosts that the file names now, that of its chief first."""

@@ -19,8 +19,8 @@ from launch.hosts.bundle import JobCode, launcher_code, with_folder
 from launch.logs.reader import print_logs
 from launch.plan.agent_requests import requests
 from launch.plan.plan import make_plan
-from launch.run.agent_restarts import Revival
-from launch.run.attached import Watch
+from launch.run.agent_restarts import AgentRestarts
+from launch.run.attached import Attached
 from launch.run.start import start_agents
 from launch.signals import Interrupts
 from launch.status.values import to_values
@@ -64,14 +64,15 @@ class Cluster:
         self.requests = requests(self.plan, self.code, "token", {}, resume=False)
         self.interrupts = Interrupts()
         self.fleet = Fleet(self.spec, self.plan.python, self.code, self.interrupts)
-        self.revival = Revival(self.fleet, self.requests)
+        self.revival = AgentRestarts(self.fleet, self.requests)
         self.shown = io.StringIO()
 
     def up(self) -> Dict[str, Any]:
         """As ``launch up`` does it."""
         self.fleet.connect()
         start_agents(self.fleet, self.requests)
-        status = to_values(Watch(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival).follow())
+        attached = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival)
+        status = to_values(attached.follow(attached.go()))
         named = {host: self.fleet.request(host, run=RUN) for host in HOSTS}
         assert take_down(self.fleet, named, reason="the run is over", interruptible=False).clean
         return status

@@ -64,7 +64,8 @@ class Lead(Agent):
         self._chief = next(task.name for task in self._run.tasks if task.chief)
         self._lease_s = request.lease_s
         self._heard = 0.0
-        self._was_told = False
+        self._is_attended = False  # whether the launcher has sent a line
+        self._has_go = False
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._published: Optional[RunStatus] = None
@@ -110,14 +111,17 @@ class Lead(Agent):
         self._go()
 
     def _go(self) -> None:
-        self._was_told, self._heard = True, now()
-        self._events.put_nowait(Go())
+        """Let the run begin; a launcher that connects again sends go again, which changes nothing."""
+        self._is_attended, self._heard = True, now()
+        if not self._has_go:
+            self._has_go = True
+            self._events.put_nowait(Go())
 
     def _look_around(self) -> None:
         moment = now()
         self._tasks.poll(moment)
         self._replicas.look(self._checkpoint_step(), self._members.linked)
-        if self._lease_s is not None and moment - self._heard > (self._lease_s if self._was_told else FIRST_WORD_S):
+        if self._lease_s is not None and moment - self._heard > (self._lease_s if self._is_attended else FIRST_WORD_S):
             self._lease_s = None
             silent_s = moment - self._heard
             cause = f"the launcher was not heard from for {silent_s:.0f} s, so its lease on the run ended"
@@ -167,10 +171,10 @@ class Lead(Agent):
         """
         verb = request.get("do")
         if verb == "beat":
-            self._was_told, self._heard = True, now()
+            self._is_attended, self._heard = True, now()
             yield {"beat": True}
         elif verb == "pause":  # until its next beat, the launcher is not missed
-            self._was_told, self._heard = True, math.inf
+            self._is_attended, self._heard = True, math.inf
             yield {"paused": True}
         elif verb == "ping":
             yield {"ping": True}

@@ -39,9 +39,11 @@ def test_tasks_start_on_go_and_a_run_that_succeeded_leaves_only_its_files(run: R
     assert agents.status()["state"] == "starting" and not agents.log("worker:0")
     agents.tell({"do": "go"})
     eventually("a run that runs", lambda: agents.status()["state"] == "running")
+    agents.tell({"do": "go"})  # as a launcher that connects again does
     (tmp_path / "go").touch()
     status = agents.ended()
     assert (status["state"], status["cause"]) == ("succeeded", None)
+    assert [task["restarts"] for task in status["tasks"]] == [0, 0]
     assert [(task["state"], task["exit_code"]) for task in status["tasks"]] == [("stopped", -15), ("succeeded", 0)]
     assert agents.log("worker:0") == "here\n"
     assert agents.left() == [] and not living_under(tmp_path)

@@ -12,7 +12,7 @@ from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.run import agent_restarts
-from launch.run.agent_restarts import Revival
+from launch.run.agent_restarts import AgentRestarts
 from launch.status.values import from_values
 from tests.launch.agent.requested import run_request
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
@@ -30,7 +30,7 @@ class Scene:
         self.hosts, self.now = hosts, 0.0
         self.fleet: Fleet = fleet_of(hosts)
         self.requests = {host: run_request(host=host) for host in hosts}
-        self.revival = Revival(self.fleet, self.requests, clock=lambda: self.now)
+        self.revival = AgentRestarts(self.fleet, self.requests, clock=lambda: self.now)
 
     def look(self, *silent: str) -> List[str]:
         """What is told, once every try that this began is over."""

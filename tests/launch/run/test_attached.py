@@ -11,8 +11,8 @@ from launch.hosts.bundle import JobCode
 from launch.hosts.channel import Silence
 from launch.plan.plan import make_plan
 from launch.run import attached, follower
-from launch.run.agent_restarts import Revival
-from launch.run.attached import Watch
+from launch.run.agent_restarts import AgentRestarts
+from launch.run.attached import Attached
 from launch.status.run import RunStatus
 from launch.view.live_view import View
 from tests.launch.agent.requested import run_request
@@ -29,18 +29,18 @@ class Scene:
         self.fleet: Fleet = fleet_of({"gpu01": self.host})
         self.output = io.StringIO()
         plan = make_plan(self.fleet.spec, JobCode(None, ""), "r-1", "py")
-        self.watch = Watch(
+        self.watch = Attached(
             self.fleet,
             plan,
             View(self.output),
             self.fleet.interrupts,
-            Revival(self.fleet, {"gpu01": run_request(host="gpu01")}),
+            AgentRestarts(self.fleet, {"gpu01": run_request(host="gpu01")}),
             detach,
         )
 
     def follow(self) -> RunStatus:
         with self.fleet:
-            return self.watch.follow()
+            return self.watch.follow(self.watch.go())
 
     def signal(self, number: int) -> Callable[[], bytes]:
         """A signal that comes while the lead says nothing new."""
@@ -138,7 +138,7 @@ def test_a_launcher_that_was_stopped_looks_what_became_of_the_run_before_it_give
 
     def stop() -> bytes:
         followed.watch._looked_at -= 18.0
-        followed.watch._heard_at -= 18.0
+        followed.watch._received_at -= 18.0
         followed.fleet.interrupts.continued_at = time.monotonic()
         return b""
 
@@ -151,7 +151,7 @@ def test_a_connection_that_breaks_is_made_anew_and_the_run_followed_on() -> None
     asked = (answer(status()),)
     followed, leads = scene((change(status()),), asked, (change(SUCCEEDED), END))
     assert followed.follow().state == "succeeded"
-    assert leads[2].told() == ["watch"]  # it was told to go before
+    assert leads[2].told() == ["watch", "go"]  # the first go may have been lost with its connection
     assert "lost the connection to gpu01; trying again" in followed.output.getvalue()
 
 

@@ -2,15 +2,18 @@
 
 import time
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
 from cluster.spec.model import Elastic, Spec, TaskSpec
 from cluster.task import Checkpoint, Train
-from launch.run.failover import await_lease, successor, without
+from launch.run.draft import RunStart
+from launch.run.failover import await_lease, with_failover, without
+from launch.run.lifecycle import Ended
 from launch.signals import Interrupts
 from launch.teardown.down import STOP_S
+from tests.launch.statuses import status
 
 TASKS = ("ps:0@h1", "ps:1@h2", "ps:2@h4*", "worker:0@h1", "worker:1@h2", "worker:2@h3", "evaluator:0@h3")
 
@@ -81,19 +84,35 @@ def test_it_begins_when_the_lost_lead_has_surely_no_lease(
     assert waited == [pytest.approx(seconds)]
 
 
-def followed(heard_at: Optional[float], *signals: int) -> Any:
-    """What follows, and what is said, when h1 was heard last at this time."""
-    interrupts, said = Interrupts(), []  # type: ignore[var-annotated]
-    interrupts.received += signals
-    return successor(spec_of(), heard_at, ["h3"], interrupts, said.append), said
+def trained(interrupts: Interrupts, *lost_at: Optional[float]) -> Tuple[List[RunStart], Ended]:
+    """The starts of runs of which each loses its chief's host, last seen at these times, and h3; and the last end."""
+    starts: List[RunStart] = []
+
+    def train(start: RunStart) -> Ended:
+        starts.append(start)
+        return Ended(len(starts), status(), lost_at[len(starts) - 1], ["h3"])
+
+    return starts, with_failover(train, RunStart(spec_of()), interrupts)
 
 
-def test_the_loss_of_the_chiefs_host_is_followed_by_a_run_on_the_others_and_said() -> None:
-    follows, said = followed(time.monotonic() - 1000)
-    assert (follows.spec.hosts, follows.resume, follows.needed) == (("h2", "h4"), True, False)
-    assert said == ["going on without h[1,3], from the newest copy of its checkpoints, with the chief on h2"]
+def test_a_run_whose_chiefs_host_is_lost_is_followed_by_one_on_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    (first, second), ended = trained(Interrupts(), time.monotonic() - 1000, None)
+    assert (first.spec.chief.host, first.resume) == ("h1", False)
+    assert (second.spec.hosts, second.resume, second.needed) == (("h2", "h4"), True, False)
+    assert ended.code == 2
+    expected = "going on without h[1,3], from the newest copy of its checkpoints, with the chief on h2\n"
+    assert capsys.readouterr().out == expected
 
 
-def test_nothing_follows_a_run_that_ended_otherwise_or_was_to_be_stopped() -> None:
-    assert followed(None) == (None, [])
-    assert followed(time.monotonic() - 1000, 2) == (None, [])
+def test_a_run_that_ended_otherwise_or_was_to_be_stopped_is_the_last() -> None:
+    starts, ended = trained(Interrupts(), None)
+    assert (len(starts), ended.code) == (1, 1)
+    stopped = Interrupts()
+    stopped.received.append(2)
+    assert len(trained(stopped, time.monotonic() - 1000)[0]) == 1
+
+
+def test_a_successor_may_have_one_of_its_own_until_too_few_hosts_are_left() -> None:
+    long_ago = time.monotonic() - 1000
+    starts, ended = trained(Interrupts(), long_ago, long_ago)
+    assert ([start.spec.chief.host for start in starts], ended.code) == (["h1", "h2"], 2)

@@ -6,7 +6,7 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.run import follower
-from launch.run.observer import Onlooker, newest_status
+from launch.run.observer import Observer, newest_status
 from launch.status.run import RunStatus
 from launch.view.live_view import View
 from tests.launch.fakes import FakeHost, fleet_of
@@ -29,7 +29,8 @@ class Scene:
 
     def follow(self) -> RunStatus:
         with self.fleet:
-            return Onlooker(self.fleet, status(state="starting"), View(self.output)).follow()
+            observer = Observer(self.fleet, status(state="starting"), View(self.output))
+            return observer.follow(observer.attach())
 
 
 def test_a_run_is_followed_to_its_end_and_told_nothing() -> None:
