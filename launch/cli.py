@@ -28,23 +28,14 @@ from launch.verbs.verify import verify
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="launch-ps")
 def cli() -> None:
-    """Starts, watches and stops parameter-server training on one machine or many.
+    """Start, watch and stop parameter-server training on one machine or many.
 
     \b
-    launch up hosts.yaml            train, with a live view, until it is done
-    launch plan hosts.yaml          what would run where
-    launch check hosts.yaml         what would keep it from training, on every host
-    launch setup hosts.yaml         build the hosts' Python environment
-    launch up -d hosts.yaml         start and come back
-    launch status hosts.yaml        how far it is
-    launch logs -f hosts.yaml       what the tasks print
-    launch board hosts.yaml         its curves, in TensorBoard
-    launch metrics hosts.yaml       its state, for Prometheus
-    launch restart hosts.yaml ps:0  restart one task, in place
-    launch diagnose hosts.yaml      all that says why it is as it is, in one archive
-    launch down hosts.yaml          end it
-    launch sweep hosts.yaml         what earlier runs left
-    launch verify hosts.yaml        whether it computes what one process does
+    Example:  launch check hosts.yaml     find every obstacle; start nothing
+              launch up hosts.yaml        train, with a live view
+              launch logs -f hosts.yaml   follow the tasks' logs
+              launch status hosts.yaml    show step, rate and loss
+              launch down hosts.yaml      end the run
     """
 
 

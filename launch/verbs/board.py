@@ -13,11 +13,12 @@ from launch.view.console import say
 
 @click.command()
 @with_hosts_file
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine; 0: any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine; 0: a free one.")
 def board(target: Target, port: int) -> int:
-    """Shows the summaries of the newest run in TensorBoard, through SSH, until Ctrl-C.
+    """Open TensorBoard on the newest run's summaries, until Ctrl-C.
 
-    TensorBoard runs on the chief's host, beside its files, and ends with this command.
+    TensorBoard runs on the chief's host, beside the summaries, and ends with this command.
+    The page reaches this machine through SSH.
 
     \b
     Example:  launch board hosts.yaml --port 6006

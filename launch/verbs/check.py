@@ -25,11 +25,18 @@ SECONDS = click.FloatRange(min=1)
 @click.command()
 @with_hosts_file
 @JSON
-@click.option("--deadline-s", type=SECONDS, default=60.0, show_default=True, help="Hosts that take longer are named.")
+@click.option(
+    "--deadline-s",
+    type=SECONDS,
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait; the report names slower hosts.",
+)
 def check(target: Target, as_json: bool, deadline_s: float) -> int:
-    """Looks for all that would keep FILE from training, on every host at once; starts nothing.
+    """Find every obstacle to a run of FILE; start nothing.
 
-    Each finding names its hosts, what is wrong and what mends it. The exit code is 4 if there is one.
+    Every host is checked at the same time. A finding names its hosts, the fact and the next step.
+    With findings, the exit code is 4.
 
     \b
     Example:  launch check hosts.yaml --deadline-s 30

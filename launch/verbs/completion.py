@@ -13,7 +13,9 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> int:
-    """Prints what makes the Tab key complete verbs, flags, hosts files, tasks and keys in a shell.
+    """Print a script for the shell's Tab key.
+
+    The script completes verbs, options, hosts files, tasks and keys.
 
     \b
     Example:  launch completion bash >> ~/.bashrc

@@ -23,16 +23,19 @@ DEADLINE_S = 60.0
 @click.command()
 @with_hosts_file
 @JSON
-@click.option("-o", "--output", metavar="PATH", help="The archive; default: diagnose-RUN.tar.gz in this folder.")
+@click.option(
+    "-o", "--output", metavar="PATH", help="Path of the archive; default: diagnose-RUN.tar.gz in this folder."
+)
 @click.option(
     "--deadline-s", type=click.FloatRange(min=1), default=DEADLINE_S, show_default=True,
-    help="After so many seconds it goes without the hosts that have not told all.",
+    help="Seconds to wait; the archive names the hosts whose part is incomplete.",
 )  # fmt: skip
 def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: float) -> int:
-    """Gathers in one archive what may say why the newest run of FILE is as it is, and says what looks wrong.
+    """Collect evidence about the newest run of FILE in one archive.
 
     From every host: versions, the run's report, plan and state, the ends of all logs, kernel messages, stacks
-    and connections of its processes, memory, disks, GPUs. It changes nothing, and secrets stay on the hosts.
+    and connections of its processes, memory, disks, GPUs. The command lists symptoms, and changes nothing.
+    Secrets stay on the hosts.
 
     \b
     Example:  launch diagnose hosts.yaml -o night.tar.gz
@@ -43,7 +46,10 @@ def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: f
     path = Path(output or f"diagnose-{newest_run(found) or name}.tar.gz")
     launcher = {"python": sys.version, "platform": platform.platform(), "time": time.time(), "file": target.file}
     size = pack(path, name, found, launcher)
-    missing = f"not set here, and so perhaps in the logs: the values of {', '.join(unknown)}; read before you share"
+    missing = (
+        f"secrets: expected the values of {', '.join(unknown)} in this environment, found none; "
+        "search the archive's logs for them before you share it"
+    )
     lines = [*summary.spoken(found, str(path), size), *([missing] if unknown else [])]
     tell(as_json, summary.as_values(found, str(path), size), lines)
     return SUCCEEDED

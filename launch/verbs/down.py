@@ -13,7 +13,9 @@ from launch.verbs.options import JSON, tell, with_hosts_file
 @with_hosts_file
 @JSON
 def down(target: Target, as_json: bool) -> int:
-    """Ends the newest run of FILE, workers before ps, and reports per host what is left.
+    """End the newest run of FILE, and report leftovers per host.
+
+    Workers end before ps. With leftovers, the exit code is 4.
 
     \b
     Example:  launch down hosts.yaml

@@ -14,16 +14,20 @@ from launch.view.console import say
 
 @click.command("import")
 @click.argument("path", metavar="[HOSTFILE]", type=click.Path(), required=False)
-@click.option("-H", "--hosts", metavar="HOST:SLOTS,…", help="The hosts themselves, as for horovodrun.")
-@click.option("--slurm", is_flag=True, help="The nodes of the Slurm allocation around this command.")
-@click.option("--job", metavar="NAME", required=True, help="What is to be trained, as the key job.")
-@click.option("--ps", metavar="N", type=click.IntRange(min=1), default=1, help="A ps on each of the first N hosts [1].")
-@click.option("--ps-hosts", metavar="HOSTS", help="A ps on each of these instead: cpu[01-02].")
-@click.option("--slots", type=click.Choice(list(KINDS)), default="gpus", help="What a slot is [gpus].")
+@click.option("-H", "--hosts", metavar="HOST:SLOTS,…", help="Hosts and their slots, as for horovodrun.")
+@click.option("--slurm", is_flag=True, help="Use the nodes of the Slurm allocation around this command.")
+@click.option("--job", metavar="NAME", required=True, help="Job to train: the value of the key job.")
+@click.option(
+    "--ps", metavar="N", type=click.IntRange(min=1), default=1, help="Put a ps on each of the first N hosts [1]."
+)
+@click.option("--ps-hosts", metavar="HOSTS", help="Put a ps on each of these hosts instead: cpu[01-02].")
+@click.option("--slots", type=click.Choice(list(KINDS)), default="gpus", help="Meaning of a slot [gpus].")
 def import_hosts(
     path: Optional[str], hosts: Optional[str], slurm: bool, job: str, ps: int, ps_hosts: Optional[str], slots: str
 ) -> int:
-    """Prints a hosts file for the hosts of an MPI or DeepSpeed HOSTFILE, of -H, or of a Slurm allocation.
+    """Print a hosts file from an MPI, DeepSpeed or Slurm host list.
+
+    The hosts are those of HOSTFILE, of --hosts, or of the Slurm allocation around this command.
 
     \b
     Example:  launch import hostfile --job digits --ps 2 > hosts.yaml

@@ -13,10 +13,18 @@ from launch.view.console import say
 
 @click.command()
 @with_hosts_file
-@click.option("--port", type=click.IntRange(0, 65535), default=9476, show_default=True, help="0: any that is free.")
-@click.option("--address", default="127.0.0.1", show_default=True, help="Of this machine, to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9476,
+    show_default=True,
+    help="Port on this machine; 0: a free one.",
+)
+@click.option("--address", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
 def metrics(target: Target, port: int, address: str) -> int:
-    """Serves the state of the newest run to Prometheus, until Ctrl-C; also that of the runs which follow.
+    """Serve the newest run's status to Prometheus, until Ctrl-C.
+
+    When another run of FILE starts, its status follows.
 
     \b
     Example:  launch metrics hosts.yaml --port 9476

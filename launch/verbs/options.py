@@ -11,24 +11,25 @@ from launch.verbs import shell_completion
 from launch.view.console import say
 
 TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=shell_completion.tasks)
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout and nothing else.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 _OPTIONS = (
     click.argument("file", metavar="FILE", type=click.Path(), shell_complete=shell_completion.hosts_files),
     click.option(
         "--local/--no-local", default=None,
-        help="Every task of FILE on this machine, on free ports, without SSH. Verbs about that run know it without; "
-        "with --no-local they ask the hosts of FILE.",
+        help="Run every task of FILE on this machine, on free ports, without SSH. Later verbs find that run by "
+        "themselves; --no-local makes them ask the hosts of FILE.",
     ),
     click.option(
-        "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key: train.steps=100.",
+        "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key of FILE: train.steps=100.",
         shell_complete=shell_completion.overrides,
     ),
     click.option(
-        "--include", metavar="WHAT", multiple=True, help="Only these: gpu[01-04], worker:3, ps:*.",
+        "--include", metavar="WHAT", multiple=True, help="Keep only these hosts or tasks: gpu[01-04], worker:3, ps:*.",
         shell_complete=shell_completion.tasks,
     ),
     click.option(
-        "--exclude", metavar="WHAT", multiple=True, help="All but these.", shell_complete=shell_completion.tasks,
+        "--exclude", metavar="WHAT", multiple=True, help="Leave out these hosts or tasks.",
+        shell_complete=shell_completion.tasks,
     ),
 )  # fmt: skip
 

@@ -24,12 +24,15 @@ NIC = click.FloatRange(min=0, min_open=True)
 @with_hosts_file
 @TASKS
 @JSON
-@click.option("--nic-gbps", type=NIC, default=10.0, show_default=True, help="Speed of a host's network card.")
-@click.option("--python", help="A Python of this machine with the job's TensorFlow; default: the launcher's own.")
+@click.option(
+    "--nic-gbps", type=NIC, default=10.0, show_default=True, help="Speed of a host's network card, in Gbit/s."
+)
+@click.option("--python", help="Python on this machine with the job's TensorFlow; default: the launcher's own.")
 def plan(target: Target, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float, python: Optional[str]) -> int:
-    """Shows what would run where, and what a step moves; starts nothing and reaches no host.
+    """Show the tasks, their hosts and the traffic of a step.
 
-    TASK is worker:1, ps:* or a host: shows these tasks whole, with command and environment.
+    Start nothing, and connect to no host. TASK is worker:1, ps:* or a host: show the command and
+    environment of these tasks.
 
     \b
     Example:  launch plan hosts.yaml --nic-gbps 25

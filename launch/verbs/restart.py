@@ -21,11 +21,11 @@ LOOK_S = 0.5
 @with_hosts_file
 @click.argument("patterns", metavar="TASK...", nargs=-1, required=True, shell_complete=shell_completion.tasks)
 def restart(target: Target, patterns: Tuple[str, ...]) -> int:
-    """Ends tasks of a run and starts them again in place, while the others wait or go on.
+    """Restart tasks of a run in place.
 
-    TASK is worker:1, ps:* or a host. Comes back when they are up again. It counts in the task's
-    restarts, not against restart.max. A worker loses nothing; a ps loses its variables, so that
-    training goes back to the last checkpoint, or the beginning if there is none.
+    TASK is worker:1, ps:* or a host. The command returns when the tasks are up again. It counts in
+    the task's restarts, not against restart.max. A worker loses nothing. A ps loses its variables:
+    training goes back to the last checkpoint, or to step 0 without one.
 
     \b
     Example:  launch restart hosts.yaml worker:1

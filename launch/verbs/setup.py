@@ -20,17 +20,20 @@ FOLDER = click.Path(exists=True, file_okay=False)
 @click.command()
 @with_hosts_file
 @JSON
-@click.option("--wheels", metavar="DIR", type=FOLDER, help="Send the packages from here: the hosts need no internet.")
+@click.option("--wheels", metavar="DIR", type=FOLDER, help="Send the packages from DIR: the hosts need no internet.")
 def setup(target: Target, as_json: bool, wheels: Optional[str]) -> int:
-    """Builds the Python environment of FILE on every host, from the lock file.
+    """Build the Python environment of FILE on every host.
 
-    Does nothing where it is up to date. The key `setup` says what to build; tasks then run in it.
+    The key `setup` names the lock file; the tasks then run in this environment. A host whose
+    environment is up to date stays as it is.
 
     \b
     Example:  launch setup hosts.yaml --wheels wheels/
     """
     if target.local:
-        raise UsageError("--local: expected a file's own hosts, as --local uses the launcher's Python; leave it out")
+        raise UsageError(
+            "--local: expected the hosts of FILE, found --local, which uses the launcher's own Python; leave it out"
+        )
     with replace(target, local=False).reach_hosts() as fleet:
         pythons = {name: host.python for name, host in fleet.hosts.items()}
         order = Order(fleet.spec, pythons, Path(wheels) if wheels else None)

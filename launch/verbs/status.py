@@ -17,15 +17,19 @@ from launch.view.console import say
 @click.command()
 @with_hosts_file
 @JSON
-@click.option("--watch", "-w", is_flag=True, help="Show every change until the run ends. Ctrl-C leaves the run alone.")
+@click.option(
+    "--watch", "-w", is_flag=True, help="Show every change until the run ends. Ctrl-C ends only this command."
+)
 def status(target: Target, as_json: bool, watch: bool) -> int:
-    """Shows the newest run of FILE: its step, rate and loss, who is slow, and every task's state.
+    """Show the newest run: step, rate, loss, every task's state.
+
+    Slow workers are named.
 
     \b
     Example:  launch status --watch hosts.yaml
     """
     if watch and as_json:
-        raise UsageError("--watch: expected no --json, which prints one object and ends; leave one of the two out")
+        raise UsageError("--watch: expected no --json, found both; leave one of the two out")
     with target.reach() as fleet:
         found = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
         if watch and found.state not in ENDED:

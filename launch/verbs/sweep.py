@@ -11,11 +11,12 @@ from launch.verbs.options import JSON, tell, with_hosts_file
 @click.command()
 @with_hosts_file
 @JSON
-@click.option("--kill", is_flag=True, help="End and remove what is found.")
+@click.option("--kill", is_flag=True, help="End the processes and remove the files that were found.")
 def sweep(target: Target, as_json: bool, kill: bool) -> int:
-    """Finds what earlier runs, of whatever name, left on the hosts of FILE. Runs that live are left alone.
+    """Find leftovers of earlier runs on the hosts of FILE.
 
-    Without --kill it signals and removes nothing. Logs and checkpoints always stay.
+    Earlier runs of any name count; live runs are not touched. Without --kill the command only
+    reports. Logs and checkpoints always stay.
 
     \b
     Example:  launch sweep hosts.yaml --kill

@@ -18,13 +18,13 @@ from launch.view import report
 
 @click.command()
 @with_hosts_file
-@click.option("-d", "--detach", is_flag=True, help="Return once every task is up; the run goes on.")
-@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint that a host of FILE holds.")
+@click.option("-d", "--detach", is_flag=True, help="Return once every task is up; the run continues.")
+@click.option("--resume", is_flag=True, help="Continue from the newest checkpoint on the hosts of FILE.")
 def up(target: Target, detach: bool, resume: bool) -> int:
-    """Trains what FILE describes; the exit code is the run's.
+    """Train FILE, with a live view; the exit code is the run's.
 
-    Ships the code, starts every task, shows progress, waits, tears down. Ctrl-C stops the
-    run in order, a second one kills it.
+    Ship the code, start every task, show progress, wait, tear down. Ctrl-C stops the run in
+    order; a second Ctrl-C kills it.
 
     \b
     Example:  launch up hosts.yaml --set train.steps=100

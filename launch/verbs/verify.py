@@ -15,13 +15,14 @@ from launch.verbs.options import with_hosts_file
 @with_hosts_file
 @click.option(
     "--steps", type=click.IntRange(min=1), default=100, show_default=True,
-    help="How many steps to compare; never more than train.steps.",
+    help="Number of steps to compare, at most train.steps.",
 )  # fmt: skip
 def verify(target: Target, steps: int) -> int:
-    """Trains as ``up`` does, and compares each step with one process on the same batches, to the bit.
+    """Train, and compare each step with one process, bit by bit.
 
-    Exit code 0: every variable was equal after every step. Otherwise 1, with the first step and variable
-    that differ. It computes on CPUs, restarts nothing, and reads and writes no checkpoint.
+    Both train on the same batches. Exit code 0: every variable was equal after every step.
+    Exit code 1: the report names the first step and variable that differ. Tasks compute on CPUs,
+    restart never, and read and write no checkpoint.
 
     \b
     Example:  launch verify hosts.yaml --steps 20

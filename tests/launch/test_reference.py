@@ -1,5 +1,6 @@
 """The reference is made of the code, and says what is so."""
 
+import inspect
 import re
 import subprocess
 from pathlib import Path
@@ -51,6 +52,13 @@ def test_every_verb_explains_itself_with_an_example(verb: str) -> None:
     shown = command.get_help(click.Context(command, info_name=f"launch {verb}", **cli.context_settings))
     assert f"Example:  launch {verb} " in shown, f"launch {verb} -h has no example"
     assert all(each.help for each in command.params if isinstance(each, click.Option))
+
+
+def test_launch_h_shows_the_summary_of_every_verb_whole_at_80_columns() -> None:
+    shown = cli.get_help(click.Context(cli, info_name="launch", terminal_width=80, **cli.context_settings))
+    for name, verb in cli.commands.items():
+        summary = inspect.cleandoc(verb.help or "").split("\n\n")[0]
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", shown, re.MULTILINE), summary
 
 
 def test_every_exit_code_that_an_error_has_is_told() -> None:
