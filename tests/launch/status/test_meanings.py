@@ -1,11 +1,11 @@
 """Each field of a status has its meaning beside it, and the reference has each under its path."""
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
+from typing import Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
-from launch.status.meanings import meanings, means
+from launch.status.meanings import meanings, means, means_each, means_parts
 from launch.status.run import RunStatus
 
 
@@ -31,6 +31,20 @@ def test_fields_are_told_in_their_order_with_those_of_their_parts_below_them() -
         ("owners", "whose it is"),
         ("loads", "by name, how heavy"),
     ]
+
+
+@dataclass
+class Yard:
+    carts: Optional[List[Cart]] = field(default=None, metadata=means_parts())
+    broken: Tuple[Wheel, ...] = field(default=(), metadata=means_parts("broken: "))
+    rented: Mapping[str, Wheel] = field(default_factory=dict, metadata=means("by name"))
+    gates: List[str] = field(default_factory=list, metadata=means_each("a way in"))
+
+
+def test_parts_stand_for_a_field_that_has_none_of_its_own_and_mappings_have_no_parts() -> None:
+    found = meanings(Yard)
+    assert list(found) == [*(f"carts[].{path}" for path in meanings(Cart)), "broken[].size", "rented", "gates[]"]
+    assert (found["carts[].owners"], found["broken[].size"]) == ("whose it is", "broken: its diameter")
 
 
 def test_a_field_without_a_meaning_is_an_error() -> None:
