@@ -1,9 +1,34 @@
-"""Find the network addresses that the internet can reach.
+"""The parts of a task's address, and the rule on addresses that the internet can reach.
 
 The module needs only the standard library, because hosts and launcher both use it.
 """
 
 import ipaddress
+from typing import Dict, List, Mapping, Optional, Sequence, Union
+
+EXPECTED = "an address that the internet cannot reach"
+ADVICE = "give it a private address, or set guard: nftables, or allow_public: true"
+
+Meaning = Union[Sequence[str], str]  # the addresses of a name, or why it has none
+
+
+def may_be_public(guard: Optional[str], allow_public: Optional[bool]) -> bool:
+    """Return whether tasks may have public addresses: behind a guard, or where the file allows it."""
+    return bool(guard or allow_public)
+
+
+def exposed(hosts: Mapping[str, str], resolved: Mapping[str, Meaning]) -> Dict[str, List[str]]:
+    """Return the public addresses of the tasks that the internet can reach: {task: addresses}.
+
+    Args:
+      hosts: the name or the IP address at which each task is dialled.
+      resolved: the addresses of names; a host that is not in it stands for itself.
+    """
+    meanings = {task: resolved.get(host, [host]) for task, host in hosts.items()}
+    public = {
+        task: [] if isinstance(meaning, str) else list(filter(is_public, meaning)) for task, meaning in meanings.items()
+    }
+    return {task: addresses for task, addresses in public.items() if addresses}
 
 
 def is_public(address: str) -> bool:

@@ -3,7 +3,7 @@
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from cluster.errors import Problem
-from cluster.protocol.addresses import is_public
+from cluster.protocol import addresses
 from cluster.protocol.command_template import nearest, unknown
 from cluster.spec.document import Document
 from cluster.spec.elastic import elastic_rules
@@ -28,7 +28,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _missing_roles(document)
     yield from _crowded_roles(document, entries)
     yield from _lonely_addresses(entries)
-    if not (document.value.get("allow_public") or document.value.get("guard")):
+    if not addresses.may_be_public(document.value.get("guard"), document.value.get("allow_public")):
         yield from _public_addresses(entries)
     # Entries that could not be read may name workers, too.
     workers = _size(entries, *TRAINERS) if findings.fit("cluster") and all_read else None
@@ -136,12 +136,10 @@ def _public_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
 
     The lead's agent looks host names up later.
     """
+    expected = f"{addresses.EXPECTED}, for whoever reaches a task runs code as its user"
     for entry in entries:
-        address = next(filter(is_public, entry.addresses), None)
-        if address:
-            expected = "an address that the internet cannot reach, for whoever reaches a task runs code as its user"
-            hint = "give it a private address, or set guard: nftables, or allow_public: true"
-            yield entry.problem((), expected, address, hint)
+        for address in list(addresses.exposed({each: each for each in entry.addresses}, {}))[:1]:
+            yield entry.problem((), expected, address, addresses.ADVICE)
 
 
 def _backup_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:

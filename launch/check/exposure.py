@@ -1,9 +1,10 @@
 """Rules about access to the tasks' ports from outside the cluster. TensorFlow's servers authenticate nobody."""
 
 from collections import defaultdict
-from typing import Dict, Iterator, Set
+from typing import Dict, Iterator, List, Set
 
-from cluster.protocol.addresses import host_of, is_public
+from cluster.protocol import addresses
+from cluster.protocol.addresses import host_of
 from launch.check.evidence import Evidence
 from launch.check.findings import Finding, Note
 
@@ -19,21 +20,21 @@ def open_ports(evidence: Evidence) -> Iterator[Finding]:
 
 def public(evidence: Evidence) -> Iterator[Finding]:
     """No task's address is one that the internet can reach, unless the file says that it may."""
-    if evidence.plan.spec.guard is not None or evidence.plan.spec.allow_public:
+    plan = evidence.plan
+    if addresses.may_be_public(plan.spec.guard, plan.spec.allow_public):
         return
-    reachable = _reachable(evidence)
-    for task in evidence.plan.tasks:
-        found = reachable.get(host_of(task.address), ())
-        if found:
-            where = f"{task.name} at {task.address}, which is {', '.join(sorted(found))}"
-            mend = "give it a private address with the key address, or set guard: nftables, or allow_public: true"
-            yield Finding("public", (task.host,), f"the internet can reach {where}; {RUNS_CODE}", mend)
+    found = addresses.exposed({task.name: host_of(task.address) for task in plan.tasks}, _resolved(evidence))
+    for task in plan.tasks:
+        if task.name in found:
+            where = f"{task.name} at {task.address}, which is {', '.join(found[task.name])}"
+            what = f"the internet can reach {where}; {RUNS_CODE}"
+            yield Finding("public", (task.host,), what, addresses.ADVICE)
 
 
-def _reachable(evidence: Evidence) -> Dict[str, Set[str]]:
-    """The public addresses of each name, as any host that dials it sees them."""
+def _resolved(evidence: Evidence) -> Dict[str, List[str]]:
+    """The addresses of each name, as any host that dials it sees them."""
     found: Dict[str, Set[str]] = defaultdict(set)
     for facts in evidence.facts.values():
         for name, meaning in facts["names"].items():
-            found[name].update(() if isinstance(meaning, str) else filter(is_public, meaning))
-    return found
+            found[name].update(() if isinstance(meaning, str) else meaning)
+    return {name: sorted(every) for name, every in found.items()}

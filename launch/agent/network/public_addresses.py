@@ -2,7 +2,8 @@
 
 from typing import Callable, Dict, List, Sequence
 
-from cluster.protocol.addresses import host_of, is_public
+from cluster.protocol import addresses
+from cluster.protocol.addresses import host_of
 from launch.agent.network import resolver
 from launch.agent.wire.run_request import RunRequest
 
@@ -16,17 +17,11 @@ def exposed(request: RunRequest, resolve: Resolve = resolver.resolve) -> List[st
 
     The lead resolves the names of all tasks, so that each name is looked up once and as the cluster sees it.
     """
-    if request.allow_public or request.guard or request.run_plan is None:
+    if request.run_plan is None or addresses.may_be_public(request.guard, request.allow_public):
         return []
-    tasks = request.run_plan.tasks
-    found = resolve([host_of(task.address) for task in tasks], LOOKUP_S)
-    public = {
-        name: [one for one in meaning if is_public(one)] for name, meaning in found.items() if isinstance(meaning, list)
-    }
+    hosts = {task.name: host_of(task.address) for task in request.run_plan.tasks}
+    found = addresses.exposed(hosts, resolve(list(hosts.values()), LOOKUP_S))
     return [
-        f"{task.name}: expected an address that the internet cannot reach, found {host_of(task.address)}, "
-        f"which is {public[host_of(task.address)][0]}; give it a private address, or set guard: nftables, "
-        "or allow_public: true"
-        for task in tasks
-        if public.get(host_of(task.address))
+        f"{task}: expected {addresses.EXPECTED}, found {hosts[task]}, which is {public[0]}; {addresses.ADVICE}"
+        for task, public in found.items()
     ]
