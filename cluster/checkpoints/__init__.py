@@ -1,7 +1,8 @@
 """Checkpoints of a run: written and read by the chief alone.
 
-saver           the checkpoints to save, to keep and to restore
-streamed_saver  writing and reading piece by piece
-ownership       one writer of a folder at a time
-remote_files    a folder on the host of a parameter server
+saver                the checkpoints to save, to keep and to restore
+streamed_saver       write and read a checkpoint piece by piece
+pieces_of_variables  the operations for one piece
+ownership            one writer of a folder at a time
+remote_files         a folder on the host of a parameter server
 """

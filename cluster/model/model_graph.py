@@ -19,8 +19,8 @@ from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task, Train
 from cluster.towers import Devices, GradsAndVars, add_gradients, split_batch, stages_of
-from cluster.updates.apart import own_gradients, refuse_minimize
 from cluster.updates.grouped import Grouped
+from cluster.updates.optimizer_gradients import own_gradients, refuse_minimize
 
 Setter = Callable[[str], Any]  # makes of a device what places a tower's operations
 

@@ -10,5 +10,6 @@ server_state  taking, filling and emptying many queues of a server at once
 bandwidth     how quick the network to the servers is, measured
 constants     small constants, each made once on each device
 declared      a server's variable as a single operation
+allocator     return freed memory to the system
 gradients     merging rows, copying, clipping and measuring gradients
 """

@@ -5,13 +5,11 @@ accumulators       gradients of several workers, collected on a server
 ordered            the same in a fixed order, for ``launch verify``
 token_sync         exactly one gradient of every worker to every step
 sync_worker        such steps on one worker, and its return after a restart
-finisher           applies steps beside the chief's own
 overlapped_sync    the same step with pushes and pulls at once
 overlapped_worker  overlapped steps on one worker, and its return after a restart
 server_queues      one server's record of overlapped steps
 send_window        the order of loads, and how many are under way
 async_worker       a gradient applied as soon as it is there
 stock              steps that TensorFlow's own class makes
-stock_graph        the graph of TensorFlow's documentation for them
 replica            the parts of one worker's graph that a session needs
 """

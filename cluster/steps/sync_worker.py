@@ -1,12 +1,12 @@
 """Take strictly synchronous steps on one worker, and rejoin after a restart."""
 
+import threading
 import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
-from cluster.steps.finisher import Finisher
 from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
 
 _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
@@ -264,3 +264,29 @@ class Synchronous:
         waiting = session.run(self._optimizer.accumulated)
         session.run([take for take, number in zip(self._optimizer.empty, waiting) if number])
         session.run(self._optimizer.set_stamps)  # taking counts one step further
+
+
+class Finisher(threading.Thread):
+    """Apply steps beside the chief's own, so that a slow chief delays nobody; end after the last step.
+
+    So no part of the thread is blocked at the end. A run uses the thread with backup workers only. Without backup
+    workers every step needs the chief's gradient anyway, and the chief's own step applies it.
+
+    Attributes:
+      error: the error that ended the thread early. The thread has closed the session then, so that the chief's own
+        step, which waits for a token that no task would send, ends too.
+    """
+
+    def __init__(self, session: Any, finish: Any, steps: int):
+        super().__init__(name="finisher", daemon=True)
+        self._session, self._finish, self._steps = session, finish, steps
+        self.error: Optional[Exception] = None
+
+    def run(self) -> None:
+        """Run ``finish`` once for each step; on an error, keep it and close the session."""
+        try:
+            for _ in range(self._steps):
+                self._session.run(self._finish)
+        except Exception as error:
+            self.error = error
+            self._session.close()

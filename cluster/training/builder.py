@@ -28,13 +28,13 @@ from cluster.steps.exchange import Exchange
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
 from cluster.steps.overlapped_worker import Overlapping
 from cluster.steps.replica import Replica, Stepper
-from cluster.steps.stock_graph import stock_replica
 from cluster.steps.sync_worker import Synchronous
 from cluster.steps.token_sync import TokenSyncOptimizer
 from cluster.task import Task, Train
 from cluster.training.global_step import counting_by, servers_step
-from cluster.updates.apart import Apart, Spec, is_elementwise
-from cluster.updates.incremental_apply import Piecewise
+from cluster.training.stock_graph import stock_replica
+from cluster.updates.imported_update import ImportedUpdate, VariableSpec
+from cluster.updates.incremental_apply import Piecewise, is_elementwise
 from cluster.updates.nan_guard import guarded
 from cluster.variables.layout import Layout
 from cluster.variables.local_copies import Copies
@@ -127,9 +127,9 @@ class Builder:
 
     def _make_masters(self, container: str) -> None:
         self.placement = Placement(len(self.task.cluster["ps"]), self.layout.sizes)
-        self.apart = None if self.is_elementwise else self._make_apart(container)
-        self.global_step = self.apart.global_step if self.apart else servers_step()
-        made = self.apart.masters if self.apart else None
+        self.imported = None if self.is_elementwise else self._import_update(container)
+        self.global_step = self.imported.global_step if self.imported else servers_step()
+        made = self.imported.masters if self.imported else None
         model = self.model
         self.masters = Masters(self.layout, self.placement.servers, model.variables, model.noted.found, made)
         self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
@@ -143,9 +143,9 @@ class Builder:
         moved = move(self.model.variables[name], self.masters.pieces[name], self.host)
         return [rows for op, rows in moved.items() if op in self.step]
 
-    def _make_apart(self, container: str) -> Apart:
+    def _import_update(self, container: str) -> ImportedUpdate:
         specs = {
-            name: Spec(
+            name: VariableSpec(
                 mirror,
                 ps_device(self.placement.servers[name]),
                 isinstance(self.grads[name], tf.IndexedSlices) if name in self.grads else None,
@@ -154,9 +154,9 @@ class Builder:
             for name, mirror in self.model.variables.items()
         }
         with self.job.blamed():
-            apart = Apart(self.model.make_optimizer, specs, ps_device(0), container, self.train.clip_norm)
-        apart.is_checked = self.model.gradients.scales
-        return apart
+            imported = ImportedUpdate(self.model.make_optimizer, specs, ps_device(0), container, self.train.clip_norm)
+        imported.is_checked = self.model.gradients.scales
+        return imported
 
     def _replica(self, graph: Any) -> Replica:
         exchange = self._exchange()
@@ -164,7 +164,7 @@ class Builder:
         stepper = self._stepper(exchange)
         if isinstance(stepper, Asynchronous) and not stepper.overlaps:
             self.mirrors.fetched_within(self.step, exchange.fetched(), self._fetched(), self.global_step.read_value())
-        slots = [*tf.global_variables()[known:], *(self.apart.others if self.apart else [])]
+        slots = [*tf.global_variables()[known:], *(self.imported.others if self.imported else [])]
         agreed = self.masters.all
         model = self.model
         return Replica(
@@ -213,16 +213,18 @@ class Builder:
         own = [each for name, each in self.model.variables.items() if not self.masters.is_table(name)]
         own.append(self.model.step)
         first = [tf.variables_initializer(own), self.masters.first_values(), self.global_step.initializer]
-        return [*first, *([each.initializer for each in slots] if self.apart else [tf.variables_initializer(slots)])]
+        return [*first, *([each.initializer for each in slots] if self.imported else [tf.variables_initializer(slots)])]
 
     def _stepper(self, exchange: Exchange) -> Stepper:
         task, train = self.task, self.train
-        optimizer = self.apart or self._elementwise()
+        optimizer = self.imported or self._elementwise()
         loss, pairs = guarded(self.model.loss, self.grads, train.on_nan, self.model.gradients.scales)
         weight = self.model.parts.weight
         split = [pair for grad, name in pairs for pair in self._split(grad, name)]
         loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._tell(split)])
-        clip_norm = None if self.apart else train.clip_norm  # apart it is done after what the optimizer itself does
+        clip_norm = (
+            None if self.imported else train.clip_norm
+        )  # an imported update clips after what the optimizer itself does
         with counting_by(self.global_step):
             if train.mode == "async":
                 return Asynchronous(optimizer, split, self.global_step, loss, clip_norm, exchange)

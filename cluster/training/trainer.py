@@ -1,19 +1,14 @@
 """Train as one worker: setup, describe, loop, and the end of the run.
 
-A worker's session is lost when a parameter server restarts; the worker then makes a
-new one on the same graph and joins again. Only the chief gives variables their values:
-
-    what the chief finds                      what it does
-    every variable has a value, and is open   joins the others; changes nothing
-    otherwise, and there is a checkpoint      restores the newest, and opens
-    otherwise                                 initialises, and opens
+A worker loses its session when a parameter server restarts. The worker then makes a new one on the same graph, and
+joins again (``cluster.training.joining``).
 """
 
 import time
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from cluster.checkpoints.saver import Checkpoints
-from cluster.errors import JobError, TrainingError
+from cluster.errors import TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome, Reporter
@@ -22,16 +17,16 @@ from cluster.runtime import server
 from cluster.runtime.devices import worker_device
 from cluster.runtime.shutdown import Farewell
 from cluster.runtime.tf_compat import tf
-from cluster.runtime.tf_errors import causes_told_apart, line_of, reason_of
-from cluster.runtime.waiting import TIMEOUT_S, wait_for
+from cluster.runtime.tf_errors import reason_of
+from cluster.runtime.waiting import TIMEOUT_S
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.builder import Builder
-from cluster.training.graph_agreement import Agreement
+from cluster.training.joining import Joining
 from cluster.training.progress import Diary
+from cluster.training.step_errors import explained
 from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
-from cluster.updates import nan_guard
 from cluster.variables.partition_count import Resliced, Slicing
 from cluster.variables.placement import imbalance
 from cluster.verify.verification import Verification
@@ -103,14 +98,13 @@ class Trainer:
         self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew, self._slicing.chosen).build()
         host = worker_device(self.task.role, self.task.index)
         with self.replica.graph.as_default(), tf.device(host):
-            needed = [*self.replica.variables, *self.replica.stepper.needed]
-            self._without_value = tf.report_uninitialized_variables(needed)
             self._slicing.keep()
-            self._agreement = Agreement(self.task, self.replica.agreed, self.replica.parcels)
             self._farewell = Farewell(self.task, device_pool.lent(self._crew))
             if self.task.is_chief:
                 self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
             self._step_times = StepTimes(self.task)
+            saved = self._checkpoints if self.task.is_chief else None
+            self._joining = Joining(self.task, self.settings, self.replica, self._slicing, self._step_times, saved)
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
@@ -190,7 +184,7 @@ class Trainer:
         self._pulse.does("begins to read its data")
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
-        self.step = self._enter(session)
+        self.step = self._joining.join(session, self._pulse)
         if self._verification is not None:
             self._pulse.does("builds the one process to compare with")
             self._verification.begin(session)
@@ -206,62 +200,12 @@ class Trainer:
             self._after_step(session, loss, examples)
         return self._finish(session)
 
-    def _enter(self, session: Any) -> int:
-        self._settle(session)
-        if self.replica.shares is not None:
-            self.replica.shares.settle(session)
-        stepper = self.replica.stepper
-        if self.task.is_chief:
-            self._step_times.begin(session)
-            self._checkpoints.open()
-        if not self.task.is_chief:
-            self._pulse.does("waits for the chief to give the variables their values")
-            wait_for("the chief to give the variables their values", lambda: self._ready(session))
-        elif self._ready(session):
-            self._checkpoints.adopt()
-        else:
-            stepper.close(session)
-            self._pulse.does("gives the variables their values")
-            is_new = not self._checkpoints.restore(session)
-            for given in self.replica.first_values if is_new else []:
-                session.run(given)
-            return stepper.open(session, self.settings.steps, is_new)
-        return stepper.join(session, self.settings.steps)
-
-    def _settle(self, session: Any) -> None:
-        self._slicing.settle(session)
-        try:
-            self._agreement.settle(session)
-        except TrainingError:
-            self._slicing.settle(session)  # the number may have changed between the two
-            raise
-
-    def _ready(self, session: Any) -> bool:
-        return session.run(self._without_value).size == 0 and self.replica.stepper.is_open(session)
-
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
-        try:
-            more = [] if self.replica.examples is None else [self.replica.examples]
-            more += self._summaries.wanted(int(self.step or 0))
-            self._begin_step(len(more))
-            with causes_told_apart():
-                return self.replica.stepper.step(session, more)
-        except tf.errors.OutOfRangeError as error:
-            raise JobError(
-                f"{self.job.place('inputs')}: the dataset of inputs ended after step {self.step}, expected one that"
-                " goes on to the last step; add .repeat() to it"
-            ) from error
-        except tf.errors.InvalidArgumentError as error:
-            reason = nan_guard.reason(error)
-            place = self.job.made(error, self.replica.graph) if reason is None else None
-            if place is not None:
-                raise JobError(f"{place}: {line_of(error)}") from error
-            if reason is None:
-                raise
-            raise TrainingError(
-                f"{self.task.name}: {reason} in step {self.step}, and it was not applied;"
-                " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
-            ) from error
+        examples = self.replica.examples
+        more = [*([] if examples is None else [examples]), *self._summaries.wanted(int(self.step or 0))]
+        self._begin_step(len(more))
+        with explained(self.job, self.task, self.step, self.replica.graph):
+            return self.replica.stepper.step(session, more)
 
     def _begin_step(self, fetches: int) -> None:
         """Report a first step to the pulse if the number of fetches is new.

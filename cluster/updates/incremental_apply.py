@@ -3,11 +3,32 @@
 from typing import Any, Dict, List, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
-from cluster.updates.apart import is_elementwise
 from cluster.updates.grouped import Grouped
 from cluster.updates.slots import ZeroSlots
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
+_ELEMENTWISE = (
+    tf.train.GradientDescentOptimizer,
+    tf.train.MomentumOptimizer,
+    tf.train.AdamOptimizer,
+    tf.train.AdagradOptimizer,
+    tf.train.AdadeltaOptimizer,
+    tf.train.RMSPropOptimizer,
+    tf.train.FtrlOptimizer,
+    tf.train.ProximalAdagradOptimizer,
+    tf.train.ProximalGradientDescentOptimizer,
+)
+
+
+def is_elementwise(optimizer: Any) -> bool:
+    """Return whether the optimizer is known to treat each element of a variable by itself.
+
+    Known are TensorFlow's own classes, not their subclasses. An optimizer that was given a method of its own, an
+    attribute in place of one of its class, is not known either.
+    """
+    if isinstance(optimizer, Grouped):
+        return all(map(is_elementwise, optimizer.parts.values()))
+    return type(optimizer) in _ELEMENTWISE and not any(hasattr(type(optimizer), name) for name in vars(optimizer))
 
 
 class Piecewise:

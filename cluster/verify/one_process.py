@@ -16,7 +16,8 @@ from cluster.model.state import State
 from cluster.runtime.gradients import clipped, same
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
-from cluster.updates.apart import changed, is_elementwise
+from cluster.updates.incremental_apply import is_elementwise
+from cluster.updates.optimizer_gradients import changed_gradients
 from cluster.variables.buckets import Parcel
 from cluster.variables.layout import Layout
 from cluster.variables.local_copies import Copies
@@ -124,7 +125,7 @@ class OneProcess:
             pairs = [(grad, self._pieces.variables[name]) for name, grad in self._clipped(sums).items()]
             return optimizer.apply_gradients(pairs)
         grads = {name: sums.get(name) for name in model.variables}
-        return optimizer.apply_gradients(clipped(changed(optimizer, grads, model.variables), self._clip_norm))
+        return optimizer.apply_gradients(clipped(changed_gradients(optimizer, grads, model.variables), self._clip_norm))
 
     def _clipped(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
         """Gradients scaled down, with the norm of what travels together: a sum depends on what is summed at once."""

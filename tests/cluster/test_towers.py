@@ -8,7 +8,7 @@ import pytest
 from cluster.runtime.devices import available_gpus, device_names, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.towers import add_gradients, make_parallel, split_batch, tower_outputs
-from cluster.updates.apart import own_gradients
+from cluster.updates.optimizer_gradients import own_gradients
 from cluster.variables.placement import Placement, device_setter
 
 BATCH = 12

@@ -7,9 +7,9 @@ import pytest
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
-from cluster.updates.apart import is_elementwise, own_gradients
 from cluster.updates.grouped import Grouped
-from cluster.updates.incremental_apply import Piecewise
+from cluster.updates.incremental_apply import Piecewise, is_elementwise
+from cluster.updates.optimizer_gradients import own_gradients
 
 sgd, momentum = tf.train.GradientDescentOptimizer, tf.train.MomentumOptimizer
 

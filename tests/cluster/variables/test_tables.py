@@ -11,7 +11,7 @@ from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.towers import add_gradients, tower_outputs
-from cluster.updates.apart import own_gradients
+from cluster.updates.optimizer_gradients import own_gradients
 from cluster.variables.layout import Layout
 from cluster.variables.masters import Masters, saved
 from cluster.variables.placement import Placement

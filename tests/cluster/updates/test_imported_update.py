@@ -14,14 +14,9 @@ from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
 from cluster.towers import add_gradients
 from cluster.updates import nan_guard
-from cluster.updates.apart import (
-    Apart,
-    OwnGradients,
-    Spec,
-    is_elementwise,
-    own_gradients,
-    refuse_minimize,
-)
+from cluster.updates.imported_update import ImportedUpdate, VariableSpec
+from cluster.updates.incremental_apply import is_elementwise
+from cluster.updates.optimizer_gradients import OwnGradients, own_gradients, refuse_minimize
 from cluster.variables.masters import plain_name
 
 CPU = "/device:CPU:0"
@@ -209,12 +204,12 @@ class Whole(NamedTuple):
     """The graph of two workers, and the servers' part of it."""
 
     ids: Any
-    apart: Apart
+    imported: ImportedUpdate
     mirrors: Values
     scales: bool
 
 
-def apart(make: Callable[[], Any], constraint: Any = None) -> Whole:
+def imported(make: Callable[[], Any], constraint: Any = None) -> Whole:
     ids = tf.placeholder(tf.int64, [len(IDS[0])])
     tf.train.get_or_create_global_step()
     gradients: List[OwnGradients] = []
@@ -228,9 +223,9 @@ def apart(make: Callable[[], Any], constraint: Any = None) -> Whole:
         if len(gradients) == 1:
             own = tf.global_variables()[known:]
     pairs = add_gradients([each.pairs for each in gradients])
-    specs = {variable.op.name: Spec(variable, CPU, _sparse(grad)) for grad, variable in pairs}
-    specs.update({each.op.name: Spec(each, CPU, None, is_made=False) for each in own})
-    whole = Apart(make, specs, CPU)
+    specs = {variable.op.name: VariableSpec(variable, CPU, _sparse(grad)) for grad, variable in pairs}
+    specs.update({each.op.name: VariableSpec(each, CPU, None, is_made=False) for each in own})
+    whole = ImportedUpdate(make, specs, CPU)
     whole.apply_gradients(
         [
             (merge_rows(grad) if _sparse(grad) else grad, whole.masters[variable.op.name])
@@ -248,8 +243,8 @@ def _sparse(grad: Any) -> Any:
 def on_servers(make: Callable[[], Any], batches: Any = IDS, constraint: Any = None) -> Tuple[List[Values], List[str]]:
     """The same, computed by two workers; names are the author's."""
     with tf.Graph().as_default(), tf.Session() as session:
-        built = apart(make, constraint)
-        masters, others, step = built.apart.masters, built.apart.others, built.apart.global_step
+        built = imported(make, constraint)
+        masters, others, step = built.imported.masters, built.imported.others, built.imported.global_step
         push = [tf.assign(master, built.mirrors[name]).op for name, master in masters.items()]
         pull = [tf.assign(mirror, masters[name]).op for name, mirror in built.mirrors.items()]
         counted = tf.assign_add(step, 1).op
@@ -257,7 +252,7 @@ def on_servers(make: Callable[[], Any], batches: Any = IDS, constraint: Any = No
         for given in (push, step.initializer, *(each.initializer for each in others)):
             session.run(given)
         trained = {name: masters[name] for name in SHAPES}
-        values = taken(session, built.ids, batches, [built.apart.update, counted, pull], trained)
+        values = taken(session, built.ids, batches, [built.imported.update, counted, pull], trained)
         return values, sorted(plain_name(each) for each in (*masters.values(), *others, step))
 
 
@@ -287,8 +282,8 @@ def test_gradients_are_clipped_by_the_norm_of_all_after_what_the_optimizer_does_
         with tf.Graph().as_default(), tf.Session() as session:
             mirrors = [tf.get_variable(name, [2], use_resource=False) for name in ("l1/a", "b")]
             tf.train.get_or_create_global_step()
-            specs = {each.op.name: Spec(each, CPU, False) for each in mirrors}
-            found = Apart(lambda: Freezing(1.0), specs, CPU, clip_norm=norm)
+            specs = {each.op.name: VariableSpec(each, CPU, False) for each in mirrors}
+            found = ImportedUpdate(lambda: Freezing(1.0), specs, CPU, clip_norm=norm)
             frozen, free = found.masters.values()
             update = found.apply_gradients([(tf.fill([2], 100.0), frozen), (tf.constant([3.0, 4.0]), free)])
             session.run([tf.assign(each, tf.zeros([2])) for each in (frozen, free)])
@@ -302,7 +297,7 @@ def test_where_only_the_optimizer_judges_gradients_a_new_value_that_is_no_number
     with tf.Graph().as_default(), tf.Session() as session:
         mirror = tf.get_variable("w", [2], use_resource=False)
         tf.train.get_or_create_global_step()
-        found = Apart(OPTIMIZERS["scaling"], {"w": Spec(mirror, CPU, False)}, CPU)
+        found = ImportedUpdate(OPTIMIZERS["scaling"], {"w": VariableSpec(mirror, CPU, False)}, CPU)
         found.is_checked = True
         update = found.apply_gradients([(tf.constant([1.0, np.nan]), found.masters["w"])])
         session.run(tf.assign(found.masters["w"], tf.zeros([2])))
@@ -316,7 +311,7 @@ def test_where_only_the_optimizer_judges_gradients_a_new_value_that_is_no_number
 @pytest.mark.parametrize(("name", "scales"), [("scaling", True), ("scaling dynamically", True), ("clipping", False)])
 def test_whether_the_loss_was_scaled_before_is_told(name: str, scales: bool) -> None:
     with tf.Graph().as_default():
-        assert apart(OPTIMIZERS[name]).scales is scales
+        assert imported(OPTIMIZERS[name]).scales is scales
 
 
 def test_everything_of_it_is_on_the_servers_under_their_scope() -> None:
@@ -324,7 +319,9 @@ def test_everything_of_it_is_on_the_servers_under_their_scope() -> None:
         weights = tf.get_variable("w", [4], use_resource=False)
         tf.train.get_or_create_global_step()
         before = set(graph.get_operations())
-        found = Apart(OPTIMIZERS["bert"], {"w": Spec(weights, "/job:ps/task:1", False)}, "/job:ps/task:0")
+        found = ImportedUpdate(
+            OPTIMIZERS["bert"], {"w": VariableSpec(weights, "/job:ps/task:1", False)}, "/job:ps/task:0"
+        )
         made = [op for op in graph.get_operations() if op not in before]
         assert all(op.name.startswith("servers/") and "/job:ps" in op.device for op in made)
         slots = {plain_name(each): each.device for each in (*found.masters.values(), *found.others)}
@@ -337,7 +334,9 @@ def test_a_step_that_is_given_up_while_a_gradient_is_missing_has_changed_nothing
     with tf.Graph().as_default(), tf.Session() as session:
         mirrors = [tf.get_variable(name, [4], use_resource=False) for name in "ab"]
         tf.train.get_or_create_global_step()
-        found = Apart(OPTIMIZERS[name], {each.op.name: Spec(each, CPU, False) for each in mirrors}, CPU)
+        found = ImportedUpdate(
+            OPTIMIZERS[name], {each.op.name: VariableSpec(each, CPU, False) for each in mirrors}, CPU
+        )
         missing = tf.FIFOQueue(1, tf.float32, [4]).dequeue()
         a, b = found.masters.values()
         update = found.apply_gradients([(tf.ones([4]), a), (missing, b)])
@@ -385,7 +384,7 @@ class Nothing(Adam):  # type: ignore[misc]
 )
 def test_what_cannot_be_done_with_the_mean_gradients_is_refused_by_name(kind: Any, told: str) -> None:
     with tf.Graph().as_default(), pytest.raises(JobError, match=f"^optimizer {kind.__name__}: .*{told}"):
-        apart(lambda: kind(0.1))
+        imported(lambda: kind(0.1))
 
 
 def test_a_minimize_of_its_own_is_refused_and_tensorflows_own_is_none() -> None:
@@ -401,7 +400,7 @@ def test_a_minimize_of_its_own_is_refused_and_tensorflows_own_is_none() -> None:
 def test_tensorflow_computes_gradients_as_before_afterwards_also_after_a_mistake() -> None:
     own = Optimizer.compute_gradients
     with tf.Graph().as_default(), pytest.raises(JobError):
-        apart(lambda: OnItsOwn(0.1))
+        imported(lambda: OnItsOwn(0.1))
     assert Optimizer.compute_gradients is own
 
 

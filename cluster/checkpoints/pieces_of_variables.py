@@ -1,0 +1,150 @@
+"""The operations that write and read variables in pieces, on the servers that hold them.
+
+A large variable is several pieces. The server that holds it cuts it, so only the piece travels. Small variables
+are together in one piece.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+
+from cluster.runtime.tf_compat import tf
+from cluster.variables.saved import Saved, Shape, elements
+
+Box = Tuple[Shape, Shape]  # where it begins, and its size
+
+
+def boxes(shape: Shape, most: int) -> Iterator[Box]:
+    """Yield contiguous parts of at most ``most`` elements that together are the whole, in order."""
+    axis = next((axis for axis in range(len(shape)) if elements(shape[axis + 1 :]) <= most), len(shape))
+    if axis == len(shape) or elements(shape) == 0:
+        yield (0,) * len(shape), shape
+        return
+    inner = shape[axis + 1 :]
+    each = max(1, most // elements(inner))
+    for outer in product(*(range(length) for length in shape[:axis])):
+        for first in range(0, shape[axis], each):
+            length = min(each, shape[axis] - first)
+            yield (*outer, first, *(0 for _ in inner)), (*(1 for _ in outer), length, *inner)
+
+
+@dataclass(frozen=True)
+class Fed:
+    """The placeholders of every piece: so the graph is the same for few and many."""
+
+    path: Any  # of a checkpoint
+    names: Any  # of one tensor; of checkpoints to merge
+    spec: Any  # what ``Saved.spec`` returns, as a list of one
+    begin: Any
+    size: Any
+
+    @classmethod
+    def make(cls) -> "Fed":
+        """Make the placeholders, on the current device."""
+        path, names, spec = (tf.placeholder(tf.string, shape) for shape in ([], [None], [1]))
+        return cls(path, names, spec, tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int64, [None]))
+
+    def read(self, dtype: Any) -> Any:
+        """Return a piece of a checkpoint's tensor of this type."""
+        (piece,) = tf.raw_ops.RestoreV2(
+            prefix=self.path, tensor_names=self.names, shape_and_slices=self.spec, dtypes=[dtype]
+        )
+        return piece
+
+
+class LargeVariable:
+    """A variable of several pieces."""
+
+    def __init__(self, saved: Saved, fed: Fed, read: Any):
+        self._saved, self._fed = saved, fed
+        self.whole = {fed.size: saved.shape}  # what ``blank`` is fed
+        variable = saved.variable
+        with _at(variable):
+            piece = _cut(saved, fed)
+            self.is_ready: Any = _is_ready(variable)
+            # Part of a variable can be assigned only once it has a value. This one is made where it stays.
+            self.blank: Any = tf.assign(variable, tf.fill(fed.size, tf.zeros([], saved.dtype))).op
+            self.load: Any = _assign_part(variable, fed, read)
+        self.write: Any = tf.raw_ops.SaveV2(
+            prefix=fed.path, tensor_names=[saved.name], shape_and_slices=fed.spec, tensors=[piece]
+        )
+
+    def feeds(self, piece_bytes: int) -> Iterator[Dict[Any, Any]]:
+        """Yield what ``write`` and ``load`` are fed, for one piece after the other."""
+        fed, saved = self._fed, self._saved
+        for begin, size in boxes(saved.shape, piece_bytes // saved.dtype.size):
+            yield {fed.begin: begin, fed.size: size, fed.spec: [saved.spec(begin, size)], fed.names: [saved.name]}
+
+
+class SmallVariables:
+    """Variables that are one piece."""
+
+    def __init__(self, saved: Sequence[Saved], fed: Fed):
+        names, dtypes = [each.name for each in saved], [each.dtype for each in saved]
+        specs = [each.spec((0,) * len(each.shape), each.shape) for each in saved]
+        values = [_value(each.variable) for each in saved]
+        self.write: Any = tf.raw_ops.SaveV2(prefix=fed.path, tensor_names=names, shape_and_slices=specs, tensors=values)
+        read = tf.raw_ops.RestoreV2(prefix=fed.path, tensor_names=names, shape_and_slices=specs, dtypes=dtypes)
+        self.load: Any = tf.group(*(_assign(each.variable, value) for each, value in zip(saved, read)))
+
+
+def grouped(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:
+    """Return the variables in groups, none larger than a piece."""
+    groups: List[List[Saved]] = []
+    room = 0
+    for each in saved:
+        if not groups or each.bytes > room:
+            groups.append([])
+            room = piece_bytes
+        groups[-1].append(each)
+        room -= each.bytes
+    return groups
+
+
+@contextmanager
+def _at(variable: Any) -> Iterator[None]:
+    """Inside, operations are made where the variable is, and not where others around them are."""
+    with tf.device(None), tf.device(variable.device):
+        yield
+
+
+def _value(variable: Any) -> Any:
+    with _at(variable):
+        return tf.identity(variable)
+
+
+def _assign(variable: Any, value: Any) -> Any:
+    with _at(variable):
+        return tf.assign(variable, value).op
+
+
+def _is_reference(variable: Any) -> bool:
+    return bool(variable.dtype != variable.dtype.base_dtype)
+
+
+def _is_ready(variable: Any) -> Any:
+    """Return whether it has a value; TensorFlow's own function warns about results that nobody uses."""
+    if _is_reference(variable):
+        return tf.raw_ops.IsVariableInitialized(ref=variable)
+    return tf.raw_ops.VarIsInitializedOp(resource=variable.handle)
+
+
+def _cut(saved: Saved, fed: Fed) -> Any:
+    """Return a piece of the variable.
+
+    To read a resource can mean to copy all of it, for every piece. Gathering copies only the rows.
+    """
+    variable, begin = saved.variable, fed.begin
+    if _is_reference(variable):
+        return tf.slice(variable, begin, fed.size)
+    rows = tf.range(begin[0], begin[0] + fed.size[0])
+    gathered = tf.raw_ops.ResourceGather(resource=variable.handle, indices=rows, dtype=saved.dtype)
+    return tf.slice(gathered, tf.concat([[0], begin[1:]], axis=0), fed.size)
+
+
+def _assign_part(variable: Any, fed: Fed, value: Any) -> Any:
+    box = {"begin": fed.begin, "end": fed.begin + fed.size, "strides": tf.ones_like(fed.begin), "value": value}
+    if _is_reference(variable):
+        return tf.raw_ops.StridedSliceAssign(ref=variable, **box).op
+    return tf.raw_ops.ResourceStridedSliceAssign(ref=variable.handle, **box)

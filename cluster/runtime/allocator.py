@@ -1,0 +1,36 @@
+"""Return freed memory to the system, where the C library would keep it.
+
+glibc keeps freed blocks in each thread that received a tensor: hundreds of megabytes, after a checkpoint.
+"""
+
+import ctypes
+from contextlib import contextmanager, suppress
+from typing import Iterator
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+_LIBC = ctypes.CDLL(None)
+
+
+@contextmanager
+def large_blocks_returned() -> Iterator[None]:
+    """Inside, blocks of 1 MiB and more go back to the system when they are freed.
+
+    Afterwards the C library keeps them again, as it does by itself once it has seen large blocks.
+    """
+    try:
+        _set_option(_M_MMAP_THRESHOLD, 1 << 20)
+        yield
+    finally:
+        _set_option(_M_MMAP_THRESHOLD, 32 << 20)
+        _set_option(_M_TRIM_THRESHOLD, 64 << 20)
+
+
+def trim() -> None:
+    """Return the memory that freed small blocks took."""
+    with suppress(AttributeError):  # another C library than GNU's
+        _LIBC.malloc_trim(0)
+
+
+def _set_option(option: int, value: int) -> None:
+    with suppress(AttributeError):
+        _LIBC.mallopt(option, value)

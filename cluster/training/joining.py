@@ -1,0 +1,82 @@
+"""Join a run, at its begin or after a restart. Only the chief gives variables their values:
+
+what the chief finds                      what it does
+every variable has a value, and is open   joins the others; changes nothing
+otherwise, and there is a checkpoint      restores the newest, and opens
+otherwise                                 initialises, and opens
+"""
+
+from typing import Any, Optional
+
+from cluster.checkpoints.saver import Checkpoints
+from cluster.errors import TrainingError
+from cluster.protocol.heartbeat import Pulse
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import wait_for
+from cluster.steps.replica import Replica
+from cluster.task import Task, Train
+from cluster.training.graph_agreement import Agreement
+from cluster.training.step_times import StepTimes
+from cluster.variables.partition_count import Slicing
+
+
+class Joining:
+    """The operations by which one worker joins, in its graph.
+
+    Args:
+      checkpoints: the chief's; None on another worker.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        settings: Train,
+        replica: Replica,
+        slicing: Slicing,
+        step_times: StepTimes,
+        checkpoints: Optional[Checkpoints],
+    ):
+        self._steps, self._replica, self._stepper = settings.steps, replica, replica.stepper
+        self._slicing, self._step_times, self._checkpoints = slicing, step_times, checkpoints
+        self._without_value = tf.report_uninitialized_variables([*replica.variables, *replica.stepper.needed])
+        self._agreement = Agreement(task, replica.agreed, replica.parcels)
+
+    def join(self, session: Any, pulse: Pulse) -> int:
+        """Take this worker's place among the others, and return the global step.
+
+        Raises:
+          TrainingError: this worker's variables differ from the chief's, or no checkpoint can be read.
+          TimeoutError: the chief did not answer in time.
+        """
+        self._settle(session)
+        if self._replica.shares is not None:
+            self._replica.shares.settle(session)
+        if self._checkpoints is not None:
+            return self._join_as_chief(session, pulse, self._checkpoints)
+        pulse.does("waits for the chief to give the variables their values")
+        wait_for("the chief to give the variables their values", lambda: self._is_ready(session))
+        return self._stepper.join(session, self._steps)
+
+    def _join_as_chief(self, session: Any, pulse: Pulse, checkpoints: Checkpoints) -> int:
+        self._step_times.begin(session)
+        checkpoints.open()
+        if self._is_ready(session):
+            checkpoints.adopt()
+            return self._stepper.join(session, self._steps)
+        self._stepper.close(session)
+        pulse.does("gives the variables their values")
+        is_new = not checkpoints.restore(session)
+        for given in self._replica.first_values if is_new else []:
+            session.run(given)
+        return self._stepper.open(session, self._steps, is_new)
+
+    def _settle(self, session: Any) -> None:
+        self._slicing.settle(session)
+        try:
+            self._agreement.settle(session)
+        except TrainingError:
+            self._slicing.settle(session)  # the number may have changed between the two
+            raise
+
+    def _is_ready(self, session: Any) -> bool:
+        return session.run(self._without_value).size == 0 and self._stepper.is_open(session)

@@ -1,0 +1,40 @@
+"""Explain an error of a step: by the job's line that caused it, or by the number that is not finite."""
+
+import contextlib
+from typing import Any, Iterator, Optional
+
+from cluster.errors import JobError, TrainingError
+from cluster.job import Job
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_errors import causes_told_apart, line_of
+from cluster.task import Task
+from cluster.updates import nan_guard
+
+
+@contextlib.contextmanager
+def explained(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator[None]:
+    """Inside, raise an error of the step after ``step`` as what a person can act on.
+
+    Raises:
+      JobError: the job's own code is the cause.
+      TrainingError: a loss or gradient is not a finite number.
+    """
+    try:
+        with causes_told_apart():
+            yield
+    except tf.errors.OutOfRangeError as error:
+        raise JobError(
+            f"{job.place('inputs')}: the dataset of inputs ended after step {step}, expected one that"
+            " goes on to the last step; add .repeat() to it"
+        ) from error
+    except tf.errors.InvalidArgumentError as error:
+        reason = nan_guard.reason(error)
+        if reason is not None:
+            raise TrainingError(
+                f"{task.name}: {reason} in step {step}, and it was not applied;"
+                " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
+            ) from error
+        place = job.made(error, graph)
+        if place is None:
+            raise
+        raise JobError(f"{place}: {line_of(error)}") from error
