@@ -18,7 +18,7 @@ KINDS = {
     "not-started": "a task's process, or a host's agent, could not be started",
     "frozen": "the task's process was there and made no progress",
     "agent": "a host's agent ended",
-    "host": "nothing was heard of a host any more",
+    "host": "no message came from a host any more",
     "checkpoint": "a checkpoint could not be written or read",
     "non-finite": "a loss or a gradient was not a number",
     CUT_SHORT: "an evaluator ended after the run had succeeded, before it left by itself",
