@@ -45,4 +45,6 @@ def nearest(name: str) -> str:
         each for each in PLACEHOLDERS if name.endswith(each)
     ]
     known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-    return f"did you mean {{{near[0]}}}?" if near else f"known are {known}; write braces of your own as {{ {name} }}"
+    if near:
+        return f"did you mean {{{near[0]}}}?"
+    return f"known placeholders: {known}; write other braces as {{ {name} }}"

@@ -29,7 +29,7 @@ def _unfit(document: Document, findings: Findings) -> Iterator[Problem]:
     An elastic run starts again from a checkpoint, and its tasks take their cluster from ``TF_CONFIG``.
     """
     if document.value.get("command") is not None:
-        found, hint = "command", "leave elastic out: nothing is known of this program's checkpoints"
+        found, hint = "command", "leave elastic out: the launcher does not know this program's checkpoints"
         yield document.problem(("elastic",), "a job", found, hint, at_key=True)
     train: Any = document.value.get("train")
     if findings.fit("train", "replication") and (train or {}).get("replication") == "in-graph":

@@ -136,7 +136,7 @@ def _public_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
 
     The lead's agent looks host names up later.
     """
-    expected = f"{addresses.EXPECTED}, for whoever reaches a task runs code as its user"
+    expected = f"{addresses.EXPECTED}, because a task runs code for any client"
     for entry in entries:
         for address in list(addresses.exposed({each: each for each in entry.addresses}, {}))[:1]:
             yield entry.problem((), expected, address, addresses.ADVICE)

@@ -93,13 +93,13 @@ def _nearest(key: str, known: Sequence[str]) -> str:
     if home is not None:
         return _way_to(home)
     near = difflib.get_close_matches(key, known, 1)
-    return f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
+    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
 
 
 def _way_to(home: str) -> str:
     section, _, key = home.rpartition(".")
     if section == "entry":
-        return f"{key} belongs into an item of a role, such as {{host: gpu01, {key}: …}}"
+        return f"{key} belongs in an item of a role, such as {{host: gpu01, {key}: …}}"
     return f"did you mean {home}?" if section else f"{key} belongs at the top level of the file"
 
 

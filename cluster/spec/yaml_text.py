@@ -101,7 +101,7 @@ class _Loader(yaml.SafeLoader):
             self._complain(event, "a text without NUL characters", "one that has them")
         node: Any = super().compose_node(parent, index)
         if node.end_mark is None:
-            raise ComposerError(None, None, "found an alias inside of what it names", event.start_mark)
+            raise ComposerError(None, None, "found an alias inside its own anchor", event.start_mark)
         self._weigh(node, event.start_mark)
         return node
 
@@ -172,7 +172,8 @@ def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
     except _TooMuch as error:
         hint = "write less with aliases and merges"
         place = Place.of(error.args[0])
-        return None, [place.problem((), f"at most {MOST_VALUES:,} values", "more, with what aliases repeat", hint)]
+        found = "more, with the values that aliases repeat"
+        return None, [place.problem((), f"at most {MOST_VALUES:,} values", found, hint)]
     except (RecursionError, _TooDeep):
         return None, [Place(where, 1, 1).problem((), "a hosts file", "lists or mappings nested too deeply")]
     except yaml.MarkedYAMLError as error:

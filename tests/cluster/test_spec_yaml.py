@@ -51,7 +51,7 @@ BAD: List[Tuple[Union[str, bytes], str]] = [
     ('job: "\\q"', "1:8: expected valid YAML, found unknown escape character 'q'"),
     ("job: |x", "1:7: expected valid YAML, found an error: expected chomping or indentation indicators, but found 'x'"),
     ("job: *d", "1:6: expected an anchor &d above, found none"),
-    ("job: &a [*a]", "1:10: expected valid YAML, found an alias inside of what it names"),
+    ("job: &a [*a]", "1:10: expected valid YAML, found an alias inside its own anchor"),
     ("a: &x 1\nb: &x 2", "2:4: expected each anchor once, found a second one — give one another name"),
     ("<<: 3", "1:5: expected a mapping to merge, found a scalar"),
     ("job: d\n---\njob: e", "2:1: expected one document, found a second one — remove the line ---"),
@@ -172,7 +172,8 @@ def test_a_few_lines_that_aliases_blow_up_are_refused_at_once(tmp_path: Path, bo
     text = refused(tmp_path / "hosts.yaml")
     assert text.startswith(f"hosts.yaml:{line}:"), text
     expected = (
-        "expected at most 300,000 values, found more, with what aliases repeat — write less with aliases and merges"
+        "expected at most 300,000 values, found more, with the values that aliases repeat — "
+        "write less with aliases and merges"
     )
     assert expected in text
 
