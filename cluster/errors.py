@@ -4,17 +4,24 @@
     ├── SpecError       the hosts file is wrong; nothing was started
     ├── TaskError       the environment of a task process is wrong (TF_CONFIG, settings)
     ├── JobError        the job's own code is wrong; starting it again would not help
-    └── TrainingError   training cannot go on from here (a loss that is not a number, …)
+    └── TrainingError   training cannot go on from here
+        ├── CheckpointError   a checkpoint cannot be written or read
+        └── NonFiniteError    a loss or a gradient is not a finite number
 
 An error's text is what a person reads: the object, what was expected, what was
-found, and the next step.
+found, and the next step. Code decides by the class, and by its ``kind``.
 """
 
 from typing import NamedTuple, Optional, Sequence
 
 
 class ClusterError(Exception):
-    """Root of the errors that ``cluster`` raises."""
+    """Root of the errors that ``cluster`` raises.
+
+    ``kind`` is written into the outcome of the task that the error ends (``cluster.protocol.failures``); "" for none.
+    """
+
+    kind = ""
 
 
 class Problem(NamedTuple):
@@ -53,3 +60,15 @@ class JobError(ClusterError):
 
 class TrainingError(ClusterError):
     """Training cannot go on from here, and a restart would fail the same way."""
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint cannot be written or read, or another run writes into its folder."""
+
+    kind = "checkpoint"
+
+
+class NonFiniteError(TrainingError):
+    """A loss or a gradient is not a finite number."""
+
+    kind = "non-finite"

@@ -23,7 +23,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
-from cluster.errors import TrainingError
+from cluster.errors import CheckpointError
 from cluster.protocol.atomic_file import replace
 
 NOTE = "owner.json"
@@ -63,7 +63,7 @@ class Ownership:
         """Take the folder for this chief, from now on.
 
         Raises:
-          TrainingError: it is already that of one that replaced this chief.
+          CheckpointError: it is already that of one that replaced this chief.
           OSError: the note cannot be written.
         """
         found = self._read()
@@ -77,7 +77,7 @@ class Ownership:
         """Check that the folder is still this chief's.
 
         Raises:
-          TrainingError: another chief has taken it.
+          CheckpointError: another chief has taken it.
           OSError: the note is gone and cannot be written.
         """
         found = self._read()
@@ -86,8 +86,8 @@ class Ownership:
         elif found.life != self._own.life:
             raise self._replaced_by(found)
 
-    def _replaced_by(self, found: Owner) -> TrainingError:
-        return TrainingError(
+    def _replaced_by(self, found: Owner) -> CheckpointError:
+        return CheckpointError(
             f"checkpoint folder {self._folder}: expected no other writer than {self._own}, found that {found} has taken"
             " it since; end one of the two runs, or give each a train.checkpoint.dir of its own"
         )

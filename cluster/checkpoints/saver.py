@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional
 from cluster.checkpoints.ownership import Owner, Ownership
 from cluster.checkpoints.remote_files import Noticeboard
 from cluster.checkpoints.streamed_saver import StreamedSaver
-from cluster.errors import TrainingError
+from cluster.errors import CheckpointError
 from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import Held
 from cluster.runtime.tf_compat import tf
@@ -59,7 +59,7 @@ class Checkpoints:
         """Makes the folder this chief's, and clears away what one that was killed has left.
 
         Raises:
-          TrainingError: another chief has replaced this one.
+          CheckpointError: another chief has replaced this one.
         """
         if self._owner is None:
             return
@@ -76,7 +76,7 @@ class Checkpoints:
         Those that cannot be read are named and set aside: their files stay, but they count no more.
 
         Raises:
-          TrainingError: a checkpoint is not one of this job's variables, or none can be read, or
+          CheckpointError: a checkpoint is not one of this job's variables, or none can be read, or
             those that this run has saved are gone.
           OSError: the folder cannot be read.
         """
@@ -89,12 +89,12 @@ class Checkpoints:
                 return True
             unreadable[each.path] = reason
         if unreadable:
-            raise TrainingError(
+            raise CheckpointError(
                 f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
                 f" {_listed(unreadable)}; put a good copy in their place, or train anew in another train.checkpoint.dir"
             )
         if self.step is not None:
-            raise TrainingError(
+            raise CheckpointError(
                 f"checkpoint folder {self._where}: expected the checkpoint of step {self.step}, which this run"
                 " has saved, found none; put it back and go on with --resume"
             )
@@ -106,7 +106,7 @@ class Checkpoints:
             self._saver.restore(session, path)
         except _REFUSED as error:
             if _is_of_another_job(error):
-                raise TrainingError(
+                raise CheckpointError(
                     f"checkpoint {path}: expected this job's variables, found others ({line_of(error)});"
                     " train with the job that wrote it, or take another checkpoint.dir"
                 ) from error
@@ -138,7 +138,7 @@ class Checkpoints:
         """Saves when ``every_s`` has passed; training goes on if that fails.
 
         Raises:
-          TrainingError: another chief has replaced this one; so for every save.
+          CheckpointError: another chief has replaced this one; so for every save.
         """
         every_s = self._every_s if self._unwritable is None else min(self._every_s, RETRY_S)
         if self.folder and self._clock() - self._saved_at >= every_s:
@@ -164,13 +164,13 @@ class Checkpoints:
         """Saves the final checkpoint, trying for ``LAST_S`` seconds.
 
         Raises:
-          TrainingError: it cannot be written.
+          CheckpointError: it cannot be written.
         """
         until = self._clock() + LAST_S
         self.save_now(session, step)
         while self.folder and not self._has(step):
             if self._clock() >= until:
-                raise TrainingError(
+                raise CheckpointError(
                     f"the final checkpoint, step {step}, cannot be written into {self.folder}: {self._unwritable};"
                     " make the folder writable, or set train.checkpoint.dir"
                 )

@@ -3,6 +3,7 @@
 A task reports in files of its own folder, which its agent reads:
 
 outcome           the progress of a task, and its end
+failures          the kind of a failure, by the class of its error
 heartbeat         the sign of life of a task
 save_request      ask the chief for a checkpoint now
 checkpoint_files  the files of checkpoints in a folder

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union
 
 from cluster.errors import JobError, TaskError, TrainingError
+from cluster.protocol import failures
 from cluster.protocol.atomic_file import replace, reserve
 from cluster.protocol.heartbeat import Pulse
 from cluster.protocol.record_file import ANY_NUMBER, read_record
@@ -28,6 +29,8 @@ _ROOM = ".outcome.room"  # becomes the outcome's file where there is no room for
 _ROOM_BYTES = 4096
 LARGEST = 1 << 20  # bytes of either file
 _LONGEST_TRACE = 100_000  # characters
+_LONGEST_NAME = 100
+_HOPELESS = (ImportError, SyntaxError)  # of Python: another attempt would find the same files
 T = TypeVar("T")
 
 
@@ -61,7 +64,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a task. ``retry`` False: starting it again would fail the same way."""
+    """The end of a task. ``retry`` False: starting it again would fail the same way.
+
+    ``kind`` is one of ``failures.KINDS``, None for a success. ``missing_module`` is the module for want of which the
+    task failed.
+    """
 
     succeeded: bool
     step: Optional[int] = None
@@ -72,6 +79,8 @@ class Outcome:
     checkpoint_step: Optional[int] = None
     metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)
     time: float = 0.0
+    kind: Optional[str] = None
+    missing_module: Optional[str] = None
 
     @classmethod
     def from_exception(cls, error: BaseException, step: Optional[int] = None) -> "Outcome":
@@ -80,7 +89,10 @@ class Outcome:
         own = isinstance(error, (JobError, TaskError, TrainingError))
         cause = text if own and text else f"{type(error).__name__}: {text}".rstrip(": ")
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        return cls(False, step, _short(cause), trace[-_LONGEST_TRACE:], retry=not own)
+        return cls(
+            False, step, _short(cause), trace[-_LONGEST_TRACE:], retry=not own and not isinstance(error, _HOPELESS),
+            kind=failures.kind_of(error), missing_module=failures.missing_module(error),
+        )  # fmt: skip
 
 
 class Reporter:
@@ -178,7 +190,14 @@ def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
     outcome = _read(Path(folder) / OUTCOME, Outcome)
     if outcome is not None and not (outcome.checkpoint or "").isprintable():
         raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")
-    return replace_fields(outcome, cause=_short(outcome.cause)) if outcome and outcome.cause else outcome
+    if outcome is not None and outcome.kind not in (None, *failures.KINDS):
+        raise ValueError(f"kind: expected one of {', '.join(failures.KINDS)}, found {ascii(outcome.kind)[:60]}")
+    if outcome is None:
+        return None
+    return replace_fields(
+        outcome, cause=outcome.cause and _short(outcome.cause),
+        missing_module=outcome.missing_module and _short(outcome.missing_module, _LONGEST_NAME),
+    )  # fmt: skip
 
 
 def _read(path: Path, kind: Type[T]) -> Optional[T]:

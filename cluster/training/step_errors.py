@@ -3,7 +3,7 @@
 import contextlib
 from typing import Any, Iterator, Optional
 
-from cluster.errors import JobError, TrainingError
+from cluster.errors import JobError, NonFiniteError
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import causes_told_apart, line_of
@@ -17,7 +17,7 @@ def explained(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator
 
     Raises:
       JobError: the job's own code is the cause.
-      TrainingError: a loss or gradient is not a finite number.
+      NonFiniteError: a loss or gradient is not a finite number.
     """
     try:
         with causes_told_apart():
@@ -30,7 +30,7 @@ def explained(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator
     except tf.errors.InvalidArgumentError as error:
         reason = nan_guard.reason(error)
         if reason is not None:
-            raise TrainingError(
+            raise NonFiniteError(
                 f"{task.name}: {reason} in step {step}, and it was not applied;"
                 " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
             ) from error

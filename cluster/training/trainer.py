@@ -8,7 +8,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from cluster.checkpoints.saver import Checkpoints
-from cluster.errors import TrainingError
+from cluster.errors import NonFiniteError, TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome, Reporter
@@ -257,10 +257,10 @@ class Trainer:
         A run that looks as if it had trained must have done so.
 
         Raises:
-          TrainingError: every gradient of this worker was ignored.
+          NonFiniteError: every gradient of this worker was ignored.
         """
         if self._diary.all_ignored:
-            raise TrainingError(
+            raise NonFiniteError(
                 f"{self.task.name}: expected gradients that are finite numbers, found none in {self._diary.taken} steps"
                 "; look at the data and the learning rate; train.on_nan: stop names the first loss or gradient"
             )

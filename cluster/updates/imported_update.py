@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tup
 from cluster.errors import JobError
 from cluster.runtime.gradients import clipped
 from cluster.runtime.tf_compat import tf
+from cluster.updates.nan_guard import NOT_FINITE
 from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients
 from cluster.variables.masters import SCOPE, plain_name
 
@@ -159,7 +160,7 @@ class ImportedUpdate:
 def _checked(variable: Any, update: Any) -> Any:
     with tf.device(variable.device), tf.control_dependencies([update]):
         total = tf.reduce_sum(variable.read_value())
-        return tf.debugging.check_numerics(total, f"the new value of {plain_name(variable)} is not a finite number")
+        return tf.debugging.check_numerics(total, f"the new value of {plain_name(variable)} {NOT_FINITE}")
 
 
 def _imported(variable: Any) -> Any:

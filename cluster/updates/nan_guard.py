@@ -10,7 +10,8 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 from cluster.runtime.tf_compat import tf
 
 GradsAndSources = List[Tuple[Any, Any]]  # a source is what the gradient is of, and has a name
-_FOUND = re.compile(r"the (?:loss|gradient of \S+|new value of \S+) is not a finite number")
+NOT_FINITE = "is not a finite number"  # TensorFlow puts these words into its error, where ``reason`` finds them
+_FOUND = re.compile(rf"the (?:loss|gradient of \S+|new value of \S+) {NOT_FINITE}")
 
 
 def guarded(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, List[Tuple[Any, str]]]:
@@ -38,7 +39,7 @@ def stopping(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsA
     They fail with ``tf.errors.InvalidArgumentError``. The loss is judged first; each gradient then by itself, so that
     one can be sent while others are still computed. ``reason`` returns the part of the error that names the cause.
     """
-    loss = tf.debugging.check_numerics(loss, "the loss is not a finite number")
+    loss = tf.debugging.check_numerics(loss, f"the loss {NOT_FINITE}")
     return loss, [(_checked(loss, grad, source), source) for grad, source in grads_and_sources]
 
 
@@ -66,7 +67,7 @@ def _checked(loss: Any, grad: Any, source: Any) -> Any:
     if grad is None:
         return None
     with tf.control_dependencies([loss]):  # a loss that is not finite is what to tell, not what follows from it
-        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {source.name} is not a finite number")
+        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {source.name} {NOT_FINITE}")
     with tf.control_dependencies([total]):
         return _map(grad, tf.identity)
 

@@ -83,7 +83,8 @@ class Exited:
     ``outcome`` holds the fields of ``cluster.protocol.outcome.Outcome``, or None where the task
     wrote none. ``kind`` is one of ``launch.agent.supervision.incident.KINDS``, None where the task ended well.
     ``lines`` are the last lines of the task's log. ``stack`` has the stacks of the task's threads, where the
-    order to end asked for them. ``retry`` is False where no further attempt would end otherwise.
+    order to end asked for them. ``retry`` is False where no further attempt would end otherwise. ``error`` is the
+    error that ended the process, "" where neither its outcome nor its log has one.
     """
 
     task: str
@@ -95,6 +96,7 @@ class Exited:
     lines: List[str] = field(default_factory=list)
     stack: Optional[str] = None
     retry: bool = True
+    error: Optional[str] = None
 
 
 @dataclass(frozen=True)

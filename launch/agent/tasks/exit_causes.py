@@ -1,48 +1,49 @@
 """The kind and the cause of a process's end, derived from what the process left.
 
     evidence                                        kind
-    an outcome or a traceback of an error that      ``lost-connection``, ``out-of-memory``, ``non-finite``,
-      means something                                 ``checkpoint``, and else ``exception``
+    an outcome                                      the outcome's
     SIGKILL, and the kernel counted a process       ``out-of-memory``
       that it killed for want of memory
     SIGABRT, and the log ends with std::bad_alloc   ``out-of-memory``
     another signal                                  ``signal``
+    a traceback at the end of the log               that of its error, else ``exception``
     no more than an exit code                       ``exit``
 
 A program that knows nothing of this launcher writes no outcome; ``log_errors`` finds its error at the end of its log.
 """
 
 import os
-import re
 import signal
 from pathlib import Path
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.protocol.failures import EXCEPTION, EXIT, OUT_OF_MEMORY, kind_in_log
 from cluster.protocol.outcome import Outcome
 from cluster.protocol.regular_file import open_to_read
 from launch.agent.linux import processes
+from launch.agent.tasks import hopeless
 from launch.agent.tasks.log_errors import Error, error_in
 from launch.agent.text.plain_text import plain
 
 MOST_LINES, LONGEST = 20, 300  # characters
 READ = 65536  # bytes of a log's end: TensorFlow writes some thousands after an error
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)  # of the program's own doing
-LOST = ("UnavailableError", "AbortedError", "DeadlineExceededError", "TimeoutError", "ConnectionError",
-        "ConnectionResetError", "ConnectionRefusedError", "ConnectionAbortedError", "BrokenPipeError")  # fmt: skip
-NO_MEMORY = ("ResourceExhaustedError", "MemoryError")
-_NO_MEMORY = re.compile(
-    r"\bOOM when allocating\b|CUDA_ERROR_OUT_OF_MEMORY|\bstd::bad_alloc\b|\bCannot allocate memory\b"
-)
-_CHECKPOINT = re.compile(r"^(?:the final )?checkpoint[ ,]|\bits final checkpoint is not there\b")
-_NOT_FINITE = re.compile(r"\bis not a finite number\b")
-_ERROR = re.compile(r"^(?:[\w]+\.)*([A-Z]\w*)(?::|$)")  # a traceback's last line, and an outcome's cause
 
 
 class Ending(NamedTuple):
-    """``kind`` is one of ``incident.KINDS``; ``cause`` is one line that a person can act on."""
+    """The end of a failed process.
+
+    Attributes:
+      kind: one of ``incident.KINDS``.
+      cause: one line that a person can act on.
+      error: the error that ended the process, from its outcome or its log; "" where neither has one.
+      retry: whether another attempt may end otherwise.
+    """
 
     kind: str
     cause: str
+    error: str = ""
+    retry: bool = True
 
 
 def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory: bool = False) -> Ending:
@@ -55,39 +56,36 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
       no_memory: whether the kernel reports that it killed a process of this host for want of memory just then.
     """
     if outcome is not None and outcome.cause:
-        return Ending(_kind_of_error(outcome.cause, "exception" if outcome.traceback else "exit"), outcome.cause)
-    error = error_in(lines) if code > 0 or -code in CRASHES else None
-    said = _said(error, lines)
-    if code == -signal.SIGKILL and no_memory:
-        return Ending("out-of-memory", f"killed by the kernel for want of memory (SIGKILL){said}")
-    if code < 0:
-        starved = any(_NO_MEMORY.search(line) for line in (*lines[-3:], error.text if error else ""))
-        return Ending("out-of-memory" if starved else "signal", processes.describe_exit(code) + said)
-    kind = _kind_of_error(error.text, "exception") if error is not None and error.raised else "exit"
-    return Ending(kind, processes.describe_exit(code) + said)
-
-
-def _said(error: Optional[Error], lines: Sequence[str]) -> str:
-    if error is not None:
-        return f"; its error: {error.text}"
+        kind = outcome.kind or (EXCEPTION if outcome.traceback else EXIT)
+        return _advised(Ending(kind, outcome.cause, outcome.cause), hopeless.judge(code, outcome, "", lines))
+    found = error_in(lines) if code > 0 or -code in CRASHES else None
+    kind, what = _without_outcome(code, found, lines, no_memory)
+    if found is not None:
+        ending = Ending(kind, f"{what}; its error: {found.text}", found.text)
+        return _advised(ending, hopeless.judge(code, None, found.text, lines))
     last = lines[-1].strip() if lines else ""
-    return f"; its last line: {last}" if last else ""
+    ending = Ending(kind, f"{what}; its last line: {last}" if last else what)
+    return _advised(ending, hopeless.judge(code, None, last, lines))
 
 
-def _kind_of_error(text: str, otherwise: str) -> str:
-    """Return the kind of an error, ``UnavailableError: text`` or only its text.
+def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no_memory: bool) -> Tuple[str, str]:
+    """Return the kind of an end that a process wrote no outcome of, and the end in words."""
+    what = processes.describe_exit(code)
+    if code == -signal.SIGKILL and no_memory:
+        return OUT_OF_MEMORY, "killed by the kernel for want of memory (SIGKILL)"
+    if code < 0:
+        kinds = [kind_in_log(line) for line in (*lines[-3:], found.text if found else "")]
+        return (OUT_OF_MEMORY if OUT_OF_MEMORY in kinds else "signal"), what
+    if found is not None and found.raised:
+        return kind_in_log(found.text) or EXCEPTION, what
+    return EXIT, what
 
-    An error of no known kind gets ``otherwise``.
-    """
-    named = _ERROR.match(text)
-    name = named.group(1) if named else ""
-    if name in NO_MEMORY or _NO_MEMORY.search(text):
-        return "out-of-memory"
-    if name in LOST:
-        return "lost-connection"
-    if _CHECKPOINT.search(text):
-        return "checkpoint"
-    return "non-finite" if _NOT_FINITE.search(text) else otherwise
+
+def _advised(ending: Ending, advice: Optional[str]) -> Ending:
+    """Return an ending with advice behind its cause; None: another attempt may end otherwise."""
+    if advice is None:
+        return ending
+    return ending._replace(cause=f"{ending.cause}; {advice}" if advice else ending.cause, retry=False)
 
 
 def last_lines(

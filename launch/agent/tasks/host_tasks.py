@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
+from cluster.errors import CheckpointError
 from cluster.protocol.command_template import fill
+from cluster.protocol.failures import EXIT
 from cluster.protocol.heartbeat import PULSE, STACKS
 from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, read_outcome, read_progress
 from cluster.protocol.regular_file import NotRegular
@@ -31,7 +33,7 @@ from launch.agent.protocol.messages import (
 from launch.agent.state.log import say, say_seldom
 from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks import exit_causes, hopeless, task_env
+from launch.agent.tasks import exit_causes, task_env
 from launch.agent.tasks.descendants import Kin, signal_all
 from launch.agent.tasks.exit_causes import Ending
 from launch.agent.tasks.health import Seen, Vitals
@@ -270,11 +272,9 @@ class HostTasks:
             self._emit(Exited(running.task, running.attempt, code, None, told))
             return
         lines = exit_causes.last_lines(self._folder.log(running.task, running.attempt), self._masked, SEARCHED)
-        kind, cause = self._ending(running, code, outcome, lines, now)
-        advice = hopeless.judge(code, cause, lines)
-        cause = f"{cause}; {advice}" if advice else cause
+        kind, cause, error, retry = self._ending(running, code, outcome, lines, now)
         shown, stack = lines[-exit_causes.MOST_LINES :], self._stack(running)
-        self._emit(Exited(running.task, running.attempt, code, cause, told, kind, shown, stack, advice is None))
+        self._emit(Exited(running.task, running.attempt, code, cause, told, kind, shown, stack, retry, error))
 
     def _stack(self, running: Running) -> Optional[str]:
         return None if running.stacks is None else str(self._masked(running.stacks.text()))
@@ -306,24 +306,24 @@ class HostTasks:
         try:
             outcome = read_outcome(self._folder.task(name))
         except UNREADABLE as error:
-            return Outcome(False, cause=f"its outcome cannot be read: {error}")
+            return Outcome(False, cause=f"its outcome cannot be read: {error}", kind=EXIT)
         task = self._tasks[name]
         if outcome is None or not outcome.succeeded or not (task.chief and task.saves):
             return outcome
         if outcome.checkpoint and glob.glob(glob.escape(outcome.checkpoint) + "*"):
             return outcome
         missing = f"says it succeeded, but its final checkpoint is not there: {outcome.checkpoint}"
-        return Outcome(False, outcome.step, missing)
+        return Outcome(False, outcome.step, missing, kind=CheckpointError.kind)
 
     def _ending(self, running: Running, code: int, outcome: Optional[Outcome], lines: List[str], now: float) -> Ending:
-        """Return the kind and the masked cause of an attempt's failure.
+        """Return the kind, and the masked cause and error, of an attempt's failure.
 
         A process that this agent was to kill counts as killed by the agent, whatever the kernel does meanwhile.
         """
         starved = code == -signal.SIGKILL and running.kill_at is None
         no_memory = starved and self._memory_kills.took(running.process.pid, now)
         ending = exit_causes.judge(code, outcome, lines, no_memory)
-        return Ending(ending.kind, self._masked(ending.cause))
+        return ending._replace(cause=self._masked(ending.cause), error=self._masked(ending.error))
 
     def sweep(self, kept: Sequence[int] = ()) -> int:
         """Kills and reaps descendants that left their group, except ``kept``; returns how many still live."""

@@ -1,11 +1,13 @@
 """Why a process ended is told by what it left: its outcome, its exit code, its last lines, the kernel's word."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import List, Optional
 
 import pytest
 
+from cluster.errors import CheckpointError, JobError, NonFiniteError, TaskError, TrainingError
 from cluster.protocol.outcome import Outcome
 from launch.agent.supervision.incident import KINDS
 from launch.agent.tasks.exit_causes import LONGEST, MOST_LINES, judge, last_lines
@@ -13,40 +15,71 @@ from launch.agent.tasks.exit_causes import LONGEST, MOST_LINES, judge, last_line
 TRACE = "Traceback (most recent call last):"
 
 
-def told(cause: str) -> Outcome:
+def ended_by(error: BaseException) -> Outcome:
     """The outcome of a task that an exception ended."""
-    return Outcome(False, 7, cause, TRACE)
+    return Outcome.from_exception(error, step=7)
+
+
+OUR_ERRORS = [
+    CheckpointError("the final checkpoint, step 9, cannot be written into /c: no space left"),
+    CheckpointError("checkpoint /c/model-9: expected this job's variables, found others (x)"),
+    CheckpointError("checkpoints on h1: expected one that can be read, found none: /c/model-9 (cut short)"),
+    NonFiniteError("worker:1: the loss is not a finite number in step 3, and it was not applied"),
+    JobError("jobs/mine.py:12: the shapes do not fit"),
+    TaskError("TF_CONFIG: expected a task type among ps, worker, found 'boss'"),
+    TrainingError("worker:1: lost a server after step 9, and launch verify goes on from no checkpoint"),
+    TimeoutError("waited 600 s for ps:0 at a:2222; see the logs of the tasks named there"),
+    ModuleNotFoundError("No module named 'tensorflow'", name="tensorflow"),
+]
+OTHER_WORDS = [
+    "plan B", "the final checkpoint, step 9", "the loss is not a finite number", "UnavailableError: Socket closed",
+    "ModuleNotFoundError: No module named 'numpy'", "OOM when allocating tensor", "SyntaxError: invalid syntax",
+    "std::bad_alloc", "sh: 1: train: not found", "exit code 1; its error: ImportError: x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", OTHER_WORDS)
+@pytest.mark.parametrize("error", OUR_ERRORS, ids=lambda error: type(error).__name__)
+def test_other_words_of_our_own_error_change_no_decision(error: BaseException, words: str) -> None:
+    outcome = ended_by(error)
+    cause, reworded = str(outcome.cause), replace(outcome, cause=words)
+    before, after = judge(1, outcome, []), judge(1, reworded, [])
+    assert (after.kind, after.retry, after.cause) == (before.kind, before.retry, before.cause.replace(cause, words))
 
 
 @pytest.mark.parametrize(
-    ("cause", "kind"),
+    ("error", "kind"),
     [
-        ("ValueError: no such column", "exception"),
-        ("KeyError", "exception"),
-        ("jobs/mine.py:12: the shapes do not fit", "exception"),
-        ("UnavailableError: Socket closed", "lost-connection"),
-        ("AbortedError: Graph handle is not found: /job:ps/replica:0/task:1", "lost-connection"),
-        ("TimeoutError: waited 600 s for ps:0 at a:2222; see the logs of the tasks named there", "lost-connection"),
-        ("ConnectionRefusedError: [Errno 111] Connection refused", "lost-connection"),
-        ("MemoryError", "out-of-memory"),
-        ("ResourceExhaustedError: OOM when allocating tensor with shape[9,9]", "out-of-memory"),
-        ("InternalError: failed to allocate 9 bytes: CUDA_ERROR_OUT_OF_MEMORY", "out-of-memory"),
-        ("OSError: [Errno 12] Cannot allocate memory", "out-of-memory"),
-        ("the final checkpoint, step 9, cannot be written into /c: no space left", "checkpoint"),
-        ("checkpoint /c/model-9: expected this job's variables, found others (x)", "checkpoint"),
-        ("worker:1: the loss is not a finite number in step 3, and it was not applied", "non-finite"),
+        (ValueError("no such column"), "exception"),
+        (KeyError(), "exception"),
+        (JobError("jobs/mine.py:12: the shapes do not fit"), "exception"),
+        (TimeoutError("waited 600 s for ps:0 at a:2222"), "lost-connection"),
+        (ConnectionRefusedError(111, "Connection refused"), "lost-connection"),
+        (MemoryError(), "out-of-memory"),
+        (OSError(12, "Cannot allocate memory"), "out-of-memory"),
+        (OUR_ERRORS[0], "checkpoint"),
+        (OUR_ERRORS[1], "checkpoint"),
+        (OUR_ERRORS[2], "checkpoint"),
+        (OUR_ERRORS[3], "non-finite"),
     ],
 )
-def test_an_error_that_a_task_tells_of_has_its_kind_and_its_text_is_the_cause(cause: str, kind: str) -> None:
-    assert judge(1, told(cause), []) == (kind, cause)
+def test_the_error_in_an_outcome_has_its_kind_and_its_text_is_the_cause(error: BaseException, kind: str) -> None:
+    outcome = ended_by(error)
+    found = judge(1, outcome, [])
+    assert (found.kind, found.cause, found.error) == (kind, outcome.cause, outcome.cause) and kind in KINDS
+
+
+def test_an_outcome_without_a_kind_is_an_exception_where_it_has_a_traceback() -> None:
+    kinds = [judge(1, Outcome(False, cause="x", traceback=trace), []).kind for trace in (TRACE, None)]
+    assert kinds == ["exception", "exit"]
 
 
 def test_an_outcome_comes_before_the_signal_that_ended_the_process_afterwards() -> None:
-    assert judge(-9, told("ValueError: x"), [], no_memory=True).kind == "exception"
+    assert judge(-9, ended_by(ValueError("x")), [], no_memory=True).kind == "exception"
 
 
 def test_what_the_agent_found_wrong_with_an_outcome_is_no_exception() -> None:
-    assert judge(0, Outcome(False, cause="its outcome cannot be read: x"), []).kind == "exit"
+    assert judge(0, Outcome(False, cause="its outcome cannot be read: x", kind="exit"), []).kind == "exit"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +106,7 @@ def test_of_a_program_without_an_outcome_its_exit_and_its_last_lines_tell(
 
 
 def test_a_sigkill_that_the_kernel_owns_up_to_is_want_of_memory() -> None:
-    assert judge(-9, None, ["step 4"], no_memory=True) == (
+    assert judge(-9, None, ["step 4"], no_memory=True)[:2] == (
         "out-of-memory", "killed by the kernel for want of memory (SIGKILL); its last line: step 4",
     )  # fmt: skip
 

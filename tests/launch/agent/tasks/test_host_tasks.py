@@ -172,7 +172,7 @@ def test_what_an_earlier_attempt_wrote_is_not_taken_for_the_next_ones(bench: Ben
 def test_a_failed_task_is_told_with_its_exit_code_and_its_last_line(bench: Bench) -> None:
     bench.sh("echo first; echo 'out of cheese'; echo; exit 3")
     cause, lines = "exit code 3; its last line: out of cheese", ["first", "out of cheese"]
-    assert bench.comes(Exited) == Exited("worker:0", 0, 3, cause, kind="exit", lines=lines)
+    assert bench.comes(Exited) == Exited("worker:0", 0, 3, cause, kind="exit", lines=lines, error="")
 
 
 def test_the_kernel_ends_a_task_or_its_child_before_the_agent_when_it_wants_for_memory(bench: Bench) -> None:
@@ -185,7 +185,7 @@ def test_the_kernel_ends_a_task_or_its_child_before_the_agent_when_it_wants_for_
 
 def test_a_task_that_a_signal_ended_is_told_with_the_signals_name(bench: Bench) -> None:
     bench.sh("kill -SEGV $$")
-    assert bench.comes(Exited) == Exited("worker:0", 0, -signal.SIGSEGV, "killed by SIGSEGV", kind="signal")
+    assert bench.comes(Exited) == Exited("worker:0", 0, -signal.SIGSEGV, "killed by SIGSEGV", kind="signal", error="")
 
 
 class OneKill:

@@ -123,7 +123,7 @@ def test_an_error_is_short_and_found_in_few_lines() -> None:
     ],
 )
 def test_the_error_is_the_cause_of_an_end_that_the_program_made(code: int, name: str, kind: str, cause: str) -> None:
-    assert judge(code, None, ending(name)) == (kind, cause)
+    assert judge(code, None, ending(name))[:2] == (kind, cause)
 
 
 def test_endings_are_longer_than_what_is_shown_of_a_log() -> None:
