@@ -14,7 +14,7 @@ TESTS = fast.ROOT / "tests"
     [
         "cluster/test_task.py",
         "launch/test_plan.py",
-        "launch/agent/supervision/test_supervise.py",
+        "launch/agent/supervision/test_supervisor.py",
         "launch/check/test_own.py",
         "test_architecture.py",
     ],

@@ -11,7 +11,7 @@ from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from launch.agent.supervision.lives import Ends
+from launch.agent.supervision.agents import Ends
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet

@@ -25,7 +25,7 @@ from launch.agent.protocol.messages import (
     Stop,
     Tick,
 )
-from launch.agent.supervision.supervise import Supervisor
+from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 
 TASKS = 10_000

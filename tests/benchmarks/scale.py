@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Mapping
 
 from cluster.spec import Spec, load
 from launch.agent.protocol.messages import Advanced, Exited, Go, Joined, Started
-from launch.agent.supervision.supervise import Supervisor
+from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
 from launch.check.collect import CLOCK_READINGS, interview
@@ -140,8 +140,8 @@ def end(run: Supervisor) -> None:
     """Every task leaves by itself."""
     for name in run.tasks:
         run.handle(Exited(name, 0, 0), 60.0)
-    if run.state != "succeeded":
-        raise RuntimeError(run.state)
+    if run.state.published != "succeeded":
+        raise RuntimeError(run.state.published)
 
 
 def write_json(plan: Plan) -> int:

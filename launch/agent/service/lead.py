@@ -25,7 +25,8 @@ from launch.agent.service.agent import Agent, now
 from launch.agent.service.member_links import Members
 from launch.agent.state.report import Report
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.supervision.supervise import Supervisor
+from launch.agent.supervision.run_state import Phase
+from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
@@ -90,7 +91,7 @@ class Lead(Agent):
         self._events.put_nowait(Joined(self._host, self.incarnation))
         if self._request.again:
             self._go_on()
-        while self._supervisor.phase != "ended":
+        while self._supervisor.state.phase is not Phase.ENDED:
             event = await self._next()
             self._look_around()
             if isinstance(event, Joined):
@@ -99,7 +100,7 @@ class Lead(Agent):
                 self._give(order)
             self._publish(final=False)
         await self._copy_the_last()
-        await self._members.dismiss(self._supervisor.state)
+        await self._members.dismiss(self._supervisor.state.published)
         self._publish(final=True)
         self._ended.set()
 
@@ -131,7 +132,7 @@ class Lead(Agent):
             self._look_for_silence()
 
     def _look_for_silence(self) -> None:
-        closing = self._supervisor.phase in ("closing", "ended")
+        closing = self._supervisor.state.is_closing
         self._supervisor.silent = [] if closing else self._members.silent()  # nobody is to come back any more
         for lost in self._members.newly_lost():
             self._events.put_nowait(lost)
@@ -159,7 +160,7 @@ class Lead(Agent):
     async def _copy_the_last(self) -> None:
         """Wait until the members have copied the last checkpoint of the finished run."""
         self._replicas.look(self._checkpoint_step(), self._members.linked)
-        succeeded = self._supervisor.result == "succeeded"
+        succeeded = self._supervisor.state.result == "succeeded"
         await self._replicas.settle(self._members.linked, COPIES_S if succeeded else LAST_COPIES_S)
 
     # -- local callers
@@ -186,7 +187,7 @@ class Lead(Agent):
         elif verb == "restart":
             self._events.put_nowait(RestartRequested(request["tasks"]))
             yield {"asked": True}
-        elif verb in ("stop", "kill") and self._supervisor.phase == "ended":
+        elif verb in ("stop", "kill") and self._supervisor.state.phase is Phase.ENDED:
             self._replicas.hurry()
         elif verb == "stop":
             self._events.put_nowait(StopRequested(request["reason"]))
@@ -215,7 +216,7 @@ class Lead(Agent):
             yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
             told, known = tasks, status.incidents
             if over:
-                yield {"end": self._supervisor.state}
+                yield {"end": self._supervisor.state.published}
                 return
             await _either(self._changed.wait(), self._ended.wait())
 
@@ -228,7 +229,7 @@ class Lead(Agent):
 
     def _timed(self, status: RunStatus) -> RunStatus:
         moment = time.time()
-        if self._ended_at is None and self._supervisor.state in ENDED:
+        if self._ended_at is None and self._supervisor.state.published in ENDED:
             self._ended_at = moment
         ended = None if self._ended_at is None else utc(self._ended_at)
         return replace(status, started=utc(self._report.began), ended=ended, updated=utc(moment))

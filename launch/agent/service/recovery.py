@@ -9,7 +9,7 @@ import time
 from typing import Any, Dict, NamedTuple, Optional
 
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.supervision.supervise import Supervisor
+from launch.agent.supervision.supervisor import Supervisor
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
@@ -46,7 +46,8 @@ def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
         if task.name in run.tasks and _has_run(task):
             run.tasks[task.name].attempt = task.restarts + 1
             steps[task.name] = task.step
-    run.was_up = earlier.status.state == "running"
+    if earlier.status.state == "running":
+        run.state.mark_up()
     died_at = now - earlier.ago_s
     run.incidents.recall(earlier.status.incidents, died_at - earlier.lasted_s)
     rate = earlier.status.steps_per_second

@@ -21,9 +21,9 @@ class Roster:
 
     def __init__(self, plan: RunPlan):
         self.by_name: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
-        self.on: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
+        self.by_host: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.by_name.values():
-            self.on[task.plan.host].append(task)
+            self.by_host[task.plan.host].append(task)
         self.processes: Dict[str, int] = Counter()
         self._states = Counter(task.state for task in self.by_name.values())
         self._undecided = deciding(plan)
@@ -40,9 +40,20 @@ class Roster:
         if state == "succeeded":
             self._undecided.discard(task.plan.name)
 
+    def begin_attempt(self, task: TaskRecord) -> None:
+        """Record that a task is ordered to start, and forget its process before."""
+        self.turn(task, "starting", process=True)
+        task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
+        task.pid = task.exit_code = task.cause = task.frozen = task.doing = None
+
     def number(self, *states: str) -> int:
         """Return the number of tasks in any of these states."""
         return sum(self._states[state] for state in states)
+
+    @property
+    def process_count(self) -> int:
+        """Return the number of the run's processes that may exist."""
+        return sum(self.processes.values())
 
     @property
     def have_succeeded(self) -> bool:

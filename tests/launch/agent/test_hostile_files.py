@@ -19,7 +19,7 @@ from launch.agent.diagnosis.run_files import logs, values
 from launch.agent.protocol.messages import Event, Exited, Go, Joined, Started, decode, encode
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.supervision.supervise import Supervisor
+from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HANG_S, LINGER_S, HostTasks
 from launch.agent.tasks.log_reader import TaskLog
 from launch.agent.text.redaction import Redaction

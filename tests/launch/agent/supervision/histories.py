@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Optional, Sequence
 
 from launch.agent.protocol.messages import Advanced, Event, Exited, Go, Joined, Order, Started, Tick
-from launch.agent.supervision.supervise import Supervisor
+from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.status.incident import IncidentStatus
 from launch.status.incident_text import sentence

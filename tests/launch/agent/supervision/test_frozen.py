@@ -76,7 +76,7 @@ def test_a_task_is_accused_once_per_attempt_and_counts_as_failed_each_time() -> 
     assert replay.at(105.0, sign("worker:1", **stopped)) == []  # of the attempt before
     assert killed(replay.at(106.0, sign("worker:1", attempt=1, **stopped))) == ["worker:1"]
     replay.at(107.0, Exited("worker:1", 1, -9, "killed by SIGKILL"))
-    assert replay.run.cause == "worker:1@b (attempt 2 of 2): frozen: stopped by a signal for 11 s"
+    assert replay.run.state.cause == "worker:1@b (attempt 2 of 2): frozen: stopped by a signal for 11 s"
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_what_fails_again_before_it_trains_again_follows_from_the_first_time() -
     replay.at(12, Tick(), started("worker:1", 1), ended("worker:1", "exit", "exit code 3", 1, 3))
     replay.at(14, Tick(), started("worker:1", 2), killed("worker:1", 2))
     assert kinds(replay) == [("exception", ["exit", "signal"])]
-    assert replay.run.cause == (
+    assert replay.run.state.cause == (
         "worker:1@b (attempt 1 of 3): ValueError: first; in the end: killed by SIGKILL; its last line: step 4"
     )
     assert replay.status()["cause_incident"] == 1
@@ -312,7 +312,9 @@ def test_the_first_cause_is_told_of_a_task_that_gets_on_a_little_each_time_and_t
     step(replay, 13, 13, "worker:1", attempt=1)
     replay.at(14, killed("worker:1", 1))
     assert kinds(replay) == [("exception", []), ("signal", [])]
-    assert str(replay.run.cause).startswith("worker:1@b (attempt 1 of 2): ValueError: first; in the end: killed by")
+    assert str(replay.run.state.cause).startswith(
+        "worker:1@b (attempt 1 of 2): ValueError: first; in the end: killed by"
+    )
     assert replay.status()["cause_incident"] == 1
 
 
@@ -322,7 +324,7 @@ def test_what_a_task_failed_of_long_ago_is_not_why_it_fails_now() -> None:
     replay.at(12, Tick(), started("worker:1", 1))
     step(replay, 13, 13, "worker:1", attempt=1)
     replay.at(14 + STEADY_S, killed("worker:1", 1))
-    assert replay.run.cause == "worker:1@b (attempt 2 of 2): killed by SIGKILL; its last line: step 4"
+    assert replay.run.state.cause == "worker:1@b (attempt 2 of 2): killed by SIGKILL; its last line: step 4"
     assert replay.status()["cause_incident"] == 2
 
 
@@ -336,7 +338,7 @@ def test_a_program_that_fails_each_time_soon_after_its_start_is_one_incident() -
     assert kinds(replay) == [("exit", ["signal"])] and incidents(replay)[0]["open"]
     replay.at(10, Tick(), started("worker:0", 2))
     replay.at(11, ended("worker:0", "exit", "exit code 4", 2, 4))
-    assert replay.run.cause == "worker:0@a (attempt 1 of 3): exit code 3; in the end: exit code 4"
+    assert replay.run.state.cause == "worker:0@a (attempt 1 of 3): exit code 3; in the end: exit code 4"
 
 
 def test_what_fails_again_after_it_has_trained_again_is_an_incident_of_its_own() -> None:
@@ -354,9 +356,9 @@ def test_what_fails_again_after_it_has_trained_again_is_an_incident_of_its_own()
 def test_a_run_that_ends_for_a_lost_connection_names_the_death_that_is_told_while_it_ends() -> None:
     replay = training(restart_max=0)
     replay.at(10.5, cut("worker:1"))
-    assert replay.run.cause == f"worker:1@b: {GONE}"
+    assert replay.run.state.cause == f"worker:1@b: {GONE}"
     replay.at(10.7, killed("ps:0"))
-    assert replay.run.cause == f"ps:0@a: killed by SIGKILL; its last line: step 4; so worker:1@b failed: {GONE}"
+    assert replay.run.state.cause == f"ps:0@a: killed by SIGKILL; its last line: step 4; so worker:1@b failed: {GONE}"
     assert kinds(replay) == [("signal", ["lost-connection"])]
     assert replay.status()["cause_incident"] == 1
 
@@ -365,7 +367,7 @@ def test_a_host_that_turns_out_to_be_lost_is_the_cause_of_the_connection_lost_be
     replay = training(restart_max=0)
     replay.at(10.5, cut("worker:0"))
     replay.at(10.5 + HOST_WINDOW_S - 1, Lost("b", 15.0))
-    assert str(replay.run.cause).startswith(
+    assert str(replay.run.state.cause).startswith(
         "b: nothing heard for 15 s (host down, network cut, or its agent ended); so "
     )
 
@@ -374,7 +376,7 @@ def test_a_task_that_gives_up_for_want_of_one_that_keeps_dying_is_not_the_cause(
     replay = training(restart_max=1)
     replay.at(11, killed("ps:0"), cut("worker:1"))
     replay.at(12, Tick(), started("ps:0", 1), started("worker:1", 1), cut("worker:1", 1))
-    assert replay.run.cause == (
+    assert replay.run.state.cause == (
         f"ps:0@a: killed by SIGKILL; its last line: step 4; so worker:1@b failed (attempt 2 of 2): {GONE}"
     )
 
@@ -383,13 +385,13 @@ def test_what_dies_because_the_run_ends_it_is_no_cause() -> None:
     replay = training(restart_max=0)
     replay.at(10.5, cut("worker:1"))
     replay.at(11, killed("worker:0"), killed("ps:0"))  # both were told to end
-    assert replay.run.cause == f"worker:1@b: {GONE}"
+    assert replay.run.state.cause == f"worker:1@b: {GONE}"
 
 
 def test_a_run_that_was_stopped_has_no_incident_for_its_cause() -> None:
     replay = training()
     replay.at(11, StopRequested("enough"), Lost("b", 15.0))
-    assert (replay.run.cause, replay.status()["cause_incident"]) == ("enough", None)
+    assert (replay.run.state.cause, replay.status()["cause_incident"]) == ("enough", None)
 
 
 # -- thousands

@@ -23,8 +23,8 @@ def test_a_task_that_turns_into_what_it_is_counts_once() -> None:
 
 
 def test_tasks_are_found_by_their_host() -> None:
-    on = Roster(run_plan()).on
-    assert {host: [task.plan.name for task in on[host]] for host in on} == {
+    by_host = Roster(run_plan()).by_host
+    assert {host: [task.plan.name for task in by_host[host]] for host in by_host} == {
         "a": ["ps:0", "worker:0"],
         "b": ["worker:1"],
     }

@@ -31,4 +31,4 @@ def test_another_problem_is_another_incident_and_training_goes_on_through_both()
         replay.at(now, advanced("worker:0", now, checkpoint_problem=problem, examples=now))
         replay.at(now + 0.5, advanced("worker:0", now + 1, checkpoint_problem=problem, examples=now + 1))
     assert [incident["cause"] for incident in incidents(replay)] == ["one", "two"]
-    assert replay.run.state == "running" and not any(incident["open"] for incident in incidents(replay))
+    assert replay.run.state.published == "running" and not any(incident["open"] for incident in incidents(replay))

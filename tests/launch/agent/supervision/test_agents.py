@@ -1,7 +1,8 @@
 """An agent that died and was started again: its tasks ended with it and begin anew, and that is nobody's failure."""
 
 from launch.agent.protocol.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
-from launch.agent.supervision.lives import MOST, WINDOW_S, Ends, Lives
+from launch.agent.supervision.agents import MOST, WINDOW_S, Ends, Lives
+from launch.agent.supervision.run_state import Phase
 from tests.launch.agent.supervision.histories import Replay, advanced, started
 
 
@@ -60,9 +61,11 @@ def test_a_host_whose_agents_keep_dying_fails_the_run_and_is_named() -> None:
     lives_on(replay, "b")
     for life in range(MOST):
         replay.at(10.0 + life, Joined("b", f"again {life}"))
-    assert replay.run.phase == "training"
+    assert replay.run.state.phase is Phase.TRAINING
     replay.at(20.0, Joined("b", "once more"))
-    assert replay.run.cause == f"b: its agent ended {MOST + 1} times within 600 s; see agent.log of this run there"
+    assert (
+        replay.run.state.cause == f"b: its agent ended {MOST + 1} times within 600 s; see agent.log of this run there"
+    )
 
 
 def test_deaths_that_lie_far_apart_do_not_add_up() -> None:

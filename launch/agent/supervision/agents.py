@@ -1,4 +1,4 @@
-"""The lives of a run's agents: the current one of each host, and early ends.
+"""The agents of a run's hosts: those that have yet to join, the current one of each host, and early ends.
 
 A restarted agent has another incarnation, and none of the tasks of the one before: they ended
 with it. Such an end is not the tasks' failure, so it does not count against ``restart.max``.
@@ -6,10 +6,47 @@ Instead a host whose agents keep ending has a bound of its own.
 """
 
 from collections import defaultdict, deque
-from typing import DefaultDict, Deque, Dict, Optional
+from typing import DefaultDict, Deque, Dict, List, Optional
+
+from launch.agent.wire.run_plan import RunPlan
 
 MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next one fails the run
 WINDOW_S = 600.0
+
+
+class Gathering:
+    """The hosts whose agents have yet to join, and the launcher's go.
+
+    The launcher sends go once it has seen every agent ready. Agents then have ``join_s`` to reach the lead.
+    """
+
+    def __init__(self, plan: RunPlan):
+        self._plan = plan
+        self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
+        self._go_at: Optional[float] = None
+
+    def go(self, now: float) -> None:
+        """Record that the launcher has sent go."""
+        self._go_at = now
+
+    def discard(self, host: str) -> None:
+        """Wait no longer for a host: its agent has joined, or is lost."""
+        self._missing.pop(host, None)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the run may begin."""
+        return self._go_at is not None and not self._missing
+
+    def overdue(self, now: float) -> List[str]:
+        """Return the hosts whose agents should have joined by now."""
+        late = self._go_at is not None and now - self._go_at > self._plan.join_s
+        return list(self._missing) if late else []
+
+    def reason(self, host: str) -> str:
+        """Return an error text for a host that is overdue."""
+        what = f"its agent has not reached the lead at {self._plan.control} within {self._plan.join_s:.0f} s"
+        return f"{host}: {what}; open this port between the hosts"
 
 
 class Ends:

@@ -22,6 +22,7 @@ from launch.agent.protocol.messages import (
     Tick,
 )
 from launch.agent.supervision.record import TaskRecord
+from launch.agent.supervision.run_state import Phase
 from tests.launch.agent.supervision.histories import DONE, Replay, advanced, failed, in_words, left, started, succeeded
 
 # -- the beginning
@@ -30,7 +31,7 @@ from tests.launch.agent.supervision.histories import DONE, Replay, advanced, fai
 def test_tasks_start_when_every_host_has_joined_and_the_launcher_said_go() -> None:
     replay = Replay()
     assert replay.at(0, Joined("a"), Go(), Tick()) == []
-    assert replay.run.state == "starting"
+    assert replay.run.state.published == "starting"
     assert replay.at(1, Joined("b")) == [Start("ps:0", 0), Start("worker:0", 0), Start("worker:1", 0)]
 
 
@@ -45,7 +46,7 @@ def test_a_host_that_does_not_join_in_time_after_go_fails_the_run_and_is_named()
     assert replay.at(100, Joined("a"), Tick()) == []
     assert replay.at(200, Go()) == [] and replay.at(220) == []
     assert replay.at(220.1) == [End("failed")]
-    assert replay.run.cause == (
+    assert replay.run.state.cause == (
         "b: its agent has not reached the lead at a:2300 within 20 s; open this port between the hosts"
     )
 
@@ -54,18 +55,18 @@ def test_a_run_is_running_once_every_task_has_told_of_progress_and_stays_so_thro
     replay = Replay()
     replay.begin()
     replay.at(1, started("ps:0"), advanced("ps:0"), started("worker:0"), advanced("worker:0"), started("worker:1"))
-    assert replay.run.state == "starting"
+    assert replay.run.state.published == "starting"
     replay.at(2, advanced("worker:1"))
-    assert replay.run.state == "running"
+    assert replay.run.state.published == "running"
     replay.at(3, failed("worker:1"))
-    assert replay.run.state == "running"
+    assert replay.run.state.published == "running"
 
 
 def test_a_foreign_program_runs_as_soon_as_its_process_does() -> None:
     replay = Replay("worker:0@a", judge="exit")
     replay.begin()
     replay.at(1, started("worker:0"))
-    assert replay.run.state == "running"
+    assert replay.run.state.published == "running"
 
 
 # -- failures and restarts
@@ -90,7 +91,7 @@ def test_after_the_last_restart_the_run_fails_and_names_task_host_attempt_and_ca
     replay.at(1, failed("worker:1"))
     replay.at(2, Tick(), started("worker:1", 1))
     orders = replay.at(3, failed("worker:1", attempt=1))
-    assert replay.run.cause == "worker:1@b (attempt 2 of 2): it broke"
+    assert replay.run.state.cause == "worker:1@b (attempt 2 of 2): it broke"
     assert replay.states()["worker:1"] == "failed"
     assert orders == [Stop("worker:0", 10.0)]
 
@@ -99,7 +100,7 @@ def test_without_restarts_the_cause_counts_no_attempts() -> None:
     replay = Replay(restart_max=0)
     replay.up()
     replay.at(1, failed("worker:1"))
-    assert replay.run.cause == "worker:1@b: it broke"
+    assert replay.run.state.cause == "worker:1@b: it broke"
 
 
 def test_a_task_that_says_another_start_would_not_help_is_not_restarted() -> None:
@@ -107,14 +108,14 @@ def test_a_task_that_says_another_start_would_not_help_is_not_restarted() -> Non
     replay.up()
     replay.at(1, failed("worker:1", retry=False))
     assert replay.states()["worker:1"] == "failed"
-    assert replay.run.cause == "worker:1@b: it broke"
+    assert replay.run.state.cause == "worker:1@b: it broke"
 
 
 def test_a_task_of_which_its_agent_says_that_no_attempt_mends_it_is_not_restarted() -> None:
     replay = Replay(restart_max=3, judge="exit")
     replay.up()
     replay.at(1, replace(left("worker:1", code=1), cause="no tensorflow", retry=False))
-    assert (replay.states()["worker:1"], replay.run.cause) == ("failed", "worker:1@b: no tensorflow")
+    assert (replay.states()["worker:1"], replay.run.state.cause) == ("failed", "worker:1@b: no tensorflow")
 
 
 def test_a_program_that_could_not_be_started_is_not_tried_again() -> None:
@@ -169,32 +170,32 @@ def test_a_job_has_succeeded_when_its_chief_says_so_whatever_its_exit_code() -> 
     replay = Replay()
     replay.up()
     replay.at(1, succeeded("worker:1"))
-    assert replay.run.result is None
+    assert replay.run.state.result is None
     replay.at(2, succeeded("worker:0", code=-9))
-    assert {replay.run.result, replay.states()["worker:0"]} == {"succeeded"}
+    assert {replay.run.state.result, replay.states()["worker:0"]} == {"succeeded"}
 
 
 def test_exit_code_0_of_a_chief_without_an_outcome_proves_nothing() -> None:
     replay = Replay(restart_max=0)
     replay.up()
     replay.at(1, left("worker:0"))
-    assert replay.run.result == "failed"
+    assert replay.run.state.result == "failed"
 
 
 def test_a_chief_of_its_own_decides_and_not_worker_0() -> None:
     replay = Replay("ps:0@a", "chief:0@a", "worker:0@b")
     replay.up()
     replay.at(1, succeeded("worker:0"))
-    assert replay.run.result is None
+    assert replay.run.state.result is None
     replay.at(2, succeeded("chief:0"))
-    assert replay.run.result == "succeeded"
+    assert replay.run.state.result == "succeeded"
 
 
 def test_foreign_programs_without_a_chief_have_succeeded_when_every_worker_left_with_code_0() -> None:
     replay = Replay("ps:0@a", "worker:0@a", "worker:1@b", judge="exit")
     replay.begin()
     replay.at(1, left("worker:0"))
-    assert replay.run.result is None
+    assert replay.run.state.result is None
     assert replay.at(2, left("worker:1")) == [Stop("ps:0", 10.0)]
     assert replay.at(3, left("ps:0", code=-15)) == [End("succeeded")]
 
@@ -203,7 +204,7 @@ def test_the_chief_of_foreign_programs_decides_and_its_workers_get_time_to_leave
     replay = Replay("ps:0@a", "chief:0@a", "worker:0@b", judge="exit", leave_s=5.0)
     replay.begin()
     assert replay.at(1, left("chief:0")) == []
-    assert replay.run.result == "succeeded"
+    assert replay.run.state.result == "succeeded"
     assert replay.at(3, left("worker:0")) == [Stop("ps:0", 10.0)]
     assert replay.at(4, left("ps:0", code=-15)) == [End("succeeded")]
     assert replay.states() == {"ps:0": "stopped", "chief:0": "succeeded", "worker:0": "succeeded"}
@@ -243,7 +244,7 @@ def test_a_foreign_evaluator_that_is_ended_says_so_and_how_long_it_was_given(lea
     assert replay.at(at, left("evaluator:0", code=-15)) == [Stop("ps:0", 10.0)]
     cause = f"ended {leave_s:.0f} s after the run had succeeded, before it left by itself; a larger leave_s"
     (told,) = replay.status()["incidents"]
-    assert (told["kind"], replay.run.result) == ("cut-short", "succeeded")
+    assert (told["kind"], replay.run.state.result) == ("cut-short", "succeeded")
     assert in_words(told) == f"evaluator:0@b: {cause} gives it more time"
     assert str(replay.run.tasks["evaluator:0"].cause).startswith(cause)
 
@@ -263,7 +264,7 @@ def test_a_foreign_worker_that_fails_after_the_chief_has_left_changes_nothing() 
     replay.begin()
     replay.at(1, left("chief:0"))
     assert replay.at(2, left("worker:0", code=1)) == [Stop("ps:0", 10.0)]
-    assert (replay.run.result, replay.states()["worker:0"]) == ("succeeded", "stopped")
+    assert (replay.run.state.result, replay.states()["worker:0"]) == ("succeeded", "stopped")
 
 
 def test_a_foreign_worker_that_fails_before_the_chief_has_left_is_started_again() -> None:
@@ -277,7 +278,7 @@ def test_the_exit_code_of_a_foreign_program_is_what_fails_it() -> None:
     replay = Replay("worker:0@a", judge="exit", restart_max=0)
     replay.begin()
     replay.at(1, left("worker:0", code=3))
-    assert replay.run.cause == "worker:0@a: exit code 3"
+    assert replay.run.state.cause == "worker:0@a: exit code 3"
 
 
 def test_a_foreign_program_that_was_told_to_stop_was_stopped_even_if_it_left_with_code_0() -> None:
@@ -316,7 +317,7 @@ def test_a_stopped_run_stops_its_workers_first_and_then_the_ps() -> None:
     assert replay.at(2, left("worker:0", code=-15)) == []
     assert replay.at(3, left("worker:1", code=-15)) == [Stop("ps:0", 3.0)]
     assert replay.at(4, left("ps:0", code=-15)) == [End("stopped")]
-    assert (replay.run.state, replay.run.cause) == ("stopped", "enough")
+    assert (replay.run.state.published, replay.run.state.cause) == ("stopped", "enough")
 
 
 def test_a_chief_and_an_evaluator_are_stopped_with_the_workers() -> None:
@@ -337,7 +338,7 @@ def test_a_kill_ends_everything_at_once_the_ps_too() -> None:
     replay.up()
     replay.at(1, StopRequested("enough"))
     assert set(replay.at(2, KillRequested("now"))) == {Stop(name, 0.0) for name in ("ps:0", "worker:0", "worker:1")}
-    assert replay.run.cause == "enough"
+    assert replay.run.state.cause == "enough"
 
 
 def test_a_stop_before_any_task_has_started_ends_the_run_at_once() -> None:
@@ -368,7 +369,7 @@ def test_the_first_cause_stands() -> None:
     replay = Replay(restart_max=0)
     replay.up()
     replay.at(1, failed("worker:1"), StopRequested("enough"), Lost("a", 15.0), KillRequested("now"))
-    assert (replay.run.result, replay.run.cause) == ("failed", "worker:1@b: it broke")
+    assert (replay.run.state.result, replay.run.state.cause) == ("failed", "worker:1@b: it broke")
 
 
 # -- lost hosts
@@ -379,8 +380,8 @@ def test_a_lost_host_fails_the_run_and_its_tasks_are_lost_not_stopped() -> None:
     replay.up()
     orders = replay.at(20, Lost("b", 15.0))
     assert replay.states()["worker:1"] == "lost"
-    assert replay.run.cause == "b: nothing heard for 15 s (host down, network cut, or its agent ended)"
-    assert replay.run.tasks["worker:1"].cause == replay.run.cause
+    assert replay.run.state.cause == "b: nothing heard for 15 s (host down, network cut, or its agent ended)"
+    assert replay.run.tasks["worker:1"].cause == replay.run.state.cause
     assert orders == [Stop("worker:0", 10.0)]
     assert replay.at(21, left("worker:0", code=-15)) == [Stop("ps:0", 10.0)]
     assert replay.at(22, left("ps:0", code=-15)) == [End("failed")]
@@ -391,7 +392,7 @@ def test_a_host_that_is_lost_while_the_run_is_stopped_is_not_waited_for() -> Non
     replay.up()
     replay.at(1, StopRequested("enough"), left("worker:0", code=-15))
     assert replay.at(2, Lost("b", 15.0)) == [Stop("ps:0", 10.0)]
-    assert replay.run.cause == "enough"
+    assert replay.run.state.cause == "enough"
 
 
 def test_what_a_lost_host_tells_later_changes_nothing() -> None:
@@ -516,7 +517,7 @@ def test_what_the_evaluator_told_last_is_in_the_status() -> None:
 def test_an_evaluator_that_fails_for_good_leaves_training_alone() -> None:
     replay = with_evaluator()
     assert replay.at(1, failed("evaluator:0", retry=False)) == []
-    assert replay.states()["evaluator:0"] == "failed" and replay.run.phase == "training"
+    assert replay.states()["evaluator:0"] == "failed" and replay.run.state.phase is Phase.TRAINING
 
 
 def test_the_evaluator_is_told_at_once_and_has_the_time_of_the_others_to_end_what_it_measures() -> None:
@@ -580,7 +581,7 @@ def test_what_an_event_costs_does_not_grow_with_the_number_of_tasks(judge: str) 
     replay.at(10, Tick(), started("worker:7", 1), advanced("worker:7", attempt=1))
     replay.at(11, *(succeeded(name, attempt=int(name == "worker:7")) for name in tasks if name != "ps:0"))
     replay.at(12, succeeded("ps:0"))
-    assert replay.run.state == "succeeded"
+    assert replay.run.state.published == "succeeded"
     assert tasks.walks < 10  # of some two thousand events
 
 
@@ -592,7 +593,7 @@ def test_a_restart_ends_the_attempt_and_begins_the_next_at_once() -> None:
     replay.up()
     assert replay.at(5, RestartRequested(["worker:1"])) == [Stop("worker:1", 10.0, 0)]
     assert replay.at(6, left("worker:1", code=-15)) == [Start("worker:1", 1)]
-    assert replay.states()["worker:1"] == "starting" and replay.run.state == "running"
+    assert replay.states()["worker:1"] == "starting" and replay.run.state.published == "running"
     replay.at(7, started("worker:1", 1), advanced("worker:1", attempt=1))
     assert replay.at(8, RestartRequested(["worker:1"])) == [Stop("worker:1", 10.0, 1)]
 
@@ -612,7 +613,7 @@ def test_a_restart_does_not_count_against_restart_max_and_failures_still_do() ->
     assert replay.states()["worker:1"] == "restarting"
     assert replay.at(3.9) == [] and replay.at(4) == [Start("worker:1", 2)]
     replay.at(5, failed("worker:1", attempt=2))
-    assert replay.run.cause == "worker:1@b (attempt 2 of 2): it broke"
+    assert replay.run.state.cause == "worker:1@b (attempt 2 of 2): it broke"
 
 
 def test_a_task_that_waits_for_its_next_attempt_need_not_wait_any_longer() -> None:
@@ -627,7 +628,7 @@ def test_a_task_that_was_recalled_and_hangs_is_not_started_beside_itself() -> No
     replay.up()
     replay.at(5, RestartRequested(["worker:1"]))
     replay.at(16, failed("worker:1", code=None))
-    assert (replay.run.result, replay.states()["worker:1"]) == ("failed", "failed")
+    assert (replay.run.state.result, replay.states()["worker:1"]) == ("failed", "failed")
 
 
 def test_a_foreign_program_that_was_recalled_has_not_succeeded_though_it_left_with_code_0() -> None:
@@ -642,7 +643,7 @@ def test_a_task_that_succeeds_while_it_is_recalled_has_succeeded() -> None:
     replay.up()
     replay.at(1, RestartRequested(["worker:0"]))
     replay.at(2, succeeded("worker:0"))
-    assert replay.states()["worker:0"] == "succeeded" and replay.run.result == "succeeded"
+    assert replay.states()["worker:0"] == "succeeded" and replay.run.state.result == "succeeded"
 
 
 def test_while_a_run_ends_nothing_is_started_anew() -> None:

@@ -18,7 +18,8 @@ from launch.agent.protocol.messages import (
     Start,
     Stop,
 )
-from launch.agent.supervision.reforming import END_S, PATIENCE_S, REST_S, SETTLE_S
+from launch.agent.supervision.elastic import END_S, PATIENCE_S, REST_S, SETTLE_S
+from launch.agent.supervision.run_state import Phase
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, started, succeeded
 
 FOUR = ("ps:0@a", "ps:1@b", "worker:0@a", "worker:1@c", "worker:2@d")
@@ -45,6 +46,10 @@ class Elastic(Replay):
         starts = self.obey(now, self.at(now, *(Lost(host, 13.0) for host in hosts)))
         self.obey(now, starts)
         return starts
+
+    def phase(self) -> Phase:
+        """The run's phase now; a call, so that mypy does not remember an earlier one."""
+        return self.run.state.phase
 
     def formation(self) -> Dict[str, Any]:
         told: Dict[str, Any] = self.status()["formation"]
@@ -78,12 +83,12 @@ def cluster(orders: List[Order]) -> Dict[str, List[str]]:
 def test_every_process_of_the_formation_ends_before_one_of_the_next_begins(run: Elastic) -> None:
     stops = run.at(100, Lost("c", 13.0))
     assert stops == [Stop(name, END_S, 0) for name in ("ps:0", "ps:1", "worker:0", "worker:2")]
-    assert run.run.phase == "re-forming" and run.run.state == "running"
+    assert run.phase() is Phase.REFORMING and run.run.state.published == "running"
     assert run.obey(100, stops[:3]) == [] and run.at(200) == []
     starts = run.obey(201, stops[3:])
     assert places(starts) == {"ps:0": (1, 0), "ps:1": (1, 1), "worker:0": (1, 0), "worker:2": (1, 1)}
     assert cluster(starts) == {"worker": ["a:2222", "d:2222"], "ps": ["a:2222", "b:2222"]}
-    assert run.run.phase == "training"
+    assert run.phase() is Phase.TRAINING
 
 
 def test_the_tasks_of_a_lost_host_say_why_they_are_out(run: Elastic) -> None:
@@ -138,7 +143,7 @@ def test_with_too_few_workers_left_the_run_fails_with_what_came_first(run: Elast
     assert run.at(101, Lost("c", 14.0)) == []
     ends = run.obey(102, stops)
     assert ends == [End("failed")]
-    assert run.run.cause == (
+    assert run.run.state.cause == (
         "d: nothing heard for 13 s (host down, network cut, or its agent ended); "
         "1 of 3 workers are left, and elastic.min_workers is 2"
     )
@@ -148,21 +153,21 @@ def test_a_loss_after_the_run_has_trained_again_is_a_cause_of_its_own(run: Elast
     run.lose(100, "d")
     run.at(101)
     run.lose(200, "c")
-    assert run.run.result == "failed" and (run.run.cause or "").startswith("c: nothing heard")
+    assert run.run.state.result == "failed" and (run.run.state.cause or "").startswith("c: nothing heard")
 
 
 def test_without_a_ps_the_run_fails() -> None:
     run = Elastic("ps:0@b", "worker:0@a", "worker:1@c", min_workers=1)
     run.up()
     run.lose(100, "b")
-    assert "none of 1 ps is left, and no spare" in (run.run.cause or "")
+    assert "none of 1 ps is left, and no spare" in (run.run.state.cause or "")
 
 
 def test_a_run_that_is_not_elastic_ends_with_the_cause() -> None:
     run = Replay()
     run.up()
     run.at(100, Lost("b", 13.0))
-    assert run.run.phase == "closing" and run.run.result == "failed"
+    assert run.run.state.phase is Phase.CLOSING and run.run.state.result == "failed"
     assert run.status()["formation"] is None
 
 
@@ -182,7 +187,7 @@ def test_a_task_that_waited_for_its_restart_starts_with_the_formation(run: Elast
 def test_a_chief_that_has_succeeded_meanwhile_ends_the_run_in_success(run: Elastic) -> None:
     run.at(100, Lost("c", 13.0))
     run.at(100, succeeded("worker:0"))
-    assert run.run.result == "succeeded"
+    assert run.run.state.result == "succeeded"
 
 
 def test_a_lost_host_does_not_hinder_a_run_that_closes(run: Elastic) -> None:
@@ -238,7 +243,7 @@ def test_a_run_that_cannot_begin_names_the_host_that_did_not_join() -> None:
     run = Elastic(join_s=20.0, min_workers=3, control="a:2300")
     run.at(0, Joined("a"), Joined("b"), Joined("c"), Go())
     assert run.at(20.1) == [End("failed")]
-    assert (run.run.cause or "").startswith("d: its agent has not reached the lead at a:2300 within 20 s")
+    assert (run.run.state.cause or "").startswith("d: its agent has not reached the lead at a:2300 within 20 s")
 
 
 # -- a host comes back

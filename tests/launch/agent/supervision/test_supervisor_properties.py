@@ -18,6 +18,7 @@ from launch.agent.protocol.messages import (
     StopRequested,
     Tick,
 )
+from launch.agent.supervision.run_state import Phase
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, left, started, succeeded
 
 _QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -51,7 +52,7 @@ class World:
             assert order.task not in self.processes, f"{order.task} was to be started while it had a process"
             self.processes.add(order.task)
         if isinstance(order, Stop) and order.grace_s > 0:
-            assert self.replay.run.phase == "closing"
+            assert self.replay.run.state.phase is Phase.CLOSING
             workers = {task for task in self.processes if not task.startswith("ps")}
             assert not (order.task.startswith("ps") and workers), f"{order.task} was stopped before {workers}"
         if isinstance(order, End):
@@ -106,9 +107,9 @@ def test_no_history_starts_a_task_twice_stops_a_ps_before_the_workers_or_keeps_a
         if event is not None:
             world.happen(event)
     _finish(world)
-    assert world.ended and world.replay.run.phase == "ended"
+    assert world.ended and world.replay.run.state.phase is Phase.ENDED
     assert sum(isinstance(order, End) for order in world.orders) == 1
-    assert world.replay.run.state in ("succeeded", "failed", "stopped")
+    assert world.replay.run.state.published in ("succeeded", "failed", "stopped")
     assert not {"starting", "running", "restarting"} & set(world.replay.states().values())
 
 

@@ -4,17 +4,7 @@ The supervisor touches no process, socket or clock. ``handle(event, now)`` takes
 and returns the orders that follow; the agent carries them out. So tests replay histories
 to check every rule below.
 
-Phases of a run:
-
-    gathering   agents join; ends when all have joined and the launcher has sent go
-    training    tasks run; one that fails is restarted, with backoff, while it may
-    re-forming  an elastic run has lost hosts, or takes some back: the processes of the formation
-                that trained end, then those of the next one start (see ``reforming``)
-    closing     the result is known (succeeded, failed or stopped): workers leave or are
-                stopped, then the ps; after a success the tasks first get time to leave
-                by themselves; before it is stopped the chief saves (``saving``)
-    ended       every task is gone
-
+``run_state`` has the phases of a run.
 ``launch.status.states`` names the states of tasks, and ``success`` decides which have succeeded.
 """
 
@@ -40,16 +30,17 @@ from launch.agent.protocol.messages import (
     StopRequested,
 )
 from launch.agent.supervision import frozen
-from launch.agent.supervision.incident import CUT_SHORT, Incident
+from launch.agent.supervision.agents import Gathering, Lives
+from launch.agent.supervision.elastic import Decision, Failure, Formations
+from launch.agent.supervision.incident import CUT_SHORT
 from launch.agent.supervision.incidents import Incidents, restarted
 from launch.agent.supervision.leaving import EVALUATOR, Leaving
-from launch.agent.supervision.lives import Lives
 from launch.agent.supervision.record import TaskRecord
-from launch.agent.supervision.reforming import PHASE, Hands, Reforming
 from launch.agent.supervision.restarts import Restarts
 from launch.agent.supervision.roster import Roster
-from launch.agent.supervision.run_status import run_status
+from launch.agent.supervision.run_state import Phase, RunState
 from launch.agent.supervision.saving import Saving
+from launch.agent.supervision.status import run_status
 from launch.agent.supervision.success import succeeded
 from launch.agent.supervision.unsaved import Unsaved
 from launch.agent.wire.run_plan import RunPlan
@@ -61,25 +52,27 @@ class Supervisor:
 
     def __init__(self, plan: RunPlan):
         self.plan = plan
-        self.phase = "gathering"
-        self.result: Optional[str] = None
-        self.cause: Optional[str] = None
+        self.state = RunState()
         self.outcome: Dict[str, Any] = {}  # the chief's
-        self.silent: List[str] = []  # hosts that are not heard from right now; the lead keeps this
+        self.silent: List[str] = []  # hosts from which the lead receives nothing now; the lead keeps this
+        self.now = 0.0  # of the last event
         self._roster = Roster(plan)
         self.tasks = self._roster.by_name
         self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
-        self._unsaved = Unsaved(self.incidents)
         self.saving = Saving(self._roster.chief)
-        self.now = 0.0  # of the last event
+        self._unsaved = Unsaved(self.incidents)
         self._watch = frozen.Watch(plan.frozen_s)
-        self.reforming = Reforming(self, Hands(self._roster.on, self._roster.turn, self._start, self._fail))
-        self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
+        self._gathering = Gathering(plan)
+        self._formations = Formations(plan, self._roster, self.incidents, self.saving)
         self._restarts = Restarts()
         self._lives = Lives()
-        self._go_at: Optional[float] = None
-        self.was_up = False
         self._leaving = Leaving(plan, self.tasks)
+        self._courses: Dict[Phase, Callable[[float], List[Order]]] = {  # in the order in which phases follow
+            Phase.GATHERING: self._gather,
+            Phase.REFORMING: self._reform,
+            Phase.TRAINING: self._train,
+            Phase.CLOSING: self._shut,
+        }
         self._rules: Dict[Type[Any], Callable[[Any, float], List[Order]]] = {
             Joined: self._on_joined,
             Lost: self._on_lost,
@@ -100,24 +93,27 @@ class Supervisor:
         self._watch.heard(event, now)
         rule = self._rules.get(type(event))
         orders = rule(event, now) if rule else []
-        return orders + self._advance(now)
+        for phase, course in self._courses.items():
+            if self.state.phase is phase:
+                orders += course(now)
+        return orders
 
     # -- what each event means
 
     def _on_joined(self, event: Joined, now: float) -> List[Order]:
-        self._missing.pop(event.host, None)
+        self._gathering.discard(event.host)
         another = self._lives.joined(event.host, event.incarnation, now)
-        if not self.reforming.joined(event.host, now) and another:
+        if not self._formations.admit(event.host, now) and another:
             self._on_agent_ended(event.host, now, now - event.silent_s)
         return []
 
     def _on_agent_ended(self, host: str, now: float, ended_at: float) -> None:
         """Record that a host's agent ended, with its tasks: another agent has joined."""
-        gone = [task for task in self._roster.on[host] if task.process]
+        gone = [task for task in self._roster.by_host[host] if task.process]
         self.incidents.began("agent", ended_at, host=host, cause="its agent ended")
         for task in gone:
             self._restart(task, now)
-            if self.phase not in ("training", PHASE):
+            if self.state.is_closing:
                 self._roster.turn(task, "stopped", process=False)
             task.cause, task.history = f"its agent on {host} ended", deque()
         self.incidents.did(
@@ -128,21 +124,27 @@ class Supervisor:
             self._close("failed", too_many, now)
 
     def _on_go(self, event: Go, now: float) -> List[Order]:
-        self._go_at = now
+        self._gathering.go(now)
         return []
 
     def _on_lost(self, event: Lost, now: float) -> List[Order]:
         cause = f"{event.host}: nothing heard for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
-        return self._go_without(event.host, "host", cause, now)
+        return self._drop(event.host, "host", cause, now)
 
-    def _go_without(self, host: str, kind: str, cause: str, now: float) -> List[Order]:
-        self._missing.pop(host, None)
+    def _drop(self, host: str, kind: str, cause: str, now: float) -> List[Order]:
+        """Continue the run without a host, or fail it."""
+        self._gathering.discard(host)
         incident = self.incidents.began(kind, now, host=host, cause=cause)
-        return self.reforming.without(host, incident, cause, now)
+        return self._follow(self._formations.drop(host, Failure(incident, cause), self.state.phase), now)
 
-    def _fail(self, incident: Incident, cause: str, now: float) -> None:
-        """Fail the run, which cannot go on."""
-        self._close("failed", self.incidents.ends_the_run(incident, cause), now)
+    def _follow(self, decision: Decision, now: float) -> List[Order]:
+        """Carry out a decision on the formations; return its orders."""
+        if decision.failure is not None:
+            incident, cause = decision.failure
+            self._close("failed", self.incidents.ends_the_run(incident, cause), now)
+        elif decision.phase is not None:
+            self.state.turn(decision.phase)
+        return list(decision.orders)
 
     def _on_started(self, event: Started, now: float) -> List[Order]:
         task = self.tasks[event.task]
@@ -175,9 +177,9 @@ class Supervisor:
         for name, sign in event.tasks.items():
             if sign["attempt"] == self.tasks[name].attempt:
                 self.tasks[name].doing = sign.get("doing") or None
-        judged = self.phase == "training"
-        silent = [host for host in self.silent if any(task.process for task in self._roster.on[host])]
-        culprits = self._watch.culprits(event, self.tasks, self.processes, silent) if judged else []
+        judged = self.state.phase is Phase.TRAINING
+        silent = [host for host in self.silent if any(task.process for task in self._roster.by_host[host])]
+        culprits = self._watch.culprits(event, self.tasks, self._roster.process_count, silent) if judged else []
         return [frozen.accuse(culprit, self.tasks[culprit.task], self.incidents, now) for culprit in culprits]
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
@@ -185,15 +187,15 @@ class Supervisor:
         if event.attempt != task.attempt or not task.process:
             return []
         task.exit_code, task.history = event.exit_code, deque()
-        event = self.reforming.in_run(event)
+        event = self._formations.name_as_run(event)
         if self._succeeded(task, event):
             self._roster.turn(task, "succeeded", process=False)
             if task.plan.chief:
                 self.outcome = event.outcome or {}
-        elif self.phase == "closing":
+        elif self.state.phase is Phase.CLOSING:
             self._roster.turn(task, "stopped", process=False)
             self._ended_late(task, event, now)
-        elif self.phase == PHASE and event.exit_code is not None:
+        elif self.state.phase is Phase.REFORMING and event.exit_code is not None:
             self._roster.turn(task, "restarting", process=False)
         elif task.recalled and event.exit_code is not None:  # else a process of it hangs: no second one beside it
             self._restart(task, now)
@@ -206,16 +208,16 @@ class Supervisor:
 
         An evaluator that left so that it can begin again has not, though its process then ends well, too.
         """
-        if task.plan.role == EVALUATOR and (task.recalled or self.phase == PHASE):
+        if task.plan.role == EVALUATOR and (task.recalled or self.state.phase is Phase.REFORMING):
             return False
         return succeeded(event, self.plan.judge, self._told_to_end(task))
 
     def _ended_late(self, task: TaskRecord, event: Exited, now: float) -> None:
         """Record a task's end without success while the run was ending already."""
         told = event.task in self._leaving.told
-        if self.result == "failed" and not told:
+        if self.state.result == "failed" and not told:
             self.incidents.failed_late(event, now)
-        elif self.result != "succeeded" or task.plan.role != EVALUATOR:
+        elif self.state.result != "succeeded" or task.plan.role != EVALUATOR:
             return
         elif self._leaving.was_cut(event):
             task.cause = self._leaving.cut_short(task, now)
@@ -249,7 +251,7 @@ class Supervisor:
 
     def _on_restart(self, event: RestartRequested, now: float) -> List[Order]:
         """Order running tasks to end; restart waiting tasks, or a failed evaluator, at once."""
-        if self.phase != "training":
+        if self.state.phase is not Phase.TRAINING:
             return []
         chosen = [self.tasks[name] for name in event.tasks if name in self.tasks]
         for task in chosen:
@@ -264,7 +266,7 @@ class Supervisor:
         return Stop(task.plan.name, self.plan.grace_s, task.attempt)
 
     def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
-        orders = self.saving.ask(now) if self.phase == "training" else []
+        orders = self.saving.ask(now) if self.state.phase is Phase.TRAINING else []
         self._close("stopped", event.reason, now)
         return orders
 
@@ -280,87 +282,67 @@ class Supervisor:
 
         The first result stands: a later one is its consequence.
         """
-        if self.phase in ("closing", "ended"):
+        if self.state.is_closing:
             return
-        self.phase, self.result, self.cause = "closing", result, cause
+        self.state.close(result, cause)
         self._leaving.begin(result, now)
         for task in self._roster.waiting():
             self._roster.turn(task, "stopped", process=False)
 
-    def _advance(self, now: float) -> List[Order]:
-        orders: List[Order] = []
-        if self.phase == "gathering":
-            orders += self._gather(now)
-        if self.phase in ("training", PHASE):
-            orders += self._train(now)
-        if self.phase == "closing":
-            orders += self._shut(now)
-        return orders
-
     def _gather(self, now: float) -> List[Order]:
-        if self._go_at is None:
+        """Start the first formation once the launcher has sent go and every host has joined, or is out."""
+        for host in self._gathering.overdue(now):
+            if self.state.phase is Phase.GATHERING:
+                self._drop(host, "not-started", self._gathering.reason(host), now)
+        if self.state.phase is not Phase.GATHERING or not self._gathering.is_complete:
             return []
-        while self._missing and now - self._go_at > self.plan.join_s and self.phase == "gathering":
-            host = next(iter(self._missing))
-            cause = f"{host}: its agent has not reached the lead at {self.plan.control} within {self.plan.join_s:.0f} s"
-            self._go_without(host, "not-started", f"{cause}; open this port between the hosts", now)
-        return [] if self._missing or self.phase != "gathering" else self.reforming.begin(now)
+        return self._follow(self._formations.start_first(now), now)
 
-    def _start(self, task: TaskRecord) -> Order:
-        self._roster.turn(task, "starting", process=True)
-        task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
-        task.pid = task.exit_code = task.cause = task.frozen = task.doing = None
-        return self.reforming.place(task)
+    def _reform(self, now: float) -> List[Order]:
+        """Start the next formation once every process of the one before is gone."""
+        if self._roster.have_succeeded:
+            self._close("succeeded", None, now)
+        elif not self._roster.process_count:
+            return self._follow(self._formations.start_next(now), now)
+        return []
 
     def _train(self, now: float) -> List[Order]:
-        self.was_up = self.was_up or self.is_up
+        """Take hosts back, and restart the tasks whose time has come."""
+        if self._formations.is_up:
+            self.state.mark_up()
         if self._roster.have_succeeded:
             self._close("succeeded", None, now)
             return []
-        orders = self.reforming.advance(now)
-        return orders + [self._start(task) for task in self._due(now)] if self.phase == "training" else orders
+        orders = self._follow(self._formations.take_back(now), now)
+        due = self._restarts.due(now) if self.state.phase is Phase.TRAINING else []
+        return orders + [self._start_again(task) for task in due]
 
-    @property
-    def is_up(self) -> bool:
-        """Return whether every task of the formation is up.
-
-        A task is up where it runs, or has done its part.
-        An evaluator that failed counts as up: the run does without it.
-        """
-        return self._roster.number("running", "succeeded", "failed") >= len(self.reforming.formation.indices)
-
-    @property
-    def processes(self) -> int:
-        """Return the number of the run's processes that may exist."""
-        return sum(self._roster.processes.values())
-
-    def _due(self, now: float) -> List[TaskRecord]:
-        """Return the tasks whose next attempt begins now."""
-        due = self._restarts.due(now)
-        for task in due:
-            task.attempt += 1
-        return due
+    def _start_again(self, task: TaskRecord) -> Order:
+        task.attempt += 1
+        return self._formations.start_task(task)
 
     def _shut(self, now: float) -> List[Order]:
         """End the tasks in their order, then the run."""
-        if self.result == "failed":
-            self.cause = self.incidents.verdict or self.cause
-        if not self.processes:
-            self.phase = "ended"
-            return [End(self.result or "stopped")]
+        if self.state.result == "failed" and self.incidents.verdict is not None:
+            self.state.correct_cause(self.incidents.verdict)
+        if not self._roster.process_count:
+            self.state.turn(Phase.ENDED)
+            return [End(self.state.published)]
         if self.saving.pending(now):
             return []
         return self._leaving.following(self._roster.processes, now)
 
     # -- what is shown
 
-    @property
-    def state(self) -> str:
-        """Return the run's state in ``status --json``."""
-        if self.phase == "ended":
-            return self.result or "stopped"
-        return "running" if self.was_up else "starting"
-
     def status(self) -> RunStatus:
         """Return the run's status, as far as a supervisor knows it."""
-        return run_status(self)
+        return run_status(
+            self.plan,
+            self.state,
+            self.tasks,
+            self.incidents,
+            self._formations.status(self.state.phase),
+            self.outcome,
+            self.silent,
+            self.now,
+        )

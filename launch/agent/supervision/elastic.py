@@ -1,0 +1,275 @@
+"""The formations of a run: the first, and the next when hosts are lost or return.
+
+A host is lost only when its agent has surely killed the tasks there. The run then ends the rest of the
+formation, with ``END_S`` of grace. Then the run starts the next formation on the hosts that are there, from
+the last checkpoint. So no process of one formation ever meets one of another.
+
+A host that returns waits for ``SETTLE_S``, so that the run does not at once take back one that comes and goes.
+The host also waits until the formation that trains has done so for ``REST_S``. After every loss but the first,
+the host waits twice as long as before, from ``PATIENCE_S`` on. Then the chief saves, and the next formation
+includes the host.
+
+Nothing here changes the phase of the run: the methods return a ``Decision``, which the supervisor carries out.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set
+
+from launch.agent.protocol.messages import Exited, Order, Start, Stop
+from launch.agent.supervision.formation import Formation, described, form, sizes, too_few, wanted
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.incidents import Incidents
+from launch.agent.supervision.record import SPARE, TaskRecord
+from launch.agent.supervision.roster import Roster
+from launch.agent.supervision.run_state import Phase
+from launch.agent.supervision.saving import Saving
+from launch.agent.wire.run_plan import RunPlan
+from launch.status.run import FormationStatus
+from launch.status.states import ALIVE
+
+END_S = 1.0
+SETTLE_S = 3.0
+REST_S = 15.0
+PATIENCE_S = 30.0
+LONGEST_PATIENCE_S = 900.0
+
+
+class Failure(NamedTuple):
+    """The reason why a run cannot go on."""
+
+    incident: Incident
+    cause: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The consequences of a host that is lost or returns.
+
+    Attributes:
+      orders: to the agents of the tasks.
+      phase: the phase that the run enters; None where it stays in its phase.
+      failure: the reason why the run fails; None where it goes on.
+    """
+
+    orders: Sequence[Order] = ()
+    phase: Optional[Phase] = None
+    failure: Optional[Failure] = None
+
+
+@dataclass
+class Absence:
+    """A host that was lost, and the number of its losses.
+
+    ``ready_at`` is the time from which the run may take the host back; infinite while the host is silent.
+    """
+
+    losses: int = 0
+    ready_at: float = math.inf
+    incident: Optional[Incident] = None  # of its newest loss
+
+    def begin(self, incident: Incident) -> None:
+        """Record a loss of the host, which is silent from now on."""
+        self.losses, self.ready_at, self.incident = self.losses + 1, math.inf, incident
+
+    def end(self, now: float) -> None:
+        """Record the return of the host."""
+        again = self.losses - 1
+        patience_s = min(LONGEST_PATIENCE_S, PATIENCE_S * 2 ** (again - 1)) if again else 0.0
+        self.ready_at = min(self.ready_at, now + max(SETTLE_S, patience_s))
+
+
+class Formations:
+    """The formations of one run, one after the other, and the hosts that are out of them.
+
+    ``current`` is the formation that trains, or that is to train once every host has joined.
+    """
+
+    def __init__(self, plan: RunPlan, roster: Roster, incidents: Incidents, saving: Saving):
+        self.current: Formation = form(0, plan.tasks, ())
+        self._plan, self._roster, self._incidents, self._saving = plan, roster, incidents, saving
+        self._absences: Dict[str, Absence] = {}  # of every host that was ever lost
+        self._out: Dict[str, Absence] = {}  # of those that are not in the formation now
+        self._begun: Set[str] = set()  # tasks that have had a process
+        self._rested_at = math.inf
+        self._saves = False  # before a host is taken back
+        self._first_loss: Optional[Failure] = None  # since the run last trained
+        self._losses: List[Incident] = []  # since the newest formation
+
+    @property
+    def is_elastic(self) -> bool:
+        """Return whether the run goes on without lost hosts."""
+        return self._plan.min_workers is not None
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether every task of the formation is up.
+
+        A task is up where it runs, or has done its part.
+        An evaluator that failed counts as up: the run does without it.
+        """
+        return self._roster.number("running", "succeeded", "failed") >= len(self.current.indices)
+
+    def start_task(self, task: TaskRecord) -> Start:
+        """Return the order that starts a task's next attempt, at its place in the formation."""
+        name = task.plan.name
+        self._begun.add(name)
+        self._roster.begin_attempt(task)
+        if not self.current.number and not self._out:  # its agent has this cluster from the launcher
+            return Start(name, task.attempt)
+        return Start(name, task.attempt, self.current.cluster, self.current.indices[name])
+
+    def name_as_run(self, event: Exited) -> Exited:
+        """Return a task's end, whose cause has the names of tasks in the run.
+
+        The task itself knows only the names of its formation.
+        """
+        if not self.current.number or event.cause is None:
+            return event
+        return replace(event, cause=self.current.in_run(event.cause))
+
+    # -- the first formation, and the next
+
+    def start_first(self, now: float) -> Decision:
+        """Start formation 0: every host has joined, or is out."""
+        self._out = {host: absence for host, absence in self._out.items() if absence.ready_at == math.inf}
+        return self._start(form(0, self._plan.tasks, self._out), now)
+
+    def start_next(self, now: float) -> Decision:
+        """Start the next formation: no process of the one before is left."""
+        self._take_in(now)
+        return self._start(form(self.current.number + 1, self._plan.tasks, self._out), now)
+
+    def _start(self, following: Formation, now: float) -> Decision:
+        missing = too_few(following, self._plan.tasks, self._plan.min_workers or 0)
+        if missing is not None and self._first_loss is not None:
+            incident, cause = self._first_loss
+            return Decision(failure=Failure(incident, f"{cause}; {missing}"))
+        self.current, self._rested_at = following, math.inf
+        without = f"goes on without {', '.join(self._out)}: " if self._out else ""
+        for incident in self._losses:
+            self._incidents.did(f"{without}{described(following, self._plan.tasks)}", now, incident)
+        self._losses = []
+        self._show_spares()
+        return Decision([self._start_in_turn(name) for name in following.tasks], Phase.TRAINING)
+
+    def _start_in_turn(self, name: str) -> Order:
+        task = self._roster.by_name[name]
+        task.attempt += name in self._begun
+        return self.start_task(task)
+
+    def _show_spares(self) -> None:
+        """Mark the tasks that are there and not needed as spares."""
+        for name, task in self._roster.by_name.items():
+            if name not in self.current.indices and task.plan.host not in self._out:
+                self._roster.turn(task, "stopped", process=False)
+                task.cause = SPARE
+
+    # -- hosts that are lost
+
+    def drop(self, host: str, loss: Failure, phase: Phase) -> Decision:
+        """Continue the run without a lost host, or fail the run."""
+        closing = phase in (Phase.CLOSING, Phase.ENDED)
+        tasks = self._roster.by_host[host]
+        needed = any(task.state in ALIVE and task.plan.name in self.current.indices for task in tasks)
+        self._show_lost(host, loss.cause, closing)
+        if closing:
+            return Decision()
+        if not self.is_elastic:
+            return Decision(failure=loss)
+        self._out[host] = self._absences.setdefault(host, Absence())
+        self._out[host].begin(loss.incident)
+        self._losses.append(loss.incident)
+        decision = self._adapt() if phase is Phase.TRAINING and needed else Decision()
+        if phase is not Phase.TRAINING or decision.phase is not None:
+            self._first_loss = self._first_loss or loss
+        return decision
+
+    def _show_lost(self, host: str, cause: str, closing: bool) -> None:
+        for task in self._roster.by_host[host]:
+            if task.state in ALIVE or (task.state in ("stopped", "lost") and not closing):
+                self._roster.turn(task, "lost", process=False)
+                task.cause, task.progress = cause, {}
+                task.history.clear()  # it has no part any more in what the run does a second
+
+    def _adapt(self) -> Decision:
+        """Return what follows from a change of the hosts that are there."""
+        following = form(self.current.number, self._plan.tasks, self._out)
+        if following.cluster != self.current.cluster:
+            return self._end()
+        # An evaluator, which only follows, or a spare that goes on waiting.
+        came = [name for name in following.tasks if name not in self.current.indices]
+        self.current = following
+        self._show_spares()
+        return Decision([self._start_in_turn(name) for name in came])
+
+    def _end(self) -> Decision:
+        """End every process of the formation."""
+        self._saves = False
+        orders: List[Order] = []
+        for name in self.current.tasks:
+            task = self._roster.by_name[name]
+            if task.process:
+                orders.append(Stop(name, END_S, task.attempt))
+            elif task.state in ALIVE:
+                self._roster.turn(task, "restarting", process=False)
+        return Decision(orders, Phase.REFORMING)
+
+    # -- hosts that return
+
+    def admit(self, host: str, now: float) -> bool:
+        """Record that a host's agent is connected; return whether the host was out."""
+        if host not in self._out:
+            return False
+        self._out[host].end(now)
+        for task in self._roster.by_host[host]:
+            task.cause = f"{host} is back, and waits to be taken into the run again"
+        return True
+
+    def take_back(self, now: float) -> Decision:
+        """Return what follows for the hosts that are out, while the formation trains."""
+        if self._rested_at == math.inf and self.is_up:
+            self._rested_at, self._first_loss = now + REST_S, None
+        ready = self._ready(now)
+        if now < self._rested_at or not ready or (self._saves and self._saving.pending(now)):
+            return Decision()
+        asked = self._saving.ask(now) if self._changes_cluster(ready) and not self._saves else []
+        self._saves = bool(asked)
+        if asked:
+            return Decision(asked)
+        self._take_in(now)
+        return self._adapt()
+
+    def _ready(self, now: float) -> List[str]:
+        return [host for host, absence in self._out.items() if now >= absence.ready_at]
+
+    def _changes_cluster(self, hosts: List[str]) -> bool:
+        """Return whether the return of these hosts needs a new formation.
+
+        An evaluator, or a spare, needs none.
+        """
+        out = [host for host in self._out if host not in hosts]
+        return form(0, self._plan.tasks, out).cluster != self.current.cluster
+
+    def _take_in(self, now: float) -> None:
+        """Remove the hosts that may be taken back from the hosts that are out."""
+        for host in self._ready(now):
+            incident = self._out.pop(host).incident
+            self._incidents.did(f"{host} is taken back", now, incident)
+
+    # -- what is shown
+
+    def status(self, phase: Phase) -> Optional[FormationStatus]:
+        """Return the status of the formation; None where a lost host ends the run."""
+        if not self.is_elastic:
+            return None
+        (workers, servers), (all_workers, all_servers) = sizes(self.current.indices), wanted(self._plan.tasks)
+        return FormationStatus(
+            number=self.current.number,
+            workers=workers,
+            of_workers=all_workers,
+            ps=servers,
+            of_ps=all_servers,
+            without=list(self._out),
+            forming=phase is Phase.REFORMING,
+        )
