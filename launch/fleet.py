@@ -34,14 +34,14 @@ class Fleet:
       hosts: {name: python to run there}
       interrupts: checked while the fleet waits for hosts, so that Ctrl-C never waits for them.
 
-    ``led_by`` is the host that was found to lead the run; until one was found, the first host counts as the lead.
+    ``lead`` is the host that leads the run: the chief's, until ``locate`` finds the newest run led by another.
     """
 
     def __init__(self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts):
         self.spec, self.code, self.interrupts = spec, code, interrupts
         self._closing = ExitStack()
         self.hosts: Dict[str, Host] = make_hosts(hosts, spec.ssh, self._closing)
-        self.led_by: Optional[str] = None
+        self.lead = spec.chief.host
         self._pool = ThreadPoolExecutor(max_workers=spec.ssh.fanout, thread_name_prefix="host")
 
     def __enter__(self) -> "Fleet":
@@ -93,11 +93,6 @@ class Fleet:
             return rpc.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
 
         return self.each(ask, list(requests), interruptible)
-
-    @property
-    def lead(self) -> str:
-        """Return the host that supervises the run: the chief's."""
-        return self.led_by or next(iter(self.hosts))
 
     def ask_lead(self, verb: str, timeout_s: float = LEAD_S, **options: Any) -> Dict[str, Any]:
         """Ask the lead about the newest run.

@@ -32,7 +32,7 @@ def runs(told: Told) -> List[Run]:
 
 
 def locate(fleet: Fleet) -> "Located":
-    """Find the newest run; ``fleet.led_by`` is the host that leads it from then on.
+    """Find the newest run; ``fleet.lead`` is the host that leads it from then on.
 
     Raises:
       CannotStart: the host that leads it, or may, cannot be asked.
@@ -56,7 +56,7 @@ def locate(fleet: Fleet) -> "Located":
             f"{fleet.spec.path}: expected {run.lead}, which leads {run.name}, among its hosts, found "
             f"{fold(fleet.hosts)}; put it back, and leave out --include and --exclude"
         )
-    fleet.led_by = run.lead
+    fleet.lead = run.lead
     missed = [] if run.lives else [*problems, *missed]
     if (run.name, run.lead) == (own.get("run"), first):
         return Located(status_in(first, own), missed)

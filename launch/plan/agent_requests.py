@@ -81,7 +81,7 @@ def _request(
         environment=environment,
         setup=f"launch setup {plan.spec.path}" if environment is not None else None,
         run_plan=_run_plan(plan) if leads else None,
-        replicas=plan.hosts[1 : 1 + checkpoint.replicas] if leads else (),
+        replicas=plan.members[: checkpoint.replicas] if leads else (),
     )
 
 

@@ -34,7 +34,7 @@ class Plan:
     tasks: Tuple[TaskRequest, ...]
     lead: str
     control: Optional[str]
-    python: Mapping[str, str]  # of each host, the lead first
+    python: Mapping[str, str]  # of each host
     cluster: str
     environments: Mapping[str, str] = field(default_factory=dict)  # {host: hash}, where launch setup builds them
 
@@ -42,6 +42,11 @@ class Plan:
     def hosts(self) -> Tuple[str, ...]:
         """Every host once, the lead first."""
         return tuple(self.python)
+
+    @property
+    def members(self) -> Tuple[str, ...]:
+        """Return every host but the lead."""
+        return tuple(host for host in self.python if host != self.lead)
 
     def environment(self, task: TaskRequest) -> Dict[str, str]:
         """Return the variables of ``task``, ``TF_CONFIG`` too, which would hold the whole cluster in every task."""

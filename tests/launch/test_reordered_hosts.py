@@ -1,6 +1,7 @@
 """A hosts file that was changed while its run is up: verbs find the lead by asking, or say which host to put back."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Iterator
 
@@ -36,8 +37,10 @@ class Changed(Cluster):
             assert watch.follow(watch.go()).state == "running"
 
     def fleet_of(self, *hosts: str) -> Fleet:
-        """The hosts that the file names now, that of its chief first."""
-        return Fleet(self.spec, dict.fromkeys(hosts, sys.executable), self.code, self.interrupts)
+        """The hosts that the file names now: the first has the chief."""
+        tasks = tuple(task for host in hosts for task in self.spec.tasks if task.host == host)
+        spec = replace(self.spec, tasks=tasks)
+        return Fleet(spec, dict.fromkeys(hosts, sys.executable), self.code, self.interrupts)
 
     def down(self, *hosts: str) -> Left:
         with self.fleet_of(*hosts) as fleet:
