@@ -13,7 +13,7 @@ from launch.errors import Interrupted
 HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 3
 SHOW_CURSOR = b"\x1b[?25h"
-GOING = "{}: leaving at once; an attached run ends by itself within its lease, or now with `launch down`\n"
+GOING = "{}: leaving at once; an attached run ends by itself within its lease; `launch down` ends it now\n"
 LOOK_S = 0.1
 
 

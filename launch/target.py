@@ -93,7 +93,9 @@ class Target:
         """
         run = local_run(spec) if self.local is None else None
         if run is not None:
-            click.echo(f"{run} is on this machine, begun with --local; --no-local asks the hosts of the file", err=True)
+            click.echo(
+                f"{run} is on this machine, started with --local; --no-local asks the hosts of the file", err=True
+            )
         return bool(self.local) or run is not None
 
     @contextmanager

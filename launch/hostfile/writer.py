@@ -92,4 +92,4 @@ def _check(text: str) -> None:
             load(path)
         except SpecError as error:
             said = "\n".join(str(problem._replace(where="the hosts file")) for problem in error.problems)
-            raise UsageError(f"What would come of it cannot be used:\n{said}") from error
+            raise UsageError(f"the generated hosts file is invalid:\n{said}") from error

@@ -61,11 +61,11 @@ def remarks(plan: Plan) -> Iterator[str]:
     if excess is not None:
         yield f"`launch up` refuses this cluster: {excess}"
     if plan.spec.command is not None:
-        yield "a program of others places its variables itself: nothing is known of them"
+        yield "command: the program places its variables itself; the launcher does not know their sizes"
     elif not is_modelled(plan):
-        yield "network: not known for in-graph replication over several workers: everything passes through the chief"
+        yield "network: unknown for in-graph replication over several workers; all traffic passes through the chief"
     elif plan.spec.train.mode == "async":
-        yield "mode async: no worker waits for another; the time is that in which each of them takes one step"
+        yield "mode async: no worker waits for another; the time is that of one step of every worker"
 
 
 def placed(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Dict[str, Any]:

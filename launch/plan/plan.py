@@ -214,5 +214,5 @@ def oversized(plan: Plan) -> Optional[str]:
     for name, text in texts:
         if len(text) > LONGEST_TEXT:
             found = f"{len(text):,} for {len(plan.tasks):,} tasks"
-            return f"{name}: expected at most {LONGEST_TEXT:,} bytes, which Linux hands to a process, found {found}"
+            return f"{name}: expected at most {LONGEST_TEXT:,} bytes, which Linux passes to a process, found {found}"
     return None

@@ -38,7 +38,7 @@ def overview(plan: Plan, values: Mapping[str, Any], file: str) -> List[Renderabl
     """
     last = plan.tasks[-1]
     parts: List[RenderableType] = [
-        Text(f"{plan.spec.name}: {_count(len(plan.tasks), 'task')} on {fold(plan.hosts)}; {plan.lead} leads"),
+        Text(f"{plan.spec.name}: {_count(len(plan.tasks), 'task')} on {fold(plan.hosts)}; lead agent on {plan.lead}"),
         Text(),
         tasks_table(plan),
         Text(),
@@ -142,12 +142,12 @@ def sentences(values: Mapping[str, Any], mode: str) -> Iterator[str]:
     variables, network, number = values["variables"], values["network"], len(values["placement"])
     yield (
         f"variables: {of_bytes(variables['bytes'])} with the optimizer's, on {number} ps; "
-        f"the fullest holds {variables['imbalance']:.2f} of the mean"
+        f"the fullest ps holds {variables['imbalance']:.2f} times the mean"
     )
     for table in variables["tables"]:
         yield (
             f"table {table['name']}: {table['rows']:,} rows, {of_bytes(table['bytes'])}; a worker reads "
-            f"{table['rows_per_step']:,} of them in a step, {of_bytes(table['bytes_per_step'])}, if none comes twice"
+            f"at most {table['rows_per_step']:,} rows per step, {of_bytes(table['bytes_per_step'])}"
         )
     if network is not None:
         yield f"network: {_step(network, mode)}"
@@ -161,27 +161,29 @@ def _step(network: Mapping[str, Any], mode: str) -> str:
         return "nothing leaves the host"
     what = "a step of every worker" if mode == "async" else "a step"
     return (
-        f"{what} takes at least {of_seconds(network['seconds_per_step'])} at {network['nic_gbps']:g} Gbit/s: "
-        f"so long {bound['host']}'s card needs to {_there_and_back(bound)}"
+        f"{what} takes at least {of_seconds(network['seconds_per_step'])} at {network['nic_gbps']:g} Gbit/s, "
+        f"limited by {bound['host']}'s network card: {_there_and_back(bound)}"
     )
 
 
 def _there_and_back(bound: Mapping[str, Any]) -> str:
-    """``send 80 MB for ps:0 and then receive as much``, or both at once"""
-    first, then = ("receive", "send") if bound["direction"] == "in" else ("send", "receive")
+    """``80 MB out, then 80 MB in, for ps:0``, or both at the same time"""
+    first, then = ("in", "out") if bound["direction"] == "in" else ("out", "in")
     tasks = bound["tasks"] if len(bound["tasks"]) < 4 else [*bound["tasks"][:2], f"{len(bound['tasks']) - 2} more"]
-    in_time = "at the same time" if bound["direction"] == "both" else "then"
-    return f"{first} {of_bytes(bound['bytes'])} for {', '.join(tasks)} and {in_time} {then} as much"
+    size = of_bytes(bound["bytes"])
+    at_once = bound["direction"] == "both"
+    moved = f"{size} {first} and {size} {then} at the same time" if at_once else f"{size} {first}, then {size} {then}"
+    return f"{moved}, for {', '.join(tasks)}"
 
 
 def _balance(network: Mapping[str, Any]) -> str:
     best = network["balanced"]
     if best["seconds_per_step"] >= 0.98 * network["seconds_per_step"]:
-        return "more ps, or more hosts for them, would not make it shorter"
+        return "more ps, or more hosts for them, do not shorten a step"
     where = "a host of its own" if best["ps"] == 1 else "hosts of their own"
     return (
-        f"{best['ps']} ps on {where} would bring it to {of_seconds(best['seconds_per_step'])}; "
-        "more would not make it shorter"
+        f"with {best['ps']} ps on {where}, a step takes {of_seconds(best['seconds_per_step'])}; "
+        "more ps do not shorten it"
     )
 
 

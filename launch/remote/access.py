@@ -163,7 +163,7 @@ class Login:
                 refused = error
                 continue
             if further:
-                raise paramiko.AuthenticationException(f"it asks for {' or '.join(further)} after the key")
+                raise paramiko.AuthenticationException(f"sshd asks for {' or '.join(further)} after the key")
             return further
         raise refused
 

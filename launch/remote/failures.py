@@ -8,7 +8,7 @@ import paramiko
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.by_hand import ByHand
 
-IS_SSHD_UP = "is the host up, and sshd on it?"
+IS_SSHD_UP = "check that the host is up and runs sshd"
 
 
 class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
@@ -46,25 +46,25 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
     if isinstance(error, paramiko.BadHostKeyException) or "no acceptable host key" in str(error):
         return problem(
             ProblemKind.HOST_KEY,
-            f"its host key is not the one in {known}: the machine was set up anew, or somebody is in between",
-            f"forget the old key with `{by_hand.forget()}`, then see the new one, and accept it if it is right, with "
+            f"its host key differs from the one in {known}: a reinstalled machine, or an intercepted connection",
+            f"remove the old key with `{by_hand.forget()}`, verify the new key, then accept it with "
             f"`{by_hand.accept()}`",
         )
     if isinstance(error, UnknownHostKey):
-        see = f"see it, and accept it if it is right, with `{by_hand.accept()}`"
+        see = f"verify the key, then accept it with `{by_hand.accept()}`"
         return problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)
     if isinstance(error, paramiko.AuthenticationException):
-        login = f"try `{by_hand.login()}`, and see the keys ssh.user and ssh.key"
+        login = f"try `{by_hand.login()}`, and check the keys ssh.user and ssh.key"
         return problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
     if isinstance(error, socket.gaierror):
-        unknown = f"the name {host} is not known here ({error.strerror})"
+        unknown = f"this machine cannot resolve the name {host} ({error.strerror})"
         return problem(ProblemKind.UNKNOWN_NAME, unknown, f"see `getent hosts {host}`")
     if isinstance(error, paramiko.ChannelException):
         beyond = f"the gateway cannot reach {host} port {port} ({error.text})"
         return problem(ProblemKind.UNREACHABLE, beyond, IS_SSHD_UP)
     if _no_answer(error):
         unheard = f"no answer from {host} port {port} within {by_hand.settings.connect_timeout_s:g} s"
-        return problem(ProblemKind.UNREACHABLE, unheard, "is the host up?")
+        return problem(ProblemKind.UNREACHABLE, unheard, "check that the host is up")
     if dropped(error):
         drops = f"{host} port {port} drops every login ({str(error) or type(error).__name__})"
         return problem(ProblemKind.SSHD, drops, "see sshd's log there, and MaxStartups in its sshd_config")

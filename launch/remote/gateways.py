@@ -85,7 +85,10 @@ class Gateways:
         if hops[0] in seen:
             circle = ", ".join((*seen, name, hops[0]))
             raise HostProblem(
-                name, ProblemKind.GATEWAY, f"its gateways lead in a circle: {circle}", advice="see ProxyJump"
+                name,
+                ProblemKind.GATEWAY,
+                f"its gateways form a circle: {circle}",
+                advice="correct ssh.gateway, or ProxyJump in the SSH configuration",
             )
         return (*self.route(hops[0], seen=(*seen, name)), *hops)
 

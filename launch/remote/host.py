@@ -70,7 +70,7 @@ class SshHost(Host):
 
     def open(self, argv: Sequence[str]) -> Channel:
         refused = "sshd opens no further session ({})"
-        with self._connected(refused, "see MaxSessions in its sshd_config") as connection:
+        with self._connected(refused, "raise MaxSessions in its sshd_config") as connection:
             session = connection.create_session()
             session.settimeout(OPEN_S)
             session.exec_command(command_line(argv))
@@ -79,7 +79,7 @@ class SshHost(Host):
     def dial(self, port: int) -> Any:
         near, far = ("127.0.0.1", 0), ("127.0.0.1", port)
         refused = f"sshd does not forward to port {port} there ({{}})"
-        with self._connected(refused, "it needs AllowTcpForwarding yes") as connection:
+        with self._connected(refused, "set AllowTcpForwarding yes in its sshd_config") as connection:
             return connection.transport.open_channel("direct-tcpip", far, near, timeout=OPEN_S)
 
     @contextmanager

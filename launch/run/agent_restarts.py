@@ -65,7 +65,7 @@ class AgentRestarts:
                 news += _news(host, tries)
                 tries.end(now)
             if tries.under_way is None and now >= tries.next_at:
-                news += [] if tries.begun else [f"{host}: its agent is not heard; starting it again"]
+                news += [] if tries.begun else [f"{host}: its agent is silent; restarting it"]
                 tries.begun = True
                 tries.under_way = self._fleet.begin(host, self._start)
         return news
@@ -102,6 +102,6 @@ def _news(host: str, tries: Try) -> List[str]:
     if error is not None and not isinstance(error, (HostProblem, OSError)):
         raise error
     reason = error.reason if isinstance(error, HostProblem) else str(error)
-    said = f"{host}: its agent was not started again: {reason}" if error else ""
+    said = f"{host}: its agent did not restart: {reason}" if error else ""
     changed, tries.said = said != tries.said, said
     return [said] if said and changed else []

@@ -21,8 +21,8 @@ from launch.status.run import RunStatus
 from launch.view.live_view import View
 
 PAUSE_S = 3.0  # for the lead to confirm a pause
-PAUSED = "paused: the run goes on, and this view of it after `fg`; end the run with `launch down`"
-UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher goes on within {:.0f} s"
+PAUSED = "paused: the run continues; `fg` continues this view, and `launch down` ends the run"
+UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher continues within {:.0f} s"
 
 
 class Attached(Follower):
@@ -123,7 +123,7 @@ class Attached(Follower):
             name = signal.Signals(self._interrupts.received[self._relayed]).name
             self._relayed += 1
             if self._relayed == 1:
-                self._view.note(f"{name}: stopping the workers, then the ps; once more kills them at once")
+                self._view.note(f"{name}: stopping the workers, then the ps; a second signal kills them at once")
                 lead.send({"do": "stop", "reason": f"{name} to launch up"})
             else:
                 self._view.note(f"{name}: killing every task")
@@ -151,7 +151,7 @@ class Attached(Follower):
         """
         if self._interrupts.received or not self._restarts.start_lead():
             return False
-        self._view.note(f"{self._lead}: the agent that leads the run had died; started it again")
+        self._view.note(f"{self._lead}: the lead agent died; restarted it")
         return True
 
     def give_up(self, problem: HostProblem) -> None:

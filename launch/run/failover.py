@@ -46,7 +46,7 @@ def successor(spec: Spec, ended: Ended, interrupts: Interrupts) -> Optional[RunS
     if follows is None:
         return None
     gone, chief = [host for host in spec.hosts if host not in follows.hosts], follows.chief.host
-    say(f"going on without {fold(gone)}, from the newest copy of its checkpoints, with the chief on {chief}")
+    say(f"continuing without {fold(gone)}, from the newest copy of the checkpoints, with the chief on {chief}")
     await_lease(spec, ended.lead_lost_at, interrupts)
     return RunStart(follows, resume=True, needed=False)
 

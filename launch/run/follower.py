@@ -93,7 +93,7 @@ class Follower(ABC):
                     time.sleep(BEAT_S)  # a program that always answers so is not asked without a pause
             finally:
                 lead.close()
-            self._view.note(f"lost the connection to {self._lead}{why}; trying again")
+            self._view.note(f"lost the connection to {self._lead}{why}; retrying")
             lead = self.reattach()
         return self.status()
 
@@ -140,7 +140,7 @@ class Follower(ABC):
         """
         now, continued_at = time.monotonic(), self._fleet.interrupts.continued_at
         if continued_at > self._looked_at:
-            self._view.note(f"this launcher was stopped for {continued_at - self._looked_at:.0f} s and goes on")
+            self._view.note(f"this launcher was stopped for {continued_at - self._looked_at:.0f} s and continues")
             self._received_at = max(self._received_at, continued_at)
         self._looked_at = now
         return now - self._received_at

@@ -84,7 +84,7 @@ def _named(fleet: Fleet, planned: Draft, view: View) -> Draft:
     numbered = generation.number(fleet, planned.requests)
     while not numbered.is_free:
         planned = planned.a_second_later()
-        view.note(f"its name is {planned.plan.run}, as one began in the same second")
+        view.note(f"renamed to {planned.plan.run}, because another run started in the same second")
         numbered = generation.number(fleet, planned.requests)
     return replace(planned, requests=numbered.requests)
 

@@ -28,7 +28,7 @@ class Observer(Follower):
     def give_up(self, problem: HostProblem) -> None:
         """Raise CannotStart, with the advice that the run may go on out of reach."""
         out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
-        raise CannotStart([out_of_reach.with_advice("the run may go on there")])
+        raise CannotStart([out_of_reach.with_advice("the run may continue there")])
 
 
 def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
@@ -49,7 +49,9 @@ def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda
     except CannotStart as error:
         if len(fleet.hosts) == 1:
             raise
-        advice = f"if {fleet.lead} is lost, go on without it with `launch up --resume {asked} --exclude {fleet.lead}`"
+        advice = (
+            f"if {fleet.lead} is lost, continue without it with `launch up --resume {asked} --exclude {fleet.lead}`"
+        )
         raise CannotStart(error.problems, advice) from error
     if found is None:
         raise UsageError(

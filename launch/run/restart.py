@@ -23,7 +23,7 @@ def refusals(status: RunStatus, names: Sequence[str], file: str) -> List[str]:
     ``file`` is the argument of other verbs about the run.
     """
     if status.state in ENDED:
-        return [f"{status.run} has {status.state}; start it again with `launch up {file}`"]
+        return [f"{status.run} has {status.state}; start it with `launch up {file}`"]
     tasks = by_name(status)
     wrong = [
         f"{name} is not part of {status.run}" if name not in tasks else
@@ -47,14 +47,14 @@ def losses(status: RunStatus, names: Sequence[str]) -> List[str]:
     tasks, saved = by_name(status), status.checkpoint_step
     if not status.steps or not status.global_step or not any(tasks[name].role == "ps" for name in names):
         return []
-    back_to = "the beginning, as there is no checkpoint yet" if saved is None else f"the checkpoint of step {saved}"
+    back_to = "step 0, because there is no checkpoint yet" if saved is None else f"the checkpoint of step {saved}"
     return [f"a ps loses its variables: training goes back from step {status.global_step} to {back_to}"]
 
 
 def compare(before: RunStatus, now: RunStatus, names: Sequence[str]) -> Restarted:
     """Return the progress of the restart of ``names`` between two statuses of one run."""
     if now.run != before.run:
-        return Restarted([], [], [f"{before.run} is over; {now.run} has begun since"])
+        return Restarted([], [], [f"{before.run} is over, and {now.run} has started since"])
     tasks, earlier, found = by_name(now), by_name(before), Restarted([], [], [])
     for name in names:
         if name not in tasks or name not in earlier:

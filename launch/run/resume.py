@@ -49,7 +49,7 @@ def refuse_resume(spec: Spec) -> None:
     if spec.command is not None:
         raise UsageError(
             f"--resume: expected a hosts file with the key job, found command in {spec.path}; leave --resume out: "
-            "the program itself goes on from the folder that command names, if that folder outlives a run"
+            "the program itself continues from the folder that command names, if that folder outlives a run"
         )
 
 
@@ -110,12 +110,12 @@ def _held(host: str, answer: Mapping[str, Any]) -> Held:
 def chosen_in_words(found: Held, further: Optional[Held], lead: str) -> List[str]:
     """Describe the chosen checkpoint in a line, and a further one left out in another."""
     what = f"step {found.step} of {found.run or found.folder}"
-    way = "" if found.host == lead else f" that {found.host} holds: {found.bytes / 2**20:.1f} MiB to {lead}"
-    lines = [f"going on from the checkpoint of {what}{way}"]
+    way = "" if found.host == lead else f" on {found.host}: {found.bytes / 2**20:.1f} MiB to {lead}"
+    lines = [f"continuing from the checkpoint of {what}{way}"]
     if further is not None:
         lines.append(
-            f"not from that of step {further.step} of {further.run or further.folder}, which began before: "
-            f"it is on {further.host} in {further.folder}"
+            f"ignoring the checkpoint of step {further.step} of {further.run or further.folder}, an older run: "
+            f"{further.host}:{further.folder}"
         )
     return lines
 

@@ -72,7 +72,7 @@ def advising(check: str) -> Iterator[None]:
     try:
         yield
     except CannotStart as error:
-        raise CannotStart(error.problems, f"see all that is in the way with `{check}`") from error
+        raise CannotStart(error.problems, f"list every obstacle with `{check}`") from error
 
 
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
@@ -97,7 +97,7 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
         started, problems = fleet.each(start, list(requests), interruptible=False)
     if problems or fleet.interrupts.received:
         taken_back = {host: fleet.request(host, run=requests[host].run) for host in started}
-        take_down(fleet, taken_back, reason="the start was taken back", interruptible=False)
+        take_down(fleet, taken_back, reason="the start failed", interruptible=False)
     fleet.interrupts.check()
     if problems:
         raise CannotStart(problems)

@@ -35,7 +35,7 @@ def prepared(spec: Spec, steps: int) -> Spec:
 
 def _refused(spec: Spec) -> List[str]:
     if spec.command is not None:
-        return ["command: expected a job for launch verify, found a program of its own, whose model nobody knows"]
+        return ["command: expected a job for launch verify, found a program, whose model the launcher does not know"]
     return list(unverifiable(spec.train))
 
 
@@ -54,7 +54,7 @@ def ending(status: RunStatus) -> List[str]:
     if is_equal(status):
         return [f"{status.run} {_equal(status)}"]
     if status.state == "succeeded":
-        return [f"{status.run}: expected the chief to report what it compared, found no report; see its log"]
+        return [f"{status.run}: expected the chief's report of the comparison, found none; see its log"]
     return [*report.what_happened(status), f"{status.run} {status.state}: {status.cause}"]
 
 
@@ -62,6 +62,6 @@ def _equal(status: RunStatus) -> str:
     metrics = {name: int(value) for name, value in status.metrics.items()}
     workers = sum(task.role in TRAINERS for task in status.tasks)
     return (
-        f"is equal to one process to the bit in {metrics[_STEPS]} steps: {metrics[_MODEL]} variables and"
+        f"equals one process bit by bit in {metrics[_STEPS]} steps: {metrics[_MODEL]} variables and"
         f" {metrics[_OPTIMIZER]} of the optimizer, {workers} workers"
     )

@@ -15,5 +15,5 @@ def formation(status: RunStatus) -> List[str]:
         return []
     sizes = f"{told.workers} of {told.of_workers} workers, {told.ps} of {told.of_ps} ps"
     without = f"; without {', '.join(told.without)}" if told.without else ""
-    forming = "; ending, for the next to begin" if told.forming else ""
+    forming = "; ending before the next formation" if told.forming else ""
     return [f"formation {told.number}: {sizes}{without}{forming}"]

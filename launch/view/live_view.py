@@ -141,14 +141,14 @@ def for_terminal() -> View:
 def slowness(status: RunStatus) -> List[str]:
     """Return a line about the tasks that are slow; nothing where none is.
 
-    Example: ``slow: worker:3@gpu02 45.2 ms of work of its own a step; the others wait 31 % of each step for it``.
+    Example: ``slow: worker:3@gpu02 45.2 ms of own work per step; the other workers wait 31 % of each step``.
     """
     slow = [task for task in status.tasks if task.straggler]
     if not slow:
         return []
     each = ", ".join(f"{task.title} {own_ms(task):.1f} ms" for task in slow)
     share = 100 * (status.waiting_share or 0.0)
-    return [f"slow: {each} of work of its own a step; the others wait {share:.0f} % of each step for it"]
+    return [f"slow: {each} of own work per step; the other workers wait {share:.0f} % of each step"]
 
 
 def own_ms(task: TaskStatus) -> float:
@@ -207,7 +207,7 @@ def unheard(status: RunStatus) -> List[str]:
     A run that has ended has no such line.
     """
     silent = status.silent
-    return [f"not heard right now: {fold(silent)}"] if silent and status.state not in ENDED else []
+    return [f"no messages now from {fold(silent)}"] if silent and status.state not in ENDED else []
 
 
 def picture(status: RunStatus) -> RenderableType:

@@ -84,7 +84,7 @@ def running(run: Attached) -> Iterator[Attached]:
 
 def test_a_launcher_that_is_back_within_the_lease_follows_the_run_to_its_end(attached: Attached) -> None:
     attached.cut_off()
-    eventually("that the connection was lost", lambda: attached.says("lost the connection to h1; trying again"))
+    eventually("that the connection was lost", lambda: attached.says("lost the connection to h1; retrying"))
     attached.heal()
     for host in attached.hosts:
         host.write("/root/enough", "")

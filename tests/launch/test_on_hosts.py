@@ -157,7 +157,7 @@ def test_every_host_that_cannot_start_is_named_with_its_reason_and_nothing_is_le
     h3.power_cut()
     ran = cluster.launch("up")
     assert ran.returncode == 3
-    assert "h1: its host key is not the one in" in ran.stdout and "ssh-keygen -R" in ran.stdout
+    assert "h1: its host key differs from the one in" in ran.stdout and "ssh-keygen -R" in ran.stdout
     assert "h3: no " in ran.stdout
     assert "h2:" not in ran.stdout
     assert h2.processes() == []
@@ -169,7 +169,7 @@ def test_an_unknown_host_key_is_refused_with_the_command_that_shows_and_accepts_
     ran = cluster.launch("up")
     assert ran.returncode == 3
     assert f"h1: its host key is not in {known}" in ran.stdout
-    assert "accept it if it is right, with `ssh -o StrictHostKeyChecking=ask " in ran.stdout
+    assert "verify the key, then accept it with `ssh -o StrictHostKeyChecking=ask " in ran.stdout
     assert f"-o UserKnownHostsFile={known} " in ran.stdout
 
 

@@ -84,8 +84,7 @@ def test_a_missing_program_is_named(launch: Launcher) -> None:
     ran = launch("up")
     assert ran.returncode == 3
     assert ran.stderr == (
-        "localhost: no program no-such-program on this host\n"
-        f"see all that is in the way with `launch check {launch.file}`\n"
+        f"localhost: no program no-such-program on this host\nlist every obstacle with `launch check {launch.file}`\n"
     )
     assert launch.left() == []
 
@@ -129,7 +128,7 @@ def test_ctrl_c_stops_the_workers_then_the_ps(launch: Launcher) -> None:
     launch.stay()
     ran = signalled(launch, signal.SIGINT)
     assert ran.returncode == 130
-    assert "SIGINT: stopping the workers, then the ps; once more kills them at once" in ran.stdout
+    assert "SIGINT: stopping the workers, then the ps; a second signal kills them at once" in ran.stdout
     assert ran.stdout.splitlines()[-1].endswith("stopped: SIGINT to launch up")
     told = launch.order.read_text().split()
     assert (set(told[:2]), told[2]) == ({"worker:0", "worker:1"}, "ps:0")
@@ -181,7 +180,7 @@ def test_ctrl_z_for_longer_than_the_lease_does_not_end_the_run_and_fg_shows_it_a
     process.send_signal(signal.SIGINT)
     ran = finish(process)
     assert ran.returncode == 130 and ran.stdout.splitlines()[-1].endswith("stopped: SIGINT to launch up")
-    assert "paused: the run goes on, and this view of it after `fg`" in ran.stdout
+    assert "paused: the run continues; `fg` continues this view" in ran.stdout
     assert launch.left() == []
 
 

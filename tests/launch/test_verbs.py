@@ -260,7 +260,7 @@ def test_a_plan_reaches_no_host_and_is_json(launch: Launcher) -> None:
 def test_a_plan_for_a_person_is_a_table(launch: Launcher) -> None:
     launch.write(cluster={"worker": ["gpu[01-02]"]})
     lines = launch("plan").stdout.splitlines()
-    assert lines[0].endswith(": 2 tasks on gpu[01-02]; gpu01 leads")
+    assert lines[0].endswith(": 2 tasks on gpu[01-02]; lead agent on gpu01")
     assert lines[3].split()[:3] == ["worker:[0-1]", "gpu[01-02]", "gpu[01-02]:2222"]
 
 

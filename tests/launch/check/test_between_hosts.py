@@ -100,7 +100,7 @@ def test_code_that_a_run_was_started_with_is_compared_with_what_is_here() -> Non
         (ProblemKind.NO_PYTHON, "install it", "python", "install it; see `ssh p1 ls /usr/bin /usr/local/bin`"),
         (ProblemKind.OLD_PYTHON, "", "python", "name a newer one with the key python"),
         (ProblemKind.PYTHON_ENDED, "", "python", "name another with the key python"),
-        (ProblemKind.UNREACHABLE, "is the host up?", "unreachable", "see `ssh p1 true`"),
+        (ProblemKind.UNREACHABLE, "check that the host is up", "unreachable", "see `ssh p1 true`"),
         (ProblemKind.UNREACHABLE, "", "unreachable", "see `ssh p1 true`"),
         (ProblemKind.UNKNOWN_NAME, "see `getent hosts p1`", "unreachable", "see `getent hosts p1`"),
         (ProblemKind.AUTHENTICATION, "try `ssh p1`", "unreachable", "try `ssh p1`"),
@@ -122,7 +122,9 @@ def test_every_kind_of_problem_is_a_finding_with_something_to_do() -> None:
 
 
 def test_hosts_behind_a_gateway_that_failed_are_named_with_it() -> None:
-    problem = HostProblem("gate", ProblemKind.UNREACHABLE, "no SSH at gate port 22 (refused)", "is the host up?")
+    problem = HostProblem(
+        "gate", ProblemKind.UNREACHABLE, "no SSH at gate port 22 (refused)", "check that the host is up"
+    )
     one = only(unanswered, evidence(PLAN, {}, [problem.with_advice("it is the gateway")], silent=["p1", "p2"]))
     assert (one.hosts, one.what, one.mend) == (
         ("p1", "p2"),

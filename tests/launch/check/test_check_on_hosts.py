@@ -141,7 +141,7 @@ def test_broken_machines_are_named_with_what_is_wrong_and_the_others_are_healthy
     assert said["tensorflow-differs"] == ["h4: TensorFlow 1.15.0: h[1,3,6] | 2.4.1: h4"]
     assert said["python"][0].startswith("h5: no python9.9 there")
     assert said["port"][0].startswith(f"h6: port 2222 of worker:3 is taken by pid {pid} ({sys.executable} -c")
-    assert said["host-key"][0].startswith("h7: its host key is not the one in ")
+    assert said["host-key"][0].startswith("h7: its host key differs from the one in ")
     assert said["unreachable"][0].startswith("h8: no answer from ")
     assert "df -h ~/.launch" in mends(found)["disk"]
     assert f"`ssh h6 kill {pid}`" in mends(found)["port"]

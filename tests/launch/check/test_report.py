@@ -21,12 +21,12 @@ def test_hosts_that_are_fine_are_one_line_however_many() -> None:
 
 
 def test_what_is_wrong_alike_on_many_hosts_is_one_finding_with_its_mend_on_a_line_of_its_own() -> None:
-    gone = [HostProblem(f"w{n}", ProblemKind.UNREACHABLE, "the name is not known here") for n in (60, 61)]
+    gone = [HostProblem(f"w{n}", ProblemKind.UNREACHABLE, "this machine cannot resolve the name") for n in (60, 61)]
     told_of = {f"w{n}": {"proxies": ["http_proxy"]} for n in range(1, 65)}
     up = {"run": {"run": "r-0", "pid": 4, "code": {}}}
     lines = told(judge(evidence(large(64), {**told_of, "p1": up, "w64": up}, gone, ["w60", "w61"])))
     assert lines[:4] == [
-        "w[60-61]: the name is not known here",
+        "w[60-61]: this machine cannot resolve the name",
         "    see `ssh w60 true`",
         "p1,w64: r-0 is up",
         "    see it with `launch status r.yaml`, end it with `launch down r.yaml`",
@@ -46,7 +46,7 @@ def test_where_nobody_is_healthy_that_is_said() -> None:
 
 
 def test_the_json_has_every_host_and_every_finding() -> None:
-    problem = HostProblem("w2", ProblemKind.UNREACHABLE, "no SSH there", advice="is the host up?")
+    problem = HostProblem("w2", ProblemKind.UNREACHABLE, "no SSH there", advice="check that the host is up")
     values = json.loads(json.dumps(as_values(judge(evidence(large(2), {}, [problem], ["w2"])))))
     assert values["ok"] is False
     assert values["findings"] == [

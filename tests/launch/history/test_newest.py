@@ -68,7 +68,7 @@ def test_where_the_first_host_is_lost_another_that_leads_is_found() -> None:
 
 
 def test_a_lead_out_of_reach_is_named_also_where_others_know_its_run() -> None:
-    with pytest.raises(CannotStart, match=r"h1: out of reach\n.*go on without it with .* --exclude h1"):
+    with pytest.raises(CannotStart, match=r"h1: out of reach\n.*continue without it with .* --exclude h1"):
         newest_status(fleet(host("h1"), host("h2", of(NEW, 2, "h1"))), "r.yaml")
 
 

@@ -83,7 +83,7 @@ def test_more_ps_than_hosts_are_refused() -> None:
 def test_what_would_be_refused_later_is_not_printed() -> None:
     with pytest.raises(UsageError) as refused:
         written("hf", "digits", [Listed("localhost", 1), Listed("gpu01", 1)], "gpus", 1, None)
-    assert "What would come of it cannot be used:\nthe hosts file:" in str(refused.value)
+    assert "the generated hosts file is invalid:\nthe hosts file:" in str(refused.value)
     assert "an address that the other hosts can reach" in str(refused.value)
     with pytest.raises(UsageError, match="found 'cpu 1'"):
         written("hf", "digits", FOUR, "gpus", 1, "cpu 1")

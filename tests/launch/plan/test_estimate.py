@@ -41,7 +41,9 @@ def test_a_plan_has_every_variable_on_one_ps_and_the_bytes_of_all_values(tmp_pat
 def test_a_program_of_others_places_its_own_variables(tmp_path: Path) -> None:
     plan = json.loads(launch("plan", hosts_file(tmp_path, "command: ['{python}', train.py]"), "--json").stdout)
     assert plan["placement"] is None and plan["network"] is None
-    assert plan["remarks"] == ["a program of others places its variables itself: nothing is known of them"]
+    assert plan["remarks"] == [
+        "command: the program places its variables itself; the launcher does not know their sizes"
+    ]
 
 
 def test_a_job_whose_graph_cannot_be_built_is_told_with_file_and_line_beside_its_tasks(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ train: {batch_size: 8}
 @pytest.mark.parametrize(
     ("train", "modelled", "remark"),
     [
-        ("{replication: in-graph}", False, "network: not known for in-graph replication over several workers"),
+        ("{replication: in-graph}", False, "network: unknown for in-graph replication over several workers"),
         ("{mode: async}", True, "mode async: no worker waits for another"),
     ],
 )

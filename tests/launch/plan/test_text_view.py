@@ -36,7 +36,7 @@ def said(of: Any, number: int = 2, mode: str = "sync", **variables: Any) -> List
 
 def test_the_first_line_says_how_many_tasks_run_where(tmp_path: Path) -> None:
     lines = lines_of(tmp_path, 'command: [a]\ncluster: {ps: [cpu01], worker: ["gpu[01-03]"]}')
-    assert lines[0] == "r: 4 tasks on cpu01,gpu[01-03]; gpu01 leads"
+    assert lines[0] == "r: 4 tasks on cpu01,gpu[01-03]; lead agent on gpu01"
 
 
 def test_tasks_that_differ_only_by_host_and_number_are_one_line(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_in_graph_the_bytes_on_each_ps_are_shown_without_a_network_time(tmp_path
 def test_a_step_is_bound_by_a_card_that_is_named_with_what_it_carries() -> None:
     bound = {"host": "cpu01", "tasks": ["ps:0"], "direction": "out", "bytes": 876_000_000}
     assert said(network(bound, 1.4, 0.7)) == [
-        "variables: 438 MB with the optimizer's, on 2 ps; the fullest holds 1.00 of the mean",
-        "network: a step takes at least 1.40 s at 10 Gbit/s: so long cpu01's card needs to send 876 MB for ps:0 "
-        "and then receive as much",
-        "balance: 4 ps on hosts of their own would bring it to 700 ms; more would not make it shorter",
+        "variables: 438 MB with the optimizer's, on 2 ps; the fullest ps holds 1.00 times the mean",
+        "network: a step takes at least 1.40 s at 10 Gbit/s, limited by cpu01's network card: "
+        "876 MB out, then 876 MB in, for ps:0",
+        "balance: with 4 ps on hosts of their own, a step takes 700 ms; more ps do not shorten it",
     ]
 
 
@@ -140,15 +140,15 @@ def test_a_host_of_workers_is_named_the_other_way_round() -> None:
     bound = {"host": "gpu1", "tasks": [f"worker:{i}" for i in range(8)], "direction": "in", "bytes": 1000}
     told = said(network(bound, 1.0, 1.0), mode="async")
     assert "a step of every worker takes at least 1.00 s" in told[1]
-    assert told[1].endswith("to receive 1.00 kB for worker:0, worker:1, 6 more and then send as much")
-    assert told[2] == "balance: more ps, or more hosts for them, would not make it shorter"
+    assert told[1].endswith("gpu1's network card: 1.00 kB in, then 1.00 kB out, for worker:0, worker:1, 6 more")
+    assert told[2] == "balance: more ps, or more hosts for them, do not shorten a step"
 
 
 @pytest.mark.parametrize(
     ("ps", "text"),
     [
-        (1, "balance: 1 ps on a host of its own would bring it to 500 ms; more would not make it shorter"),
-        (2, "balance: 2 ps on hosts of their own would bring it to 500 ms; more would not make it shorter"),
+        (1, "balance: with 1 ps on a host of its own, a step takes 500 ms; more ps do not shorten it"),
+        (2, "balance: with 2 ps on hosts of their own, a step takes 500 ms; more ps do not shorten it"),
     ],
 )
 def test_ps_that_share_hosts_with_workers_may_be_better_on_their_own(ps: int, text: str) -> None:
@@ -169,7 +169,7 @@ def test_a_table_is_told_with_the_rows_that_a_step_needs_of_it() -> None:
         "bytes_per_step": 106_496,
     }
     assert said(network(None, 0.0), tables=[table])[1] == (
-        "table table: 10,000,000 rows, 640 MB; a worker reads 1,664 of them in a step, 106 kB, if none comes twice"
+        "table table: 10,000,000 rows, 640 MB; a worker reads at most 1,664 rows per step, 106 kB"
     )
 
 

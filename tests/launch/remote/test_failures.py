@@ -32,26 +32,27 @@ def key() -> paramiko.PKey:
     ("error", "text"),
     [
         (UnknownHostKey("no key is known for h1"),
-         "its host key is not in /k; see it, and accept it if it is right, with `ssh -o StrictHostKeyChecking=ask "
+         "its host key is not in /k; verify the key, then accept it with `ssh -o StrictHostKeyChecking=ask "
          "-o GlobalKnownHostsFile=/dev/null -o ControlPath=none -o UserKnownHostsFile=/k -l alice -p 22 h1 true`"),
         (paramiko.AuthenticationException("Authentication failed."),
          "login refused (Authentication failed.); try `ssh -o UserKnownHostsFile=/k -l alice -p 22 h1`, "
-         "and see the keys ssh.user and ssh.key"),
+         "and check the keys ssh.user and ssh.key"),
         (socket.gaierror(-2, "Name or service not known"),
-         "the name h1 is not known here (Name or service not known); see `getent hosts h1`"),
-        (socket.timeout("timed out"), "no answer from h1 port 22 within 3 s; is the host up?"),
-        (paramiko.SSHException("Timeout opening channel."), "no answer from h1 port 22 within 3 s; is the host up?"),
+         "this machine cannot resolve the name h1 (Name or service not known); see `getent hosts h1`"),
+        (socket.timeout("timed out"), "no answer from h1 port 22 within 3 s; check that the host is up"),
+        (paramiko.SSHException("Timeout opening channel."),
+         "no answer from h1 port 22 within 3 s; check that the host is up"),
         (ConnectionRefusedError(111, "Connection refused"),
-         "no SSH at h1 port 22 (Connection refused); is the host up, and sshd on it?"),
+         "no SSH at h1 port 22 (Connection refused); check that the host is up and runs sshd"),
         (OSError(113, "No route to host"),
-         "no SSH at h1 port 22 (No route to host); is the host up, and sshd on it?"),
+         "no SSH at h1 port 22 (No route to host); check that the host is up and runs sshd"),
         (paramiko.SSHException("Error reading SSH protocol banner"),
          "h1 port 22 drops every login (Error reading SSH protocol banner); see sshd's log there, "
          "and MaxStartups in its sshd_config"),
         (EOFError(), "h1 port 22 drops every login (EOFError); see sshd's log there, "
          "and MaxStartups in its sshd_config"),
         (paramiko.ChannelException(2, "Connect failed"),
-         "the gateway cannot reach h1 port 22 (Connect failed); is the host up, and sshd on it?"),
+         "the gateway cannot reach h1 port 22 (Connect failed); check that the host is up and runs sshd"),
         (ValueError("q must be exactly 160 bits"), "SSH to h1 port 22 failed: ValueError: q must be exactly 160 bits"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
@@ -84,14 +85,14 @@ def test_a_changed_host_key_is_told_with_the_entry_to_replace(port: int, entry: 
     problem = explain("h1", error, ("h1", port), way(port=port, entry=entry))
     text = problem.reason
     assert problem.kind is ProblemKind.HOST_KEY and text.startswith(
-        "its host key is not the one in /k: the machine was set up anew, or somebody is in between;"
+        "its host key differs from the one in /k: a reinstalled machine, or an intercepted connection;"
     )
     assert f"`ssh-keygen -R {shlex.quote(entry)} -f /k`" in text and f"-l alice -p {port} h1 true`" in text
 
 
 def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known_one() -> None:
     error = paramiko.ssh_exception.IncompatiblePeer("Incompatible ssh peer (no acceptable host key)")
-    assert explain("h1", error, ("h1", 22), way()).what.startswith("its host key is not the one in /k: ")
+    assert explain("h1", error, ("h1", 22), way()).what.startswith("its host key differs from the one in /k: ")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_where_no_sshd_listens_the_host_and_port_are_named(tmp_path: Path) -> No
 
 def test_a_name_that_nobody_knows_is_told(tmp_path: Path) -> None:
     text = refusal("no-such-host.invalid", Ssh(config=None, connect_timeout_s=3))
-    assert text.startswith("no-such-host.invalid: the name no-such-host.invalid is not known here (")
+    assert text.startswith("no-such-host.invalid: this machine cannot resolve the name no-such-host.invalid (")
 
 
 def test_a_port_that_answers_nothing_is_not_waited_for(tmp_path: Path) -> None:

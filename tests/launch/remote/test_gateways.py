@@ -65,7 +65,10 @@ def test_a_host_that_is_the_gateway_of_the_hosts_file_is_reached_directly() -> N
 def test_a_way_that_leads_in_a_circle_is_named() -> None:
     with pytest.raises(HostProblem) as caught:
         gateways({"h": "a", "a": "b", "b": "h"}, []).route("h")
-    assert str(caught.value) == "b: its gateways lead in a circle: h, a, b, h; see ProxyJump"
+    assert (
+        str(caught.value)
+        == "b: its gateways form a circle: h, a, b, h; correct ssh.gateway, or ProxyJump in the SSH configuration"
+    )
 
 
 def test_a_gateway_is_opened_once_for_all_who_come_at_once_and_before_those_behind_it() -> None:

@@ -63,8 +63,8 @@ def told(error: Exception) -> List[str]:
 
 def test_an_sshd_that_refuses_is_named_with_its_own_word_and_the_setting_to_see() -> None:
     assert told(paramiko.ChannelException(1, "{prohibited}")) == [
-        "h1: sshd opens no further session ({prohibited}); see MaxSessions in its sshd_config",
-        "h1: sshd does not forward to port 6006 there ({prohibited}); it needs AllowTcpForwarding yes",
+        "h1: sshd opens no further session ({prohibited}); raise MaxSessions in its sshd_config",
+        "h1: sshd does not forward to port 6006 there ({prohibited}); set AllowTcpForwarding yes in its sshd_config",
     ]
 
 

@@ -160,9 +160,7 @@ def test_a_gateway_with_an_unknown_key_is_refused_and_named_once(operator: Opera
     with operator.fleet("h2", "h3", "h4", gateway="h1") as fleet, pytest.raises(CannotStart) as caught:
         fleet.connect()
     text = str(caught.value)
-    assert text.startswith(
-        f"h1: its host key is not in {operator.known}; see it, and accept it if it is right, with `ssh "
-    )
+    assert text.startswith(f"h1: its host key is not in {operator.known}; verify the key, then accept it with `ssh ")
     assert text.endswith("; it is the gateway to other hosts") and "\n" not in text
 
 
@@ -278,7 +276,7 @@ def test_of_several_host_keys_the_known_kind_is_asked_for(operator: Operator, ho
     operator.known.write_text(f"{hosts[2].address} {rsa.with_suffix('.pub').read_text()}")
     with sshd(hosts[2], "HostKey /etc/ssh/rsa\n"):
         assert operator.named("h3") == "h3"
-    with pytest.raises(HostProblem, match="its host key is not the one in"):
+    with pytest.raises(HostProblem, match="its host key differs from the one in"):
         operator.named("h3")
 
 
@@ -287,7 +285,7 @@ def test_without_a_configuration_none_is_read(operator: Operator, monkeypatch: p
     (operator.folder / ".ssh").mkdir()
     operator.config.rename(operator.folder / ".ssh" / "config")
     monkeypatch.setenv("HOME", str(operator.folder))
-    with pytest.raises(HostProblem, match=r"the name h1\.invalid is not known here"):
+    with pytest.raises(HostProblem, match=r"this machine cannot resolve the name h1\.invalid"):
         operator.named("h1.invalid", config=None)
 
 

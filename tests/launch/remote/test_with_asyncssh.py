@@ -103,9 +103,7 @@ def test_an_unknown_host_key_is_refused_before_any_login_and_the_way_to_accept_i
     h1 = hosts.add("h1")
     hosts.known.write_text("")
     told = refusal(hosts, "h1")
-    assert told.startswith(
-        f"h1: its host key is not in {hosts.known}; see it, and accept it if it is right, with `ssh "
-    )
+    assert told.startswith(f"h1: its host key is not in {hosts.known}; verify the key, then accept it with `ssh ")
     assert f"UserKnownHostsFile={hosts.known} " in told and told.endswith(f" -p {h1.port} h1 true`")
     assert h1.count("login") == 0
 
@@ -116,7 +114,7 @@ def test_a_changed_host_key_is_refused_before_any_login(hosts: SshHosts, tmp_pat
     other = new_key(tmp_path / "other", kind=kind)
     hosts.known.write_text(f"[{HOST}]:{h1.port} {Path(f'{other}.pub').read_text()}")
     told = refusal(hosts, "h1")
-    assert told.startswith(f"h1: its host key is not the one in {hosts.known}: ")
+    assert told.startswith(f"h1: its host key differs from the one in {hosts.known}: ")
     assert f"`ssh-keygen -R '[{HOST}]:{h1.port}' -f {hosts.known}" in told
     assert h1.count("login") == 0
 
@@ -135,7 +133,7 @@ def test_a_key_that_is_not_authorized_is_a_refused_login(pair: SshHosts, tmp_pat
     config = tmp_path / "config"
     config.write_text(pair.config.read_text().replace(str(pair.key), str(new_key(tmp_path / "stranger"))))
     told = refusal(pair, "h1", config=str(config))
-    assert told.startswith("h1: login refused (") and "see the keys ssh.user and ssh.key" in told
+    assert told.startswith("h1: login refused (") and "check the keys ssh.user and ssh.key" in told
 
 
 @pytest.mark.parametrize("kind", ["rsa", "ecdsa"])
@@ -191,7 +189,7 @@ def test_a_port_where_nobody_listens_is_named(hosts: SshHosts) -> None:
     hosts.close(gone)
     told = refusal(hosts, "h1", connect_timeout_s=1)
     assert told.startswith(f"h1: no SSH at {HOST} port {gone.port} (") and told.endswith(
-        "is the host up, and sshd on it?"
+        "check that the host is up and runs sshd"
     )
 
 
@@ -276,9 +274,9 @@ def test_a_port_over_there_is_dialled_through_the_connection(pair: SshHosts) -> 
 def test_a_server_without_sessions_or_forwarding_is_named_with_the_setting_to_see(hosts: SshHosts) -> None:
     hosts.add("h1", sessions=False, forwarding=False)
     with logged_in(hosts, "h1") as host:
-        with pytest.raises(HostProblem, match=r"h1: sshd opens no further session \(.*\); see MaxSessions in its"):
+        with pytest.raises(HostProblem, match=r"h1: sshd opens no further session \(.*\); raise MaxSessions in its"):
             host.open(["true"])
-        with pytest.raises(HostProblem, match=r"port 80 there \(.*\); it needs AllowTcpForwarding yes"):
+        with pytest.raises(HostProblem, match=r"port 80 there \(.*\); set AllowTcpForwarding yes in its sshd_config"):
             host.dial(80)
 
 

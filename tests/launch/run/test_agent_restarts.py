@@ -58,7 +58,7 @@ def test_a_silent_hosts_agent_is_started_again_with_its_own_request_over_a_new_c
     channel = FakeChannel(READY, STARTED)
     scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2", channel))
     with scene.fleet:
-        assert scene.look("h2") == ["h2: its agent is not heard; starting it again"]
+        assert scene.look("h2") == ["h2: its agent is silent; restarting it"]
         assert scene.look("h2") == []
     assert from_values(RunRequest, asked(channel)) == replace(scene.requests["h2"], again=True)
     assert scene.hosts["h2"].closed and not scene.hosts["h1"].opened
@@ -79,8 +79,8 @@ def test_a_host_that_stays_out_of_reach_is_tried_again_ever_more_rarely_and_told
             scene.now = tenth / 10
             said += scene.look("h2")
     assert said == [
-        "h2: its agent is not heard; starting it again",
-        "h2: its agent was not started again: out of reach",
+        "h2: its agent is silent; restarting it",
+        "h2: its agent did not restart: out of reach",
     ]
     assert 15 <= len(scene.hosts["h2"].opened) <= 40
 

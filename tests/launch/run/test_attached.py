@@ -84,7 +84,7 @@ def test_the_first_signal_stops_the_run_and_the_second_kills_it() -> None:
     lead._script += [change(status()), followed.signal(2), followed.signal(2), followed.signal(2), END]  # type: ignore
     followed.follow()
     assert lead.told() == ["watch", "go", "stop", "kill"]
-    assert "SIGINT: stopping the workers, then the ps; once more kills them at once" in followed.output.getvalue()
+    assert "SIGINT: stopping the workers, then the ps; a second signal kills them at once" in followed.output.getvalue()
     assert "SIGINT: killing every task" in followed.output.getvalue()
 
 
@@ -114,7 +114,7 @@ def test_ctrl_z_has_the_lead_wait_and_the_view_goes_on_afterwards() -> None:
     assert followed.follow().state == "succeeded"
     assert len(stopped) == 1 and lead.told() == ["watch", "go", "pause"]
     assert lead.sent.rindex(b'"beat"') > lead.sent.rindex(b'"pause"')
-    assert "paused: the run goes on, and this view of it after `fg`" in followed.output.getvalue()
+    assert "paused: the run continues; `fg` continues this view" in followed.output.getvalue()
 
 
 def test_a_lead_that_does_not_confirm_a_pause_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_launcher_that_was_stopped_looks_what_became_of_the_run_before_it_give
 
     leads[0]._script += [change(status()), stop]  # type: ignore
     assert followed.follow().cause == "not heard from for 18 s"
-    assert "this launcher was stopped for 18 s and goes on" in followed.output.getvalue()
+    assert "this launcher was stopped for 18 s and continues" in followed.output.getvalue()
 
 
 def test_a_connection_that_breaks_is_made_anew_and_the_run_followed_on() -> None:
@@ -152,7 +152,7 @@ def test_a_connection_that_breaks_is_made_anew_and_the_run_followed_on() -> None
     followed, leads = scene((change(status()),), asked, (change(SUCCEEDED), END))
     assert followed.follow().state == "succeeded"
     assert leads[2].told() == ["watch", "go"]  # the first go may have been lost with its connection
-    assert "lost the connection to gpu01; trying again" in followed.output.getvalue()
+    assert "lost the connection to gpu01; retrying" in followed.output.getvalue()
 
 
 def test_a_run_that_ended_while_the_connection_was_broken_is_reported() -> None:

@@ -100,7 +100,7 @@ def test_a_run_whose_chiefs_host_is_lost_is_followed_by_one_on_the_others(capsys
     assert (first.spec.chief.host, first.resume) == ("h1", False)
     assert (second.spec.hosts, second.resume, second.needed) == (("h2", "h4"), True, False)
     assert ended.code == 2
-    expected = "going on without h[1,3], from the newest copy of its checkpoints, with the chief on h2\n"
+    expected = "continuing without h[1,3], from the newest copy of the checkpoints, with the chief on h2\n"
     assert capsys.readouterr().out == expected
 
 

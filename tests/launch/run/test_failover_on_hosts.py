@@ -42,8 +42,8 @@ def test_the_run_is_begun_again_on_the_other_hosts_from_the_newest_copy(
     finally:
         up.kill()
     assert up.returncode == 0, output
-    assert "going on without h1, from the newest copy of its checkpoints, with the chief on h3" in output
-    brought = re.search(r"going on from the checkpoint of step (\d+) of \S+ that h2 holds: .* to h3", output)
+    assert "continuing without h1, from the newest copy of the checkpoints, with the chief on h3" in output
+    brought = re.search(r"continuing from the checkpoint of step (\d+) of \S+ on h2: .* to h3", output)
     assert brought is not None and int(brought[1]) >= saved, output
     assert f"succeeded: step {STEPS}" in output
     assert re.search(rf"checkpoint of step {STEPS}: h3:/root/.launch/runs/replicated-\d+-\d+/checkpoint/", output)

@@ -58,13 +58,13 @@ def test_a_connection_that_breaks_is_made_anew() -> None:
     asked = Lead(answer(status()))
     scene = Scene(Lead(change(status())), asked, Lead(change(SUCCEEDED), END))
     assert scene.follow() == SUCCEEDED
-    assert "lost the connection to gpu01; trying again" in scene.output.getvalue()
+    assert "lost the connection to gpu01; retrying" in scene.output.getvalue()
 
 
 def test_a_run_that_is_out_of_reach_from_here_is_not_said_to_have_failed() -> None:
     with pytest.raises(CannotStart) as caught:
         Scene(Lead(change(status(task())))).follow()
-    assert str(caught.value) == "gpu01: out of reach; the run may go on there"
+    assert str(caught.value) == "gpu01: out of reach; the run may continue there"
 
 
 def test_the_newest_status_is_the_leads_answer() -> None:
@@ -83,5 +83,5 @@ def test_where_the_chiefs_host_is_out_of_reach_it_is_told_how_to_go_on_without_i
     fleet = fleet_of({"gpu01": FakeHost("gpu01"), "gpu02": FakeHost("gpu02")})
     with pytest.raises(CannotStart) as caught:
         newest_status(fleet, "r.yaml")
-    advice = "if gpu01 is lost, go on without it with `launch up --resume r.yaml --exclude gpu01`"
+    advice = "if gpu01 is lost, continue without it with `launch up --resume r.yaml --exclude gpu01`"
     assert str(caught.value).splitlines()[-1] == advice

@@ -32,7 +32,7 @@ def test_a_run_that_is_over_or_another_by_now_is_told() -> None:
     over = status(task("worker:0@a", state="stopped"), state="stopped", cause="launch down")
     assert compare(before, over, ["worker:0"]).problems == ["worker:0@a stopped: launch down"]
     other = replace(status(task("worker:0@a")), run="r-2")
-    assert compare(before, other, ["worker:0"]).problems == ["r-1 is over; r-2 has begun since"]
+    assert compare(before, other, ["worker:0"]).problems == ["r-1 is over, and r-2 has started since"]
 
 
 def test_an_evaluator_that_had_failed_before_is_waited_for() -> None:
@@ -43,7 +43,7 @@ def test_an_evaluator_that_had_failed_before_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (status(state="succeeded"), "r-1 has succeeded; start it again with `launch up --local a.yaml`"),
+        (status(state="succeeded"), "r-1 has succeeded; start it with `launch up --local a.yaml`"),
         (status(task("worker:1@a")), "worker:0 is not part of r-1"),
         (status(task("worker:0@a", state="lost")), "worker:0@a has lost; expected a task that runs"),
     ],
@@ -65,7 +65,7 @@ def test_a_task_that_does_not_come_up_in_time_is_named() -> None:
         ({"steps": 100}, ["worker:0"], []),
         ({"steps": None}, ["ps:0"], []),
         ({"steps": 100, "checkpoint_step": 20}, ["worker:0", "ps:0"], ["from step 30 to the checkpoint of step 20"]),
-        ({"steps": 100}, ["ps:0"], ["from step 30 to the beginning, as there is no checkpoint yet"]),
+        ({"steps": 100}, ["ps:0"], ["from step 30 to step 0, because there is no checkpoint yet"]),
     ],
     ids=["a worker", "a command's ps", "a ps", "a ps before the first checkpoint"],
 )

@@ -44,8 +44,8 @@ def test_what_is_gone_on_from_is_told_and_what_is_further_and_is_not() -> None:
     chosen = newest(of, "h1")
     assert chosen is not None
     assert chosen_in_words(chosen, passed_over(of, chosen), "h1") == [
-        f"going on from the checkpoint of step 50 of {EARLIER} that h2 holds: 0.0 MiB to h1",
-        f"not from that of step 100 of {OLDEST}, which began before: it is on h1 in /f",
+        f"continuing from the checkpoint of step 50 of {EARLIER} on h2: 0.0 MiB to h1",
+        f"ignoring the checkpoint of step 100 of {OLDEST}, an older run: h1:/f",
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_checkpoint_that_only_another_host_holds_is_brought_to_the_chiefs(tmp_
     cluster = Cluster(tmp_path, ["true"])
     save(folder(cluster, "127.0.0.1").replica, 10, 20)
     assert brought(cluster) == [
-        f"going on from the checkpoint of step 20 of {EARLIER} that 127.0.0.1 holds: 0.0 MiB to localhost"
+        f"continuing from the checkpoint of step 20 of {EARLIER} on 127.0.0.1: 0.0 MiB to localhost"
     ]
     assert steps(folder(cluster, "localhost").replica) == [20]
     assert from_there(cluster) == Wanted(EARLIER, 20)
@@ -87,7 +87,7 @@ def test_a_checkpoint_that_is_on_the_chiefs_host_stays_where_it_is(tmp_path: Pat
     chief.create()
     save(chief.checkpoint, 30)
     save(folder(cluster, "127.0.0.1").replica, 20)
-    assert brought(cluster) == [f"going on from the checkpoint of step 30 of {EARLIER}"]
+    assert brought(cluster) == [f"continuing from the checkpoint of step 30 of {EARLIER}"]
     assert from_there(cluster) == Wanted(EARLIER, 30)
 
 

@@ -78,7 +78,7 @@ def test_when_one_host_cannot_start_the_others_are_taken_back_and_all_reasons_ar
         "a": ["start", "attach", "down"], "b": ["start"], "c": ["start", "down"], "d": ["start"],
     }  # fmt: skip
     taken_back = json.loads(hosts["a"].used[2].sent.split(b"\n")[1].decode())
-    assert (taken_back["run"], taken_back["reason"]) == ("r-1", "the start was taken back")
+    assert (taken_back["run"], taken_back["reason"]) == ("r-1", "the start failed")
     assert b"hunter2" not in hosts["a"].used[2].sent
 
 
@@ -107,5 +107,5 @@ def test_every_secret_that_is_not_set_is_named() -> None:
 def test_what_cannot_start_names_the_check_that_finds_the_rest() -> None:
     with pytest.raises(CannotStart) as caught, advising("launch check r.yaml"):
         raise CannotStart([HostProblem("a", ProblemKind.UNREACHABLE, "no SSH there")])
-    assert str(caught.value) == "a: no SSH there\nsee all that is in the way with `launch check r.yaml`"
+    assert str(caught.value) == "a: no SSH there\nlist every obstacle with `launch check r.yaml`"
     assert [problem.host for problem in caught.value.problems] == ["a"]

@@ -75,7 +75,7 @@ def test_a_hosts_file_cannot_ask_for_it(tmp_path: Path) -> None:
 
 def test_equal_is_said_in_one_line() -> None:
     assert ending(status(metrics=COMPARED)) == [
-        "digits-1 is equal to one process to the bit in 20 steps: 8 variables and 19 of the optimizer, 2 workers"
+        "digits-1 equals one process bit by bit in 20 steps: 8 variables and 19 of the optimizer, 2 workers"
     ]
 
 
@@ -86,4 +86,4 @@ def test_a_difference_is_the_cause() -> None:
 
 def test_a_run_that_tells_of_no_comparison_is_not_equal() -> None:
     assert not is_equal(status()) and not is_equal(status("failed", metrics=COMPARED))
-    assert "expected the chief to report" in ending(status())[0]
+    assert "expected the chief's report" in ending(status())[0]

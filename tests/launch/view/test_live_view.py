@@ -174,15 +174,15 @@ def test_the_formation_of_an_elastic_run_is_told_when_it_changes() -> None:
     next_one = replace(whole, number=1, workers=3, without=["gpu03"])
     told = lines_of(*(status(formation=each) for each in (None, whole, ending, next_one, next_one)))
     assert told[1:] == [
-        "formation 0: 4 of 4 workers, 2 of 2 ps; without gpu03; ending, for the next to begin",
+        "formation 0: 4 of 4 workers, 2 of 2 ps; without gpu03; ending before the next formation",
         "formation 1: 3 of 4 workers, 2 of 2 ps; without gpu03",
     ]
     assert "formation 1: 3 of 4 workers" in drawn(status(formation=next_one))
 
 
 def test_hosts_that_are_not_heard_are_named_while_the_run_lives() -> None:
-    assert "not heard right now: gpu[02-03]" in drawn(status(silent=["gpu02", "gpu03"]))
-    assert "not heard" not in drawn(status(silent=[])) + drawn(status(silent=["gpu02"], state="failed"))
+    assert "no messages now from gpu[02-03]" in drawn(status(silent=["gpu02", "gpu03"]))
+    assert "no messages" not in drawn(status(silent=[])) + drawn(status(silent=["gpu02"], state="failed"))
 
 
 def test_nothing_that_is_noted_is_obeyed_by_the_terminal() -> None:
