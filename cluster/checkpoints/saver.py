@@ -91,7 +91,7 @@ class Checkpoints:
         if unreadable:
             raise CheckpointError(
                 f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
-                f" {_listed(unreadable)}; put a good copy in their place, or train anew in another train.checkpoint.dir"
+                f" {_listed(unreadable)}; put a good copy in their place, or set another train.checkpoint.dir"
             )
         if self.step is not None:
             raise CheckpointError(

@@ -93,7 +93,7 @@ class Shares:
           TimeoutError: another worker has not come in time.
         """
         session.run(self._tell)
-        wait_for("every worker to say how many examples it has", lambda: self._all(session) is not None)
+        wait_for("every worker's number of examples", lambda: self._all(session) is not None)
         total = self._all(session)
         session.run(self._keep, {self._number: self._examples * self._task.num_workers / (total or 1)})
 

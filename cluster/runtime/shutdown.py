@@ -74,7 +74,7 @@ class Farewell:
             try:
                 session.run(done, options=_within(_TELL_S))
             except (tf.errors.OpError, RuntimeError) as error:
-                print(f"{name} was not told that the run is over: {error}", flush=True)
+                print(f"{name}: cannot send the end of the run: {error}", flush=True)
 
 
 def _within(seconds: float) -> Any:

@@ -183,7 +183,7 @@ class Stock:
 
     def account(self, session: Any) -> str:
         """Return one line with the number of steps, and of gradients in each step."""
-        return f"steps: {session.run(self._global_step)}, of {self._required} gradients each, from whoever was first"
+        return f"steps: {session.run(self._global_step)}, of {self._required} gradients each, the first to arrive"
 
 
 class Runner(tf.train.Coordinator):  # type: ignore[misc]

@@ -75,7 +75,7 @@ class Agreement:
         if self._task.is_chief:
             session.run(self._leave, {self._text: [digest(self._lines), "\n".join(self._lines)]})
             return
-        wait_for("the chief to say which variables it has", lambda: session.run(self._missing) == 0)
+        wait_for("the chief's list of variables", lambda: session.run(self._missing) == 0)
         if session.run(self._digest).decode() != digest(self._lines):
             self._refuse(session.run(self._listing).decode().split("\n"))
 

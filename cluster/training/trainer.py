@@ -142,7 +142,7 @@ class Trainer:
             try:
                 return self._train_in(session)
             except Resliced:
-                print(f"{self.task.name}: building anew, as other slices were chosen meanwhile", flush=True)
+                print(f"{self.task.name}: building the graph again, because the chief chose other slices", flush=True)
                 session.close()
                 self._build()
             except server.LOST as error:

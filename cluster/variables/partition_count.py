@@ -92,7 +92,7 @@ class Slicing:
             number = best_slices(self._whole_s(size, speed.bytes_per_s), speed.busy, self._num_ps, self._train.steps)
             if not note.is_left(session):  # nor has anybody left one meanwhile
                 note.leave(session, number)
-        wait_for("the chief to say in how many slices variables are cut", lambda: note.is_left(session))
+        wait_for("the chief's number of slices", lambda: note.is_left(session))
         return note.read(session)
 
     def _whole_s(self, size: int, bytes_per_s: float) -> float:

@@ -25,9 +25,9 @@ def refuse_random(ops: Iterable[Any]) -> None:
         for kind in _kinds(op):
             if _DRAWS.match(kind):
                 raise JobError(
-                    f"{place(op)}: expected a model that computes the same whenever it is given the same batch, found"
-                    f" one that draws random numbers ({kind} {op.name}); launch verify needs it without, say by an"
-                    " argument of the job"
+                    f"{place(op)}: expected a model that always computes the same from the same batch, found one"
+                    f" that draws random numbers ({kind} {op.name}); launch verify needs an argument of the job that"
+                    " switches this off"
                 )
 
 

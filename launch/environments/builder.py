@@ -81,7 +81,7 @@ class _Conversation:
             except Silence:
                 self._progress.look()
                 if time.monotonic() - heard_at > SILENT_S:
-                    unheard = f"nothing was heard of its build for {SILENT_S:.0f} s"
+                    unheard = f"no message from its build for {SILENT_S:.0f} s"
                     raise HostProblem(self._host.name, ProblemKind.SILENT, unheard) from None
                 continue
             if said.get("done") in STATES:

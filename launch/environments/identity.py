@@ -81,7 +81,7 @@ class Order:
     def __init__(self, spec: Spec, pythons: Mapping[str, str], wheels: Optional[Path] = None):
         if spec.setup is None:
             raise UsageError(
-                f"{spec.path}: expected the key setup, which says what to build, found none; "
+                f"{spec.path}: expected the key setup, which names the lock file, found none; "
                 "add `setup: {}` for this project's own lock, or `setup: {lock: PATH}`"
             )
         self._spec, self._setup = spec, spec.setup

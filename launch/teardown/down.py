@@ -45,7 +45,7 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
         requests[host]["was"] = [process["pid"] for process in report["processes"]]
     left = take_down(fleet, requests, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts])
     removed = [
-        _unnamed(fleet, host, f"took part in {run.name}", "nobody looked there")
+        _unnamed(fleet, host, f"took part in {run.name}", "that host was not searched")
         for run in meant
         for host in found.get(run.lead, {}).get("hosts", [])
         if host not in fleet.hosts
@@ -55,7 +55,9 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
 
 def _astray(fleet: Fleet, run: Run) -> HostProblem:
     """Return the problem of a run whose lead the file does not name."""
-    return _unnamed(fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "nobody looked there")
+    return _unnamed(
+        fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "that host was not searched"
+    )
 
 
 def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:

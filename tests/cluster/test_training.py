@@ -191,7 +191,7 @@ def test_a_worker_builds_anew_when_the_chief_and_the_first_server_are_killed_and
         assert cluster.finish().step == 1500
         assert before and before[0] != "16"
         assert "in 16 slices each" in cluster.log("worker", 0)
-        assert "worker:1: building anew, as other slices were chosen meanwhile" in cluster.log("worker", 1)
+        assert "worker:1: building the graph again, because the chief chose other slices" in cluster.log("worker", 1)
 
 
 def leave_note(ps: Task, number: int) -> None:

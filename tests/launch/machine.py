@@ -34,4 +34,4 @@ def is_stopped(pid: int) -> bool:
 
 def is_of_a_lease(text: str) -> bool:
     """Whether a cause, or a line that ends with it, says that a launcher's lease ended, after whatever time."""
-    return bool(re.search(r"the launcher was not heard from for \d+ s, so its lease on the run ended$", text))
+    return bool(re.search(r"no message from the launcher for \d+ s, so its lease on the run ended$", text))

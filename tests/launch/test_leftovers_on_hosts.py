@@ -169,7 +169,7 @@ def test_runs_that_lose_their_launcher_or_an_agent_leave_nothing_and_a_detached_
         status = json.loads(run.launch("status", "--json").stdout)
         assert (status["state"], status["cause"].rsplit(", ")[-1]) == ("stopped", "so its lease on the run ended")
 
-    assert json.loads(maimed.launch("status", "--json").stdout)["cause"].startswith("h2: nothing heard for ")
+    assert json.loads(maimed.launch("status", "--json").stdout)["cause"].startswith("h2: no message for ")
 
     assert [sorted(detached.pids(host)) for host in hosts] == before
     assert detached.launch("down").returncode == 0

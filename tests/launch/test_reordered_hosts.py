@@ -108,7 +108,7 @@ def test_down_without_the_lead_of_a_run_that_is_over_says_that_nobody_looked_the
     left = up.down(MEMBER)
     assert not left.clean and list(left.reports) == [MEMBER]
     assert told(left)[-1].startswith(
-        f"{LEAD}: leads {RUN}, and {up.spec.path} does not name it, so nobody looked there"
+        f"{LEAD}: leads {RUN}, and {up.spec.path} does not name it, so that host was not searched"
     )
 
 
@@ -116,6 +116,6 @@ def test_down_without_a_member_ends_the_run_and_says_that_nobody_looked_there(up
     left = up.down(LEAD)
     assert not left.clean and list(left.reports) == [LEAD]
     assert told(left)[-1] == (
-        f"{MEMBER}: took part in {RUN}, and {up.spec.path} does not name it, so nobody looked there; "
+        f"{MEMBER}: took part in {RUN}, and {up.spec.path} does not name it, so that host was not searched; "
         "put it back, then run `launch down` again"
     )

@@ -69,7 +69,7 @@ def explain(output: str, log: str, python: str, free_mib: int, index: str = "") 
     if "DO NOT MATCH THE HASHES" in output:
         wrong = _WRONG_HASH.search(output)
         what = wrong.group(1) if wrong else "a package"
-        return f"the index has another file of {what} than the lock names; write the lock anew (pip's output: {log})"
+        return f"the index has another file of {what} than the lock names; write the lock again (pip's output: {log})"
     said = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in said if line.startswith("ERROR:")]
     return f"{(errors or said or ['no reason given'])[-1]}; mend that and try again (the whole output: {log})"

@@ -112,7 +112,7 @@ def _ask(kernel: socket.socket, family: int) -> Iterator[Tuple[int, Bytes]]:
             if kind == _DONE:
                 return
             if kind == _ERROR:
-                raise OSError("the kernel does not tell of TCP connections")
+                raise OSError("the kernel reports no TCP connections")
             yield from _counted(data[at + _HEADER.size : at + length])
             at += length + -length % 4
 

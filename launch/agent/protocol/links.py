@@ -81,7 +81,7 @@ class Link:
             self.heard_at = _now()
             return self._heed(decode(line))
         except asyncio.TimeoutError:
-            raise LinkError(f"nothing heard for {timeout_s:.0f} s") from None
+            raise LinkError(f"no message for {timeout_s:.0f} s") from None
         except (OSError, EOFError, ValueError) as error:
             raise LinkError(str(error)) from error
 

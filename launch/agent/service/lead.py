@@ -125,7 +125,7 @@ class Lead(Agent):
         if self._lease_s is not None and moment - self._heard > (self._lease_s if self._is_attended else FIRST_WORD_S):
             self._lease_s = None
             silent_s = moment - self._heard
-            cause = f"the launcher was not heard from for {silent_s:.0f} s, so its lease on the run ended"
+            cause = f"no message from the launcher for {silent_s:.0f} s, so its lease on the run ended"
             self._events.put_nowait(StopRequested(cause))
         if moment >= self._look_at:
             self._look_at = moment + LOOK_S

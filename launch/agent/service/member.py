@@ -59,7 +59,7 @@ class Member(Agent):
         self._deserted_s = request.deserted_s
         self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
         self._heard = 0.0  # the newest moment at which the lead has surely heard us
-        self._silence = f"the lead was not heard from for {self._lost_after_s:.0f} s"
+        self._silence = f"no message from the lead for {self._lost_after_s:.0f} s"
         self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be told
         self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to hear of them
         self._states: Dict[str, Dict[str, Any]] = {}
@@ -91,7 +91,7 @@ class Member(Agent):
         if self._over:
             return
         if silent_s > leave_after_s:
-            self._leave(f"the lead was not heard from for {leave_after_s:.0f} s")
+            self._leave(f"no message from the lead for {leave_after_s:.0f} s")
         elif self._joined and silent_s > self._lost_after_s and set(self._tasks.running) - self._fenced:
             self._fenced = set(self._tasks.running)
             self._kill(self._silence)
@@ -111,7 +111,7 @@ class Member(Agent):
             return
         if isinstance(event, Exited) and event.task in self._fenced:
             self._fenced.discard(event.task)
-            event = replace(event, cause=f"its agent killed it, for {self._silence}")
+            event = replace(event, cause=f"its agent killed it: {self._silence}")
         if isinstance(event, (Started, Advanced, Exited)):
             self._keep(event)
         elif not isinstance(event, (Measured, Signs)):  # which is not kept: the next one comes soon
@@ -161,12 +161,12 @@ class Member(Agent):
         refused = isinstance(error.__cause__, ConnectionRefusedError)
         self._deserted_at = (self._deserted_at or now()) if refused else None
         if self._joined and self._deserted_at and now() - self._deserted_at > self._deserted_s:
-            self._leave(f"nobody has led the run on {self._request.lead.host} for {self._deserted_s:.0f} s")
+            self._leave(f"no lead agent on {self._request.lead.host} for {self._deserted_s:.0f} s; leaving the run")
 
     async def _forget_lead(self) -> None:
         """Kill the tasks of a lead that is gone, and forget its orders and events."""
         self._forgotten = {*self._tasks.running, *(task for task, state in self._states.items() if state["alive"])}
-        self._kill("the agent that leads the run was started anew")
+        self._kill("the lead agent restarted")
         while self._forgotten:
             await asyncio.sleep(GONE_S)
         self._news, self._obeyed, self._serves = {}, set(), ""

@@ -55,7 +55,7 @@ def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
     run.incidents.standstill.steps_lost = earlier.status.lost_steps
     run.incidents.standstill.seconds_lost = earlier.status.lost_seconds
     run.incidents.began("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
-    run.incidents.did("the agent was started again; every task begins anew from the last checkpoint", now)
+    run.incidents.did("the agent restarted; every task restarts from the last checkpoint", now)
 
 
 def _has_run(task: TaskStatus) -> bool:

@@ -128,7 +128,7 @@ class Supervisor:
         return []
 
     def _on_lost(self, event: Lost, now: float) -> List[Order]:
-        cause = f"{event.host}: nothing heard for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
+        cause = f"{event.host}: no message for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
         return self._drop(event.host, "host", cause, now)
 
     def _drop(self, host: str, kind: str, cause: str, now: float) -> List[Order]:

@@ -312,7 +312,7 @@ class HostTasks:
             return outcome
         if outcome.checkpoint and glob.glob(glob.escape(outcome.checkpoint) + "*"):
             return outcome
-        missing = f"says it succeeded, but its final checkpoint is not there: {outcome.checkpoint}"
+        missing = f"it reports success, but its final checkpoint is missing: {outcome.checkpoint}"
         return Outcome(False, outcome.step, missing, kind=CheckpointError.kind)
 
     def _ending(self, running: Running, code: int, outcome: Optional[Outcome], lines: List[str], now: float) -> Ending:

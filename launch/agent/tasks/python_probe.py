@@ -17,10 +17,10 @@ _QUESTION = """
 import json, os, sys
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
-def tell(name, **values):
+def report(name, **values):
     answers.write(json.dumps([name, values]) + "\\n")
     answers.flush()
-tell("python", version=sys.version.split()[0], path=sys.executable)
+report("python", version=sys.version.split()[0], path=sys.executable)
 def packages():
     for folder in sys.path:
         for entry in os.listdir(folder) if os.path.isdir(folder) else ():
@@ -30,11 +30,11 @@ def packages():
 for name in sys.argv[1:]:
     try:
         if name == "--packages":
-            tell("packages", **dict(packages()))
+            report("packages", **dict(packages()))
             continue
-        tell(name, version=str(__import__(name).__version__))
+        report(name, version=str(__import__(name).__version__))
     except BaseException as error:
-        tell(name, error="%s: %s" % (type(error).__name__, error))
+        report(name, error="%s: %s" % (type(error).__name__, error))
 """
 
 

@@ -98,6 +98,6 @@ def catches(pid: int, number: int) -> bool:
 
 def _of_kernel(process: processes.Process) -> str:
     """``pid 4242, state T: 12 threads in do_signal_stop``"""
-    waits = Counter(waits_in(thread) or "no wait that the kernel tells" for thread in threads(process.pid))
+    waits = Counter(waits_in(thread) or "no wait that the kernel reports" for thread in threads(process.pid))
     lines = [f"  {number} threads in {where}" for where, number in waits.most_common(8)]
     return "\n".join([f"pid {process.pid}, state {process.state}:", *lines])

@@ -68,7 +68,7 @@ class Redaction:
     def environment(self, values: Mapping[str, str]) -> Dict[str, str]:
         """Every name, and the values of those that are known to be harmless."""
         return {
-            name: self.text(values[name]) if _HARMLESS.match(name) and not is_secret(name) else "(not told)"
+            name: self.text(values[name]) if _HARMLESS.match(name) and not is_secret(name) else "(not shown)"
             for name in sorted(values)
         }
 

@@ -111,7 +111,7 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     leading.join(PATIENCE_S)
     keep_servers()
     assert len(worker.replica.parcels) == 8
-    assert "worker:1: building anew, as other slices were chosen meanwhile" in capsys.readouterr().out
+    assert "worker:1: building the graph again, because the chief chose other slices" in capsys.readouterr().out
     assert [each.cause for each in (outcome, *ended)] == [None, None]
     assert ended[0].step == 5
 

@@ -311,7 +311,7 @@ def test_a_host_whose_agent_dies_is_lost_and_the_run_fails_for_it(run: Run, tmp_
     agents.kill(MEMBER)
     status = agents.ended()
     assert status["state"] == "failed"
-    assert status["cause"].startswith("127.0.0.1: nothing heard for ")
+    assert status["cause"].startswith("127.0.0.1: no message for ")
     states = {f"{task['role']}:{task['index']}": task["state"] for task in status["tasks"]}
     assert states == {"ps:0": "stopped", "worker:0": "stopped", "ps:1": "lost", "worker:1": "lost"}
     assert not living_under(tmp_path)
@@ -334,7 +334,7 @@ def test_a_member_that_would_wait_long_leaves_soon_where_the_lead_s_host_says_th
     agents.up()
     agents.kill(LEAD)
     eventually("a host without the run", lambda: not living_under(tmp_path))
-    assert "nobody has led the run on localhost" in (agents.folder(MEMBER).own / "agent.log").read_text()
+    assert "no lead agent on localhost" in (agents.folder(MEMBER).own / "agent.log").read_text()
 
 
 def test_a_member_that_cannot_reach_the_lead_fails_the_run_and_leaves(run: Run, tmp_path: Path) -> None:

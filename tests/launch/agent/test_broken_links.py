@@ -105,7 +105,7 @@ def test_a_host_that_falls_silent_is_lost_and_ends_its_own_tasks(linked: Linked,
     cable.lossy = True  # the connections stay: only silence tells
     status = agents.ended()
     assert status["state"] == "failed"
-    assert status["cause"].startswith("127.0.0.1: nothing heard for ")
+    assert status["cause"].startswith("127.0.0.1: no message for ")
     assert [task["state"] for task in status["tasks"]] == ["stopped", "lost"]
     assert not living_under(tmp_path)
 
@@ -119,7 +119,7 @@ def test_tasks_of_a_host_that_does_not_hear_its_lead_are_killed_and_not_asked_to
     cable.lossy = True
     assert agents.ended()["state"] == "failed"
     said = (agents.folder(MEMBER).own / "agent.log").read_text()
-    assert "killing worker:1: the lead was not heard from for 2 s" in said
+    assert "killing worker:1: no message from the lead for 2 s" in said
     assert not (tmp_path / "asked").exists() and not living_under(tmp_path)
 
 

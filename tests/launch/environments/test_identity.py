@@ -73,5 +73,5 @@ def test_with_wheels_alone_no_index_is_asked_and_with_both_the_index_has_the_res
 
 
 def test_a_file_without_the_key_setup_is_told_to_add_it() -> None:
-    with pytest.raises(UsageError, match="expected the key setup, which says what to build, found none; add `setup:"):
+    with pytest.raises(UsageError, match="expected the key setup, which names the lock file, found none; add `setup:"):
         Order(spec_of("worker:0@a"), {"a": "python3.7"})

@@ -192,7 +192,7 @@ def failed(cause: str, state: str = "failed") -> RunStatus:
          ["first cause: worker:1@b: exit code 3", "last lines of b:/w/attempt_0.log", "  worker:1@b boom",
           "every line, by time:"]),
         ("failed", "worker:1@b: exit code 3", ["worker:0"], []),
-        ("failed", "b: nothing heard for 10 s", ["worker:1"], []),
+        ("failed", "b: no message for 10 s", ["worker:1"], []),
         ("running", "worker:1@b: exit code 3", ["worker:1"], []),
     ],
 )  # fmt: skip

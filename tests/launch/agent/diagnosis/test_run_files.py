@@ -62,7 +62,7 @@ def test_timelines_are_told_as_far_as_they_fit_and_the_others_are_named(tmp_path
 def test_a_plan_is_told_without_its_token_and_the_values_of_unknown_variables(tmp_path: Path) -> None:
     plan = plan_of(folder_of(tmp_path), Redaction())
     assert plan["token"] == "(secret)" and plan["tasks"][0]["argv"] == ["a", "--password", "(secret)"]
-    assert plan["tasks"][0]["env"] == {"HIDDEN": "(not told)", "MY_TOKEN": "(not told)", "PATH": "/bin"}
+    assert plan["tasks"][0]["env"] == {"HIDDEN": "(not shown)", "MY_TOKEN": "(not shown)", "PATH": "/bin"}
 
 
 def test_a_file_that_is_broken_is_told_as_such(tmp_path: Path) -> None:

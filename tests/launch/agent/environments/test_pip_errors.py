@@ -50,7 +50,7 @@ def test_the_newest_line_that_tells_is_the_stage(lines: List[str], expected: Opt
         (
             "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n"
             "    tiny==1.0 from https://x/tiny.whl (from -r all.txt):\n        Expected sha256 a\n",
-            "the index has another file of tiny==1.0 than the lock names; write the lock anew",
+            "the index has another file of tiny==1.0 than the lock names; write the lock again",
         ),
         ("ERROR: tiny is broken\nnotice: a new pip", "ERROR: tiny is broken; mend that and try again"),
         ("Traceback\nValueError: no\n\n", "ValueError: no; mend that and try again (the whole output: /w/e.log)"),

@@ -129,7 +129,7 @@ def test_a_ping_is_echoed_and_so_its_sender_knows_until_when_it_was_heard() -> N
 
 def test_an_end_that_says_nothing_is_noticed() -> None:
     async def lead(link: Link) -> None:
-        with pytest.raises(LinkError, match="nothing heard for 0 s"):
+        with pytest.raises(LinkError, match="no message for 0 s"):
             await link.receive(0.05)
 
     async def member(link: Link) -> None:

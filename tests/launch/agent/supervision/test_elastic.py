@@ -94,7 +94,7 @@ def test_every_process_of_the_formation_ends_before_one_of_the_next_begins(run: 
 def test_the_tasks_of_a_lost_host_say_why_they_are_out(run: Elastic) -> None:
     run.lose(100, "c")
     assert run.states()["worker:1"] == "lost"
-    assert "c: nothing heard for 13 s" in (run.run.tasks["worker:1"].cause or "")
+    assert "c: no message for 13 s" in (run.run.tasks["worker:1"].cause or "")
     assert run.formation() == {
         "number": 1, "workers": 2, "of_workers": 3, "ps": 2, "of_ps": 2, "without": ["c"], "forming": False,
     }  # fmt: skip
@@ -144,7 +144,7 @@ def test_with_too_few_workers_left_the_run_fails_with_what_came_first(run: Elast
     ends = run.obey(102, stops)
     assert ends == [End("failed")]
     assert run.run.state.cause == (
-        "d: nothing heard for 13 s (host down, network cut, or its agent ended); "
+        "d: no message for 13 s (host down, network cut, or its agent ended); "
         "1 of 3 workers are left, and elastic.min_workers is 2"
     )
 
@@ -153,7 +153,7 @@ def test_a_loss_after_the_run_has_trained_again_is_a_cause_of_its_own(run: Elast
     run.lose(100, "d")
     run.at(101)
     run.lose(200, "c")
-    assert run.run.state.result == "failed" and (run.run.state.cause or "").startswith("c: nothing heard")
+    assert run.run.state.result == "failed" and (run.run.state.cause or "").startswith("c: no message")
 
 
 def test_without_a_ps_the_run_fails() -> None:

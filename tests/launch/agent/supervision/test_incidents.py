@@ -232,7 +232,7 @@ def test_what_concerns_no_task_is_over_with_the_next_step() -> None:
 
 def test_a_host_that_is_lost_is_over_when_tasks_were_started_again_and_train() -> None:
     replay = training()
-    replay.run.incidents.began("host", 10.5, host="b", cause="b: nothing heard")
+    replay.run.incidents.began("host", 10.5, host="b", cause="b: no message")
     step(replay, 11, 11, "worker:0")
     assert incidents(replay)[0]["open"]
     replay.run.incidents.started("worker:0", 12.0)
@@ -368,7 +368,7 @@ def test_a_host_that_turns_out_to_be_lost_is_the_cause_of_the_connection_lost_be
     replay.at(10.5, cut("worker:0"))
     replay.at(10.5 + HOST_WINDOW_S - 1, Lost("b", 15.0))
     assert str(replay.run.state.cause).startswith(
-        "b: nothing heard for 15 s (host down, network cut, or its agent ended); so "
+        "b: no message for 15 s (host down, network cut, or its agent ended); so "
     )
 
 

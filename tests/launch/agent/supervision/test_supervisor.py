@@ -380,7 +380,7 @@ def test_a_lost_host_fails_the_run_and_its_tasks_are_lost_not_stopped() -> None:
     replay.up()
     orders = replay.at(20, Lost("b", 15.0))
     assert replay.states()["worker:1"] == "lost"
-    assert replay.run.state.cause == "b: nothing heard for 15 s (host down, network cut, or its agent ended)"
+    assert replay.run.state.cause == "b: no message for 15 s (host down, network cut, or its agent ended)"
     assert replay.run.tasks["worker:1"].cause == replay.run.state.cause
     assert orders == [Stop("worker:0", 10.0)]
     assert replay.at(21, left("worker:0", code=-15)) == [Stop("ps:0", 10.0)]

@@ -245,7 +245,7 @@ def test_a_chief_whose_final_checkpoint_is_not_there_has_failed(bench: Bench, tm
     bench.sh(f"echo '{SUCCESS % tmp_path}' > $LAUNCH_TASK_DIR/outcome.json", chief=True)
     exited = bench.comes(Exited)
     assert exited.outcome is not None and not exited.outcome["succeeded"]
-    assert exited.cause == f"says it succeeded, but its final checkpoint is not there: {tmp_path}/model-9"
+    assert exited.cause == f"it reports success, but its final checkpoint is missing: {tmp_path}/model-9"
 
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", '{"colour": 1}', "{}"])

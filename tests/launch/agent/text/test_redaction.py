@@ -43,9 +43,9 @@ def test_the_value_of_a_secret_variable_is_hidden_wherever_it_stands() -> None:
 def test_a_value_that_is_too_short_to_be_looked_for_is_hidden_under_its_name_alone() -> None:
     redaction = Redaction((), [{"X_TOKEN": "1"}])
     assert redaction.text("step 11") == "step 11"
-    assert redaction.environment({"X_TOKEN": "1"}) == {"X_TOKEN": "(not told)"}
+    assert redaction.environment({"X_TOKEN": "1"}) == {"X_TOKEN": "(not shown)"}
 
 
 def test_of_an_environment_every_name_is_told_and_few_values() -> None:
     told = Redaction().environment({"PATH": "/bin", "TF_CONFIG": "{}", "CUSTOMER": "who", "TF_TOKEN": "x"})
-    assert told == {"CUSTOMER": "(not told)", "PATH": "/bin", "TF_CONFIG": "{}", "TF_TOKEN": "(not told)"}
+    assert told == {"CUSTOMER": "(not shown)", "PATH": "/bin", "TF_CONFIG": "{}", "TF_TOKEN": "(not shown)"}
