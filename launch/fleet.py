@@ -111,8 +111,7 @@ class Fleet:
         Raises:
           HostProblem: the host cannot take part in it.
         """
-        channel = rpc.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
-        return Conversation(host, channel, verb)
+        return rpc.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
 
     def start_agent(self, host: Host, request: RunRequest) -> Dict[str, Any]:
         """Start the agent of one host, and wait until that agent is ready.

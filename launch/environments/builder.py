@@ -116,8 +116,8 @@ class _Conversation:
             self._show(f"receiving {path.name.split('-')[0]}")
             try:
                 self._send_file(conversation, path)
-            except OSError as error:
-                self._lost = f"the connection broke while {path.name} was sent: {error}"
+            except (HostProblem, OSError) as error:
+                self._lost = f"the connection broke while {path.name} was sent: {error.__cause__ or error}"
                 conversation.end()
                 return
 

@@ -27,7 +27,7 @@ class Channel(ABC):
     """Bytes to and from one running program, with every wait bounded."""
 
     def __init__(self) -> None:
-        self._unread = b""
+        self._unread = bytearray()
         self._over = False
 
     @property
@@ -66,17 +66,22 @@ class Channel(ABC):
           Silence: no whole line arrived in time; the part that arrived is kept.
           Noise: the line is not a JSON object, or longer than ``LONGEST``.
         """
-        until = time.monotonic() + timeout_s
-        while b"\n" not in self._unread:
+        until, searched = time.monotonic() + timeout_s, 0
+        while True:
+            end = self._unread.find(b"\n", searched)
+            if end >= 0:
+                line = self._unread[:end].decode(errors="replace")
+                del self._unread[: end + 1]
+                return _read(line)
+            searched = len(self._unread)
             if self._over:
                 return None
-            if len(self._unread) > LONGEST:
-                raise Noise(f"expected a line of JSON, found {len(self._unread)} bytes without an end")
+            if searched > LONGEST:
+                self._unread.clear()
+                raise Noise(f"expected a line of JSON, found {searched} bytes without an end")
             data = self.receive(max(0.0, until - time.monotonic()))
             self._over = not data
             self._unread += data
-        line, self._unread = self._unread.split(b"\n", 1)
-        return _read(line.decode(errors="replace"))
 
 
 def _read(line: str) -> Dict[str, Any]:

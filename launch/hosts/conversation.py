@@ -20,13 +20,17 @@ SHOWN = 200  # characters of an answer that is not one
 
 
 class Words(NamedTuple):
-    """The words with which a problem's sentence begins."""
+    """The words with which a problem's sentence begins, and the kinds that differ from verb to verb."""
 
     noise: str = ""
     broke: str = "the connection broke: "
     refused: str = ""
     ended: str = "it ended there: "
+    wordless: str = "without a word"
     expected: str = "an answer"
+    late: str = "no answer"
+    ended_kind: ProblemKind = ProblemKind.BROKEN
+    late_kind: ProblemKind = ProblemKind.SLOW
 
 
 _PLAIN = Words()
@@ -35,7 +39,7 @@ _CHECK = Words(ended="the check ended there: ")
 WORDS = {
     "logs": Words(noise="`logs`: ", expected="a line of a task's log"),
     "build": Words("the connection broke during its build: ", "the connection broke during its build: "),
-    "board": Words("lost TensorBoard: ", "lost TensorBoard: ", ended="lost TensorBoard: "),
+    "board": Words("lost TensorBoard: ", "lost TensorBoard: ", "", "lost TensorBoard: ", "the connection ended"),
     "take": Words(_HANDOVER, _HANDOVER, "the checkpoint was not brought: "),
     "give": Words(_HANDOVER, _HANDOVER, "the checkpoint was not brought: "),
     "check": _CHECK,
@@ -51,11 +55,14 @@ class Conversation:
         self._words = words if words is not None else WORDS.get(verb, _PLAIN)
 
     def send_bytes(self, data: bytes) -> None:
-        """Send bytes that are no line. Raises OSError.
+        """Send bytes that are no line. Raises HostProblem.
 
         A program that takes no more bytes gives the reason in its last answer.
         """
-        self._channel.send(data)
+        try:
+            self._channel.send(data)
+        except OSError as error:
+            raise self._broke(error) from error
 
     def send(self, values: Mapping[str, Any]) -> None:
         """Send one JSON line. Raises HostProblem."""
@@ -79,7 +86,7 @@ class Conversation:
         try:
             answer = self._channel.receive_line(timeout_s)
         except Noise as error:
-            raise HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{error}") from None
+            raise self.noise(str(error)) from None
         except OSError as error:
             raise self._broke(error) from error
         if answer is None and self._channel.torn:
@@ -99,24 +106,36 @@ class Conversation:
         """Return the next answer, which also has the shape ``shape``.
 
         Raises:
-          HostProblem: no answer arrived in time, the conversation ended, or the answer has another shape.
+          HostProblem: as ``next_line`` and ``check`` do, or the answer has another shape.
+        """
+        return fitting(self.host, self.check(self.next_line(timeout_s)), shape, self._words)
+
+    def next_line(self, timeout_s: float) -> Dict[str, Any]:
+        """Return the next line, whatever it holds.
+
+        Raises:
+          HostProblem: no line arrived in time, or the conversation ended.
         """
         try:
-            answer = self.receive(timeout_s)
+            line = self.receive_line(timeout_s)
         except Silence:
-            raise HostProblem(self.host, ProblemKind.SLOW, f"no answer within {timeout_s:.0f} s") from None
-        if answer is None:
+            late = f"{self._words.late} within {timeout_s:.0f} s"
+            raise HostProblem(self.host, self._words.late_kind, late) from None
+        if line is None:
             raise self.ended()
-        return fitting(self.host, answer, shape, self._words)
+        return line
 
-    def ended(self, otherwise: str = "without a word") -> HostProblem:
-        """Return the problem of a program that has ended too early: its last words, or ``otherwise``."""
-        last = self._channel.complaint() or otherwise
-        return HostProblem(self.host, ProblemKind.BROKEN, f"{self._words.ended}{last}")
+    def ended(self) -> HostProblem:
+        """Return the problem of a program that has ended too early, with its last line."""
+        last = (self.complaint() or self._words.wordless).splitlines()[-1]
+        return HostProblem(self.host, self._words.ended_kind, f"{self._words.ended}{last}")
 
     def complaint(self) -> str:
-        """Return the last lines of the program's stderr, once it has ended."""
-        return self._channel.complaint()
+        """Return the last lines of the program's stderr, once it has ended; "" where they cannot be read."""
+        try:
+            return self._channel.complaint()
+        except OSError:
+            return ""
 
     def end(self) -> None:
         """Send nothing more, and go on listening. Raises HostProblem."""
@@ -128,6 +147,10 @@ class Conversation:
     def close(self) -> None:
         """End the conversation; the program there ends with it."""
         self._channel.close()
+
+    def noise(self, what: str) -> HostProblem:
+        """Return the problem of a host whose answer is no answer of ours."""
+        return HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{what}")
 
     def _broke(self, error: Union[OSError, str]) -> HostProblem:
         return HostProblem(self.host, ProblemKind.BROKEN, f"{self._words.broke}{error}")

@@ -45,8 +45,8 @@ class LocalChannel(Channel):
             self._process.stdin.close()
 
     def complaint(self) -> str:
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace").strip()
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - CHUNK))
+        return self._errors.read(CHUNK).decode(errors="replace").strip()
 
     def close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):

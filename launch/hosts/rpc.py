@@ -4,18 +4,20 @@ A verb that answers with one line leaves the program on the host ready for the n
 session and one Python there.
 """
 
-import json
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Dict, Iterator, Mapping, Sequence
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.bundle import Code
-from launch.hosts.channel import Channel, Host, Noise, Silence
+from launch.hosts.channel import Channel, Host
 from launch.hosts.conversation import Conversation, Words
 
 ANSWER_S = 60.0
 STAY_S = 20.0
+NO_SUCH_PROGRAM = ("not found", "No such file")  # words of the shells; no other program writes there before Python
+STARTUP_FILES = "let the shell's startup files print only in a terminal"
+MISSING = {"missing": [str]}
 MARGIN_S = 8.0  # what is told to a program shortly before it goes may be told to nobody
 RECEIVER = (Path(__file__).parents[1] / "agent" / "bootstrap.py").read_bytes()
 # -S: what runs there needs the standard library alone, and finding the rest takes longer than starting does.
@@ -24,13 +26,14 @@ _READ = f'import io,sys;sys.path.pop(0);exec(io.BufferedReader(io.FileIO(0,"rb",
 _PROGRAM = ("-S", "-c", _READ)
 
 
-def contact(host: Host, code: Code, workdir: str, verb: str, request: Mapping[str, Any]) -> Channel:
+def contact(host: Host, code: Code, workdir: str, verb: str, request: Mapping[str, Any]) -> Conversation:
     """Run a verb on ``host`` and send it ``request``; the conversation ends with the verb.
 
     Raises:
       HostProblem: the host cannot run the verb; the text has the reason and the next step.
     """
-    return _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb}, request)
+    greeting = {"workdir": workdir, "code": code.hashes, "verb": verb}
+    return Conversation(host.name, _begin(host, code, greeting, request), verb)
 
 
 def ask(
@@ -50,16 +53,9 @@ def ask(
       HostProblem: the verb did not answer, or its answer is an error.
     """
     channel = _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb, "stay": stay_s}, request)
-    words = Words(noise=f"`{verb}`: ", broke=f"the connection broke during `{verb}`: ")
-    conversation = Conversation(host.name, channel, verb, words)
-    with _closed_on_failure(channel):
-        try:
-            answer = conversation.receive_line(timeout_s)
-        except Silence:
-            late = f"`{verb}` was not answered within {timeout_s:.0f} s"
-            raise HostProblem(host.name, ProblemKind.SILENT, late) from None
-        if answer is None:
-            raise _ended(host, channel)
+    conversation = Conversation(host.name, channel, verb, _words_of(host, verb))
+    with _closed_on_failure(channel), _explained(host, conversation):
+        answer = conversation.next_line(timeout_s)
     host.keep(channel, stay_s - MARGIN_S)
     return conversation.check(answer)
 
@@ -68,39 +64,38 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
     """Return a channel over which the verb has received its request."""
     kept = host.kept()
     channel = kept or host.open([host.python, *_PROGRAM])
-    with _closed_on_failure(channel):
-        try:
-            channel.send(b"" if kept else RECEIVER)
-            _greet(host, channel, code, greeting)
-            channel.send_line(request)
-        except Silence:
-            late = f"{host.python} did not answer within {ANSWER_S:.0f} s"
-            raise HostProblem(host.name, ProblemKind.SILENT, late) from None
-        except Noise as error:
-            advice = "let the shell's startup files print only in a terminal"
-            raise HostProblem(host.name, ProblemKind.NOISE, str(error), advice=advice) from None
-        except OSError as error:
-            complaint = channel.complaint()
-            broke = HostProblem(host.name, ProblemKind.BROKEN, f"the connection broke: {error}; {complaint}")
-            raise (_missing(host, complaint) or broke) from error
+    opening = Conversation(host.name, channel, "", _words_of(host))
+    with _closed_on_failure(channel), _explained(host, opening, STARTUP_FILES):
+        opening.send_bytes(b"" if kept else RECEIVER)
+        opening.send(greeting)
+        _send_code(opening, code, opening.answer(ANSWER_S, MISSING)["missing"])
+        opening.send(request)
     return channel
 
 
-def _greet(host: Host, channel: Channel, code: Code, greeting: Mapping[str, Any]) -> None:
-    """Ask the host for the code that it lacks, and send that code."""
-    channel.send_line(greeting)
-    answer = channel.receive_line(ANSWER_S)
-    if answer is None:
-        raise _ended(host, channel)
-    if "error" in answer:
-        raise HostProblem.reported(host.name, answer)
-    missing = answer.get("missing")
-    if not isinstance(missing, list) or not set(map(str, missing)) <= set(code.bundles):
-        raise Noise(f"expected the code that is missing there, found {json.dumps(answer)[:200]}")
+def _words_of(host: Host, verb: str = "") -> Words:
+    """Return the words for the problems of a verb; without one, of the exchange before it."""
+    during, noise = (f" during `{verb}`", f"`{verb}`: ") if verb else ("", "")
+    return Words(
+        noise=noise,
+        broke=f"the connection broke{during}: ",
+        ended=f"{host.python} ended before it answered: ",
+        wordless="it ended without a word",
+        ended_kind=ProblemKind.PYTHON_ENDED,
+        expected="the code that is missing there",
+        late=f"`{verb}` was not answered" if verb else f"{host.python} did not answer",
+        late_kind=ProblemKind.SILENT,
+    )
+
+
+def _send_code(opening: Conversation, code: Code, missing: Sequence[str]) -> None:
+    """Send the code that the host lacks."""
     for kind in missing:
-        bundle = code.bundles[kind]
-        channel.send(b"%d\n" % len(bundle.data))
-        channel.send(bundle.data)
+        bundle = code.bundles.get(kind)
+        if bundle is None:
+            raise opening.noise(f"expected the code that is missing there, found {kind[:200]!r}")
+        opening.send_bytes(b"%d\n" % len(bundle.data))
+        opening.send_bytes(bundle.data)
 
 
 @contextmanager
@@ -112,16 +107,25 @@ def _closed_on_failure(channel: Channel) -> Iterator[None]:
         raise
 
 
-def _ended(host: Host, channel: Channel) -> HostProblem:
-    complaint = channel.complaint() or "it ended without a word"
-    last = f"{host.python} ended before it answered: {complaint.splitlines()[-1]}"
-    return _missing(host, complaint) or HostProblem(host.name, ProblemKind.PYTHON_ENDED, last)
+@contextmanager
+def _explained(host: Host, conversation: Conversation, noise_advice: str = "") -> Iterator[None]:
+    """Add to a problem what the host's Python, or the shell that did not find it, wrote on stderr."""
+    try:
+        yield
+    except HostProblem as problem:
+        raise _with_complaint(host, problem, conversation, noise_advice) from problem.__cause__
 
 
-def _missing(host: Host, complaint: str) -> Optional[HostProblem]:
-    """Return the problem of a Python that the login shell has not found; else None."""
+def _with_complaint(host: Host, problem: HostProblem, conversation: Conversation, noise_advice: str) -> HostProblem:
+    if problem.kind is ProblemKind.NOISE and noise_advice:
+        return problem.with_advice(noise_advice)
+    if problem.kind not in (ProblemKind.BROKEN, ProblemKind.PYTHON_ENDED):
+        return problem
+    complaint = conversation.complaint()
     last = complaint.splitlines()[-1] if complaint else ""
-    if "not found" in last or "No such file" in last:
+    if any(words in last for words in NO_SUCH_PROGRAM):
         install = "install it, or name another with the key python"
         return HostProblem(host.name, ProblemKind.NO_PYTHON, f"no {host.python} there ({last})", advice=install)
-    return None
+    if problem.kind is ProblemKind.BROKEN and complaint:
+        return HostProblem(host.name, ProblemKind.BROKEN, f"{problem.what}; {complaint}")
+    return problem

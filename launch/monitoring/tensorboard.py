@@ -72,7 +72,7 @@ class Board:
         except Silence:
             return None
         if word is None:
-            raise self._conversation.ended("the connection ended")
+            raise self._conversation.ended()
         return word
 
 

@@ -5,19 +5,22 @@ by what no program of ours says, and each value in each line is left out or beco
 """
 
 import json
+import time
 import traceback
+import tracemalloc
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Union
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple, Union
 
 import pytest
 
 from launch.environments import builder
-from launch.errors import LaunchError
+from launch.errors import HostProblem, LaunchError, ProblemKind
 from launch.hosts import channel
-from launch.hosts.channel import Silence
+from launch.hosts.channel import CHUNK, LONGEST, Silence
+from launch.hosts.rpc import ask
 from launch.monitoring import tensorboard
 from launch.run import attached, follower, resume
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.launch.fakes import CODE, FakeChannel, FakeHost, fleet_of
 from tests.launch.good_conversations import HOST, OTHER, READY, VERBS, Verb
 
 Said = Union[bytes, Silence, OSError]
@@ -110,6 +113,53 @@ def test_a_verb_names_the_host_whatever_its_channel_does(name: str, weird: str, 
     assert list(filter(None, failed)) == []
 
 
+ENDS = (ProblemKind.BROKEN, ProblemKind.PYTHON_ENDED)
+KINDS: Dict[str, Sequence[ProblemKind]] = {
+    "silence": (ProblemKind.SILENT, ProblemKind.SLOW),
+    "garbage": (ProblemKind.NOISE,),
+    "a huge line": (ProblemKind.NOISE,),
+    "half a line": (ProblemKind.BROKEN,),
+    "nothing": ENDS,
+    "a list": (ProblemKind.NOISE,),
+    "null": (ProblemKind.NOISE,),
+    "a number": (ProblemKind.NOISE,),
+    "a deep line": (ProblemKind.NOISE,),
+    "an error": (ProblemKind.REFUSED,),
+    "a break": (ProblemKind.BROKEN,),
+}
+LOG = ("a log may be silent, and end", None)
+DIALLED_AGAIN = ("the lead is dialled again, and no channel is left", ProblemKind.UNREACHABLE)
+OTHERWISE = {
+    ("logs", "silence"): LOG,
+    ("logs", "nothing"): LOG,
+    ("status --watch", "nothing"): DIALLED_AGAIN,
+    ("up", "nothing"): DIALLED_AGAIN,
+    ("board", "silence"): ("it may be silent while it is shown; the script then ends", ProblemKind.BROKEN),
+    ("resume", "nothing"): ("one of two hosts may end first, so the time decides", ProblemKind.SILENT),
+}
+
+
+@pytest.mark.parametrize("weird", KINDS)
+@pytest.mark.parametrize("name", VERBS)
+def test_what_a_channel_does_is_a_problem_of_its_host_and_of_that_kind(
+    name: str, weird: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: List[Tuple[str, ProblemKind]] = []
+    made = HostProblem.__init__
+
+    def noted(self: HostProblem, host: str, kind: ProblemKind, what: str, advice: str = "") -> None:
+        found.append((host, kind))
+        made(self, host, kind, what, advice)
+
+    monkeypatch.setattr(HostProblem, "__init__", noted)
+    for said in scripts(VERBS[name], lambda each: iter([WEIRD[weird]])):
+        found.clear()
+        assert failure(VERBS[name], said, tmp_path) == ""
+        kinds = {kind for _, kind in found} or {None}
+        assert kinds.intersection((*KINDS[weird], *OTHERWISE.get((name, weird), ())[1:])), (said, found)
+        assert {host for host, _ in found} <= {HOST, OTHER, f"{HOST} and {OTHER}"}
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_names_the_host_whatever_a_value_of_its_answer_is(name: str, tmp_path: Path) -> None:
     def replaced(each: Any) -> Iterator[List[Said]]:
@@ -117,3 +167,36 @@ def test_a_verb_names_the_host_whatever_a_value_of_its_answer_is(name: str, tmp_
 
     failed = [failure(VERBS[name], said, tmp_path) for said in scripts(VERBS[name], replaced)]
     assert sorted(set(filter(None, failed))) == []
+
+
+class Endless(FakeChannel):
+    """A program that writes ``chunk`` for ever, once the conversation has begun."""
+
+    def __init__(self, chunk: bytes, *script: bytes):
+        super().__init__(*script)
+        self._chunk, self.written = chunk, 0
+
+    def receive(self, timeout_s: float) -> bytes:
+        if self._script:
+            return super().receive(timeout_s)
+        self.written += len(self._chunk)
+        return self._chunk
+
+
+@pytest.mark.parametrize("chunk", [b"x", b"[", b'"'])
+@pytest.mark.parametrize("begun", [(), (line(READY),)], ids=["at the greeting", "at the answer"])
+def test_a_line_of_100_mb_ends_in_bounded_time_and_memory(
+    begun: Tuple[bytes, ...], chunk: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "LONGEST", LONGEST)
+    endless = Endless(chunk * CHUNK, *begun)
+    tracemalloc.start()
+    try:
+        began = time.monotonic()
+        with pytest.raises(HostProblem, match="without an end") as caught:
+            ask(FakeHost(HOST, endless), CODE, "/w", "status", {}, 60.0)
+        took_s, (_, most) = time.monotonic() - began, tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert caught.value.kind is ProblemKind.NOISE and endless.closed
+    assert endless.written <= LONGEST + 2 * CHUNK and most < 3 * LONGEST and took_s < 10.0

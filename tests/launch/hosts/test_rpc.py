@@ -38,9 +38,11 @@ def test_code_that_is_missing_is_sent_before_the_request() -> None:
 
 def test_code_that_is_there_is_not_sent() -> None:
     channel = FakeChannel(NOTHING_MISSING)
-    assert contact(FakeHost("h1", channel), CODE, "/w", "attach", {"run": "r-1"}) is channel
+    conversation = contact(FakeHost("h1", channel, python="py"), CODE, "/w", "attach", {"run": "r-1"})
     assert channel.sent.count(b"\n") == 2 and b"the code" not in channel.sent
     assert not channel.closed
+    conversation.close()
+    assert channel.closed
 
 
 def test_a_program_that_has_answered_is_asked_again_and_asked_last_what_it_ends_with() -> None:
@@ -50,7 +52,7 @@ def test_a_program_that_has_answered_is_asked_again_and_asked_last_what_it_ends_
     with pytest.raises(HostProblem):
         ask(host, CODE, "/w", "restart", {}, 3.0)
     assert ask(host, CODE, "/w", "restart", {}, 3.0) == {"n": 2}
-    assert contact(host, CODE, "/w", "logs", {}) is channel
+    contact(host, CODE, "/w", "logs", {})
     greetings = [json.loads(each.decode()) for each in channel.sent.splitlines()[::2]]
     assert [(each["verb"], "stay" in each) for each in greetings] == [
         ("restart", True), ("restart", True), ("logs", False),
