@@ -155,7 +155,7 @@ class Lead(Agent):
         return step
 
     def _cannot_copy(self, host: str, why: str) -> None:
-        self._supervisor.incidents.began("checkpoint", now(), host=host, cause=why)
+        self._supervisor.incidents.begin("checkpoint", now(), host=host, cause=why)
 
     async def _copy_the_last(self) -> None:
         """Wait until the members have copied the last checkpoint of the finished run."""

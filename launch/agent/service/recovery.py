@@ -49,13 +49,13 @@ def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
     if earlier.status.state == "running":
         run.state.mark_up()
     died_at = now - earlier.ago_s
-    run.incidents.recall(earlier.status.incidents, died_at - earlier.lasted_s)
+    run.incidents.restore(earlier.status.incidents, died_at - earlier.lasted_s)
     rate = earlier.status.steps_per_second
-    run.incidents.standstill.recall(earlier.status.global_step, died_at, 1 / rate if rate else None, steps)
-    run.incidents.standstill.steps_lost = earlier.status.lost_steps
-    run.incidents.standstill.seconds_lost = earlier.status.lost_seconds
-    run.incidents.began("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
-    run.incidents.did("the agent restarted; every task restarts from the last checkpoint", now)
+    run.incidents.stalls.restore(earlier.status.global_step, died_at, 1 / rate if rate else None, steps)
+    run.incidents.stalls.steps_lost = earlier.status.lost_steps
+    run.incidents.stalls.seconds_lost = earlier.status.lost_seconds
+    run.incidents.begin("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
+    run.incidents.record_action("the agent restarted; every task restarts from the last checkpoint", now)
 
 
 def _has_run(task: TaskStatus) -> bool:

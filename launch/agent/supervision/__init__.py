@@ -18,10 +18,10 @@ unsaved     checkpoints that could not be written or read
 formation   the tasks of a run that train together
 elastic     the formations of a run: the first, and the next when hosts come and go
 frozen      tasks that make no progress
-standstill  the progress of training, and its pauses
+stall       the progress of training, and its stalls
 stragglers  slow workers, and their cost to the others
 incident    one problem, and its consequences
-incidents   first causes, and the return of training
-kept        a bounded part of an unbounded sequence
+incidents   the incidents of a run, until training has resumed
+root_cause  the first cause: of repeated failures, of a lost connection, of the run's failure
 status      the run's status, from the supervisor's knowledge
 """

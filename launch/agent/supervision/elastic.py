@@ -148,7 +148,7 @@ class Formations:
         self.current, self._rested_at = following, math.inf
         without = f"goes on without {', '.join(self._out)}: " if self._out else ""
         for incident in self._losses:
-            self._incidents.did(f"{without}{described(following, self._plan.tasks)}", now, incident)
+            self._incidents.record_action(f"{without}{described(following, self._plan.tasks)}", now, incident)
         self._losses = []
         self._show_spares()
         return Decision([self._start_in_turn(name) for name in following.tasks], Phase.TRAINING)
@@ -255,7 +255,7 @@ class Formations:
         """Remove the hosts that may be taken back from the hosts that are out."""
         for host in self._ready(now):
             incident = self._out.pop(host).incident
-            self._incidents.did(f"{host} is taken back", now, incident)
+            self._incidents.record_action(f"{host} is taken back", now, incident)
 
     # -- what is shown
 

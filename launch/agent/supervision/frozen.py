@@ -193,7 +193,7 @@ def accuse(culprit: Culprit, task: TaskRecord, incidents: Incidents, now: float)
     The order asks for the task's stack.
     """
     task.frozen, task.cause = culprit.why, f"frozen: {culprit.why}"
-    incidents.began("frozen", now, culprit.task, cause=task.cause)
+    incidents.begin("frozen", now, culprit.task, cause=task.cause)
     return Stop(culprit.task, 0.0, task.attempt, stack=True)
 
 

@@ -1,10 +1,10 @@
 """One incident: a problem of a run, its consequences, the actions taken, and the losses."""
 
 import signal
+from collections import deque
 from dataclasses import dataclass, field
-from typing import List, Optional, Sequence
+from typing import Deque, Generic, Iterator, List, Optional, Sequence, TypeVar
 
-from launch.agent.supervision.kept import Kept
 from launch.status.incident import Consequence, Deed, IncidentStatus
 from launch.status.task_names import name_of
 
@@ -25,7 +25,54 @@ KINDS = {
 }
 OF_A_HOST = ("host", "agent")
 MOST_LINES, LONGEST_LINE, MOST_STACK = 12, 300, 4000  # characters; they travel with every status
-EARLIEST, NEWEST = 4, 8  # entries that are kept of a timeline
+EARLIEST, NEWEST = 4, 8  # entries that are kept of an incident's history
+Item = TypeVar("Item")
+
+
+class History(Generic[Item]):
+    """The first and the newest of the items that were added.
+
+    ``count`` is the number of all items that were added, the dropped ones included.
+
+    Args:
+      first: the number of earliest items that are never dropped.
+      newest: the number of latest items that are kept.
+    """
+
+    def __init__(self, first: int = EARLIEST, newest: int = NEWEST):
+        self._most_first = first
+        self._first: List[Item] = []
+        self._newest: Deque[Item] = deque(maxlen=newest)
+        self.count = 0
+
+    def add(self, item: Item) -> None:
+        """Add an item; an item in the middle may be dropped for it."""
+        self.count += 1
+        if len(self._first) < self._most_first:
+            self._first.append(item)
+        else:
+            self._newest.append(item)
+
+    def extend(self, other: "History[Item]") -> None:
+        """Add all items of another history, and count the items that it has dropped."""
+        for item in other:
+            self.add(item)
+        self.count += other.count - sum(1 for _ in other)
+
+    def replace(self, old: Item, new: Item) -> None:
+        """Put one item in another's place, or at the end if that was dropped."""
+        for items in (self._first, self._newest):
+            for place, item in enumerate(items):
+                if item is old:
+                    items[place] = new
+                    return
+        self.add(new)
+        self.count -= 1
+
+    def __iter__(self) -> Iterator[Item]:
+        """Yield the kept items, oldest first."""
+        yield from self._first
+        yield from self._newest
 
 
 @dataclass
@@ -58,10 +105,11 @@ class Incident:
     resumed_from: Optional[int] = None
     lost_steps: Optional[int] = None
     lost_seconds: Optional[float] = None
-    followed: "Kept[Consequence]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
-    did: "Kept[Deed]" = field(default_factory=lambda: Kept(EARLIEST, NEWEST))
+    followed: "History[Consequence]" = field(default_factory=History)
+    did: "History[Deed]" = field(default_factory=History)
+    cause_names_it: bool = False  # ``cause`` begins with the host
     tried: int = 1  # which of the attempts that ``restart.max`` counts
-    mark: int = 0  # how often there had been a newer step when the task was started anew
+    advances: int = 0  # how often there had been a newer step when the task was restarted
 
     @property
     def title(self) -> str:
@@ -126,7 +174,7 @@ def _rounded(seconds: Optional[float]) -> Optional[float]:
     return None if seconds is None else round(seconds, 3)
 
 
-def recalled(status: IncidentStatus) -> Incident:
+def restored(status: IncidentStatus) -> Incident:
     """Make a closed incident from its status: nobody is left who follows the incident."""
     incident = Incident(
         number=status.number,

@@ -30,12 +30,12 @@ def run_status(
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
     report = chief.progress if chief else {}
-    judged, standstill = _judge(tasks), incidents.standstill
+    judged, stalls = _judge(tasks), incidents.stalls
     return RunStatus(
         run=plan.run,
         name=plan.name,
         state=state.published,
-        global_step=outcome["step"] if outcome.get("step") is not None else _newest_step(workers, standstill.newest),
+        global_step=outcome["step"] if outcome.get("step") is not None else _newest_step(workers, stalls.newest),
         steps=plan.steps,
         formation=formation,
         steps_per_second=round(chief.rates(now)[0], 3) if chief else 0.0,
@@ -49,8 +49,8 @@ def run_status(
         incidents=incidents.statuses(),
         silent=silent,
         cause_incident=incidents.number_of_cause(state.result),
-        lost_steps=standstill.steps_lost,
-        lost_seconds=round(standstill.seconds_lost, 3),
+        lost_steps=stalls.steps_lost,
+        lost_seconds=round(stalls.seconds_lost, 3),
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
     )

@@ -33,7 +33,7 @@ from launch.agent.supervision import frozen
 from launch.agent.supervision.agents import Gathering, Lives
 from launch.agent.supervision.elastic import Decision, Failure, Formations
 from launch.agent.supervision.incident import CUT_SHORT
-from launch.agent.supervision.incidents import Incidents, restarted
+from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.leaving import EVALUATOR, Leaving
 from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.restarts import Restarts
@@ -58,7 +58,7 @@ class Supervisor:
         self.now = 0.0  # of the last event
         self._roster = Roster(plan)
         self.tasks = self._roster.by_name
-        self.incidents = Incidents(self.tasks, tells=plan.judge == "outcome")
+        self.incidents = Incidents(self.tasks, report_progress=plan.judge == "outcome")
         self.saving = Saving(self._roster.chief)
         self._unsaved = Unsaved(self.incidents)
         self._watch = frozen.Watch(plan.frozen_s)
@@ -110,13 +110,13 @@ class Supervisor:
     def _on_agent_ended(self, host: str, now: float, ended_at: float) -> None:
         """Record that a host's agent ended, with its tasks: another agent has joined."""
         gone = [task for task in self._roster.by_host[host] if task.process]
-        self.incidents.began("agent", ended_at, host=host, cause="its agent ended")
+        self.incidents.begin("agent", ended_at, host=host, cause="its agent ended")
         for task in gone:
             self._restart(task, now)
             if self.state.is_closing:
                 self._roster.turn(task, "stopped", process=False)
             task.cause, task.history = f"its agent on {host} ended", deque()
-        self.incidents.did(
+        self.incidents.record_action(
             f"another agent joined; started again: {', '.join(t.plan.name for t in gone) or 'none'}", now
         )
         too_many = self._lives.too_many(host, now)
@@ -134,14 +134,14 @@ class Supervisor:
     def _drop(self, host: str, kind: str, cause: str, now: float) -> List[Order]:
         """Continue the run without a host, or fail it."""
         self._gathering.discard(host)
-        incident = self.incidents.began(kind, now, host=host, cause=cause)
+        incident = self.incidents.begin(kind, now, host=host, cause=cause, cause_names_it=True)
         return self._follow(self._formations.drop(host, Failure(incident, cause), self.state.phase), now)
 
     def _follow(self, decision: Decision, now: float) -> List[Order]:
         """Carry out a decision on the formations; return its orders."""
         if decision.failure is not None:
             incident, cause = decision.failure
-            self._close("failed", self.incidents.ends_the_run(incident, cause), now)
+            self._close("failed", self.incidents.blame_incident(incident, cause), now)
         elif decision.phase is not None:
             self.state.turn(decision.phase)
         return list(decision.orders)
@@ -150,7 +150,7 @@ class Supervisor:
         task = self.tasks[event.task]
         if event.attempt == task.attempt and task.process:
             task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
-            self.incidents.started(event.task, now)
+            self.incidents.record_start(event.task, now)
             if self.plan.judge == "exit":  # foreign programs tell no progress
                 self._roster.turn(task, "running", process=True)
         return []
@@ -161,7 +161,7 @@ class Supervisor:
             self._roster.turn(task, "running", process=True)
             task.remember(now, event.progress)
             if not task.frozen:  # it may go on for the moment that it is let go on to tell where it was
-                self.incidents.advanced(event.task, event.progress, now)
+                self.incidents.record_progress(event.task, event.progress, now)
             if task.plan.chief:
                 self._unsaved.told(event.task, event.progress, now)
         return []
@@ -216,33 +216,34 @@ class Supervisor:
         """Record a task's end without success while the run was ending already."""
         told = event.task in self._leaving.told
         if self.state.result == "failed" and not told:
-            self.incidents.failed_late(event, now)
+            self.incidents.record_late_exit(event, now)
         elif self.state.result != "succeeded" or task.plan.role != EVALUATOR:
             return
         elif self._leaving.was_cut(event):
             task.cause = self._leaving.cut_short(task, now)
-            self.incidents.failed(replace(event, kind=CUT_SHORT, cause=task.cause), now)
+            self.incidents.record_exit(replace(event, kind=CUT_SHORT, cause=task.cause), now)
         elif not told:
             task.cause = event.cause
-            self.incidents.failed(event, now)
+            self.incidents.record_exit(event, now)
 
     def _told_to_end(self, task: TaskRecord) -> bool:
         return task.plan.name in self._leaving.told or task.recalled or task.frozen is not None
 
     def _failed(self, task: TaskRecord, event: Exited, now: float) -> None:
-        outcome, incident = event.outcome or {}, self.incidents.failed(event, now)
+        outcome, incident = event.outcome or {}, self.incidents.record_exit(event, now)
         task.cause = event.cause
         may_mend = event.retry and outcome.get("retry", True) and event.exit_code is not None
         if may_mend and task.failures < self.plan.restart_max:
             pause_s = task.pause_s(self.plan.backoff_s)
             self._restart(task, now + pause_s)
             task.failures += 1
-            self.incidents.did(restarted(task, pause_s, self.plan.restart_max + 1), now, incident)
+            attempt = f"attempt {task.failures + 1} of {self.plan.restart_max + 1}"
+            self.incidents.record_action(f"{task.plan.name} restarted after {pause_s:.1f} s, {attempt}", now, incident)
         else:
             self._roster.turn(task, "failed", process=False)
             if task.plan.role == "evaluator":
                 return  # it only watches: training goes on without it
-            self._close("failed", self.incidents.why(incident, event, self.plan.restart_max + 1), now)
+            self._close("failed", self.incidents.blame_task(event, incident, self.plan.restart_max + 1), now)
 
     def _restart(self, task: TaskRecord, at: float) -> None:
         """Schedule the task's next attempt at this time."""
@@ -323,8 +324,8 @@ class Supervisor:
 
     def _shut(self, now: float) -> List[Order]:
         """End the tasks in their order, then the run."""
-        if self.state.result == "failed" and self.incidents.verdict is not None:
-            self.state.correct_cause(self.incidents.verdict)
+        if self.state.result == "failed" and self.incidents.blame is not None:
+            self.state.correct_cause(self.incidents.blame.line)
         if not self._roster.process_count:
             self.state.turn(Phase.ENDED)
             return [End(self.state.published)]

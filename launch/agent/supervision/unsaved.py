@@ -26,9 +26,9 @@ class Unsaved:
         if problem == self._problem:
             return
         if problem is not None:
-            self._incident = self._incidents.began("checkpoint", now, task, cause=problem)
+            self._incident = self._incidents.begin("checkpoint", now, task, cause=problem)
         else:
-            self._incidents.did(
+            self._incidents.record_action(
                 f"a checkpoint of step {progress.get('checkpoint_step')} is written", now, self._incident
             )
         self._problem = problem

@@ -5,8 +5,9 @@ from typing import Any, Dict, Iterator, List, Optional
 import pytest
 
 from launch.agent.protocol.messages import Exited, Lost, RestartRequested, StopRequested, Tick
-from launch.agent.supervision.incidents import HOST_WINDOW_S, NEWEST, STEADY_S, WINDOW_S, Incidents
+from launch.agent.supervision.incidents import NEWEST, Incidents
 from launch.agent.supervision.record import TaskRecord
+from launch.agent.supervision.root_cause import HOST_WINDOW_S, STEADY_S, WINDOW_S
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, in_words, run_plan, started, succeeded
 from tests.launch.lines import counted
 
@@ -84,7 +85,7 @@ def test_a_task_that_was_told_to_end_or_ended_well_is_no_incident() -> None:
 
 def test_a_task_that_somebody_has_found_frozen_and_then_killed_is_one_incident() -> None:
     replay = training()
-    replay.run.incidents.began("frozen", 11.0, task="worker:1", cause="frozen in read()", stack="read()")
+    replay.run.incidents.begin("frozen", 11.0, task="worker:1", cause="frozen in read()", stack="read()")
     replay.at(12, killed("worker:1"))
     (told,) = incidents(replay)
     assert (told["kind"], told["stack"], told["exit_code"], told["log"]) == ("frozen", "read()", -9, "/log/worker:1")
@@ -225,17 +226,17 @@ def test_a_run_that_goes_on_from_a_checkpoint_names_its_step() -> None:
 
 def test_what_concerns_no_task_is_over_with_the_next_step() -> None:
     replay = training()
-    replay.run.incidents.began("checkpoint", 10.5, host="a", cause="a: no space left")
+    replay.run.incidents.begin("checkpoint", 10.5, host="a", cause="a: no space left")
     step(replay, 11, 11)
     assert not incidents(replay)[0]["open"]
 
 
 def test_a_host_that_is_lost_is_over_when_tasks_were_started_again_and_train() -> None:
     replay = training()
-    replay.run.incidents.began("host", 10.5, host="b", cause="b: no message")
+    replay.run.incidents.begin("host", 10.5, host="b", cause="b: no message")
     step(replay, 11, 11, "worker:0")
     assert incidents(replay)[0]["open"]
-    replay.run.incidents.started("worker:0", 12.0)
+    replay.run.incidents.record_start("worker:0", 12.0)
     step(replay, 15, 12, "worker:0")
     step(replay, 16, 13, "worker:0")
     assert not incidents(replay)[0]["open"]
@@ -454,11 +455,11 @@ def looks(tasks: int) -> int:
     found = Incidents(counting)
     dying = [f"worker:{index}" for index in range(0, tasks, 100)]
     for now, task in enumerate(dying):
-        found.failed(killed(task), now)
-        found.did("restarted", now)
+        found.record_exit(killed(task), now)
+        found.record_action("restarted", now)
     for now, task in enumerate(dying):
-        found.started(task, 1000.0 + now)
-        found.advanced(task, {"step": now, "examples": 1}, 1000.0 + now)
+        found.record_start(task, 1000.0 + now)
+        found.record_progress(task, {"step": now, "examples": 1}, 1000.0 + now)
     return counting.looks // len(dying)
 
 
@@ -475,11 +476,11 @@ def lines_per_event(open_ones: int) -> float:
     plan = run_plan([f"worker:{index}@h{index}" for index in range(open_ones + 20)])
     found = Incidents({task.name: TaskRecord(task) for task in plan.tasks})
     for index in range(open_ones):
-        found.failed(killed(f"worker:{index}"), 1.0)
+        found.record_exit(killed(f"worker:{index}"), 1.0)
     with counted() as lines:
         for index in range(open_ones, open_ones + 20):
             task = f"worker:{index}"
-            found.failed(killed(task), 2.0)
-            found.started(task, 3.0)
-            found.advanced(task, {"step": index, "examples": 1}, 4.0)
+            found.record_exit(killed(task), 2.0)
+            found.record_start(task, 3.0)
+            found.record_progress(task, {"step": index, "examples": 1}, 4.0)
         return lines() / 20

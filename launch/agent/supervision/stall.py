@@ -1,4 +1,4 @@
-"""The progress and the pauses of training, from the steps that any workers report.
+"""The progress and the stalls of training, from the steps that any workers report.
 
 Training *stands* while no worker reports a step newer than all before. Workers report about once a
 second, so times are right to a second. A worker that lost a ps reports its last step before it joins again.
@@ -7,15 +7,15 @@ second, so times are right to a second. A worker that lost a ps reports its last
 from collections import deque
 from typing import Any, Deque, Dict, Mapping, NamedTuple, Optional, Tuple
 
-LEAST_S = 1.5  # a pause that is shorter is none: progress is told about once a second
+LEAST_S = 1.5  # a pause that is shorter is none: progress is reported about once a second
 USUAL_PART = 0.1  # of the newest pause in the mean of the usual ones
 KEPT = 32  # of the newest pauses and falls: enough for the incidents that are open at a time
 
 
 class Span(NamedTuple):
-    """The extent of one standstill, or of one return to a checkpoint.
+    """The extent of one stall, or of one return to a checkpoint.
 
-    ``amount`` is in seconds for a standstill, in steps for a return. ``begun`` is the step that training went on from,
+    ``amount`` is in seconds for a stall, in steps for a return. ``begun`` is the step that training went on from,
     None where only the chief would know.
     """
 
@@ -24,7 +24,7 @@ class Span(NamedTuple):
     begun: Optional[int] = None
 
 
-class Standstill:
+class Stalls:
     """Follow the newest global step; ``newest`` is None before the first."""
 
     def __init__(self) -> None:
@@ -34,12 +34,12 @@ class Standstill:
         self.steps_lost = 0
         self._newest_at = 0.0
         self._usual_s: Optional[float] = None  # between two newer steps
-        self._told: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
+        self._reports: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
         self._fell = 0  # steps, since the newest
         self._pauses: Deque[Span] = deque(maxlen=KEPT)
         self._falls: Deque[Span] = deque(maxlen=KEPT)
 
-    def recall(
+    def restore(
         self, newest: Optional[int], at: float, usual_s: Optional[float], steps: Mapping[str, Optional[int]]
     ) -> None:
         """Restore an earlier supervisor's knowledge.
@@ -51,16 +51,16 @@ class Standstill:
           steps: each task's last step.
         """
         self.newest, self._newest_at, self._usual_s = newest, at, usual_s
-        self._told = {task: (step, 0) for task, step in steps.items() if step is not None}
+        self._reports = {task: (step, 0) for task, step in steps.items() if step is not None}
 
-    def tell(self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False) -> bool:
+    def record(self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False) -> bool:
         """Record a worker's progress; return whether it took a step since its last report."""
         step, examples = progress.get("step"), progress.get("examples") or 0
-        before = self._told.get(task, (None, 0))
+        before = self._reports.get(task, (None, 0))
         if step is None or not examples:
             return False
-        self._told[task] = (step, examples)
-        if examples == before[1]:  # how far it had come, told when it stood already
+        self._reports[task] = (step, examples)
+        if examples == before[1]:  # the step of before, reported while training stands
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
         if before[0] is not None and step < before[0]:
@@ -70,10 +70,10 @@ class Standstill:
             self._advance(step, now)
         return True
 
-    def began_anew(self, task: str) -> None:
+    def restart_examples(self, task: str) -> None:
         """Restart the count of a task's examples at 0, for its new process."""
-        if task in self._told:
-            self._told[task] = (self._told[task][0], 0)
+        if task in self._reports:
+            self._reports[task] = (self._reports[task][0], 0)
 
     def _fall(self, step: int, checkpoint_step: Optional[int], now: float) -> None:
         """Record that training goes on from an earlier step.

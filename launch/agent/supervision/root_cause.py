@@ -1,0 +1,149 @@
+"""The first cause: of a task's repeated failures, of a lost connection, and of the run's failure.
+
+One event causes another as follows:
+
+    a task fails again before it trains again, or, of a    the second follows from the first
+      program that reports no progress, soon after
+    it fails for want of a connection, while the task      the failure follows from that task's incident
+      that it could not reach, or any other, is gone
+    that comes first, and the other's end is reported      the other's is the cause of the first: the clocks
+      within ``WINDOW_S``, or a host's end within          and ways of hosts differ
+      ``HOST_WINDOW_S``
+"""
+
+import re
+from typing import Dict, List, Mapping, NamedTuple, Optional
+
+from cluster.errors import CheckpointError, NonFiniteError
+from cluster.protocol.failures import LOST_CONNECTION
+from launch.agent.protocol.messages import Exited
+from launch.agent.supervision.incident import OF_A_HOST, Incident
+from launch.agent.supervision.record import TaskRecord
+from launch.status.task_names import name_of
+
+STEADY_S = 60.0  # for so long a task must be well again, until what it fails of next is something new
+WINDOW_S = 10.0  # between two ends, of which one may have caused the other
+HOST_WINDOW_S = 30.0  # of a host it is only known when it has been silent for a while
+_CUTS_NOBODY = (CheckpointError.kind, NonFiniteError.kind, LOST_CONNECTION)
+_TASK = re.compile(r"\b(?:job:)?(ps|chief|worker|evaluator)(?:/replica:\d+/task)?:(\d+)\b")
+
+
+class Relapses:
+    """The newest incident of each task, and the first of those that came in quick succession.
+
+    Times are seconds since the run began.
+    """
+
+    def __init__(self) -> None:
+        self._newest: Dict[str, Incident] = {}
+        self._first: Dict[str, Incident] = {}
+
+    def add(self, incident: Incident, at_s: float) -> None:
+        """Record a task's incident, which may be the same as its incident just before."""
+        task = incident.task or ""
+        before = self._newest.get(task)
+        if before is None or not is_recent(before, at_s):
+            self._first[task] = incident
+        self._newest[task] = incident
+
+    def newest(self, task: Optional[str]) -> Optional[Incident]:
+        """Return the newest incident of a task."""
+        return self._newest.get(task or "")
+
+    def first(self, task: str, newest: Incident) -> Incident:
+        """Return the first of the incidents that led up to a task's newest."""
+        return self._first.get(task, newest)
+
+
+def is_recent(incident: Incident, at_s: float) -> bool:
+    """Return whether the incident's task resumed at most ``STEADY_S`` ago, or has not yet.
+
+    The cause of the task's next failure may then be the same.
+    """
+    resumed_s = incident.again_s or incident.restarted_s or 0.0
+    return incident.open or at_s - incident.at_s - resumed_s <= STEADY_S
+
+
+class Cuts:
+    """The incidents for which other tasks may have lost their connection."""
+
+    def __init__(self) -> None:
+        self._newest: Optional[Incident] = None
+        self._closed_at = 0.0
+        self._unexplained: Optional[Incident] = None  # the newest lost connection whose cause is not known
+
+    def cause_of(self, incident: Incident, open_incidents: Mapping[str, Incident], now: float) -> Optional[Incident]:
+        """Return the incident for which a task has lost its connection; None for an unknown one.
+
+        ``open_incidents`` are by task.
+        """
+        if incident.kind != LOST_CONNECTION:
+            return None
+        for peer in peers(incident.cause or ""):
+            if peer in open_incidents:
+                return open_incidents[peer]
+        recent = self._newest is not None and (self._newest.open or now - self._closed_at <= WINDOW_S)
+        return self._newest if recent else self._unexplained_before(incident)
+
+    def add(self, incident: Incident) -> Optional[Incident]:
+        """Record a first cause; return the lost connection before it that followed from it."""
+        if incident.kind == LOST_CONNECTION:
+            self._unexplained = incident
+            return None
+        if incident.kind in _CUTS_NOBODY or incident.role == "evaluator":
+            return None
+        earlier = self._unexplained_before(incident)
+        self._newest, self._unexplained = incident, None
+        return earlier
+
+    def close(self, incident: Incident, now: float) -> None:
+        """Record that an incident is over."""
+        if incident is self._newest:
+            self._closed_at = now
+
+    def _unexplained_before(self, incident: Incident) -> Optional[Incident]:
+        earlier, window_s = self._unexplained, HOST_WINDOW_S if incident.kind in OF_A_HOST else WINDOW_S
+        return earlier if earlier is not None and incident.at_s - earlier.at_s <= window_s else None
+
+
+class Blame(NamedTuple):
+    """The incident for which a run fails, and the cause in a line."""
+
+    incident: Incident
+    line: str
+
+
+def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, attempts: int) -> Blame:
+    """Return the first cause of a run's failure: a task is not restarted.
+
+    Args:
+      event: the task's last failure.
+      incident: the incident of that failure.
+      first: the first of the incidents that led up to it.
+      attempts: the number of attempts that a task has.
+    """
+    title, cause = f"{event.task}@{task.plan.host}", event.cause or ""
+    tried = f" (attempt {task.failures + 1} of {attempts})" if task.failures else ""
+    if incident.task != event.task:
+        return Blame(incident, f"{_described(incident)}; so {title} failed{tried}: {cause}")
+    if first.cause != cause:
+        return Blame(first, f"{title} (attempt {first.tried} of {attempts}): {first.cause}; in the end: {cause}")
+    return Blame(first, f"{title}{tried}: {cause}")
+
+
+def blame_root(root: Incident, consequence: Incident) -> Blame:
+    """Return the cause of a run's failure, now that another incident is known to come first."""
+    return Blame(root, f"{_described(root)}; so {consequence.title} failed: {consequence.cause}")
+
+
+def _described(incident: Incident) -> str:
+    cause = incident.cause or incident.kind
+    return cause if incident.cause_names_it else f"{incident.title}: {cause}"
+
+
+def peers(text: str) -> List[str]:
+    """Return the tasks that a text names: ``ps:0``, ``/job:ps/replica:0/task:0``.
+
+    The text may name a task as we do or as TensorFlow does.
+    """
+    return [name_of(role, int(index)) for role, index in _TASK.findall(text)]
