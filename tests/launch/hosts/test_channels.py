@@ -9,7 +9,7 @@ import time
 import traceback
 import tracemalloc
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import pytest
 
@@ -155,7 +155,7 @@ def test_what_a_channel_does_is_a_problem_of_its_host_and_of_that_kind(
     for said in scripts(VERBS[name], lambda each: iter([WEIRD[weird]])):
         found.clear()
         assert failure(VERBS[name], said, tmp_path) == ""
-        kinds = {kind for _, kind in found} or {None}
+        kinds: Set[Optional[ProblemKind]] = {None} if not found else {kind for _, kind in found}
         assert kinds.intersection((*KINDS[weird], *OTHERWISE.get((name, weird), ())[1:])), (said, found)
         assert {host for host, _ in found} <= {HOST, OTHER, f"{HOST} and {OTHER}"}
 
