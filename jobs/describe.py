@@ -106,7 +106,7 @@ def fewest(fullest: Callable[[int], int], share: float) -> int:
 def main() -> None:
     """Reads argv and TF_CONFIG, prints the description."""
     parser = make_parser("python -m jobs.describe", __doc__ or "")
-    parser.add_argument("--share", type=float, default=1.0, help="of the bytes that one ps may have")
+    parser.add_argument("--share", type=float, default=1.0, help="Largest number of bytes on one ps.")
     options = parser.parse_args()
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)

@@ -62,9 +62,9 @@ def make_parser(program: str, description: str, example: str = "") -> argparse.A
     parser = argparse.ArgumentParser(
         program, description=description, epilog=example, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", help="jobs/NAME.py by its bare name, a dotted module, or a path to a .py file")
-    parser.add_argument("--train", default="{}", metavar="JSON", help="the train section of a hosts file")
-    parser.add_argument("--args", default="{}", metavar="JSON", help="what the job's functions get as args")
+    parser.add_argument("job", help="Job: jobs/NAME.py by its bare name, a dotted module, or a path to a .py file.")
+    parser.add_argument("--train", default="{}", metavar="JSON", help="Train section of a hosts file.")
+    parser.add_argument("--args", default="{}", metavar="JSON", help="Arguments of the job's functions.")
     return parser
 
 

@@ -21,12 +21,14 @@ from typing import Any, Mapping, Sequence
 
 SUCCEEDED, FAILED, USAGE, CANNOT_START, FOUND_WRONG = 0, 1, 2, 3, 4
 EXIT_CODES = {
-    str(SUCCEEDED): "done; of `up`: the run succeeded",
-    str(FAILED): "the run failed; the task that failed first is named",
-    str(USAGE): "the command line or the file is wrong; nothing was started",
-    str(CANNOT_START): "it could not start: a host is out of reach, a key is unknown, a port is taken; nothing is left",
-    str(FOUND_WRONG): "`check`, `down` or `sweep` found something wrong, or left",
-    "128+n": "ended by signal n: 130 is Ctrl-C",
+    str(SUCCEEDED): "Success. For `up`: the run succeeded.",
+    str(FAILED): "The run failed. The message names the task that failed first.",
+    str(USAGE): "The command line or the file is wrong. Nothing was started.",
+    str(
+        CANNOT_START
+    ): "The run could not start, for example because a host is out of reach or a port is taken. Nothing is left.",
+    str(FOUND_WRONG): "`check`, `down` or `sweep` found a problem or leftovers.",
+    "128+n": "Signal n ended the command; 130 is Ctrl-C.",
 }
 
 

@@ -17,8 +17,8 @@ from launch.errors import EXIT_CODES
 
 HEAD = """# Reference
 
-Made of the code by `make docs`: every verb and flag, every key of a hosts file, every exit code, every field that
-`--json` prints, and what a task finds in its environment. The [operator's guide](operator.md) says what they are for.
+Generated from the code by `make docs`: every verb and flag, every key of a hosts file, every exit code, every field
+that `--json` prints, and the environment of a task. The [operator's guide](operator.md) explains their use.
 """
 
 
@@ -108,7 +108,7 @@ def _exit_codes() -> Iterator[str]:
 
 
 def _answers() -> Iterator[str]:
-    yield "## What --json prints\n"
+    yield "## Fields of --json\n"
     yield "One JSON object on stdout and nothing else. `tasks[].role` is the role of each of the tasks.\n"
     for verb, fields in ANSWERS.items():
         yield f"### launch {verb} --json\n"
@@ -116,7 +116,7 @@ def _answers() -> Iterator[str]:
 
 
 def _environment() -> Iterator[str]:
-    yield "## What a task finds in its environment\n"
+    yield "## Environment of a task\n"
     rows: List[List[str]] = [[f"`{name}`", meaning] for name, meaning in ENVIRONMENT.items()]
     yield table(["variable", "is"], rows)
 

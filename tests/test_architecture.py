@@ -12,7 +12,7 @@ import sys
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
-from typing import Callable, Iterator, List, NamedTuple, Tuple
+from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -64,6 +64,12 @@ RELATIVE = re.compile(r"(?:What|Which|Whose|Who|Of|How|Whether|When|Where|That|W
 OBLIQUE = re.compile(
     r"\b(?:tells?|told|telling|hears?|heard|heeds?|anew|of late|lays? down|laid down|come of|lets? go on)\b"
 )
+# The same in messages, with words that leave the reader to guess who does what.
+GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:says?|said|saying|whoever|nobody|what would)\b", re.IGNORECASE)
+UNREAD = ("launch.check", "launch.diagnosis", "launch.answers")  # until their wordings are changed, too
+SENTENCE = re.compile(r"[\w.,;:)}] +[\w({]")  # two words with a space: a text for a person, not a key or an option
+DESCRIPTION = re.compile(rf"(?!{RELATIVE.pattern})[A-Z1`].*\.")  # "Newest step; null before the first."
+DESCRIBE = {"means": 0, "Value": 1, "GaugeMetricFamily": 1, "CounterMetricFamily": 1}  # their describing argument
 CODE = re.compile(r"``[^`]*``|^ *[\w, ]+:", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 
@@ -104,6 +110,36 @@ class Source(NamedTuple):
         for node in nodes:
             if isinstance(node, documented) and node.body:
                 yield node.body[0].lineno, ast.get_docstring(node) or ""
+
+    def messages(self) -> Iterator[Tuple[int, str]]:
+        """Return each text of several words but docstrings, with its line and with {} for what it inserts."""
+        nodes = [] if within(self.module, "tests", *UNREAD) else list(ast.walk(self.tree))
+        skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings
+        skipped |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
+            text = literal(node)
+            if text is not None and id(node) not in skipped and SENTENCE.search(text):
+                yield node.lineno, text
+
+    def descriptions(self) -> Iterator[Tuple[int, str]]:
+        """Return the texts that describe a field, a metric or an option, with their lines."""
+        nodes = [] if within(self.module, "tests") else list(ast.walk(self.tree))
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            place = DESCRIBE.get(getattr(call.func, "id", ""), len(call.args))
+            given = [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == "help")]
+            for node in given:
+                text = literal(node)
+                if text is not None:
+                    yield node.lineno, text
+
+
+def literal(node: ast.AST) -> Optional[str]:
+    """Return the text of a literal, with {} for what an f-string inserts; None for any other node."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(literal(part) or "{}" for part in node.values)
+    fields = dict(ast.iter_fields(node))  # a literal is an ast.Str on Python 3.7, and later an ast.Constant
+    text = fields.get("value", fields.get("s"))
+    return text if isinstance(text, str) else None
 
 
 def within(module: str, *packages: str) -> bool:
@@ -239,6 +275,20 @@ def no_circle_is_hidden_by_type_checking(source: Source) -> List[str]:
     return forbidden(source, not within(source.module, "tests"), lambda m: m == "typing.TYPE_CHECKING", rule)
 
 
+def messages_use_the_technical_word(source: Source) -> List[str]:
+    found = [(line, GUESSED.search(text)) for line, text in source.messages()]
+    return [f"{source.path}:{line}: {word.group()!r}: use the technical word" for line, word in found if word]
+
+
+def descriptions_are_whole(source: Source) -> List[str]:
+    rule = "begin with a capital and a noun or verb, end with a period"
+    return [
+        f"{source.path}:{line}: {text!r}: {rule}"
+        for line, text in source.descriptions()
+        if not DESCRIPTION.fullmatch(text)
+    ]
+
+
 def files_are_named_for_what_is_in_them(source: Source) -> List[str]:
     vague = VAGUE.intersection(re.split(r"[/_.]", source.path))
     return [f"{source.path}:1: the name says {word!r}: name the one concept in it" for word in sorted(vague)]
@@ -258,6 +308,8 @@ RULES: List[Callable[[Source], List[str]]] = [
     files_are_named_for_what_is_in_them,
     docstrings_begin_with_a_verb_or_a_noun,
     docstrings_use_the_technical_word,
+    messages_use_the_technical_word,
+    descriptions_are_whole,
 ]
 
 BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
@@ -288,6 +340,12 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (no_circle_is_hidden_by_type_checking, "launch/agent/loop.py", "from typing import TYPE_CHECKING"),
     (files_are_named_for_what_is_in_them, "launch/ssh_utils.py", ""),
     (docstrings_use_the_technical_word, "launch/ready.py", '"""Tell the lead, and start anew."""'),
+    (messages_use_the_technical_word, "launch/ready.py", 'print("not heard of late")'),
+    (messages_use_the_technical_word, "launch/ready.py", 'print(f"{host}: nobody leads")'),
+    (descriptions_are_whole, "launch/ready.py", 'means("of the newest step")'),
+    (descriptions_are_whole, "launch/ready.py", 'means("Whether it is ready.")'),
+    (descriptions_are_whole, "launch/ready.py", 'Value("launch_step", "The global step", "step")'),
+    (descriptions_are_whole, "launch/ready.py", 'option("--port", help="which port.")'),
     (docstrings_begin_with_a_verb_or_a_noun, "launch/ready.py", 'def ready():\n    """Whether it is."""'),
     (files_are_named_for_what_is_in_them, "cluster/common/errors.py", ""),
 ]
@@ -336,6 +394,13 @@ def test_a_file_that_breaks_the_rule_is_named_with_its_line(
 @pytest.mark.parametrize(("path", "text"), KEPT)
 def test_what_each_room_needs_is_allowed(path: str, text: str) -> None:
     assert [line for rule in RULES for line in rule(Source(path, ast.parse(text)))] == []
+
+
+def test_every_key_of_a_hosts_file_is_described_by_a_whole_text() -> None:
+    schema = (ROOT / "cluster" / "hosts.schema.json").read_text()
+    described = re.findall(r'"description": "((?:[^"\\]|\\.)*)"', schema)
+    assert len(described) > 60
+    assert [text for text in described if not DESCRIPTION.fullmatch(text) or GUESSED.search(text)] == []
 
 
 def missing_in_map(package: Path) -> List[str]:

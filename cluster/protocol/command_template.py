@@ -9,20 +9,20 @@ import re
 from typing import List, Mapping
 
 PLACEHOLDERS = {
-    "python": "the Python of the task's host",
-    "role": "`ps`, `chief`, `worker` or `evaluator`",
-    "index": "the task's number among those of its role, from 0",
-    "address": "where the other tasks connect to this one, `host:port`",
-    "port": "its port",
-    "ps_hosts": "the addresses of every ps, with commas between them",
-    "worker_hosts": "those of every worker",
-    "chief_hosts": "that of the chief, where one is named",
-    "chief_address": "the address of the chief, or of worker 0 where no chief is named",
-    "num_ps": "how many ps there are",
-    "num_workers": "how many workers; a chief is not among them",
-    "gpus": "how many GPUs the task has",
-    "run": "the run's name, `digits-20261120-155902`",
-    "run_folder": "the run's folder on the task's host, which no other host shares",
+    "python": "Python of the task's host.",
+    "role": "Role of the task: `ps`, `chief`, `worker` or `evaluator`.",
+    "index": "Index of the task within its role, from 0.",
+    "address": "Address of the task for the other tasks, `host:port`.",
+    "port": "Port of that address.",
+    "ps_hosts": "Addresses of all ps, with commas between them.",
+    "worker_hosts": "Addresses of all workers, without a chief.",
+    "chief_hosts": "Address of the chief; empty without a chief.",
+    "chief_address": "Address of the chief, or of worker 0 without a chief.",
+    "num_ps": "Number of ps.",
+    "num_workers": "Number of workers, without a chief.",
+    "gpus": "Number of GPUs of the task.",
+    "run": "Full name of the run, `digits-20261120-155902`.",
+    "run_folder": "Folder of the run on the task's host; other hosts do not share it.",
 }
 _NAMED = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 

@@ -62,7 +62,7 @@ class IncidentStatus:
     kind: str = field(default="", metadata=means("Kind of the incident; docs/faults.md lists the values."))
     open: bool = field(
         default=False,
-        metadata=means("true until the task is back and training has passed the newest step from before the incident."),
+        metadata=means("True until the task is back and training has passed the newest step from before the incident."),
     )
     at_s: float = field(default=0.0, metadata=_AT_S)
     role: Optional[str] = field(

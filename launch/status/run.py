@@ -20,7 +20,7 @@ class FormationStatus:
     without: List[str] = field(default_factory=list, metadata=means("Hosts that are lost, or that wait to join again."))
     forming: bool = field(
         default=False,
-        metadata=means("true between two formations: the processes of the old one are ending."),
+        metadata=means("True between two formations: the processes of the old one are ending."),
     )
 
 

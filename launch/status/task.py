@@ -14,7 +14,7 @@ class TaskStatus:
     role: str = field(default="", metadata=means("Role of the task: ps, chief, worker or evaluator."))
     index: int = field(default=0, metadata=means("Index of the task within its role, from 0."))
     host: str = field(default="", metadata=means("Host of the task, as the hosts file names it."))
-    address: str = field(default="", metadata=means("host:port to which the other tasks connect."))
+    address: str = field(default="", metadata=means("Address of the task for the other tasks, host:port."))
     gpus: List[int] = field(default_factory=list, metadata=means("Indices of the task's GPUs; empty without a GPU."))
     state: str = field(
         default="starting",
@@ -69,7 +69,7 @@ class TaskStatus:
     )
     straggler: bool = field(
         default=False,
-        metadata=means("true while the other workers wait for this one, because its steps take much longer."),
+        metadata=means("True while the other workers wait for this one, because its steps take much longer."),
     )
 
     @property

@@ -190,7 +190,7 @@ def raise_guard(table: str, lines: Sequence[str]) -> Guard:
             return guard
         except Refused as error:
             guard.close()
-            refusals.append(f"`{' '.join(argv[:-1])}` says: {error}")
+            refusals.append(f"`{' '.join(argv[:-1])}` answers: {error}")
     raise Unguarded(f"guard: nftables is not possible here ({'; '.join(refusals) or 'no nft here'})", _ADVICE)
 
 

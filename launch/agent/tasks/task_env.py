@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Dict, Mapping, Sequence
 
 ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secrets` say
-    "TF_CONFIG": "the cluster and the task, as TensorFlow's own tools read it",
-    "CUDA_VISIBLE_DEVICES": "the indices of the task's GPUs; empty: none",
-    "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`: indices count as nvidia-smi does",
-    "PYTHONUNBUFFERED": "`1`: what is printed is in the log at once",
-    "LAUNCH_RUN": "the run",
-    "LAUNCH_ATTEMPT": "how often this task was started before, from 0",
-    "LAUNCH_TASK_DIR": "the task's own folder on its host, where its logs are",
-    "PYTHONPATH": "for a job that is a dotted module: where its code is",
-    "http_proxy, https_proxy, grpc_proxy, all_proxy": "not set, nor in capitals: servers would hang",
+    "TF_CONFIG": "Cluster and task, in TensorFlow's own format.",
+    "CUDA_VISIBLE_DEVICES": "Indices of the task's GPUs; empty without a GPU.",
+    "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`: GPU indices are those of nvidia-smi.",
+    "PYTHONUNBUFFERED": "`1`: printed lines reach the log at once.",
+    "LAUNCH_RUN": "Full name of the run.",
+    "LAUNCH_ATTEMPT": "Number of earlier attempts of this task, from 0.",
+    "LAUNCH_TASK_DIR": "Folder of the task on its host, with its logs.",
+    "PYTHONPATH": "Folder of the code, for a job that is a dotted module.",
+    "http_proxy, https_proxy, grpc_proxy, all_proxy": "Unset, also in capitals: a proxy makes servers hang.",
 }
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
