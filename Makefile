@@ -72,7 +72,7 @@ bench-speed: ## measure steps on fake hosts against their bound and TensorFlow's
 ring: ## build .venv-ring with Horovod, whose ring bench-speed then compares with
 	@requirements/ring.sh
 
-bench-docs: ## write the tables and plots of docs/benchmarks.md from the results beside them
+bench-docs: ## write the tables and plots of docs/measurements/speed.md from the results beside them
 	@requirements/bootstrap.sh plots
 	@$(VENV)/bin/python -m tests.benchmarks.speed docs
 

@@ -15,7 +15,7 @@ from tests.differential.tables import numbers, page, table
 from tests.differential.verdict import DIFFERENT, REFUSED
 from tests.differential.ways import AXES, Case, pairwise, product, sample
 
-PAGE = ROOT / "docs" / "differential.md"
+PAGE = ROOT / "docs" / "measurements" / "differential.md"
 
 
 def main(argv: Optional[List[str]] = None) -> int:

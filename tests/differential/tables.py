@@ -37,7 +37,7 @@ def page(results: Sequence[Result], authors: Mapping[str, Author]) -> str:
         + " |"
         for name in dict.fromkeys(name for name, _ in cells)
     ]
-    head = [f"| model | what it has | {' | '.join(_SYNCS)} |", "|---" * (len(_SYNCS) + 2) + "|"]
+    head = [f"| model | feature | {' | '.join(_SYNCS)} |", "|---" * (len(_SYNCS) + 2) + "|"]
     return "\n".join([_INTRODUCTION.format(numbers=numbers(results)), *head, *rows, "", *_refusals(results), ""])
 
 
@@ -63,7 +63,7 @@ def _refusals(results: Sequence[Result]) -> List[str]:
     if not found:
         return ["Nothing is refused."]
     rows = [f"| `{name}` | {number} | {text} |" for (name, text), number in sorted(found.items())]
-    return ["## What is refused", "", "| model | cases | with |", "|---|---|---|", *rows]
+    return ["## Refused models", "", "| model | cases | message |", "|---|---|---|", *rows]
 
 
 def _sentence(text: str) -> str:
@@ -72,19 +72,19 @@ def _sentence(text: str) -> str:
     return (place.rsplit("/", 1)[-1] + dot_py + rest).replace("|", "\\|")
 
 
-_INTRODUCTION = """# The same variables as one process
+_INTRODUCTION = """# Equal to one process
 
-Small models, written in the ways in which TensorFlow's authors write, are trained here with parameter servers, and by a
-plain program that knows nothing of this project: one process, the whole batch, `compute_gradients` and
+This project trains small models, written in the ways of TensorFlow's authors, with parameter servers. A
+plain program without this project trains them, too: one process, the whole batch, `compute_gradients` and
 `apply_gradients`. Afterwards all variables of the author must be the same. A model that cannot be trained here must be
-refused before its first step, with a sentence that names the line.
+refused before its first step, with a message that names the line.
 
 The ways are: both runtimes, 1, 2 and 3 parameter servers, variables that are cut into slices and small ones, 1 and 2
-towers, float32 and bfloat16 on the wire. `make differential` tries every model with every value of each and writes this
-page anew; `python -m tests.differential --sample --docs` tries each model in one way, so that all pairs occur;
-`make test` takes a part of that. What this page was written from is the number of cases:
+towers, float32 and bfloat16 on the wire. `make differential` tries every model with every value of each and
+writes this page; `python -m tests.differential --sample --docs` tries each model in one way, so that all pairs occur;
+`make test` takes a part of that. The number of cases shows which of them wrote this page:
 
-{numbers}. `=` is equal to the bit; `≈` is equal within 1e-5 of the largest value, as sums have another order;
-with bfloat16 on the wire it is equal within the bits of that. A model may differ by twice of what it makes itself, in
-one process, of a rounding: of its first values or, there, of all that travels.
+{numbers}. `=` is equal to the bit. `≈` is equal within 1e-5 of the largest value, because sums have another order;
+with bfloat16 on the wire it is equal within the bits of that. A model may differ by twice the effect of a rounding in
+one process: of its first values or, there, of all values that travel.
 """

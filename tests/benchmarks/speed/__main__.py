@@ -14,7 +14,7 @@ from tests.benchmarks.speed.running import Failed, Pace, measure
 from tests.hosts import FakeHosts, MissingError
 
 RESULTS = Path("build/speed.json")
-DOCS = Path("docs")
+DOCS = Path("docs/measurements")
 
 
 def main() -> int:
@@ -66,8 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--steps", type=int, default=Pace().steps, help="that it takes at least")
     run.add_argument("--logs", type=Path, help="folder for the tasks' logs; default: a temporary one")
     show = verbs.add_parser("report", help="print the tables of a file of results")
-    docs = verbs.add_parser("docs", help="write the tables and plots of docs/benchmarks.md; needs matplotlib")
-    for verb, path in ((run, RESULTS), (show, RESULTS), (docs, DOCS / "benchmarks/speed.json")):
+    docs = verbs.add_parser("docs", help="write the tables and plots of docs/measurements/speed.md; needs matplotlib")
+    for verb, path in ((run, RESULTS), (show, RESULTS), (docs, DOCS / "speed/speed.json")):
         verb.add_argument("--results", type=Path, default=path)
     return parser
 
@@ -103,9 +103,9 @@ def _shape(hosts: FakeHosts, mbit: float) -> float:
 
 def write(results: Sequence[report.Result], docs: Path) -> None:
     """The page and its pictures."""
-    page = docs / "benchmarks.md"
+    page = docs / "speed.md"
     page.write_text(overview.page(report.page(page.read_text(), results), results))
-    plots.draw(results, docs / "benchmarks")
+    plots.draw(results, docs / "speed")
 
 
 if __name__ == "__main__":

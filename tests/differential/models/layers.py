@@ -31,7 +31,7 @@ def _error(output: Any, y: Any) -> Any:
 
 @author(sgd)
 def keras_layers(x: Any, y: Any, args: Args) -> Any:
-    """tf.keras.layers.Dense, made anew in each call of the model."""
+    """tf.keras.layers.Dense, made again in each call of the model."""
     width = int(args["width"])
     hidden = _dense("hidden", width, activation="tanh")(x)
     return _error(_dense("output", 1)(hidden), y)
