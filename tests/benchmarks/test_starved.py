@@ -4,7 +4,7 @@ from typing import Any, Mapping
 
 from tests.benchmarks.starved import STEPS, accusations, stepped
 from tests.launch.agent.supervision.histories import Replay, advanced
-from tests.launch.agent.supervision.test_frozen import sign
+from tests.launch.agent.supervision.test_hang_detection import sign
 
 
 def replay() -> Replay:

@@ -4,7 +4,7 @@ from typing import Dict
 
 import pytest
 
-from launch.agent.supervision.restarts import Restarts
+from launch.agent.supervision.restart_policy import Restarts
 from tests.benchmarks import faults
 from tests.launch.lines import counted
 

@@ -20,10 +20,9 @@ from launch.agent.protocol.messages import Exited, Order, Start, Stop
 from launch.agent.supervision.formation import Formation, described, form, sizes, too_few, wanted
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.incidents import Incidents
-from launch.agent.supervision.record import SPARE, TaskRecord
-from launch.agent.supervision.roster import Roster
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.saving import Saving
+from launch.agent.supervision.task_records import SPARE, Roster, TaskRecord
 from launch.agent.wire.run_plan import RunPlan
 from launch.status.run import FormationStatus
 from launch.status.states import ALIVE
@@ -190,7 +189,7 @@ class Formations:
             if task.state in ALIVE or (task.state in ("stopped", "lost") and not closing):
                 self._roster.turn(task, "lost", process=False)
                 task.cause, task.progress = cause, {}
-                task.history.clear()  # it has no part any more in what the run does a second
+                task.samples.clear()  # it has no part any more in what the run does a second
 
     def _adapt(self) -> Decision:
         """Return what follows from a change of the hosts that are there."""

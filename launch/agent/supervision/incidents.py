@@ -16,9 +16,9 @@ from cluster.protocol.failures import EXIT, LOST_CONNECTION
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Exited
 from launch.agent.supervision.incident import OF_A_HOST, History, Incident, restored
-from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.root_cause import Blame, Cuts, Relapses, blame, blame_root, is_recent
 from launch.agent.supervision.stall import Stalls
+from launch.agent.supervision.task_records import TaskRecord
 from launch.status.incident import Deed, IncidentStatus
 
 NEWEST = 12  # incidents that are kept, besides the first

@@ -1,4 +1,6 @@
-"""Order the chief to save before a planned end, so that nothing is lost.
+"""Order the chief to save before a planned end, and record the checkpoints that it cannot write or read.
+
+A request to save goes through these states:
 
     asked       the order ``Save`` is out; a chief that is inside a step cannot see it yet
     taken up    the chief has begun to save, and its progress reports so
@@ -9,10 +11,12 @@ gone, and in any case after ``SAVE_S``. The wait is also over when the chief has
 ``TAKE_S`` and three steps. A synchronous step may never end when a worker is gone.
 """
 
-from typing import List, Optional
+from typing import Any, List, Mapping, Optional
 
 from launch.agent.protocol.messages import Order, Save
-from launch.agent.supervision.record import TaskRecord
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.incidents import Incidents
+from launch.agent.supervision.task_records import TaskRecord
 
 TAKE_S = 5.0
 SAVE_S = 20.0
@@ -52,12 +56,37 @@ class Saving:
         chief = self._chief
         if chief is None or not chief.process or chief.attempt != self._attempt:
             return False
-        told = chief.progress
-        if (told.get("save_done") or 0) >= self._number or waited_s >= SAVE_S:
+        report = chief.progress
+        if (report.get("save_done") or 0) >= self._number or waited_s >= SAVE_S:
             return False
-        steps_s = 3 * (told.get("step_time_ms") or 0.0) / 1000
-        return (told.get("save_begun") or 0) >= self._number or waited_s < TAKE_S + steps_s
+        steps_s = 3 * (report.get("step_time_ms") or 0.0) / 1000
+        return (report.get("save_begun") or 0) >= self._number or waited_s < TAKE_S + steps_s
 
     def skip(self) -> None:
         """Stop waiting for the chief's answer."""
         self._asked_at = None
+
+
+class CheckpointProblems:
+    """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
+
+    Each problem is one incident, however often the chief reports it.
+    """
+
+    def __init__(self, incidents: Incidents):
+        self._incidents = incidents
+        self._problem: Optional[str] = None
+        self._incident: Optional[Incident] = None
+
+    def record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
+        """Record the chief's progress."""
+        problem = progress.get("checkpoint_problem")
+        if problem == self._problem:
+            return
+        if problem is not None:
+            self._incident = self._incidents.begin("checkpoint", now, task, cause=problem)
+        else:
+            self._incidents.record_action(
+                f"a checkpoint of step {progress.get('checkpoint_step')} is written", now, self._incident
+            )
+        self._problem = problem

@@ -1,14 +1,36 @@
-"""The status of a run, from its supervisor's knowledge."""
+"""The status of a run, from its supervisor's knowledge, and the workers that slow it down.
 
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+All workers of a synchronous step take equally long: a worker that is done early waits. So the step
+time shows nothing. The time that a worker needs for itself, until it has given its gradient, shows
+which workers are slow. A worker is a *straggler* when it needs more than ``SLOW`` times what the
+middle one needs. Every worker waits for the applying of the gradients, and for the way there and
+back. So only the waiting beyond that of the slowest worker is due to the slowest worker.
+"""
+
+from statistics import median_low
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.task import TRAINERS
 from launch.agent.supervision.incidents import Incidents
-from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.run_state import RunState
-from launch.agent.supervision.stragglers import Judgement, judge
+from launch.agent.supervision.task_records import Pace, TaskRecord
 from launch.agent.wire.run_plan import RunPlan
 from launch.status.run import FormationStatus, RunStatus
+
+SLOW = 1.25
+LEAST_MS = 2.0  # below, it is the noise of the machine
+
+
+class Judgement(NamedTuple):
+    """The stragglers of a run, and the waiting that they cause.
+
+    ``stragglers`` has names, the slowest first. ``waiting_share`` is the part of a step, from 0 to 1, that the other
+    workers spend waiting for the slowest worker, in the mean. ``waiting_share`` is None with fewer than two workers
+    that are known.
+    """
+
+    stragglers: Tuple[str, ...]
+    waiting_share: Optional[float]
 
 
 def run_status(
@@ -74,3 +96,15 @@ def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, float]]:
     """
     report: Mapping[str, Any] = next((task.progress for task in tasks.values() if task.plan.role == "evaluator"), {})
     return {"step": report["step"], **report["metrics"]} if report.get("metrics") else None
+
+
+def judge(paces: Mapping[str, Pace]) -> Judgement:
+    """Compare the workers of one run: {task: its pace}."""
+    if len(paces) < 2:
+        return Judgement((), None)
+    middle_ms = median_low(pace.own_ms for pace in paces.values())
+    limit_ms = max(SLOW * middle_ms, middle_ms + LEAST_MS)
+    slow = sorted((name for name in paces if paces[name].own_ms > limit_ms), key=lambda name: -paces[name].own_ms)
+    due_ms = min(pace.wait_ms for pace in paces.values())
+    shares = [(p.wait_ms - due_ms) / p.step_ms for name, p in paces.items() if name not in slow and p.step_ms > 0]
+    return Judgement(tuple(slow), sum(shares) / len(shares) if shares else 0.0)

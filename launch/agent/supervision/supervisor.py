@@ -5,11 +5,10 @@ and returns the orders that follow; the agent carries them out. So tests replay 
 to check every rule below.
 
 ``run_state`` has the phases of a run.
-``launch.status.states`` names the states of tasks, and ``success`` decides which have succeeded.
+``launch.status.states`` names the states of tasks, and ``ending`` decides which have succeeded.
 """
 
 from collections import deque
-from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Type
 
 from launch.agent.protocol.messages import (
@@ -29,20 +28,16 @@ from launch.agent.protocol.messages import (
     Stop,
     StopRequested,
 )
-from launch.agent.supervision import frozen
+from launch.agent.supervision import hang_detection
 from launch.agent.supervision.agents import Gathering, Lives
 from launch.agent.supervision.elastic import Decision, Failure, Formations
-from launch.agent.supervision.incident import CUT_SHORT
+from launch.agent.supervision.ending import Ending
 from launch.agent.supervision.incidents import Incidents
-from launch.agent.supervision.leaving import EVALUATOR, Leaving
-from launch.agent.supervision.record import TaskRecord
-from launch.agent.supervision.restarts import Restarts
-from launch.agent.supervision.roster import Roster
+from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import Phase, RunState
-from launch.agent.supervision.saving import Saving
+from launch.agent.supervision.saving import CheckpointProblems, Saving
 from launch.agent.supervision.status import run_status
-from launch.agent.supervision.success import succeeded
-from launch.agent.supervision.unsaved import Unsaved
+from launch.agent.supervision.task_records import Roster, TaskRecord
 from launch.agent.wire.run_plan import RunPlan
 from launch.status.run import RunStatus
 
@@ -60,13 +55,13 @@ class Supervisor:
         self.tasks = self._roster.by_name
         self.incidents = Incidents(self.tasks, report_progress=plan.judge == "outcome")
         self.saving = Saving(self._roster.chief)
-        self._unsaved = Unsaved(self.incidents)
-        self._watch = frozen.Watch(plan.frozen_s)
+        self._checkpoint_problems = CheckpointProblems(self.incidents)
+        self._watch = hang_detection.Watch(plan.frozen_s)
         self._gathering = Gathering(plan)
         self._formations = Formations(plan, self._roster, self.incidents, self.saving)
-        self._restarts = Restarts()
+        self._restarts = Restarts(plan, self._roster, self.incidents)
         self._lives = Lives()
-        self._leaving = Leaving(plan, self.tasks)
+        self._ending = Ending(plan, self.tasks)
         self._courses: Dict[Phase, Callable[[float], List[Order]]] = {  # in the order in which phases follow
             Phase.GATHERING: self._gather,
             Phase.REFORMING: self._reform,
@@ -90,7 +85,7 @@ class Supervisor:
     def handle(self, event: Event, now: float) -> List[Order]:
         """Process one event, and return the orders that follow from it."""
         self.now = now
-        self._watch.heard(event, now)
+        self._watch.record_event(event, now)
         rule = self._rules.get(type(event))
         orders = rule(event, now) if rule else []
         for phase, course in self._courses.items():
@@ -112,10 +107,11 @@ class Supervisor:
         gone = [task for task in self._roster.by_host[host] if task.process]
         self.incidents.begin("agent", ended_at, host=host, cause="its agent ended")
         for task in gone:
-            self._restart(task, now)
             if self.state.is_closing:
                 self._roster.turn(task, "stopped", process=False)
-            task.cause, task.history = f"its agent on {host} ended", deque()
+            else:
+                self._restarts.put(task, now)
+            task.cause, task.samples = f"its agent on {host} ended", deque()
         self.incidents.record_action(
             f"another agent joined; started again: {', '.join(t.plan.name for t in gone) or 'none'}", now
         )
@@ -147,108 +143,70 @@ class Supervisor:
         return list(decision.orders)
 
     def _on_started(self, event: Started, now: float) -> List[Order]:
-        task = self.tasks[event.task]
-        if event.attempt == task.attempt and task.process:
+        task = self._roster.find(event)
+        if task is not None:
             task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
             self.incidents.record_start(event.task, now)
-            if self.plan.judge == "exit":  # foreign programs tell no progress
+            if self.plan.judge == "exit":  # foreign programs report no progress
                 self._roster.turn(task, "running", process=True)
         return []
 
     def _on_advanced(self, event: Advanced, now: float) -> List[Order]:
-        task = self.tasks[event.task]
-        if event.attempt == task.attempt and task.process:
+        task = self._roster.find(event)
+        if task is not None:
             self._roster.turn(task, "running", process=True)
-            task.remember(now, event.progress)
-            if not task.frozen:  # it may go on for the moment that it is let go on to tell where it was
+            task.record_progress(now, event.progress)
+            if not task.frozen:  # it may run for the moment in which it writes its stack
                 self.incidents.record_progress(event.task, event.progress, now)
             if task.plan.chief:
-                self._unsaved.told(event.task, event.progress, now)
+                self._checkpoint_problems.record(event.task, event.progress, now)
         return []
 
     def _on_measured(self, event: Measured, now: float) -> List[Order]:
-        for name, usage in event.tasks.items():
-            if usage["attempt"] == self.tasks[name].attempt:
-                self.tasks[name].usage = usage
+        self._roster.record_usage(event)
         return []
 
     def _on_signs(self, event: Signs, now: float) -> List[Order]:
         """Return the orders that kill frozen tasks, which then fail."""
-        for name, sign in event.tasks.items():
-            if sign["attempt"] == self.tasks[name].attempt:
-                self.tasks[name].doing = sign.get("doing") or None
-        judged = self.state.phase is Phase.TRAINING
+        self._roster.record_signs(event)
+        if self.state.phase is not Phase.TRAINING:
+            return []
         silent = [host for host in self.silent if any(task.process for task in self._roster.by_host[host])]
-        culprits = self._watch.culprits(event, self.tasks, self._roster.process_count, silent) if judged else []
-        return [frozen.accuse(culprit, self.tasks[culprit.task], self.incidents, now) for culprit in culprits]
+        culprits = self._watch.culprits(event, self.tasks, self._roster.process_count, silent)
+        return [hang_detection.accuse(each, self.tasks[each.task], self.incidents, now) for each in culprits]
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
-        task = self.tasks[event.task]
-        if event.attempt != task.attempt or not task.process:
+        task = self._roster.find(event)
+        if task is None:
             return []
-        task.exit_code, task.history = event.exit_code, deque()
-        event = self._formations.name_as_run(event)
-        if self._succeeded(task, event):
+        task.exit_code, task.samples = event.exit_code, deque()
+        event, phase = self._formations.name_as_run(event), self.state.phase
+        if self._ending.has_succeeded(task, event, restarts=task.recalled or phase is Phase.REFORMING):
             self._roster.turn(task, "succeeded", process=False)
             if task.plan.chief:
                 self.outcome = event.outcome or {}
-        elif self.state.phase is Phase.CLOSING:
+        elif phase is Phase.CLOSING:
             self._roster.turn(task, "stopped", process=False)
-            self._ended_late(task, event, now)
-        elif self.state.phase is Phase.REFORMING and event.exit_code is not None:
+            self._record_late_exit(task, event, now)
+        elif phase is Phase.REFORMING and event.exit_code is not None:
             self._roster.turn(task, "restarting", process=False)
         elif task.recalled and event.exit_code is not None:  # else a process of it hangs: no second one beside it
-            self._restart(task, now)
+            self._restarts.put(task, now)
         else:
-            self._failed(task, frozen.ended(event, task.frozen) if task.frozen else event, now)
+            failure = hang_detection.as_failure(event, task.frozen) if task.frozen else event
+            cause = self._restarts.put_failed(task, failure, now)
+            if cause is not None:
+                self._close("failed", cause, now)
         return []
 
-    def _succeeded(self, task: TaskRecord, event: Exited) -> bool:
-        """Return whether a task has succeeded.
-
-        An evaluator that left so that it can begin again has not, though its process then ends well, too.
-        """
-        if task.plan.role == EVALUATOR and (task.recalled or self.state.phase is Phase.REFORMING):
-            return False
-        return succeeded(event, self.plan.judge, self._told_to_end(task))
-
-    def _ended_late(self, task: TaskRecord, event: Exited, now: float) -> None:
+    def _record_late_exit(self, task: TaskRecord, event: Exited, now: float) -> None:
         """Record a task's end without success while the run was ending already."""
-        told = event.task in self._leaving.told
-        if self.state.result == "failed" and not told:
+        missed = self._ending.missed_work(task, event, now)
+        if missed is not None:
+            task.cause = missed.cause
+            self.incidents.record_exit(missed, now)
+        elif self.state.result == "failed" and not self._ending.was_ordered(task):
             self.incidents.record_late_exit(event, now)
-        elif self.state.result != "succeeded" or task.plan.role != EVALUATOR:
-            return
-        elif self._leaving.was_cut(event):
-            task.cause = self._leaving.cut_short(task, now)
-            self.incidents.record_exit(replace(event, kind=CUT_SHORT, cause=task.cause), now)
-        elif not told:
-            task.cause = event.cause
-            self.incidents.record_exit(event, now)
-
-    def _told_to_end(self, task: TaskRecord) -> bool:
-        return task.plan.name in self._leaving.told or task.recalled or task.frozen is not None
-
-    def _failed(self, task: TaskRecord, event: Exited, now: float) -> None:
-        outcome, incident = event.outcome or {}, self.incidents.record_exit(event, now)
-        task.cause = event.cause
-        may_mend = event.retry and outcome.get("retry", True) and event.exit_code is not None
-        if may_mend and task.failures < self.plan.restart_max:
-            pause_s = task.pause_s(self.plan.backoff_s)
-            self._restart(task, now + pause_s)
-            task.failures += 1
-            attempt = f"attempt {task.failures + 1} of {self.plan.restart_max + 1}"
-            self.incidents.record_action(f"{task.plan.name} restarted after {pause_s:.1f} s, {attempt}", now, incident)
-        else:
-            self._roster.turn(task, "failed", process=False)
-            if task.plan.role == "evaluator":
-                return  # it only watches: training goes on without it
-            self._close("failed", self.incidents.blame_task(event, incident, self.plan.restart_max + 1), now)
-
-    def _restart(self, task: TaskRecord, at: float) -> None:
-        """Schedule the task's next attempt at this time."""
-        self._roster.turn(task, "restarting", process=False)
-        self._restarts.put(task, at)
 
     def _on_restart(self, event: RestartRequested, now: float) -> List[Order]:
         """Order running tasks to end; restart waiting tasks, or a failed evaluator, at once."""
@@ -257,14 +215,11 @@ class Supervisor:
         chosen = [self.tasks[name] for name in event.tasks if name in self.tasks]
         for task in chosen:
             if task.state in ("restarting", "failed"):
-                self._restart(task, now)
+                self._restarts.put(task, now)
         running = [task for task in chosen if task.process and not task.recalled]
         for task in running:
             task.recalled = True
-        return [self._stop(task) for task in running]
-
-    def _stop(self, task: TaskRecord) -> Order:
-        return Stop(task.plan.name, self.plan.grace_s, task.attempt)
+        return [Stop(task.plan.name, self.plan.grace_s, task.attempt) for task in running]
 
     def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
         orders = self.saving.ask(now) if self.state.phase is Phase.TRAINING else []
@@ -286,7 +241,7 @@ class Supervisor:
         if self.state.is_closing:
             return
         self.state.close(result, cause)
-        self._leaving.begin(result, now)
+        self._ending.begin(result, now)
         for task in self._roster.waiting():
             self._roster.turn(task, "stopped", process=False)
 
@@ -331,19 +286,13 @@ class Supervisor:
             return [End(self.state.published)]
         if self.saving.pending(now):
             return []
-        return self._leaving.following(self._roster.processes, now)
+        return self._ending.next_orders(self._roster.processes, now)
 
     # -- what is shown
 
     def status(self) -> RunStatus:
         """Return the run's status, as far as a supervisor knows it."""
+        formation = self._formations.status(self.state.phase)
         return run_status(
-            self.plan,
-            self.state,
-            self.tasks,
-            self.incidents,
-            self._formations.status(self.state.phase),
-            self.outcome,
-            self.silent,
-            self.now,
+            self.plan, self.state, self.tasks, self.incidents, formation, self.outcome, self.silent, self.now
         )

@@ -6,8 +6,8 @@ import pytest
 
 from launch.agent.protocol.messages import Exited, Lost, RestartRequested, StopRequested, Tick
 from launch.agent.supervision.incidents import NEWEST, Incidents
-from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.root_cause import HOST_WINDOW_S, STEADY_S, WINDOW_S
+from launch.agent.supervision.task_records import TaskRecord
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, in_words, run_plan, started, succeeded
 from tests.launch.lines import counted
 

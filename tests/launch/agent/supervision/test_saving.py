@@ -1,6 +1,6 @@
-"""The chief is asked to save before it is ended on purpose, and waited for no longer than it is worth."""
+"""The chief is asked to save before it is ended on purpose; a checkpoint that cannot be written is one incident."""
 
-from typing import Any, List
+from typing import Any, Dict, List
 
 from launch.agent.protocol.messages import (
     Advanced,
@@ -96,3 +96,36 @@ def test_each_request_has_a_number_of_its_own_so_that_an_answer_to_an_earlier_on
     assert replay.run.saving.ask(3) == [Save("worker:0", 0, 2)] and replay.run.saving.pending(3)
     replay.at(4, told(2, 2))
     assert not replay.run.saving.pending(4)
+
+
+# -- checkpoints that fail
+
+
+FULL = "checkpoints cannot be written into /c on gpu01: No space left on device"
+
+
+def incidents(replay: Replay) -> List[Dict[str, Any]]:
+    told: List[Dict[str, Any]] = replay.status()["incidents"]
+    return told
+
+
+def test_a_problem_is_one_incident_of_the_chief_until_a_checkpoint_is_written() -> None:
+    replay = Replay()
+    replay.up()
+    for now, problem in enumerate([None, FULL, FULL, FULL, None], 1):
+        replay.at(now, advanced("worker:0", now, checkpoint_step=now, checkpoint_problem=problem, examples=now))
+    (incident,) = incidents(replay)
+    assert (incident["kind"], incident["role"], incident["host"]) == ("checkpoint", "worker", "a")
+    assert incident["cause"] == FULL
+    assert [each["what"] for each in incident["did"]] == ["a checkpoint of step 5 is written"]
+    assert replay.states()["worker:0"] == "running"
+
+
+def test_another_problem_is_another_incident_and_training_goes_on_through_both() -> None:
+    replay = Replay()
+    replay.up()
+    for now, problem in enumerate(["one", "two"], 1):
+        replay.at(now, advanced("worker:0", now, checkpoint_problem=problem, examples=now))
+        replay.at(now + 0.5, advanced("worker:0", now + 1, checkpoint_problem=problem, examples=now + 1))
+    assert [incident["cause"] for incident in incidents(replay)] == ["one", "two"]
+    assert replay.run.state.published == "running" and not any(incident["open"] for incident in incidents(replay))

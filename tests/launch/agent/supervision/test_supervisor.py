@@ -21,8 +21,8 @@ from launch.agent.protocol.messages import (
     StopRequested,
     Tick,
 )
-from launch.agent.supervision.record import TaskRecord
 from launch.agent.supervision.run_state import Phase
+from launch.agent.supervision.task_records import TaskRecord
 from tests.launch.agent.supervision.histories import DONE, Replay, advanced, failed, in_words, left, started, succeeded
 
 # -- the beginning

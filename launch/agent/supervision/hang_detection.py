@@ -31,7 +31,7 @@ from cluster.protocol.heartbeat import STEPS
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
 from launch.agent.supervision.incidents import Incidents
-from launch.agent.supervision.record import TaskRecord
+from launch.agent.supervision.task_records import TaskRecord
 
 SLOWER = 5.0  # a step that takes so many times its slowest of late
 SLOWER_IN_ALL = 2.0  # and so many times what steps take in all, as where each host has little of a processor
@@ -82,7 +82,7 @@ class Watch:
         self._free_until: Dict[str, float] = {}  # what counted of a step when it was told last not to wait for the task
         self._shared: Optional[_Shared] = None
 
-    def heard(self, event: Event, now: float) -> None:
+    def record_event(self, event: Event, now: float) -> None:
         """Record the lead's own time, and any cause that an event gives tasks to wait."""
         self._clock += min(LONGEST_GAP_S, max(0.0, now - (now if self._last is None else self._last)))
         self._last = now
@@ -197,7 +197,7 @@ def accuse(culprit: Culprit, task: TaskRecord, incidents: Incidents, now: float)
     return Stop(culprit.task, 0.0, task.attempt, stack=True)
 
 
-def ended(event: Exited, why: str) -> Exited:
+def as_failure(event: Exited, why: str) -> Exited:
     """Turn the end of a task that was killed as frozen into a failure."""
     where = place(event.stack or "")
     return replace(event, kind="frozen", cause=f"frozen: {why}{', ' + where if where else ''}")

@@ -4,8 +4,8 @@ from typing import Dict
 
 import pytest
 
-from launch.agent.supervision.record import Pace
-from launch.agent.supervision.stragglers import Judgement, judge
+from launch.agent.supervision.status import Judgement, judge
+from launch.agent.supervision.task_records import Pace
 
 
 def paces(**own_and_wait_ms: float) -> Dict[str, Pace]:

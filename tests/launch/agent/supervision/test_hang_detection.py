@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from launch.agent.protocol.messages import Exited, RestartRequested, Signs, Start, Stop, StopRequested
-from launch.agent.supervision import frozen
+from launch.agent.supervision import hang_detection
 from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
 
 STEP_S = 0.5
@@ -267,12 +267,12 @@ Thread 0x00007f (most recent call first):
     ],
 )
 def test_the_place_is_in_the_jobs_own_code_where_there_is_any(inputs: str, where: Optional[str]) -> None:
-    assert frozen.place(PYTHON.format(inputs=inputs)) == where
+    assert hang_detection.place(PYTHON.format(inputs=inputs)) == where
 
 
 def test_without_a_stack_there_is_no_place() -> None:
-    assert frozen.place("pid 7, state D:\n  3 threads in nfs_wait") is None
-    assert frozen.ended(Exited("worker:1", 0, -9, "killed by SIGKILL"), "silent").cause == "frozen: silent"
+    assert hang_detection.place("pid 7, state D:\n  3 threads in nfs_wait") is None
+    assert hang_detection.as_failure(Exited("worker:1", 0, -9, "killed by SIGKILL"), "silent").cause == "frozen: silent"
 
 
 def test_a_step_that_is_slow_only_since_the_task_gets_little_of_a_processor_is_not_accused() -> None:

@@ -1,0 +1,225 @@
+"""The lead's knowledge of the tasks of a run: of each, and of all by name, host and state.
+
+A run may have thousands of tasks, and each reports its progress every second. So the roster counts, at
+each change, the numbers that the rules need. No report of a task looks at the others.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Set, Tuple, Union
+
+from launch.agent.protocol.messages import Advanced, Exited, Measured, Signs, Started
+from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.status.states import ALIVE
+from launch.status.task import TaskStatus
+
+RATE_WINDOW_S = 10.0
+LATE_S = 3.0  # without a report, which comes once a second if steps do: the rate goes down
+
+
+class Sample(NamedTuple):
+    """One progress report, and the time of its arrival.
+
+    ``waited_s`` is None where no worker waits for another.
+    """
+
+    time: float
+    step: int
+    examples: int
+    waited_s: Optional[float]
+
+
+class Pace(NamedTuple):
+    """A worker's mean step: milliseconds of work of its own, then of waiting for the others."""
+
+    own_ms: float
+    wait_ms: float
+
+    @property
+    def step_ms(self) -> float:
+        """Return the duration of the whole step, in milliseconds."""
+        return self.own_ms + self.wait_ms
+
+
+SPARE = "a spare: it starts when the host of a ps is lost"
+
+
+@dataclass
+class TaskRecord:
+    """The known facts about one task.
+
+    ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and
+    ``process``. ``attempt`` counts from 0, whoever wanted a new one; ``failures`` are those that count
+    against ``restart.max``. ``recalled`` is True where the task's process was ordered to end, so that the
+    next attempt can begin. ``frozen`` is the reason for killing a task that makes no progress. ``doing``
+    is the current part of the task's start, in words.
+    """
+
+    plan: TaskPlan
+    state: str = "starting"
+    attempt: int = 0
+    failures: int = 0
+    recalled: bool = False
+    frozen: Optional[str] = None
+    doing: Optional[str] = None
+    process: bool = False
+    pid: Optional[int] = None
+    exit_code: Optional[int] = None
+    gpus: List[int] = field(default_factory=list)
+    log: Optional[str] = None
+    cause: Optional[str] = None
+    progress: Dict[str, Any] = field(default_factory=dict)
+    usage: Dict[str, Any] = field(default_factory=dict)  # of its host, with the fields of ``launch.agent.tasks.usage``
+    restart_at: Optional[float] = None
+    samples: Deque[Sample] = field(default_factory=deque)
+
+    def record_progress(self, now: float, progress: Dict[str, Any]) -> None:
+        """Record a progress report."""
+        self.progress = progress
+        step, examples = progress.get("step") or 0, progress.get("examples") or 0
+        self.samples.append(Sample(now, step, examples, progress.get("waited_s")))
+        while now - self.samples[0].time > RATE_WINDOW_S and len(self.samples) > 2:
+            self.samples.popleft()
+
+    def rates(self, now: float) -> Tuple[float, float]:
+        """Return the steps and examples per second over the last ``RATE_WINDOW_S`` seconds.
+
+        Both rates fall while no report arrives.
+        """
+        if len(self.samples) < 2:
+            return 0.0, 0.0
+        first, last = self.samples[0], self.samples[-1]
+        usual_s = (last.time - first.time) / (len(self.samples) - 1)
+        until = now if now - last.time > max(LATE_S, 2 * usual_s) else last.time
+        seconds = max(until - first.time, 1e-9)
+        return (last.step - first.step) / seconds, (last.examples - first.examples) / seconds
+
+    def pace(self) -> Optional[Pace]:
+        """Return the mean step of the last ``RATE_WINDOW_S`` seconds.
+
+        The result is None where nothing is known of the task's steps or waits.
+        """
+        if len(self.samples) < 2:
+            return None
+        first, last = self.samples[0], self.samples[-1]
+        steps = last.step - first.step
+        if steps <= 0 or first.waited_s is None or last.waited_s is None:
+            return None
+        step_ms, wait_ms = (1000 * span / steps for span in (last.time - first.time, last.waited_s - first.waited_s))
+        return Pace(max(0.0, step_ms - wait_ms), wait_ms)
+
+    def status(self, straggler: bool = False) -> TaskStatus:
+        """Return the task's status; only a comparison with other tasks shows a ``straggler``."""
+        pace, usage = self.pace(), self.usage if self.process else {}
+        return TaskStatus(
+            role=self.plan.role,
+            index=self.plan.index,
+            host=self.plan.host,
+            address=self.plan.address,
+            gpus=self.gpus,
+            state=self.state,
+            doing=self.doing if self.state == "starting" else None,
+            pid=self.pid,
+            exit_code=self.exit_code,
+            restarts=self.attempt,
+            step=None if self.plan.role == "ps" else self.progress.get("step"),
+            step_time_ms=self.progress.get("step_time_ms"),
+            wait_ms=None if pace is None else round(pace.wait_ms, 3),
+            bytes_in_per_second=usage.get("bytes_in_per_second"),
+            bytes_out_per_second=usage.get("bytes_out_per_second"),
+            gpu_percent=usage.get("gpu_percent"),
+            gpu_memory_bytes=usage.get("gpu_memory_bytes"),
+            dropped_gradients=self.progress.get("dropped_gradients", 0),
+            log=self.log,
+            cause=self.cause,
+            straggler=straggler,
+        )
+
+
+def record_of(plan: TaskPlan) -> TaskRecord:
+    """Return the record of a task before its run begins."""
+    return TaskRecord(plan, state="stopped", cause=SPARE) if plan.spare else TaskRecord(plan)
+
+
+class Roster:
+    """The tasks of one run.
+
+    ``processes`` counts, by role, the tasks that may have a process.
+    """
+
+    def __init__(self, plan: RunPlan):
+        self.by_name: Dict[str, TaskRecord] = {task.name: record_of(task) for task in plan.tasks}
+        self.by_host: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
+        for task in self.by_name.values():
+            self.by_host[task.plan.host].append(task)
+        self.processes: Dict[str, int] = Counter()
+        self._states = Counter(task.state for task in self.by_name.values())
+        self._undecided = deciding(plan)
+
+    def turn(self, task: TaskRecord, state: str, process: bool) -> None:
+        """Set the state of a task.
+
+        ``process`` is True where a process of the task may exist.
+        """
+        self._states[task.state] -= 1
+        self._states[state] += 1
+        self.processes[task.plan.role] += process - task.process
+        task.state, task.process = state, process
+        if state == "succeeded":
+            self._undecided.discard(task.plan.name)
+
+    def begin_attempt(self, task: TaskRecord) -> None:
+        """Record that a task is ordered to start, and forget its process before."""
+        self.turn(task, "starting", process=True)
+        task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
+        task.pid = task.exit_code = task.cause = task.frozen = task.doing = None
+
+    def find(self, event: Union[Started, Advanced, Exited]) -> Optional[TaskRecord]:
+        """Return the task of an event; None where the event is about a process before its present one."""
+        task = self.by_name[event.task]
+        return task if event.attempt == task.attempt and task.process else None
+
+    def record_usage(self, event: Measured) -> None:
+        """Record the resources that tasks of a host use."""
+        for name, usage in event.tasks.items():
+            if usage["attempt"] == self.by_name[name].attempt:
+                self.by_name[name].usage = usage
+
+    def record_signs(self, event: Signs) -> None:
+        """Record the part of their start that tasks of a host are in."""
+        for name, sign in event.tasks.items():
+            if sign["attempt"] == self.by_name[name].attempt:
+                self.by_name[name].doing = sign.get("doing") or None
+
+    def number(self, *states: str) -> int:
+        """Return the number of tasks in any of these states."""
+        return sum(self._states[state] for state in states)
+
+    @property
+    def process_count(self) -> int:
+        """Return the number of the run's processes that may exist."""
+        return sum(self.processes.values())
+
+    @property
+    def have_succeeded(self) -> bool:
+        """Return whether every task that decides about the run has succeeded."""
+        return not self._undecided
+
+    @property
+    def chief(self) -> Optional[TaskRecord]:
+        """Return the task that saves; None where no task does."""
+        return next((task for task in self.by_name.values() if task.plan.chief), None)
+
+    def running(self) -> List[TaskRecord]:
+        """Return the tasks of which a process may exist."""
+        return [task for task in self.by_name.values() if task.process]
+
+    def waiting(self) -> List[TaskRecord]:
+        """Return the tasks that have no process, and are to have one."""
+        return [task for task in self.by_name.values() if task.state in ALIVE and not task.process]
+
+
+def deciding(plan: RunPlan) -> Set[str]:
+    """Return the tasks that all have succeeded when the run has."""
+    chief_decides = plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
+    return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}
