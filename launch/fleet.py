@@ -4,12 +4,14 @@ import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import is_dataclass
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
 from cluster.spec.model import Spec, Ssh, is_local
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.verb_requests import RunReference
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts import rpc
 from launch.hosts.bundle import Code
@@ -62,9 +64,9 @@ class Fleet:
         self._closing.close()
         self._pool.shutdown(wait=False)
 
-    def request(self, host: str, **options: Any) -> Dict[str, Any]:
-        """Return the request of a verb about this host's part of the newest run."""
-        return {"name": self.spec.name, "host": host, "workdir": self.spec.workdir, **options}
+    def reference(self, host: str, run: Optional[str] = None) -> RunReference:
+        """Return a host's part of a run, of the newest by default, as requests name it."""
+        return RunReference(self.spec.name, host, self.spec.workdir, run)
 
     def connect(self) -> None:
         """Connect to every host.
@@ -79,39 +81,41 @@ class Fleet:
     def ask(
         self,
         verb: str,
-        requests: Mapping[str, Mapping[str, Any]],
+        requests: Mapping[str, Any],
         timeout_s: float,
         interruptible: bool = True,
         stay_s: float = rpc.STAY_S,
     ) -> "Answers":
         """Send each host its own request of the same verb, and return the answers.
 
-        ``stay_s`` is the time within which the next request comes, if one does.
+        A request is one of ``launch.agent.wire``. ``stay_s`` is the time within which the next request comes, if
+        one does.
         """
 
         def ask(host: Host) -> Dict[str, Any]:
-            return rpc.ask(host, self.code, self.spec.workdir, verb, requests[host.name], timeout_s, stay_s)
+            request = _values(requests[host.name])
+            return rpc.ask(host, self.code, self.spec.workdir, verb, request, timeout_s, stay_s)
 
         return self.each(ask, list(requests), interruptible)
 
-    def ask_lead(self, verb: str, timeout_s: float = LEAD_S, **options: Any) -> Dict[str, Any]:
-        """Ask the lead about the newest run.
+    def ask_lead(self, verb: str, request: Any) -> Dict[str, Any]:
+        """Send the lead a request about a run, and return the answer.
 
         Raises:
           CannotStart: the lead is out of reach, or its answer is an error.
         """
-        answers, problems = self.ask(verb, {self.lead: self.request(self.lead, **options)}, timeout_s)
+        answers, problems = self.ask(verb, {self.lead: request}, LEAD_S)
         if problems:
             raise CannotStart(problems)
         return answers[self.lead]
 
-    def contact(self, host: str, verb: str, request: Mapping[str, Any]) -> Conversation:
+    def contact(self, host: str, verb: str, request: Any) -> Conversation:
         """Open a conversation with one host.
 
         Raises:
           HostProblem: the host cannot take part in it.
         """
-        return rpc.contact(self.hosts[host], self.code, self.spec.workdir, verb, request)
+        return rpc.contact(self.hosts[host], self.code, self.spec.workdir, verb, _values(request))
 
     def start_agent(self, host: Host, request: RunRequest) -> Dict[str, Any]:
         """Start the agent of one host, and wait until that agent is ready.
@@ -164,6 +168,11 @@ class Fleet:
             else:
                 raise error
         return results, list(dict.fromkeys(problems))  # a gateway's is that of all hosts behind it
+
+
+def _values(request: Any) -> Mapping[str, Any]:
+    values: Mapping[str, Any] = to_values(request) if is_dataclass(request) else request
+    return values
 
 
 Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]

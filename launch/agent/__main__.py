@@ -27,7 +27,7 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Type, TypeVar
 
 from launch.agent.checkpoints import resume
 from launch.agent.linux.daemonize import fork_away
@@ -39,14 +39,42 @@ from launch.agent.state import locks, runs
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.verbs import down, logs, status
 from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.verb_requests import (
+    BuildRequest,
+    DownRequest,
+    HandoverRequest,
+    HeldRequest,
+    LogsRequest,
+    RestartRequest,
+    RunReference,
+    SweepRequest,
+)
 from launch.status.values import Malformed, from_values
 
+T = TypeVar("T")
 START_S = 60.0
 ENDED_S, LOOK_S = 15.0, 0.01  # for an agent that refused to start, and its keeper, to be gone
 SILENT_S = 60.0  # a launcher that stops in the middle of a file has gone
 
 
-def read_request() -> Dict[str, Any]:
+class NotUnderstood(Exception):
+    """The request is of another version of the launcher; the text is the answer to it."""
+
+
+def read_request(kind: Type[T]) -> T:
+    """Return the request on stdin.
+
+    Raises:
+      NotUnderstood: a field is missing, or has another type.
+    """
+    try:
+        return from_values(kind, read_values())
+    except Malformed as error:
+        advice = "start again with the launcher that this code came with"
+        raise NotUnderstood(f"expected a request of this version, found {error}; {advice}") from None
+
+
+def read_values() -> Dict[str, Any]:
     """Return the JSON line on stdin, unbuffered: what follows may belong to a relay."""
     line = b""
     while not line.endswith(b"\n"):
@@ -54,8 +82,8 @@ def read_request() -> Dict[str, Any]:
         if not byte:
             sys.exit(0)
         line += byte
-    request: Dict[str, Any] = json.loads(line.decode())
-    return request
+    values: Dict[str, Any] = json.loads(line.decode())
+    return values
 
 
 def read_some(size: int) -> bytes:
@@ -79,12 +107,7 @@ def launcher_goes(seconds: float) -> bool:
 
 def start() -> None:
     """Make the agent, a process of its own, and pass its first answer on."""
-    try:
-        request = from_values(RunRequest, read_request())
-    except Malformed as error:
-        advice = "start again with the launcher that this code came with"
-        tell({"error": f"expected a request of this version, found {error}; {advice}"})
-        return
+    request = read_request(RunRequest)
     folder = folder_of(request)
     serving = takeover.make_way(folder) if request.again else None
     if serving is not None:
@@ -131,7 +154,7 @@ def check() -> None:
     """Takes part in ``launch check``."""
     from launch.agent.verbs import check  # loads asyncio
 
-    check.check(read_request, tell)
+    check.check(read_values, tell)
 
 
 def serve(request: RunRequest, says: int) -> None:
@@ -156,12 +179,12 @@ def serve(request: RunRequest, says: int) -> None:
 
 def attach() -> None:
     """Copies lines both ways between the launcher and the agent until either ends."""
-    request = read_request()
-    folder = RunFolder(expand(request["workdir"]), request["run"], request["host"])
+    reference = read_request(RunReference)
+    folder = RunFolder(expand(reference.workdir), reference.run or "", reference.host)
     try:
         agent = local_client.connect(folder.own, timeout_s=10.0)
     except OSError as error:
-        tell({"error": f"no agent of {request['run']} answers on this host: {error}"})
+        tell({"error": f"no agent of {reference.run} answers on this host: {error}"})
         return
     agent.settimeout(None)
     with agent:
@@ -180,42 +203,42 @@ def build() -> None:
     """Makes an environment, and ends when the launcher goes."""
     from launch.agent.environments.builder import Build  # loads what no other verb needs
 
-    Build(read_request(), tell, read_some, launcher_goes).run()
+    Build(read_request(BuildRequest), tell, read_some, launcher_goes).run()
 
 
 def sweep() -> None:
     """Report the leftovers of earlier runs on this host."""
     from launch.agent.verbs.sweep import sweep as swept  # loads what no other verb needs
 
-    tell(swept(read_request()))
+    tell(swept(read_request(SweepRequest)))
 
 
 def take() -> None:
     """Receive a checkpoint from another host."""
     from launch.agent.checkpoints import migration  # loads asyncio
 
-    migration.take(read_request(), tell)
+    migration.take(read_request(HandoverRequest), tell)
 
 
 def give() -> None:
     """Send a checkpoint to another host."""
     from launch.agent.checkpoints import migration  # loads asyncio
 
-    migration.give(read_request(), tell)
+    migration.give(read_request(HandoverRequest), tell)
 
 
 def diagnose() -> None:
     """Send all that this host knows of a run."""
     from launch.agent.diagnosis.sections import diagnose as told  # loads what no other verb needs
 
-    told(read_request, tell)
+    told(read_values, tell)
 
 
 def board() -> None:
     """Serves summaries until the launcher goes."""
     from launch.agent.verbs import board  # loads what no other verb needs
 
-    board.board(read_request(), tell)
+    board.board(read_request(RunReference), tell)
 
 
 def _write_all(data: bytes) -> None:
@@ -229,22 +252,24 @@ def run(verb: str) -> None:
         "start": start,
         "attach": attach,
         "check": check,
-        "status": lambda: tell(status.status(read_request())),
+        "status": lambda: tell(status.status(read_request(RunReference))),
         "build": build,
-        "restart": lambda: tell(status.restart(read_request())),
-        "look": lambda: tell(down.look(read_request())),
-        "find": lambda: tell(runs.find(read_request())),
-        "down": lambda: tell(down.down(read_request())),
+        "restart": lambda: tell(status.restart(read_request(RestartRequest))),
+        "look": lambda: tell(down.look(read_request(RunReference))),
+        "find": lambda: tell(runs.find(read_request(RunReference))),
+        "down": lambda: tell(down.down(read_request(DownRequest))),
         "sweep": sweep,
-        "logs": lambda: logs.logs(read_request(), tell, launcher_goes),
+        "logs": lambda: logs.logs(read_request(LogsRequest), tell, launcher_goes),
         "board": board,
-        "held": lambda: tell(resume.held(read_request())),
+        "held": lambda: tell(resume.held(read_request(HeldRequest))),
         "take": take,
         "give": give,
         "diagnose": diagnose,
     }
     try:
         verbs[verb]()
+    except NotUnderstood as error:
+        tell({"error": str(error)})
     except BrokenPipeError:  # the launcher has gone
         os._exit(0)
 

@@ -16,6 +16,7 @@ from launch.fleet import Fleet
 from launch.hosts.answer_shapes import DIAGNOSED
 from launch.hosts.channel import Host
 from launch.hosts.shape import fault
+from launch.status.values import to_values
 
 TOTAL_BYTES = 50_000_000  # of all hosts, before they are packed
 LEAST_BYTES, MOST_BYTES = 60_000, 8_000_000  # of one host
@@ -108,7 +109,7 @@ def _ask(fleet: Fleet, host: Host, evidence: Evidence, redaction: Redaction, sha
         evidence.clock = read_clock(conversation, patience_s)
         within_s = max(1.0, until - time.monotonic() - MARGIN_S)
         wanted = {"bytes": share, "python": host.python, "secrets": list(fleet.spec.secrets), "within_s": within_s}
-        conversation.send(fleet.request(host.name, do="gather", **wanted))
+        conversation.send({**to_values(fleet.reference(host.name)), "do": "gather", **wanted})
         piece = conversation.answer(patience_s)
         while not evidence.take(piece, redaction):
             if time.monotonic() > until + MARGIN_S:

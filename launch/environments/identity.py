@@ -10,9 +10,10 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Dict, Mapping, Optional
 
 from cluster.spec.model import Setup, Spec
+from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
 from launch.environments.lock_file import LockFile, read_lock
 from launch.environments.wheels import files_of
 from launch.errors import UsageError
@@ -97,17 +98,14 @@ class Order:
         """Return {host: hash of its environment}."""
         return self._identities
 
-    def request(self, host: str) -> Dict[str, Any]:
+    def request(self, host: str) -> BuildRequest:
         """Return the request to the agent of ``host``."""
         locks = _possible(self._pythons[host], self._locks)
-        return {
-            "workdir": self._spec.workdir,
-            "environment": self._identities[host],
-            "locks": {version: {"all": lock.text, "tools": lock.tools} for version, lock in locks.items()},
-            "files": [
-                {"name": path.name, "sha256": digest, "bytes": path.stat().st_size}
-                for digest, path in self.files.items()
-            ],
-            "offline": self._offline,
-            "index_url": self._setup.index_url,
-        }
+        return BuildRequest(
+            self._spec.workdir,
+            self._identities[host],
+            {version: LockText(lock.text, lock.tools) for version, lock in locks.items()},
+            tuple(WheelFile(path.name, digest, path.stat().st_size) for digest, path in self.files.items()),
+            self._offline,
+            self._setup.index_url,
+        )

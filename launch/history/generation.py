@@ -41,7 +41,7 @@ def number(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
       HostProblem: its answer is not of the shape that is read.
       Interrupted: a signal came.
     """
-    asked = {host: fleet.request(host, wanted=request.run) for host, request in requests.items()}
+    asked = {host: fleet.reference(host, request.run) for host, request in requests.items()}
     answers, problems = fleet.ask("find", asked, ANSWER_S)
     if problems:
         raise CannotStart(problems)

@@ -39,11 +39,11 @@ def locate(fleet: Fleet) -> "Located":
       UsageError: the file does not name the host that leads it.
     """
     first = fleet.lead
-    answers, problems = fleet.ask("status", {first: fleet.request(first)}, LEAD_S)
+    answers, problems = fleet.ask("status", {first: fleet.reference(first)}, LEAD_S)
     own = answers.get(first, {})
     if own.get("lives") and own["lead"] == first:
         return Located(status_in(first, own), [])
-    others = {host: fleet.request(host) for host in fleet.hosts if host != first}
+    others = {host: fleet.reference(host) for host in fleet.hosts if host != first}
     found, missed = fleet.ask("find", others, LEAD_S)
     known = runs({**answers, **found})
     if not known and problems:
@@ -60,7 +60,7 @@ def locate(fleet: Fleet) -> "Located":
     missed = [] if run.lives else [*problems, *missed]
     if (run.name, run.lead) == (own.get("run"), first):
         return Located(status_in(first, own), missed)
-    return Located(status_in(run.lead, fleet.ask_lead("status", run=run.name)), missed)
+    return Located(status_in(run.lead, fleet.ask_lead("status", fleet.reference(run.lead, run.name))), missed)
 
 
 def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:

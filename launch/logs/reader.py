@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from cluster.spec.model import Spec, TaskSpec
 from launch.agent.text.masking import masked
+from launch.agent.wire.verb_requests import LogsRequest
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import Fleet
 from launch.history.newest import locate, status_in
@@ -55,7 +56,9 @@ def print_logs(
     follow: bool = False,
     raw: bool = False,
     times: bool = False,
-    **options: Any,
+    since: Optional[float] = None,
+    until: Optional[float] = None,
+    tail: Optional[int] = None,
 ) -> List[HostProblem]:
     """Print every line of the tasks' logs, until the logs end or a signal comes.
 
@@ -63,14 +66,19 @@ def print_logs(
       follow: go on with new lines while the run lives.
       raw: print a line of each task; otherwise equal lines of many tasks are one with a count.
       times: print the time of day in front of each line.
-      options: ``since`` and ``until``, times of day in seconds; ``tail``, only so many last lines of each task.
+      since, until: times of day in seconds; only the lines between them.
+      tail: only so many last lines of each task.
 
     Raises:
       BrokenPipeError: ``say`` raised it, since nobody reads the output any more.
     """
     problems: List[HostProblem] = []
     window = Window(0.0 if raw else WAIT_S if follow else TOGETHER_S)
-    readers = _readers(fleet, tasks, {**options, "follow": follow}, problems)
+    requests = {
+        host: LogsRequest(fleet.reference(host), names, follow, since, until, tail)
+        for host, names in _names_by_host(tasks).items()
+    }
+    readers = _readers(fleet, requests, problems)
     for folded in _folded(window, _as_they_come(fleet, readers) if follow else _in_order(readers)):
         if fleet.interrupts.received:
             break
@@ -86,14 +94,15 @@ def _folded(window: Window, lines: Iterable[Tuple[Optional[Line], float]]) -> It
     yield from window.rest()
 
 
-def _readers(
-    fleet: Fleet, tasks: Sequence[TaskSpec], options: Mapping[str, Any], problems: List[HostProblem]
-) -> List[Iterator[Line]]:
-    """Return a reader of the tasks' lines for each host that can be reached."""
-    by_host: Dict[str, List[str]] = {}
+def _names_by_host(tasks: Sequence[TaskSpec]) -> Dict[str, Tuple[str, ...]]:
+    names: Dict[str, Tuple[str, ...]] = {}
     for task in tasks:
-        by_host.setdefault(task.host, []).append(task.name)
-    requests = {host: fleet.request(host, **options, tasks=names) for host, names in by_host.items()}
+        names[task.host] = (*names.get(task.host, ()), task.name)
+    return names
+
+
+def _readers(fleet: Fleet, requests: Mapping[str, LogsRequest], problems: List[HostProblem]) -> List[Iterator[Line]]:
+    """Return a reader of the tasks' lines for each host that can be reached."""
     conversations, missed = fleet.each(
         lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), interruptible=False
     )
@@ -178,7 +187,7 @@ def print_first_cause(fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[st
     The function prints nothing unless that task is one of ``tasks``.
     """
     try:
-        answer = fleet.ask_lead("status")
+        answer = fleet.ask_lead("status", fleet.reference(fleet.lead))
         status = status_in(fleet.lead, answer)
         if status is None and answer["status"] is not None:  # of a host that does not lead the run
             status = locate(fleet).status

@@ -18,6 +18,7 @@ from launch.history.newest import status_in
 from launch.hosts import rpc
 from launch.monitoring.metrics import Family, families
 from launch.status.run import RunStatus
+from launch.status.values import to_values
 
 FRESH_S = 1.0  # an answer serves every scrape that comes within so long
 PATIENCE_S = 5.0  # of a scrape; Prometheus' own is ten seconds
@@ -51,7 +52,8 @@ class Lead:
                 host.close()
                 host.connect()
             self._broken = True
-            answer = rpc.ask(host, self._fleet.code, spec.workdir, "status", self._fleet.request(self.name), ANSWER_S)
+            reference = to_values(self._fleet.reference(self.name))
+            answer = rpc.ask(host, self._fleet.code, spec.workdir, "status", reference, ANSWER_S)
             status = status_in(self.name, answer)
         except HostProblem as problem:
             return Told(None, str(problem))

@@ -32,7 +32,7 @@ class Board:
         self._port = 0
 
     def __enter__(self) -> "Board":
-        self._conversation = self._fleet.contact(self._lead, "board", self._fleet.request(self._lead))
+        self._conversation = self._fleet.contact(self._lead, "board", self._fleet.reference(self._lead))
         try:
             place = self._place()
         except BaseException:

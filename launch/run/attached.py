@@ -39,8 +39,8 @@ class Attached(Follower):
         restarts: AgentRestarts,
         detach: bool = False,
     ):
-        request = {"run": plan.run, "host": plan.lead, "workdir": plan.spec.workdir}
-        super().__init__(fleet, request, RunStatus(plan.run, plan.spec.name, "starting"), view)
+        reference = fleet.reference(plan.lead, plan.run)
+        super().__init__(fleet, reference, RunStatus(plan.run, plan.spec.name, "starting"), view)
         self._interrupts, self._restarts, self._detach = interrupts, restarts, detach
         self._relayed = 0
         self._paused = False  # the lead may wait for our next beat for ever

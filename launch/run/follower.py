@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Dict, Mapping, Optional
 
+from launch.agent.wire.verb_requests import RunReference
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
@@ -31,15 +32,15 @@ class Follower(ABC):
     ``LEASE_S`` seconds.
 
     Args:
-      request: names the run on its lead: {"run", "host", "workdir"}.
+      reference: names the run on its lead.
       status: the status that is known before the lead has sent any.
     """
 
     beat = "ping"
 
-    def __init__(self, fleet: Fleet, request: Mapping[str, Any], status: RunStatus, view: View):
-        self._fleet, self._request, self._view = fleet, request, view
-        self._lead: str = request["host"]
+    def __init__(self, fleet: Fleet, reference: RunReference, status: RunStatus, view: View):
+        self._fleet, self._reference, self._view = fleet, reference, view
+        self._lead = reference.host
         self._status = status  # of whose tasks only ``_tasks`` is kept current
         self._tasks = by_name(status)
         self._beat_at = 0.0
@@ -75,7 +76,7 @@ class Follower(ABC):
 
     def attach(self) -> Conversation:
         """Open a conversation in which the lead reports every change of the run. Raises HostProblem."""
-        lead = self._fleet.contact(self._lead, "attach", self._request)
+        lead = self._fleet.contact(self._lead, "attach", self._reference)
         lead.send({"do": "watch"})
         return lead
 
@@ -175,7 +176,7 @@ class Follower(ABC):
         return None
 
     def _ended_meanwhile(self) -> bool:
-        answers, problems = self._fleet.ask("status", {self._lead: self._request}, LEASE_S, interruptible=False)
+        answers, problems = self._fleet.ask("status", {self._lead: self._reference}, LEASE_S, interruptible=False)
         if problems:
             raise problems[0]
         if answers[self._lead].get("died") and self.restart_lead():

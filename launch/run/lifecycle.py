@@ -93,7 +93,7 @@ def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> L
     """End what is left of the run, print how it ended, and return the hosts that are out of reach."""
     left = take_down(
         fleet,
-        {host: fleet.request(host, run=plan.run) for host in plan.hosts},
+        {host: fleet.reference(host, run=plan.run) for host in plan.hosts},
         reason="the run is over",
         interruptible=False,
     )

@@ -16,7 +16,7 @@ class Observer(Follower):
     """Follow a run until it has ended or a signal comes; the run does not notice the observer."""
 
     def __init__(self, fleet: Fleet, status: RunStatus, view: View):
-        super().__init__(fleet, fleet.request(fleet.lead, run=status.run), status, view)
+        super().__init__(fleet, fleet.reference(fleet.lead, run=status.run), status, view)
 
     def relay(self, lead: Conversation) -> None:
         """Send nothing, because a signal is for this process alone."""

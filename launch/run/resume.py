@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from cluster.spec.model import Spec
 from launch.agent.wire.run_request import RunRequest, Wanted
+from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
@@ -85,7 +86,7 @@ def bring_newest(
       Interrupted: a signal came.
     """
     directory = plan.spec.train.checkpoint.dir
-    asked = {host: fleet.request(host, checkpoint_dir=directory) for host in plan.hosts}
+    asked = {host: HeldRequest(fleet.reference(host), directory) for host in plan.hosts}
     answers, problems = fleet.ask("held", asked, HELD_S)
     if problems:
         raise CannotStart(problems)
@@ -122,16 +123,15 @@ def chosen_in_words(found: Held, further: Optional[Held], lead: str) -> List[str
 
 def _hand_over(fleet: Fleet, plan: Plan, found: Held) -> None:
     checkpoint = plan.spec.train.checkpoint
-    common = {
-        "checkpoint_dir": checkpoint.dir, "keep": checkpoint.keep, "wanted": {"run": found.run, "step": found.step},
-        "generation": found.generation,
-        "address": plan.control, "token": secrets.token_hex(16),
-    }  # fmt: skip
-    guarded: Dict[str, Any] = {"guard": plan.spec.guard, "run": plan.run, "peers": peers(plan)}
+    request = HandoverRequest(
+        fleet.reference(plan.lead, plan.run), checkpoint.dir, Wanted(found.run, found.step), found.generation,
+        str(plan.control), secrets.token_hex(16), checkpoint.keep, plan.spec.guard, peers(plan),
+    )  # fmt: skip
+    given = replace(request, run=fleet.reference(found.host, plan.run))
     try:
-        with closing(fleet.contact(plan.lead, "take", fleet.request(plan.lead, **common, **guarded))) as taker:
+        with closing(fleet.contact(plan.lead, "take", request)) as taker:
             _await(fleet, [taker], "listening")
-            with closing(fleet.contact(found.host, "give", fleet.request(found.host, **common))) as giver:
+            with closing(fleet.contact(found.host, "give", given)) as giver:
                 _await(fleet, [taker, giver], "taken")
     except HostProblem as problem:
         raise CannotStart([problem]) from problem

@@ -33,7 +33,7 @@ class LeaseKeeper:
         self._beating.start()
 
     def _beat(self, host: Host, run: str) -> None:
-        named = self._fleet.request(host.name, run=run)
+        named = self._fleet.reference(host.name, run=run)
         # Without the lead there is nothing to keep, and what became of it is seen when the launcher sends go.
         with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
             while not self._over.is_set():
@@ -96,7 +96,7 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
         # Not interrupted half way: an agent that is just starting could not be taken back.
         started, problems = fleet.each(start, list(requests), interruptible=False)
     if problems or fleet.interrupts.received:
-        taken_back = {host: fleet.request(host, run=requests[host].run) for host in started}
+        taken_back = {host: fleet.reference(host, run=requests[host].run) for host in started}
         take_down(fleet, taken_back, reason="the start failed", interruptible=False)
     fleet.interrupts.check()
     if problems:

@@ -1,7 +1,9 @@
 """End a run with proof: report for each host what was there and what is left."""
 
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple
+from types import MappingProxyType
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence
 
+from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.history.newest import Run, runs
@@ -33,17 +35,16 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     The function leaves a run alone that lives, and whose lead the file does not name. Without its lead that run
     would lose steps, and on the lead's host all of the run would live on.
     """
-    requests = {host: fleet.request(host) for host in fleet.hosts}
-    found, _ = fleet.ask("find", requests, ANSWER_S, stay_s=ANSWER_S)
+    references = {host: fleet.reference(host) for host in fleet.hosts}
+    found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
     meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
     astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
     if astray and meant[0].lives:
         return Left({}, astray, {})
     # A host that cannot be reached is told of below. The others are asked again when the lead has ended the run.
-    before, _ = fleet.ask("look", requests, ANSWER_S, stay_s=ANSWER_S)
-    for host, report in before.items():
-        requests[host]["was"] = [process["pid"] for process in report["processes"]]
-    left = take_down(fleet, requests, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts])
+    before, _ = fleet.ask("look", references, ANSWER_S, stay_s=ANSWER_S)
+    pids = {host: [process["pid"] for process in report["processes"]] for host, report in before.items()}
+    left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
     removed = [
         _unnamed(fleet, host, f"took part in {run.name}", "that host was not searched")
         for run in meant
@@ -71,20 +72,17 @@ def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
 
 def take_down(
     fleet: Fleet,
-    requests: Mapping[str, Mapping[str, Any]],
+    references: Mapping[str, RunReference],
     reason: str,
     interruptible: bool = True,
     leads: Collection[str] = (),
+    was: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> Left:
     """End a run on its hosts: through the lead in order, then each host by itself.
 
-    Of each of ``requests`` only run, name, host, workdir and was count. Without ``leads`` the first host is the lead.
+    ``was`` has the pids of the run that were seen on a host. Without ``leads`` the first host is the lead.
     """
-    kept = ("run", "name", "host", "workdir", "was")
-    asked = {
-        host: {**{key: request[key] for key in kept if key in request}, "timeout_s": STOP_S, "reason": reason}
-        for host, request in requests.items()
-    }
+    asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
     reports, problems = fleet.ask("down", lead, ANSWER_S, interruptible)
     others = {host: request for host, request in asked.items() if host not in lead}

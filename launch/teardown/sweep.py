@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List, Mapping, NamedTuple
 
+from launch.agent.wire.verb_requests import SweepRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.teardown.leftovers import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
@@ -23,7 +24,8 @@ class Swept(NamedTuple):
 
 def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
     """Find what earlier runs left on every host; with ``kill``, end it."""
-    return Swept(*fleet.ask("sweep", {host: fleet.request(host, kill=kill) for host in fleet.hosts}, ANSWER_S))
+    requests = {host: SweepRequest(host, fleet.spec.workdir, kill) for host in fleet.hosts}
+    return Swept(*fleet.ask("sweep", requests, ANSWER_S))
 
 
 def as_values(swept: Swept) -> Dict[str, Any]:

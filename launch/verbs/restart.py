@@ -4,6 +4,7 @@ from typing import Tuple
 
 import click
 
+from launch.agent.wire.verb_requests import RestartRequest
 from launch.errors import FAILED, SUCCEEDED, UsageError
 from launch.logs.reader import select
 from launch.run.observer import newest_status
@@ -37,7 +38,7 @@ def restart(target: Target, patterns: Tuple[str, ...]) -> int:
         if wrong:
             raise UsageError("\n".join(wrong))
         say(*losses(before, names))
-        fleet.ask_lead("restart", tasks=names)
+        fleet.ask_lead("restart", RestartRequest(fleet.reference(fleet.lead), tuple(names)))
         found = follow(
             before, names, lambda: newest_status(fleet, str(target)), UP_S, lambda: fleet.interrupts.wait(LOOK_S),
             str(target),

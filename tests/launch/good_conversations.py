@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
+from launch.agent.wire.verb_requests import RestartRequest
 from launch.check.collect import CLOCK_READINGS, interview
 from launch.check.report import as_values, judge, told
 from launch.check.requests import questions
@@ -186,7 +187,7 @@ def _metrics(fleet: Fleet, folder: Path) -> str:
 
 
 def _restart(fleet: Fleet, folder: Path) -> str:
-    fleet.ask_lead("restart", tasks=["worker:0"])
+    fleet.ask_lead("restart", RestartRequest(fleet.reference(fleet.lead), ("worker:0",)))
     now = newest_status(fleet, "r.yaml")
     return "\n".join(
         [

@@ -15,6 +15,7 @@ from launch import cli
 from launch.agent.linux.ports import free_ports
 from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire
+from launch.agent.wire.verb_requests import DownRequest, RunReference
 from tests.launch.machine import left_in, living_under
 from tests.waiting import PATIENCE_S
 
@@ -69,15 +70,15 @@ class Launcher:
 
     def status(self) -> Dict[str, Any]:
         """The newest run's status, asked of its agent or its files as ``launch status`` would."""
-        found: Dict[str, Any] = inquire.status(self._request())["status"]
+        found: Dict[str, Any] = inquire.status(self._reference())["status"]
         return found
 
     def end(self) -> None:
         """Ends a run that is still up, as ``launch down`` would."""
-        down.down(self._request(timeout_s=PATIENCE_S))
+        down.down(DownRequest(self._reference(), PATIENCE_S, "launch down"))
 
-    def _request(self, **options: Any) -> Dict[str, Any]:
-        return {"name": "r", "host": "localhost", "workdir": str(self.workdir), **options}
+    def _reference(self) -> RunReference:
+        return RunReference("r", "localhost", str(self.workdir))
 
     def run_folder(self) -> Path:
         """Where the files of the only run are."""

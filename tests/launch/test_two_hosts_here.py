@@ -73,7 +73,7 @@ class Cluster:
         start_agents(self.fleet, self.requests)
         attached = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival)
         status = to_values(attached.follow(attached.go()))
-        named = {host: self.fleet.request(host, run=RUN) for host in HOSTS}
+        named = {host: self.fleet.reference(host, run=RUN) for host in HOSTS}
         assert take_down(self.fleet, named, reason="the run is over", interruptible=False).clean
         return status
 
@@ -133,7 +133,7 @@ def test_a_signal_stops_both_hosts(tmp_path: Path) -> None:
 
 def kill_agent(cluster: Cluster, host: str) -> None:
     """Ends a host's agent as the kernel does when memory runs out."""
-    found = cluster.fleet.ask("look", {host: cluster.fleet.request(host, run=RUN)}, 20.0)[0][host]
+    found = cluster.fleet.ask("look", {host: cluster.fleet.reference(host, run=RUN)}, 20.0)[0][host]
     os.kill(next(each["pid"] for each in found["processes"] if "launch agent" in each["argv"]), signal.SIGKILL)
 
 

@@ -7,15 +7,14 @@ launcher made for this. The bytes go from host to host; the launcher only receiv
 
 import asyncio
 import time
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict
 
 from cluster.protocol.addresses import host_of, port_of
 from launch.agent.checkpoints import resume, transfer
 from launch.agent.network import firewall
 from launch.agent.protocol import links
 from launch.agent.protocol.gate import Gate
-from launch.agent.wire.run_request import Wanted
-from launch.status.values import from_values
+from launch.agent.wire.verb_requests import HandoverRequest
 
 TELL_S = 2.0  # between two words on how far it is
 DIAL_S = 10.0
@@ -24,21 +23,21 @@ CALL_S = 60.0  # for the holder to dial
 Tell = Callable[[Dict[str, Any]], None]
 
 
-def take(request: Mapping[str, Any], tell: Tell) -> None:
+def take(request: HandoverRequest, tell: Tell) -> None:
     """Receive a checkpoint from its holder, which dials this host.
 
     ``tell`` gets {"listening": True}, then every ``TELL_S`` or later {"bytes": so far}. Last comes {"taken": step} or
     {"error": why}.
     """
     try:
-        peers = None if request["guard"] is None else request["peers"]
-        with firewall.standing(request["run"], [port_of(request["address"])], peers):
+        peers = None if request.guard is None else request.peers
+        with firewall.standing(request.run.run or "", [port_of(request.address)], peers):
             asyncio.run(_reported(_take(request, tell), tell))
     except firewall.Unguarded as error:
         tell({"error": str(error)})
 
 
-def give(request: Mapping[str, Any], tell: Tell) -> None:
+def give(request: HandoverRequest, tell: Tell) -> None:
     """Send a checkpoint to another host; report {"given": step} or {"error": why}.
 
     ``tell`` gets {"bytes": so far} before, every ``TELL_S`` or later.
@@ -53,50 +52,45 @@ async def _reported(work: Any, tell: Tell) -> None:
         tell({"error": str(error)})
 
 
-async def _take(request: Mapping[str, Any], tell: Tell) -> None:
-    wanted, calls = _wanted(request), asyncio.Queue()  # type: ignore[var-annotated]
-
-    gate = Gate(request["token"], "", 1, calls.put)
-    await gate.open(port_of(request["address"]))
+async def _take(request: HandoverRequest, tell: Tell) -> None:
+    calls: asyncio.Queue[Any] = asyncio.Queue()
+    gate = Gate(request.token, "", 1, calls.put)
+    await gate.open(port_of(request.address))
     tell({"listening": True})
     try:
         link = await asyncio.wait_for(calls.get(), CALL_S)
     except asyncio.TimeoutError:
-        raise ValueError(f"the checkpoint's holder has not reached {request['address']} in {CALL_S:.0f} s") from None
+        raise ValueError(f"the checkpoint's holder has not reached {request.address} in {CALL_S:.0f} s") from None
     finally:
         gate.close()
-    place, moved = resume.receive(request, wanted), _Told(tell)
+    place, moved = resume.receive(request), _Moved(tell)
     try:
-        step = await transfer.receive(link.streams, place, request["keep"], moved)
+        step = await transfer.receive(link.streams, place, request.keep, moved)
     finally:
         await link.close()
     tell({"taken": step})
 
 
-async def _give(request: Mapping[str, Any], tell: Tell) -> None:
-    checkpoint = resume.source(request, _wanted(request))
-    address = host_of(request["address"]), port_of(request["address"])
-    me = links.Greeting(request["host"], "", purpose=links.COPIES)
-    link = await links.dial(address, me, request["token"], DIAL_S)
+async def _give(request: HandoverRequest, tell: Tell) -> None:
+    checkpoint = resume.source(request)
+    address = host_of(request.address), port_of(request.address)
+    me = links.Greeting(request.run.host, "", purpose=links.COPIES)
+    link = await links.dial(address, me, request.token, DIAL_S)
     try:
-        await transfer.send(link.streams, checkpoint, _Told(tell))
+        await transfer.send(link.streams, checkpoint, _Moved(tell))
     finally:
         await link.close()
     tell({"given": checkpoint.step})
 
 
-def _wanted(request: Mapping[str, Any]) -> Wanted:
-    return from_values(Wanted, request["wanted"])
-
-
-class _Told:
+class _Moved:
     """Report the number of bytes that have moved, as a sign that the copy goes on."""
 
     def __init__(self, tell: Tell):
-        self._tell, self._bytes, self._told_at = tell, 0, time.monotonic()
+        self._tell, self._bytes, self._sent_at = tell, 0, time.monotonic()
 
     def __call__(self, moved: int) -> None:
         self._bytes += moved
-        if time.monotonic() - self._told_at > TELL_S:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._sent_at > TELL_S:
+            self._sent_at = time.monotonic()
             self._tell({"bytes": self._bytes})

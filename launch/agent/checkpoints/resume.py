@@ -9,13 +9,14 @@ import contextlib
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from launch.agent.checkpoints import local
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import generation, note_generation, runs
 from launch.agent.wire.run_request import Wanted
+from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest, RunReference
 
 
 def chief_folder(folder: RunFolder, directory: Optional[str]) -> Path:
@@ -51,18 +52,18 @@ def prepare(
         raise ValueError(f"nothing to resume: train.checkpoint.dir {directory} holds no complete checkpoint")
 
 
-def held(request: Mapping[str, Any]) -> Dict[str, Any]:
+def held(request: HeldRequest) -> Dict[str, Any]:
     """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder"}]}.
 
     One is of ``train.checkpoint.dir``, and its run is None. One is of the newest run that left any. One is of the
     earlier run that came furthest, where that is further: no run resumes from this one, but the launcher reports it.
     """
-    directory = request["checkpoint_dir"]
-    folder = RunFolder(expand(request["workdir"]), "", request["host"])
+    directory = request.checkpoint_dir
+    folder = _host_folder(request.run)
     found: List[Tuple[Optional[RunFolder], local.Checkpoint]] = []
     if directory is not None:
         found += [(None, each) for each in local.checkpoints(chief_folder(folder, directory))[-1:]]
-    of_runs = list(_left_by_runs(folder, request["name"], directory))
+    of_runs = list(_left_by_runs(folder, request.run.name, directory))
     furthest = sorted(of_runs[1:], key=lambda left: left[1].step)[-1:]
     found += [*of_runs[:1], *(left for left in furthest if left[1].step > of_runs[0][1].step)]
     return {"held": [_entry(run, each) for run, each in found]}
@@ -75,36 +76,40 @@ def _entry(run: Optional[RunFolder], checkpoint: local.Checkpoint) -> Dict[str, 
     }  # fmt: skip
 
 
-def source(request: Mapping[str, Any], wanted: Wanted) -> local.Checkpoint:
-    """Return the checkpoint ``wanted`` on this host, as ``held`` has reported it.
+def source(request: HandoverRequest) -> local.Checkpoint:
+    """Return the checkpoint that is wanted on this host, as ``held`` has reported it.
 
     Raises:
       ValueError: it is not there any more.
     """
-    directory = request["checkpoint_dir"]
-    folder = RunFolder(expand(request["workdir"]), "", request["host"])
+    directory, wanted = request.checkpoint_dir, request.wanted
+    folder = _host_folder(request.run)
     if wanted.run is None:
         return _of(wanted, [local.of_step(chief_folder(folder, directory), wanted.step)])
-    return _found(_earlier(folder, request["name"], directory), wanted)
+    return _found(_earlier(folder, request.run.name, directory), wanted)
 
 
-def target(request: Mapping[str, Any], wanted: Wanted) -> Path:
+def target(request: HandoverRequest) -> Path:
     """Return the folder for a checkpoint of another host, where ``prepare`` finds it."""
-    if request["checkpoint_dir"] is not None:
-        return Path(os.path.expanduser(request["checkpoint_dir"]))
-    return RunFolder(expand(request["workdir"]), wanted.run or "", request["host"]).replica
+    if request.checkpoint_dir is not None:
+        return Path(os.path.expanduser(request.checkpoint_dir))
+    return _host_folder(request.run, request.wanted.run or "").replica
 
 
-def receive(request: Mapping[str, Any], wanted: Wanted) -> Path:
+def receive(request: HandoverRequest) -> Path:
     """Prepare for a checkpoint of another host; return the folder that it belongs into.
 
     This host may have had no part in the checkpoint's run, and still has to know whether that run is newer than others.
     """
-    if request["checkpoint_dir"] is None and "generation" in request:
-        folder = RunFolder(expand(request["workdir"]), wanted.run or "", request["host"])
+    if request.checkpoint_dir is None:
+        folder = _host_folder(request.run, request.wanted.run or "")
         folder.own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        note_generation(folder, request["generation"])
-    return target(request, wanted)
+        note_generation(folder, request.generation)
+    return target(request)
+
+
+def _host_folder(reference: RunReference, run: str = "") -> RunFolder:
+    return RunFolder(expand(reference.workdir), run, reference.host)
 
 
 def _earlier(folder: RunFolder, name: str, directory: Optional[str]) -> Iterator[RunFolder]:

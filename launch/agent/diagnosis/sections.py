@@ -31,7 +31,9 @@ from launch.agent.state.runs import described, newest
 from launch.agent.tasks.python_probe import Versions
 from launch.agent.text.redaction import Redaction
 from launch.agent.verbs import status
+from launch.agent.wire.verb_requests import RunReference
 from launch.status.moments import utc
+from launch.status.values import from_values
 
 Values = Dict[str, Any]
 LOGS_SHARE, STACKS_SHARE, TRACES_SHARE = 0.7, 0.15, 0.1  # of the bytes that a host may tell
@@ -86,7 +88,7 @@ def gather(request: Mapping[str, Any], tell: Callable[[Values], None]) -> None:
 
 def scene_of(request: Mapping[str, Any]) -> Scene:
     """Return the newest run of the name on this host, with its secrets known."""
-    folder = newest(request)
+    folder = newest(from_values(RunReference, request))
     try:
         plan = plan_file.read(folder) if folder else KeptPlan()
     except (OSError, ValueError):
@@ -170,7 +172,7 @@ def _status(scene: Scene) -> Iterator[Piece]:
 
     The status of a gone agent shows what has surely changed since.
     """
-    told = status.status({**scene.request, "run": _run_of(scene).run})
+    told = status.status(from_values(RunReference, {**scene.request, "run": _run_of(scene).run}))
     yield "status.json", scene.redaction.value(told["status"])
 
 

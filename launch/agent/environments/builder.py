@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List
 from urllib.parse import urlsplit
 
 from launch.agent.environments import pip_errors
@@ -21,6 +21,7 @@ from launch.agent.environments.wheel_store import Broken, Store
 from launch.agent.linux import processes
 from launch.agent.linux.file_lock import NoLocks
 from launch.agent.state.run_folder import expand
+from launch.agent.wire.verb_requests import BuildRequest
 
 LOOK_S = 0.2
 BEAT_S = 5.0
@@ -43,17 +44,14 @@ class Build:
     """One build, which reports its stages.
 
     Args:
-      request: from the launcher, see ``launch.environments.identity.Order``.
       read: takes at most so many of the bytes that the launcher sends.
       gone: waits so many seconds, less when the launcher goes, and returns whether the launcher has gone.
     """
 
-    def __init__(
-        self, request: Mapping[str, Any], tell: Tell, read: Callable[[int], bytes], gone: Callable[[float], bool]
-    ):
+    def __init__(self, request: BuildRequest, tell: Tell, read: Callable[[int], bytes], gone: Callable[[float], bool]):
         self._request, self._tell, self._read, self._gone = request, tell, read, gone
-        self._workdir = expand(request["workdir"])
-        self._environment = Environment(self._workdir, request["environment"])
+        self._workdir = expand(request.workdir)
+        self._environment = Environment(self._workdir, request.environment)
         self._store = Store(self._workdir)
         self._until = time.monotonic() + BUILD_S
         self._told_at = 0.0
@@ -96,13 +94,13 @@ class Build:
         return True
 
     def _take_files(self) -> None:
-        missing = self._store.missing(self._request["files"])
-        self._tell({"want": [file["sha256"] for file in missing]})
+        missing = self._store.missing(self._request.files)
+        self._tell({"want": [file.sha256 for file in missing]})
         for file in missing:
             self._store.receive(file, self._read)
 
     def _install(self) -> None:
-        path, locks = self._environment.path, self._request["locks"]
+        path, locks = self._environment.path, self._request.locks
         lock = locks.get(VERSION, locks["*"])
         (path / "tmp").mkdir(mode=0o700, parents=True)
         self._environment.log.write_bytes(b"")
@@ -111,11 +109,11 @@ class Build:
         self._step([sys.executable, "-m", "venv", "--without-pip", str(path)])
         # By itself: venv would swallow what went wrong.
         self._step([str(self._environment.python), "-m", "ensurepip", "--default-pip"])
-        if self._request["files"]:
-            self._store.link(self._request["files"], path / "tmp" / "wheels")
-        for name in ("tools", "all"):
-            if lock[name]:
-                self._step([*self._pip(), "--requirement", self._written(f"{name}.txt", lock[name])])
+        if self._request.files:
+            self._store.link(self._request.files, path / "tmp" / "wheels")
+        for name, text in (("tools", lock.tools), ("all", lock.all)):
+            if text:
+                self._step([*self._pip(), "--requirement", self._written(f"{name}.txt", text)])
         shutil.rmtree(str(path / "tmp"))
         self._environment.seal()
 
@@ -128,15 +126,15 @@ class Build:
         """The start of pip's argv. Bytecode is left to the first import: all of TensorFlow's takes minutes."""
         argv = [str(self._environment.python), "-m", "pip", "install", "--no-deps", "--require-hashes"]
         argv += ["--no-build-isolation", "--no-compile", "--progress-bar", "off"]
-        argv += ["--no-index"] if self._request["offline"] else []
-        return argv + (["--find-links", str(self._environment.path / "tmp/wheels")] if self._request["files"] else [])
+        argv += ["--no-index"] if self._request.offline else []
+        return argv + (["--find-links", str(self._environment.path / "tmp/wheels")] if self._request.files else [])
 
     def _environ(self) -> Dict[str, str]:
         env = {key: value for key, value in os.environ.items() if key not in _ASTRAY}
         env.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PYTHONUNBUFFERED="1")
         env.update(TMPDIR=str(self._environment.path / "tmp"))
-        if self._request["index_url"]:
-            env["PIP_INDEX_URL"] = self._request["index_url"]  # not in argv: it may hold a password
+        if self._request.index_url:
+            env["PIP_INDEX_URL"] = self._request.index_url  # not in argv: it may hold a password
             # One without TLS is wanted, if it is named; what comes from it has the lock's hash or is refused.
             env["PIP_TRUSTED_HOST"] = self._index()
         return env
@@ -162,7 +160,7 @@ class Build:
 
     def _index(self) -> str:
         """The index's host, without what may be secret in its URL; "" for the one that pip is set up with."""
-        return urlsplit(self._request["index_url"] or "").netloc.rpartition("@")[2]
+        return urlsplit(self._request.index_url or "").netloc.rpartition("@")[2]
 
     def _show(self, stage: str) -> None:
         """Report the stage when it is new, and else every ``BEAT_S``."""

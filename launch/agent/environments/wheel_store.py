@@ -11,12 +11,12 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, List, Sequence
+
+from launch.agent.wire.verb_requests import WheelFile
 
 CHUNK = 1 << 20
 UNUSED_S = 30 * 24 * 3600.0  # after so long a file is removed, unless it is asked for
-
-Files = Sequence[Dict[str, Any]]  # {"name", "sha256", "bytes"}
 
 
 class Broken(Exception):
@@ -29,11 +29,11 @@ class Store:
     def __init__(self, workdir: Path):
         self.path = workdir / "wheels"
 
-    def missing(self, files: Files) -> List[Dict[str, Any]]:
+    def missing(self, files: Sequence[WheelFile]) -> List[WheelFile]:
         """Those of ``files`` that are not here."""
         return [file for file in files if not self._place(file).is_file()]
 
-    def receive(self, file: Dict[str, Any], read: Callable[[int], bytes]) -> None:
+    def receive(self, file: WheelFile, read: Callable[[int], bytes]) -> None:
         """Takes one file from ``read``, a chunk at a time.
 
         Raises:
@@ -44,20 +44,20 @@ class Store:
         handle, partial = tempfile.mkstemp(prefix=".", dir=str(self._place(file).parent))
         try:
             with os.fdopen(handle, "wb") as output:
-                digest = _copy(file["bytes"], read, output.write)
-            if digest != file["sha256"]:
-                raise Broken(f"{file['name']} arrived damaged; try again")
+                digest = _copy(file.bytes, read, output.write)
+            if digest != file.sha256:
+                raise Broken(f"{file.name} arrived damaged; try again")
             os.replace(partial, str(self._place(file)))
         except BaseException:
             os.unlink(partial)
             raise
 
-    def link(self, files: Files, folder: Path) -> None:
+    def link(self, files: Sequence[WheelFile], folder: Path) -> None:
         """Shows ``files`` to pip, as one folder."""
         folder.mkdir(mode=0o700, exist_ok=True)
         for file in files:
             os.utime(str(self._place(file).parent))
-            (folder / file["name"]).symlink_to(self._place(file))
+            (folder / file.name).symlink_to(self._place(file))
 
     def remove_unused(self) -> None:
         """Remove the packages that no build has used for ``UNUSED_S``."""
@@ -66,8 +66,8 @@ class Store:
                 if time.time() - place.stat().st_mtime > UNUSED_S:
                     shutil.rmtree(str(place), ignore_errors=True)
 
-    def _place(self, file: Dict[str, Any]) -> Path:
-        return self.path / str(file["sha256"]) / str(file["name"])
+    def _place(self, file: WheelFile) -> Path:
+        return self.path / file.sha256 / file.name
 
 
 def _copy(length: int, read: Callable[[int], bytes], write: Callable[[bytes], Any]) -> str:

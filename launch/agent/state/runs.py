@@ -9,11 +9,12 @@ import calendar
 import re
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from launch.agent.state import locks, plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.wire.verb_requests import RunReference
 
 GENERATION = "generation.json"
 _STAMP = re.compile(r"-\d{8}-\d{6}$")
@@ -36,26 +37,26 @@ def every_run(workdir: Path) -> List[RunFolder]:
     return sorted((RunFolder(workdir, path.parent.parent.name, path.name) for path in found), key=_order, reverse=True)
 
 
-def newest(request: Mapping[str, Any]) -> Optional[RunFolder]:
-    """Return the run that a request is about: the one it names, else the first of ``runs``; None if there is none."""
-    workdir = expand(request["workdir"])
-    if request.get("run"):
-        folder = RunFolder(workdir, request["run"], request["host"])
+def newest(reference: RunReference) -> Optional[RunFolder]:
+    """Return the run that is meant: the one that is named, else the first of ``runs``; None if there is none."""
+    workdir = expand(reference.workdir)
+    if reference.run:
+        folder = RunFolder(workdir, reference.run, reference.host)
         return folder if folder.own.is_dir() else None
-    found = runs(workdir, request["name"], request["host"])
+    found = runs(workdir, reference.name, reference.host)
     return found[0] if found else None
 
 
-def find(request: Mapping[str, Any]) -> Dict[str, Any]:
+def find(reference: RunReference) -> Dict[str, Any]:
     """Report what this host knows of the runs of a name.
 
     "run" is the one that a verb means, None where there is none, "lives" whether it does here, and "lead" the host
-    that leads it. "highest" is the highest generation of any, and "taken" whether one has the name that is "wanted".
+    that leads it. "highest" is the highest generation of any, and "taken" whether one has the name ``reference.run``.
     """
-    found = runs(expand(request["workdir"]), request["name"], request["host"])
-    told = described(found[0]) if found else {"run": None}
-    taken = any(each.run == request.get("wanted") for each in found)
-    return {**told, "highest": max(map(generation, found), default=0), "taken": taken}
+    found = runs(expand(reference.workdir), reference.name, reference.host)
+    newest_one = described(found[0]) if found else {"run": None}
+    taken = any(each.run == reference.run for each in found)
+    return {**newest_one, "highest": max(map(generation, found), default=0), "taken": taken}
 
 
 def described(folder: RunFolder) -> Dict[str, Any]:

@@ -11,13 +11,14 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Optional
 
 from launch.agent.environments.environment import Environment
 from launch.agent.linux import processes
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
+from launch.agent.wire.verb_requests import RunReference
 
 LEASE_S = 15.0  # the launcher says every second that it is there
 CHUNK = 1 << 16
@@ -25,13 +26,13 @@ _SAYS_WHERE = re.compile(rb" at http://[^ /]*:(\d+)/")
 Tell = Callable[[Dict[str, Any]], None]
 
 
-def board(request: Mapping[str, Any], tell: Tell) -> None:
+def board(reference: RunReference, tell: Tell) -> None:
     """Serve TensorBoard for the newest run of a name.
 
     ``tell`` gets {"run", "port"} when TensorBoard listens, and {"error"} when TensorBoard cannot run.
     """
-    folder = newest(request)
-    problem = _hindrance(folder) if folder else f"no run of the name {request['name']} has been on this host"
+    folder = newest(reference)
+    problem = _hindrance(folder) if folder else f"no run of the name {reference.name} has been on this host"
     if folder is None or problem:
         tell({"error": problem})
         return

@@ -8,37 +8,34 @@ and then           what its records name and is still there is killed, its lock 
 
 import json
 import signal
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Sequence
 
 from launch.agent.linux import processes
 from launch.agent.protocol import local_client
 from launch.agent.state import leftovers, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
+from launch.agent.wire.verb_requests import DownRequest, RunReference
 
 HUNG_S = 10.0  # an agent that does not answer for so long will not
 
 
-def look(request: Mapping[str, Any]) -> Dict[str, Any]:
+def look(reference: RunReference, gone: Sequence[int] = ()) -> Dict[str, Any]:
     """Return the remains of the newest run on this host: {"run", …}.
 
     The other keys are those of ``leftovers.look``.
     """
-    folder = newest(request)
-    gone = request.get("was", [])
+    folder = newest(reference)
     return {"run": folder.run, **leftovers.look(folder, gone)} if folder else {"run": None, **leftovers.NOTHING}
 
 
-def down(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """End this host's part of the newest run; return its remains, as ``look`` does.
-
-    ``request`` holds ``timeout_s`` and ``reason``, and in ``was`` the pids that an earlier look returned.
-    """
-    folder = newest(request)
+def down(request: DownRequest) -> Dict[str, Any]:
+    """End this host's part of the newest run; return its remains, as ``look`` does."""
+    folder = newest(request.run)
     if folder is not None:
-        end_agent(folder, request["timeout_s"], request.get("reason", "launch down"))
+        end_agent(folder, request.timeout_s, request.reason)
         leftovers.end(folder)
-    return look(request)
+    return look(request.run, request.was)
 
 
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:

@@ -2,13 +2,14 @@
 
 import heapq
 import time
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 from launch.agent.state import plan_file
 from launch.agent.state.leftovers import agent_pid
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
 from launch.agent.tasks.log_reader import TaskLog
+from launch.agent.wire.verb_requests import LogsRequest
 
 POLL_S = 0.1
 
@@ -19,31 +20,29 @@ def _nobody_goes(seconds: float) -> bool:
 
 
 def logs(
-    request: Mapping[str, Any],
+    request: LogsRequest,
     tell: Callable[[Dict[str, Any]], None],
     gone: Callable[[float], bool] = _nobody_goes,
 ) -> None:
     """Send {"task", "attempt", "line", "time"} for every line that this host's tasks wrote.
 
-    ``request`` may hold ``since`` and ``until`` (times of day, in seconds), ``tail`` (lines of each task)
-    and ``follow``. ``gone`` waits so many seconds, less when the listener goes, and returns whether the listener has
+    ``gone`` waits so many seconds, less when the listener goes, and returns whether the listener has
     gone.
     """
-    folder = newest(request)
+    folder = newest(request.run)
     if folder is None:
         tell({"error": "no run of this name has been on this host"})
         return
-    wanted = {key: request.get(key) for key in ("since", "until", "tail")}
-    files = [TaskLog(folder, task, **wanted) for task in request["tasks"]]
+    files = [TaskLog(folder, task, request.since, request.until, request.tail) for task in request.tasks]
     alive = True
     while alive:
         # Looked at before the files: lines written until the end are not missed.
-        alive = bool(request.get("follow")) and agent_pid(folder) is not None
+        alive = request.follow and agent_pid(folder) is not None
         for line in heapq.merge(*(file.lines(last=not alive) for file in files), key=lambda line: line["time"]):
             tell(line)
         if alive and gone(POLL_S):
             return
-    elsewhere = _elsewhere(folder, request["tasks"])
+    elsewhere = _elsewhere(folder, request.tasks)
     if elsewhere:
         tell({"error": f"{', '.join(elsewhere)} of {folder.run} ran on another host: the file has changed since"})
 

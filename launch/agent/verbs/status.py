@@ -3,12 +3,13 @@
 import os
 import time
 from dataclasses import replace
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Optional
 
 from launch.agent.protocol import local_client
 from launch.agent.state import leftovers, plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import described, newest
+from launch.agent.wire.verb_requests import RestartRequest, RunReference
 from launch.status.moments import utc
 from launch.status.run import RunStatus
 from launch.status.states import ALIVE, ENDED
@@ -19,13 +20,13 @@ STARTS_S = 5.0  # for an agent that is just starting to write the run's first st
 LOOK_S = 0.05
 
 
-def status(request: Mapping[str, Any]) -> Dict[str, Any]:
+def status(reference: RunReference) -> Dict[str, Any]:
     """Return the newest run's status on its lead: {"status": …}, None without a run.
 
     The other keys are those of ``runs.described``, ``agent``: whether the agent answered, and ``died``. ``died`` is
     whether the agent is gone, and did not know yet how the run ends.
     """
-    folder = newest(request)
+    folder = newest(reference)
     if folder is None:
         return {"status": None}
     until = time.monotonic() + STARTS_S
@@ -44,12 +45,12 @@ def status(request: Mapping[str, Any]) -> Dict[str, Any]:
     return {**run, "status": _orphaned(folder, told), "agent": False, "died": died}
 
 
-def restart(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """Have the newest run's lead restart ``request["tasks"]``: {"asked": True} or {"error": …}."""
-    folder = newest(request)
+def restart(request: RestartRequest) -> Dict[str, Any]:
+    """Have the newest run's lead restart tasks: {"asked": True} or {"error": …}."""
+    folder = newest(request.run)
     try:
         if folder is not None:
-            return local_client.ask(folder.own, {"do": "restart", "tasks": request["tasks"]})
+            return local_client.ask(folder.own, {"do": "restart", "tasks": list(request.tasks)})
     except OSError:
         pass  # its agent has left
     return {"error": "no run of this name is up on this host"}

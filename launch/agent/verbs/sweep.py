@@ -10,30 +10,31 @@ import contextlib
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from launch.agent.environments.environment import Busy, Environment, environments
 from launch.agent.state import leftovers, locks, process_records
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import every_run
+from launch.agent.wire.verb_requests import SweepRequest
 
 UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing any more
 
 
-def sweep(request: Mapping[str, Any]) -> Dict[str, Any]:
+def sweep(request: SweepRequest) -> Dict[str, Any]:
     """Return the living runs and the leftovers of others; with ``kill`` end the leftovers.
 
     The result is {"running": [{run, pid}], "found": [{run, the keys of ``leftovers.look``, folders}], "left": …}.
     ``left`` is as ``found``, and what remains after ``kill``. An entry whose run is None has what belongs to no run.
     """
-    workdir = expand(request["workdir"])
-    running, ended = _runs(workdir, request["host"])
-    found = _look(workdir, request["host"], ended)
-    if request.get("kill"):
+    workdir = expand(request.workdir)
+    running, ended = _runs(workdir, request.host)
+    found = _look(workdir, request.host, ended)
+    if request.kill:
         for folder in ended:
             leftovers.end(folder)
-        _remove(workdir, request["host"])
-    left = _look(workdir, request["host"], ended) if request.get("kill") else found
+        _remove(workdir, request.host)
+    left = _look(workdir, request.host, ended) if request.kill else found
     return {"running": running, "found": found, "left": left}
 
 

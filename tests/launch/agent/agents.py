@@ -16,6 +16,7 @@ from launch.agent.state import leftovers, process_records
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire
+from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.hosts.bundle import Bundle, Code, JobCode
 from launch.plan.agent_requests import requests
 from launch.plan.plan import make_plan
@@ -93,16 +94,18 @@ class Agents:
 
     def status(self) -> Dict[str, Any]:
         """The run's status, from its lead or the lead's files."""
-        found: Dict[str, Any] = inquire.status(self.request())["status"]
+        found: Dict[str, Any] = inquire.status(self.reference())["status"]
         return found
 
-    def request(self, host: str = LEAD, **options: Any) -> Dict[str, Any]:
-        """What a verb about the newest run asks with."""
-        return {"name": "r", "host": host, "workdir": str(self.workdir), "grace_s": 1.0, "timeout_s": 20.0, **options}
+    def reference(self, host: str = LEAD, run: Optional[str] = None) -> RunReference:
+        """A host's part of the newest run, or of another."""
+        return RunReference("r", host, str(self.workdir), run)
 
-    def down(self, host: str = LEAD) -> Dict[str, Any]:
+    def down(
+        self, host: str = LEAD, timeout_s: float = 20.0, reason: str = "launch down", run: Optional[str] = None
+    ) -> Dict[str, Any]:
         """What a host's ``down`` answers."""
-        return down.down(self.request(host))
+        return down.down(DownRequest(self.reference(host, run), timeout_s, reason))
 
     def task(self, name: str) -> Dict[str, Any]:
         """A task's entry in the status."""

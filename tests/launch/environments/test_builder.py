@@ -16,6 +16,7 @@ from launch.environments.identity import Order
 from launch.errors import Interrupted
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
+from launch.status.values import to_values
 from launch.view.progress import Progress
 from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.launch.tiny_wheels import tiny_wheel
@@ -59,7 +60,7 @@ def test_a_host_gets_the_files_that_it_lacks_and_no_others(tmp_path: Path, progr
     outcome = set_up(fleet(lacking, having, current), order, progress)
     assert outcome == Outcome({"a": "built", "b": "built", "c": "up to date"}, [])
     assert lacking.sent.endswith(path.read_bytes())
-    assert json.loads(having.sent.splitlines()[-1].decode()) == order.request("b")
+    assert json.loads(having.sent.splitlines()[-1].decode()) == to_values(order.request("b"))
     assert told(outcome) == ["a,b: built", "c: up to date"]
     assert progress.text() == "3 of 3 ready"
 

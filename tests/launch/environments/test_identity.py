@@ -45,9 +45,9 @@ def test_another_lock_or_python_is_another_environment(tmp_path: Path) -> None:
 
 def test_a_host_chooses_between_the_projects_own_locks_by_its_version_of_python(tmp_path: Path) -> None:
     request = Order(spec(tmp_path, lock=None), {"a": "/opt/bin/python"}).request("a")
-    assert "tensorflow-gpu==1.15" in request["locks"]["3.7"]["all"]
-    assert "tensorflow==2." in request["locks"]["*"]["all"]
-    assert "pip==" in request["locks"]["*"]["tools"] and "numpy" not in request["locks"]["*"]["tools"]
+    assert "tensorflow-gpu==1.15" in request.locks["3.7"].all
+    assert "tensorflow==2." in request.locks["*"].all
+    assert "pip==" in request.locks["*"].tools and "numpy" not in request.locks["*"].tools
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_a_host_chooses_between_the_projects_own_locks_by_its_version_of_python(
 def test_where_the_pythons_name_tells_its_version_the_other_lock_does_not_count(
     tmp_path: Path, python: str, package: str
 ) -> None:
-    locks = Order(spec(tmp_path, lock=None), {"a": python}).request("a")["locks"]
-    assert list(locks) == ["*"] and package in locks["*"]["all"]
+    locks = Order(spec(tmp_path, lock=None), {"a": python}).request("a").locks
+    assert list(locks) == ["*"] and package in locks["*"].all
 
 
 def test_with_wheels_alone_no_index_is_asked_and_with_both_the_index_has_the_rest(tmp_path: Path) -> None:
     python = {"a": "python3.7"}
-    assert not Order(spec(tmp_path), python).request("a")["offline"]
+    assert not Order(spec(tmp_path), python).request("a").offline
     offline = Order(spec(tmp_path, wheels="wheels"), python).request("a")
-    assert offline["offline"] and [file["name"] for file in offline["files"]] == ["tiny-1.0-py3-none-any.whl"]
-    assert offline["files"][0]["bytes"] == (tmp_path / "wheels" / "tiny-1.0-py3-none-any.whl").stat().st_size
+    assert offline.offline and [file.name for file in offline.files] == ["tiny-1.0-py3-none-any.whl"]
+    assert offline.files[0].bytes == (tmp_path / "wheels" / "tiny-1.0-py3-none-any.whl").stat().st_size
     both = Order(spec(tmp_path, index_url="https://example.org/simple"), python, wheels=tmp_path / "wheels").request(
         "a"
     )
-    assert not both["offline"] and both["files"] == offline["files"]
+    assert not both.offline and both.files == offline.files
 
 
 def test_a_file_without_the_key_setup_is_told_to_add_it() -> None:

@@ -78,7 +78,7 @@ def test_when_one_host_cannot_start_the_others_are_taken_back_and_all_reasons_ar
         "a": ["start", "attach", "down"], "b": ["start"], "c": ["start", "down"], "d": ["start"],
     }  # fmt: skip
     taken_back = json.loads(hosts["a"].used[2].sent.split(b"\n")[1].decode())
-    assert (taken_back["run"], taken_back["reason"]) == ("r-1", "the start failed")
+    assert (taken_back["run"]["run"], taken_back["reason"]) == ("r-1", "the start failed")
     assert b"hunter2" not in hosts["a"].used[2].sent
 
 

@@ -91,14 +91,14 @@ def test_the_lead_is_ended_first_since_it_stops_the_whole_run_in_order() -> None
         opening = each.open
         each.open = lambda argv, name=name, opening=opening: (order.append(name), opening(argv))[1]  # type: ignore
     with fleet_of(hosts) as fleet:
-        left = take_down(fleet, {name: {"run": "r-1", "host": name} for name in hosts}, reason="enough")
+        left = take_down(fleet, {name: fleet.reference(name, "r-1") for name in hosts}, reason="enough")
     assert left.clean and order[0] == "lead" and set(order) == set(hosts)
 
 
 def test_the_other_hosts_are_ended_though_the_lead_is_out_of_reach() -> None:
     hosts = {"lead": host("lead"), "m1": host("m1", NOTHING)}
     with fleet_of(hosts) as fleet:
-        left = take_down(fleet, {name: {"run": "r-1", "host": name} for name in hosts}, reason="enough")
+        left = take_down(fleet, {name: fleet.reference(name, "r-1") for name in hosts}, reason="enough")
     assert list(left.reports) == ["m1"] and [problem.host for problem in left.problems] == ["lead"]
 
 

@@ -8,14 +8,15 @@ import pytest
 from launch.agent.checkpoints import migration
 from launch.agent.linux.ports import can_listen, free_ports
 from launch.agent.network import firewall
+from launch.agent.wire.run_request import Wanted
+from launch.agent.wire.verb_requests import HandoverRequest, RunReference
 
 
-def request(port: int) -> Dict[str, Any]:
-    return {
-        "host": "h1", "name": "r", "workdir": "~/w", "checkpoint_dir": None, "keep": 5, "run": "r-20260101-000000",
-        "wanted": {"run": "r-20260101-000000", "step": 5}, "address": f"h1:{port}", "token": "a0",
-        "guard": "nftables", "peers": ["h1"],
-    }  # fmt: skip
+def request(port: int) -> HandoverRequest:
+    run = "r-20260101-000000"
+    return HandoverRequest(
+        RunReference("r", "h1", "~/w", run), None, Wanted(run, 5), 1, f"h1:{port}", "a0", 5, "nftables", ("h1",)
+    )
 
 
 def test_the_guard_stands_before_the_port_is_open_and_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +25,7 @@ def test_the_guard_stands_before_the_port_is_open_and_until_it_is_closed(monkeyp
 
     @contextmanager
     def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> Iterator[None]:
-        assert (ports, names) == ([port], ["h1"])
+        assert (run, ports, names) == ("r-20260101-000000", [port], ("h1",))
         was_free.append(can_listen(port))
         yield
         was_free.append(can_listen(port))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Callable
 
 from launch.agent.checkpoints import resume
+from launch.agent.wire.verb_requests import HeldRequest
 from tests.launch.agent.agents import MEMBER, RUN, Agents
 from tests.launch.agent.saved import steps
 from tests.waiting import eventually
@@ -60,5 +61,5 @@ def test_what_was_copied_is_what_a_later_run_goes_on_from_there(run: Run, tmp_pa
     agents = replicated(run, tmp_path)
     agents.up()
     eventually("the copy", lambda: agents.status()["replicas"] == {MEMBER: 10})
-    held = resume.held({"name": "r", "host": MEMBER, "workdir": str(agents.workdir), "checkpoint_dir": None})["held"]
+    held = resume.held(HeldRequest(agents.reference(MEMBER), None))["held"]
     assert [(each["run"], each["step"]) for each in held] == [(RUN, 10)]

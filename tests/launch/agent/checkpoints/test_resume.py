@@ -9,6 +9,7 @@ from launch.agent.checkpoints.resume import held, prepare, receive, source
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, note_generation
 from launch.agent.wire.run_request import Wanted
+from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest, RunReference
 from tests.launch.agent.saved import save, save_in_pieces, steps
 
 NOW = "a-20261120-120000"
@@ -86,12 +87,9 @@ def test_a_named_folder_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pyte
         prepare(run(tmp_path / "w"), "a", "~/c", resume=False)
 
 
-ASKED = {"name": "a", "host": "h", "checkpoint_dir": None}
-
-
 def holding(tmp_path: Path, directory: Optional[str] = None) -> List[Tuple[Any, int]]:
     """What a host says that it holds."""
-    asked = {**ASKED, "workdir": str(tmp_path), "checkpoint_dir": directory}
+    asked = HeldRequest(RunReference("a", "h", str(tmp_path)), directory)
     return [(each["run"], each["step"]) for each in held(asked)["held"]]
 
 
@@ -156,8 +154,9 @@ def test_a_checkpoint_that_is_gone_meanwhile_is_named(tmp_path: Path) -> None:
 
 
 def test_what_another_host_gives_is_found_as_if_it_had_been_copied_here(tmp_path: Path) -> None:
-    wanted, asked = Wanted("a-20261119-120000", 10), {**ASKED, "workdir": str(tmp_path), "generation": 7}
-    save(receive(asked, wanted), 10)
+    wanted = Wanted("a-20261119-120000", 10)
+    asked = HandoverRequest(RunReference("a", "h", str(tmp_path)), None, wanted, 7, "h:1", "token", keep=5)
+    save(receive(asked), 10)
     assert generation(RunFolder(tmp_path, "a-20261119-120000", "h")) == 7  # though this host had no part in it
     assert holding(tmp_path) == [(wanted.run, wanted.step)]
-    assert source(asked, wanted).step == 10
+    assert source(asked).step == 10

@@ -8,6 +8,7 @@ import pytest
 
 from launch.agent.diagnosis import sections
 from launch.agent.diagnosis.sections import Scene, gather
+from launch.status.values import to_values
 from tests.launch.agent.agents import LEAD, RUN, Agents
 from tests.waiting import eventually
 
@@ -33,7 +34,8 @@ def told_by(request: Values) -> Values:
 
 
 def asked(agents: Agents, **more: Any) -> Values:
-    return agents.request(**{"bytes": 100_000, "within_s": 60.0, "python": NOTHING, "secrets": ["MINE"], **more})
+    asked = {"bytes": 100_000, "within_s": 60.0, "python": NOTHING, "secrets": ["MINE"], **more}
+    return {**to_values(agents.reference()), **asked}
 
 
 def test_a_run_that_is_up_tells_its_processes_stacks_and_logs_without_its_secrets(run: Run) -> None:

@@ -3,6 +3,7 @@
 import errno
 import io
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
@@ -13,6 +14,7 @@ from launch.agent.environments.builder import Build
 from launch.agent.environments.environment import VERSION, Environment
 from launch.agent.environments.wheel_store import Store
 from launch.agent.linux import processes
+from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
 from tests.launch.machine import living_under
 from tests.launch.tiny_wheels import tiny_wheel
 
@@ -25,12 +27,9 @@ class Asked:
         self.said: List[Dict[str, Any]] = []
         requirement = tiny_wheel(folder / "wheels", "tiny")
         (self.wheel,) = (folder / "wheels").iterdir()
-        file = {"name": self.wheel.name, "sha256": requirement.split(":")[-1].strip()}
-        self.request = {
-            "workdir": str(folder / "w"), "environment": "e", "offline": True, "index_url": None,
-            "locks": {"*": {"all": requirement, "tools": ""}},
-            "files": [{**file, "bytes": self.wheel.stat().st_size}], **values,
-        }  # fmt: skip
+        file = WheelFile(self.wheel.name, requirement.split(":")[-1].strip(), self.wheel.stat().st_size)
+        locks = {"*": LockText(requirement, tools="")}
+        self.request = replace(BuildRequest(str(folder / "w"), "e", locks, (file,), offline=True), **values)
         self.environment = Environment(folder / "w", "e")
 
     def build(self, gone: Callable[[float], bool] = lambda seconds: False, sent: Optional[bytes] = None) -> None:
@@ -63,7 +62,7 @@ _START = processes.start
 
 def test_a_build_makes_an_environment_with_the_packages_of_the_lock_and_is_not_done_again(asked: Asked) -> None:
     asked.build()
-    assert asked.said[0] == {"want": [asked.request["files"][0]["sha256"]]}
+    assert asked.said[0] == {"want": [asked.request.files[0].sha256]}
     assert asked.said[-1] == {"done": "built", "removed": []}
     program = [str(asked.environment.python), "-c", "import tiny; print(tiny.VERSION)"]
     assert subprocess.run(program, stdout=subprocess.PIPE, check=True).stdout == b"1.0\n"
@@ -98,7 +97,7 @@ def test_when_the_launcher_goes_the_build_ends_and_leaves_nothing(
 def test_when_the_launcher_goes_in_the_middle_of_a_file_nothing_is_left(asked: Asked) -> None:
     asked.build(sent=b"PK")
     assert not asked.environment.path.exists()
-    assert Store(asked.folder / "w").missing(asked.request["files"]) == asked.request["files"]
+    assert Store(asked.folder / "w").missing(asked.request.files) == list(asked.request.files)
 
 
 def test_a_damaged_file_is_told_and_a_second_try_asks_for_it_again(
@@ -183,8 +182,7 @@ def test_pip_takes_only_what_the_lock_has_hashes_of_and_with_wheels_alone_asks_n
 
 
 def test_the_packages_that_pip_needs_itself_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, steps = Asked(tmp_path), Steps()
-    asked.request["locks"] = {"*": {"all": "no", "tools": "no"}, VERSION: {"all": "yes", "tools": "pip"}}
+    asked, steps = Asked(tmp_path, locks={"*": LockText("no", "no"), VERSION: LockText("yes", "pip")}), Steps()
     monkeypatch.setattr(processes, "start", steps)
     asked.build()
     assert [Path(argv[-1]).name for argv in steps.argvs[2:]] == ["tools.txt", "all.txt"]

@@ -5,17 +5,17 @@ import io
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict
 
 import pytest
 
 from launch.agent.environments.wheel_store import CHUNK, UNUSED_S, Broken, Store
+from launch.agent.wire.verb_requests import WheelFile
 
 DATA = os.urandom(2 * CHUNK + 7)
 
 
-def file_of(data: bytes, name: str = "tiny-1.0-py3-none-any.whl") -> Dict[str, Any]:
-    return {"name": name, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+def file_of(data: bytes, name: str = "tiny-1.0-py3-none-any.whl") -> WheelFile:
+    return WheelFile(name, hashlib.sha256(data).hexdigest(), len(data))
 
 
 def test_a_file_that_was_received_is_not_missing_any_more(tmp_path: Path) -> None:
@@ -62,6 +62,6 @@ def test_files_that_no_build_has_used_for_a_month_are_removed(tmp_path: Path) ->
     store.receive(old, io.BytesIO(b"old").read)
     store.receive(young, io.BytesIO(b"young").read)
     then = time.time() - UNUSED_S - 60
-    os.utime(str(store.path / old["sha256"]), (then, then))
+    os.utime(str(store.path / old.sha256), (then, then))
     store.remove_unused()
     assert store.missing([old, young]) == [old]

@@ -5,7 +5,6 @@ from typing import Callable
 
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import lock_path
-from launch.agent.verbs import down
 from tests.launch.agent.agents import LEAD, RUN, Agents
 from tests.launch.agent.verbs.test_down import state
 from tests.waiting import eventually
@@ -35,7 +34,7 @@ def test_what_is_left_where_agent_and_keeper_were_killed_is_ended_before_the_nex
     answer = agents.start(LEAD, run=NEXT)
     assert answer["ready"] and answer["ended"] == [f"ended what {RUN} had left: processes {child}"]
     assert state(child) in "Z gone" and bystander.poll() is None
-    assert down.down(agents.request())["run"] == NEXT
+    assert agents.down()["run"] == NEXT
 
 
 def test_a_run_that_lives_is_not_begun_again_though_somebody_has_removed_its_lock(run: Run) -> None:
@@ -44,7 +43,7 @@ def test_a_run_that_lives_is_not_begun_again_though_somebody_has_removed_its_loc
     lock_path(agents.workdir, "r", LEAD).unlink()
     assert agents.start(LEAD, run=NEXT)["error"].startswith(f"{RUN} is already up")
     assert agents.status()["state"] == "running"
-    assert down.down(agents.request())["run"] == RUN
+    assert agents.down()["run"] == RUN
 
 
 def test_a_run_after_one_that_left_nothing_has_nothing_to_tell_of(run: Run) -> None:
@@ -52,4 +51,4 @@ def test_a_run_after_one_that_left_nothing_has_nothing_to_tell_of(run: Run) -> N
     agents.up()
     agents.down()
     assert agents.start(LEAD, run=NEXT)["ended"] == []
-    down.down(agents.request())
+    agents.down()

@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import pytest
 
 from launch.agent.linux.processes import inspect
 from launch.agent.state import locks, process_records, runs
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.verb_requests import RunReference
 
 FIRST, SECOND, THIRD = "a-20261122-235900", "a-20261122-110000", "a-20261122-230000"  # as three clocks named them
 
@@ -29,8 +30,8 @@ def found(workdir: Path, name: str = "a", host: str = "h") -> List[str]:
     return [folder.run for folder in runs.runs(workdir, name, host)]
 
 
-def find(workdir: Path, **options: Any) -> Dict[str, Any]:
-    return runs.find({"workdir": str(workdir), "name": "a", "host": "h", **options})
+def find(workdir: Path, run: Optional[str] = None) -> Dict[str, Any]:
+    return runs.find(RunReference("a", "h", str(workdir), run))
 
 
 def test_the_runs_of_a_name_are_newest_first_and_no_other_names_are_among_them(tmp_path: Path) -> None:
@@ -122,4 +123,4 @@ def test_a_host_without_a_run_of_the_name_tells_of_none(tmp_path: Path) -> None:
 def test_a_host_tells_whether_the_name_that_a_run_wants_is_taken(tmp_path: Path) -> None:
     make_run(tmp_path, FIRST, 1)
     make_run(tmp_path, SECOND, 2)
-    assert [find(tmp_path, wanted=run)["taken"] for run in (FIRST, SECOND, "a-20300101-000000")] == [True, True, False]
+    assert [find(tmp_path, run)["taken"] for run in (FIRST, SECOND, "a-20300101-000000")] == [True, True, False]

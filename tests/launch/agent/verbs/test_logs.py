@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, List
 
 from cluster.spec.model import Restart
 from launch.agent.verbs import logs as verb
+from launch.agent.wire.verb_requests import LogsRequest
+from launch.status.values import to_values
 from tests.launch.agent.agents import ROOT, RUN, Agents
 
 Run = Callable[..., Agents]
@@ -17,7 +19,7 @@ FOREVER = "exec sleep 1000"
 
 def logs(agents: Agents, tasks: List[str], **options: Any) -> List[Dict[str, Any]]:
     told: List[Dict[str, Any]] = []
-    verb.logs(agents.request(tasks=tasks, **options), told.append)
+    verb.logs(LogsRequest(agents.reference(), tuple(tasks), **options), told.append)
     return told
 
 
@@ -55,7 +57,7 @@ def test_a_log_that_is_followed_grows_until_the_run_is_over(run: Run, tmp_path: 
         told.append(values["line"])
         (tmp_path / "go").touch()  # the task goes on only when its first line was told
 
-    verb.logs(agents.request(tasks=["worker:0"], follow=True), tell)
+    verb.logs(LogsRequest(agents.reference(), ("worker:0",), follow=True), tell)
     assert told == ["one", "two"]
 
 
@@ -67,8 +69,8 @@ def test_who_follows_a_silent_log_and_goes_leaves_no_process_behind(run: Run, tm
         cwd=str(tmp_path), env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     with follower:
-        request = agents.request(tasks=["worker:0"], follow=True)
-        follower.stdin.write(json.dumps(request).encode() + b"\n")  # type: ignore[union-attr]
+        request = LogsRequest(agents.reference(), ("worker:0",), follow=True)
+        follower.stdin.write(json.dumps(to_values(request)).encode() + b"\n")  # type: ignore[union-attr]
         follower.stdin.close()  # type: ignore[union-attr]
         try:
             assert follower.wait(20) == 0

@@ -7,8 +7,8 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire
+from launch.agent.wire.verb_requests import RunReference
 from tests.launch.agent.agents import LEAD, MEMBER, Agents
 from tests.waiting import eventually
 
@@ -28,15 +28,15 @@ def recorded(agents: Agents) -> List[Dict[str, Any]]:
 
 
 def test_where_nothing_ran_there_is_no_status(run: Run) -> None:
-    assert inquire.status(run({"worker:0@localhost": FOREVER}).request()) == {"status": None}
+    assert inquire.status(run({"worker:0@localhost": FOREVER}).reference()) == {"status": None}
 
 
 def test_a_run_that_is_asked_for_by_its_own_name_is_not_replaced_by_another(run: Run) -> None:
     agents = run({"worker:0@localhost": FOREVER})
     agents.up()
-    other = agents.request(run="r-20261120-110000")
-    assert inquire.status(other) == {"status": None}
-    assert down.down(other)["run"] is None
+    other = "r-20261120-110000"
+    assert inquire.status(agents.reference(run=other)) == {"status": None}
+    assert agents.down(run=other)["run"] is None
     assert agents.status()["state"] == "running"
 
 
@@ -66,7 +66,7 @@ def test_a_run_that_is_just_starting_is_there_once_its_agent_has_a_status(
 ) -> None:
     folder = starting(tmp_path, lead={"host": LEAD})
     monkeypatch.setattr(time, "sleep", lambda _: folder.write("status.json", {"state": "succeeded"}))
-    assert inquire.status({"name": "r", "host": LEAD, "workdir": str(tmp_path)})["status"] == {"state": "succeeded"}
+    assert inquire.status(RunReference("r", LEAD, str(tmp_path)))["status"] == {"state": "succeeded"}
 
 
 def test_a_start_that_never_gets_a_status_is_not_waited_for_for_long(
@@ -74,7 +74,7 @@ def test_a_start_that_never_gets_a_status_is_not_waited_for_for_long(
 ) -> None:
     starting(tmp_path, lead={"host": LEAD})
     monkeypatch.setattr(inquire, "STARTS_S", 0.1)
-    assert inquire.status({"name": "r", "host": LEAD, "workdir": str(tmp_path)})["status"] is None
+    assert inquire.status(RunReference("r", LEAD, str(tmp_path)))["status"] is None
 
 
 def test_a_member_is_not_waited_for_as_only_the_lead_has_a_status(
@@ -82,13 +82,13 @@ def test_a_member_is_not_waited_for_as_only_the_lead_has_a_status(
 ) -> None:
     starting(tmp_path, lead={"host": MEMBER})
     monkeypatch.setattr(inquire, "STARTS_S", 1e9)
-    assert inquire.status({"name": "r", "host": LEAD, "workdir": str(tmp_path)})["status"] is None
+    assert inquire.status(RunReference("r", LEAD, str(tmp_path)))["status"] is None
 
 
 def test_what_a_member_has_recorded_of_its_own_tasks_is_told_as_it_is(tmp_path: Path) -> None:
     recorded_by_it = {"run": "r-20261120-120000", "tasks": {"worker:1": {"pid": 7, "alive": True}}}
     starting(tmp_path, lead={"host": MEMBER}).write("status.json", recorded_by_it)
-    answer = inquire.status({"name": "r", "host": LEAD, "workdir": str(tmp_path)})
+    answer = inquire.status(RunReference("r", LEAD, str(tmp_path)))
     assert answer["status"] == recorded_by_it
 
 
@@ -96,5 +96,5 @@ def test_a_status_of_another_version_is_told_with_every_field(tmp_path: Path) ->
     task = {"role": "worker", "index": 0, "state": "running", "of_yesterday": 1}
     folder = starting(tmp_path, lead={"host": LEAD})
     folder.write("status.json", {"run": folder.run, "state": "running", "tasks": [task]})
-    status = inquire.status({"name": "r", "host": LEAD, "workdir": str(tmp_path)})["status"]
+    status = inquire.status(RunReference("r", LEAD, str(tmp_path)))["status"]
     assert (status["state"], status["tasks"][0]["state"], status["tasks"][0]["restarts"]) == ("failed", "lost", 0)

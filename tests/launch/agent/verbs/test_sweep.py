@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -11,12 +12,17 @@ from launch.agent.linux.processes import inspect, is_same
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs.sweep import UNFINISHED_S, sweep
+from launch.agent.wire.verb_requests import SweepRequest
 from tests.launch.agent.agents import LEAD, RUN, Agents
 from tests.launch.machine import living_under
 from tests.waiting import eventually
 
 Run = Callable[..., Agents]
 CHILD = "sleep 1000 & wait"
+
+
+def request_of(agents: Agents, kill: bool = False, host: str = LEAD) -> SweepRequest:
+    return SweepRequest(host, str(agents.workdir), kill)
 
 
 def leave(agents: Agents) -> None:
@@ -32,7 +38,7 @@ def runs(entries: List[Dict[str, Any]]) -> List[Any]:
 
 
 def test_where_nothing_ran_nothing_is_found(tmp_path: Path) -> None:
-    assert sweep({"workdir": str(tmp_path / "w"), "host": "h"}) == {"running": [], "found": [], "left": []}
+    assert sweep(SweepRequest("h", str(tmp_path / "w"), kill=False)) == {"running": [], "found": [], "left": []}
 
 
 def test_what_a_killed_run_left_is_found_and_only_ended_when_that_is_asked_for(
@@ -40,23 +46,23 @@ def test_what_a_killed_run_left_is_found_and_only_ended_when_that_is_asked_for(
 ) -> None:
     agents = run({"worker:0@localhost": CHILD})
     leave(agents)
-    told = sweep(agents.request())
+    told = sweep(request_of(agents))
     assert runs(told["found"]) == runs(told["left"]) == [RUN]
     (entry,) = told["found"]
     assert [process["argv"] for process in entry["processes"]] == ["sleep 1000"] and len(entry["locks"]) == 2
     assert len(living_under(tmp_path)) == 1
-    told = sweep(agents.request(kill=True))
+    told = sweep(request_of(agents, kill=True))
     assert (runs(told["found"]), told["left"]) == ([RUN], [])
     assert not living_under(tmp_path) and agents.left() == []
     assert agents.folder().logs("worker:0")  # logs are no leftovers
     assert bystander.poll() is None
-    assert sweep(agents.request())["found"] == []
+    assert sweep(request_of(agents))["found"] == []
 
 
 def test_a_run_that_lives_is_told_and_left_alone(run: Run) -> None:
     agents = run({"worker:0@localhost": CHILD})
     agents.up()
-    told = sweep(agents.request(kill=True))
+    told = sweep(request_of(agents, kill=True))
     assert (runs(told["running"]), told["found"]) == ([RUN], [])
     assert agents.status()["state"] == "running"
 
@@ -66,7 +72,7 @@ def test_the_next_run_of_a_name_has_ended_what_the_one_before_left_and_is_left_a
     leave(agents)
     answer = agents.start(run="r-20261120-130000", tasks=[])
     assert answer.get("ready"), answer
-    told = sweep(agents.request(kill=True))
+    told = sweep(request_of(agents, kill=True))
     assert (runs(told["running"]), told["found"], told["left"]) == (["r-20261120-130000"], [], [])
     assert agents.status()["state"] == "starting"
 
@@ -76,14 +82,14 @@ def test_a_run_of_another_host_in_a_shared_folder_is_not_this_ones(run: Run) -> 
     leave(agents)
     record = agents.folder().read(process_records.AGENT)
     agents.folder().write(process_records.AGENT, {**(record or {}), "boot": "another machine's"})
-    assert sweep(agents.request("elsewhere", kill=True)) == {"running": [], "found": [], "left": []}
-    assert runs(sweep(agents.request(kill=True))["found"]) == [RUN]
+    assert sweep(request_of(agents, kill=True, host="elsewhere")) == {"running": [], "found": [], "left": []}
+    assert runs(sweep(request_of(agents, kill=True))["found"]) == [RUN]
 
 
 def test_this_machine_is_known_under_whatever_name_a_run_had_it(run: Run) -> None:
     agents = run({"worker:0@localhost": CHILD})
     leave(agents)
-    assert runs(sweep(agents.request("its-other-name", kill=True))["found"]) == [RUN]
+    assert runs(sweep(request_of(agents, kill=True, host="its-other-name"))["found"]) == [RUN]
 
 
 def test_a_lock_whose_run_has_no_folder_any_more_is_removed(tmp_path: Path) -> None:
@@ -91,10 +97,10 @@ def test_a_lock_whose_run_has_no_folder_any_more_is_removed(tmp_path: Path) -> N
     lock.parent.mkdir(parents=True)
     lock.write_text('{"run": "r-20261120-120000", "pid": 1}')
     (lock.parent / "r@other.lock").write_text("")
-    request = {"workdir": str(tmp_path / "w"), "host": "h"}
+    request = SweepRequest("h", str(tmp_path / "w"), kill=False)
     (entry,) = sweep(request)["found"]
     assert (entry["run"], entry["locks"]) == (None, [str(lock)])
-    assert sweep({**request, "kill": True})["left"] == []
+    assert sweep(replace(request, kill=True))["left"] == []
     assert [path.name for path in lock.parent.iterdir()] == ["r@other.lock"]
 
 
@@ -104,9 +110,9 @@ def test_code_that_came_half_is_removed_when_nobody_sends_it_any_more(tmp_path: 
         (code / name).mkdir(parents=True)
     past = time.time() - UNFINISHED_S - 60
     os.utime(str(code / ".old"), (past, past))
-    request = {"workdir": str(tmp_path / "w"), "host": "h"}
+    request = SweepRequest("h", str(tmp_path / "w"), kill=False)
     assert sweep(request)["found"][0]["folders"] == [str(code / ".old")]
-    assert sweep({**request, "kill": True})["left"] == []
+    assert sweep(replace(request, kill=True))["left"] == []
     assert sorted(path.name for path in code.iterdir()) == [".being-sent", "0123456789abcdef"]
 
 
@@ -115,7 +121,7 @@ def test_an_environment_that_was_never_finished_is_removed_unless_it_is_being_bu
     for environment in (half, built, whole):
         environment.path.mkdir(parents=True)
     whole.seal()
-    request = {"workdir": str(tmp_path / "w"), "host": "h", "kill": True}
+    request = SweepRequest("h", str(tmp_path / "w"), kill=True)
     with built.held(alone=True):
         told = sweep(request)
     assert (told["found"][0]["folders"], told["left"]) == ([str(half.path)], [])
@@ -129,7 +135,7 @@ def test_a_process_that_no_record_names_is_not_the_runs(run: Run, tmp_path: Path
     env = {**os.environ, "LAUNCH_RUN": RUN}
     with subprocess.Popen(["sleep", "1000"], env=env, start_new_session=True) as stranger:
         seen = inspect(stranger.pid)
-        assert sweep(agents.request(kill=True))["left"] == []
+        assert sweep(request_of(agents, kill=True))["left"] == []
         assert seen is not None and is_same(seen.pid, seen.start)
         stranger.kill()
 
@@ -138,5 +144,4 @@ def test_runs_of_every_name_are_swept(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": CHILD})
     leave(agents)
     RunFolder(tmp_path / "w", "other-20200101-000000", LEAD).create()
-    asked_by_another = {**agents.request(kill=True), "name": "other"}
-    assert runs(sweep(asked_by_another)["found"]) == [RUN]
+    assert runs(sweep(request_of(agents, kill=True))["found"]) == [RUN]

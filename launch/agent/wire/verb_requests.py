@@ -1,0 +1,174 @@
+"""The launcher's requests to the short-lived verbs of an agent: one JSON line each."""
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Tuple
+
+from launch.agent.wire.run_request import Wanted
+
+
+@dataclass(frozen=True)
+class RunReference:
+    """One host's part of a run: of the newest run of a name, or of a certain one.
+
+    The verbs status, find, look, board and attach need no more. For ``find``, ``run`` is a name that may be taken.
+
+    Attributes:
+      name: the name that runs of one hosts file share.
+      host: this host, by the name in the hosts file.
+      workdir: the working folder on this host; may begin with ``~``.
+      run: the name of a certain run; None for the newest.
+    """
+
+    name: str
+    host: str
+    workdir: str
+    run: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class RestartRequest:
+    """Restart tasks; for the agent that leads the run.
+
+    Attributes:
+      run: the run.
+      tasks: the names of the tasks.
+    """
+
+    run: RunReference
+    tasks: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DownRequest:
+    """End the host's part of a run.
+
+    Attributes:
+      run: the run.
+      timeout_s: the seconds that the agent has to stop the run, and then to kill it.
+      reason: the cause that the run's status gets.
+      was: the pids of the run that were seen before its end.
+    """
+
+    run: RunReference
+    timeout_s: float
+    reason: str
+    was: Tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """Find what earlier runs left.
+
+    Attributes:
+      host: this host, by the name in the hosts file.
+      workdir: the working folder on this host; may begin with ``~``.
+      kill: whether to end what is found.
+    """
+
+    host: str
+    workdir: str
+    kill: bool
+
+
+@dataclass(frozen=True)
+class LogsRequest:
+    """Send the lines of task logs.
+
+    Attributes:
+      run: the run.
+      tasks: the names of the tasks.
+      follow: whether to go on with new lines until the run has ended.
+      since: the time of day of the first line, in seconds since 1970; None for all.
+      until: the time of day before which the last line was written; None for all.
+      tail: the number of last lines of each task; None for all.
+    """
+
+    run: RunReference
+    tasks: Tuple[str, ...]
+    follow: bool = False
+    since: Optional[float] = None
+    until: Optional[float] = None
+    tail: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class HeldRequest:
+    """Report the checkpoints from which a run can resume.
+
+    Attributes:
+      run: the run.
+      checkpoint_dir: ``train.checkpoint.dir``; None for the runs' own folders.
+    """
+
+    run: RunReference
+    checkpoint_dir: Optional[str]
+
+
+@dataclass(frozen=True)
+class HandoverRequest:
+    """Take a checkpoint from another host, or give it to one.
+
+    Attributes:
+      run: the run that is to resume.
+      checkpoint_dir: ``train.checkpoint.dir``; None for the runs' own folders.
+      wanted: the checkpoint.
+      generation: that of the run that left the checkpoint.
+      address: ``host:port`` at which the taker listens and that the giver dials.
+      token: what the two prove to each other that they know.
+      keep: how many checkpoints stay.
+      guard: "nftables", which then lets only ``peers`` reach the address; None for no guard.
+      peers: the names and addresses of the cluster; None without a guard.
+    """
+
+    run: RunReference
+    checkpoint_dir: Optional[str]
+    wanted: Wanted
+    generation: int
+    address: str
+    token: str = field(repr=False)
+    keep: int
+    guard: Optional[str] = None
+    peers: Optional[Tuple[str, ...]] = None
+
+
+@dataclass(frozen=True)
+class LockText:
+    """The packages of an environment, as pip reads them.
+
+    Attributes:
+      all: every requirement.
+      tools: the requirements that pip itself depends on; they are installed first.
+    """
+
+    all: str
+    tools: str
+
+
+@dataclass(frozen=True)
+class WheelFile:
+    """A package that the launcher can send."""
+
+    name: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """Build a Python environment.
+
+    Attributes:
+      workdir: the working folder on this host; may begin with ``~``.
+      environment: the hash that names the environment.
+      locks: the packages, by version of Python, "3.7"; under "*" for every other version.
+      files: the packages that the launcher sends where they are missing.
+      offline: whether pip may use nothing but ``files``.
+      index_url: the package index; None for the one that pip is configured with. It may hold a password.
+    """
+
+    workdir: str
+    environment: str
+    locks: Mapping[str, LockText]
+    files: Tuple[WheelFile, ...] = ()
+    offline: bool = False
+    index_url: Optional[str] = field(default=None, repr=False)
