@@ -81,6 +81,13 @@ class IncidentStatus:
     cause: Optional[str] = field(
         default=None, metadata=means("Cause of the incident in one line; null where none is known.")
     )
+    error: Optional[str] = field(
+        default=None,
+        metadata=means(
+            "Error that ended the process, from its outcome or its log, empty where neither has one; null where the"
+            " incident is about a host or the run, and in reports of older versions."
+        ),
+    )
     exit_code: Optional[int] = field(
         default=None,
         metadata=means("Exit code of the process; negative: minus the signal's number. null where no process ended."),

@@ -1,10 +1,14 @@
 """An incident in plain words, from its status."""
 
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from launch.status.incident import IncidentStatus
 
-_ENDS = {"signal": "killed by {signal}", "exit": "left with exit code {exit_code}"}
+_ENDS = {
+    "signal": "killed by {signal}",
+    "out-of-memory": "killed by {signal} for want of memory",
+    "exit": "left with exit code {exit_code}",
+}
 LONGEST = 200  # characters of a cause
 
 
@@ -35,15 +39,19 @@ def sentence(incident: IncidentStatus) -> str:
 
 def what(incident: IncidentStatus) -> str:
     """Return the event itself: ``worker:1@gpu02 killed by SIGKILL``."""
-    who, ending = incident.title, _ENDS.get(incident.kind)
-    cause = (incident.cause or incident.kind).split("; its last line: ")[0]
-    if ending is not None and incident.exit_code is not None:
-        error = _cut(cause.partition("; its error: ")[2])
-        return f"{who} {ending.format(signal=incident.signal, exit_code=incident.exit_code)}" + (
-            f": {error}" if error else ""
-        )
-    text = _cut(cause)
-    return text if not who or text.startswith(who) else f"{who}: {text}"
+    who, ending = incident.title, _ending(incident)
+    if ending is not None:
+        return f"{who} {ending}: {_cut(incident.error)}" if incident.error else f"{who} {ending}"
+    cause = _cut(incident.cause or incident.kind)
+    return f"{who}: {cause}" if who else cause
+
+
+def _ending(incident: IncidentStatus) -> Optional[str]:
+    """Return how a process ended, where its error is known apart from that; else None."""
+    if incident.error is None or incident.exit_code is None:
+        return None
+    ending = _ENDS.get(incident.kind) if incident.signal or incident.kind == "exit" else None
+    return ending and ending.format(signal=incident.signal, exit_code=incident.exit_code)
 
 
 def _cut(text: str) -> str:

@@ -51,10 +51,10 @@ READY: Dict[str, Any] = {"missing": []}
 
 INCIDENT: Dict[str, Any] = {
     "number": 1, "kind": "exit", "open": False, "at_s": 1.0, "role": "worker", "index": 0, "host": HOST, "attempt": 0,
-    "step": 3, "cause": "exit code 3", "exit_code": 3, "signal": None, "log": "/w/attempt_0.log", "lines": ["boom"],
-    "stack": None, "followed_count": 1, "did": [], "restarted_s": 1.0, "again_s": 2.0, "resumed_from": 0,
+    "step": 3, "cause": "exit code 3", "error": "", "exit_code": 3, "signal": None, "log": "/w/attempt_0.log",
+    "lines": ["boom"], "stack": None, "followed_count": 1, "did": [], "restarted_s": 1.0, "again_s": 2.0,
     "followed": [{"at_s": 1.0, "kind": "exit", "role": "ps", "index": 0, "host": HOST, "attempt": 0}],
-    "lost_steps": 1, "lost_seconds": 1.0,
+    "resumed_from": 0, "lost_steps": 1, "lost_seconds": 1.0,
 }  # fmt: skip
 _TASK = task(
     f"worker:0@{HOST}", wait_ms=1.0, straggler=True, step=3, step_time_ms=2.0, doing="loads", gpus=[0],

@@ -96,7 +96,7 @@ class Exited:
     lines: List[str] = field(default_factory=list)
     stack: Optional[str] = None
     retry: bool = True
-    error: Optional[str] = None
+    error: str = ""
 
 
 @dataclass(frozen=True)

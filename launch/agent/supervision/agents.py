@@ -46,7 +46,7 @@ class Gathering:
     def reason(self, host: str) -> str:
         """Return an error text for a host that is overdue."""
         what = f"its agent has not reached the lead at {self._plan.control} within {self._plan.join_s:.0f} s"
-        return f"{host}: {what}; open this port between the hosts"
+        return f"{what}; open this port between the hosts"
 
 
 class Ends:

@@ -95,6 +95,7 @@ class Incident:
     attempt: Optional[int] = None
     step: Optional[int] = None
     cause: Optional[str] = None
+    error: Optional[str] = None
     exit_code: Optional[int] = None
     log: Optional[str] = None
     lines: List[str] = field(default_factory=list)
@@ -107,7 +108,6 @@ class Incident:
     lost_seconds: Optional[float] = None
     followed: "History[Consequence]" = field(default_factory=History)
     did: "History[Deed]" = field(default_factory=History)
-    cause_names_it: bool = False  # ``cause`` begins with the host
     tried: int = 1  # which of the attempts that ``restart.max`` counts
     advances: int = 0  # how often there had been a newer step when the task was restarted
 
@@ -140,6 +140,7 @@ class Incident:
             attempt=self.attempt,
             step=self.step,
             cause=self.cause,
+            error=self.error,
             exit_code=self.exit_code,
             signal=signal_name(self.exit_code),
             log=self.log,
@@ -187,6 +188,7 @@ def restored(status: IncidentStatus) -> Incident:
         attempt=status.attempt,
         step=status.step,
         cause=status.cause,
+        error=status.error,
         exit_code=status.exit_code,
         log=status.log,
         lines=status.lines,

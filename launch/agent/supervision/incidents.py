@@ -63,20 +63,17 @@ class Incidents:
         task: Optional[str] = None,
         host: Optional[str] = None,
         cause: Optional[str] = None,
-        cause_names_it: bool = False,
+        error: Optional[str] = None,
         exit_code: Optional[int] = None,
         log: Optional[str] = None,
         lines: Sequence[str] = (),
         stack: Optional[str] = None,
     ) -> Incident:
-        """Record a problem of a task, a host, or neither; return the problem's incident.
-
-        ``cause_names_it`` is True where the cause begins with the host.
-        """
+        """Record a problem of a task, a host, or neither; return the problem's incident."""
         self._changed = True
         record = None if task is None else self._tasks[task]
         incident = Incident(self._history.count + 1, kind, self._run_time(now), task, host=host, cause=cause)
-        incident.step, incident.cause_names_it = self.stalls.newest, cause_names_it
+        incident.step, incident.error = self.stalls.newest, error
         if record is not None:
             incident.role, incident.index, incident.host = record.plan.role, record.plan.index, record.plan.host
             incident.attempt, incident.tried, log = record.attempt, record.failures + 1, log or record.log
@@ -95,12 +92,13 @@ class Incidents:
         if known is not None and known.exit_code is None and known.attempt == event.attempt:
             self._changed = True
             known.learn(event.exit_code, self._tasks[event.task].log, event.lines, event.stack)  # ended for what it did
-            known.cause = event.cause if event.kind == known.kind else known.cause
+            known.cause, known.error = event.cause if event.kind == known.kind else known.cause, event.error
             return known
         kind = event.kind or ("not-started" if event.exit_code is None else EXIT)
         return self.begin(
-            kind, now, event.task, cause=event.cause, exit_code=event.exit_code, lines=event.lines, stack=event.stack
-        )
+            kind, now, event.task, cause=event.cause, error=event.error, exit_code=event.exit_code, lines=event.lines,
+            stack=event.stack,
+        )  # fmt: skip
 
     def record_late_exit(self, event: Exited, now: float) -> None:
         """Record that a task ended by itself while the failed run was ending already.

@@ -137,8 +137,7 @@ def blame_root(root: Incident, consequence: Incident) -> Blame:
 
 
 def _described(incident: Incident) -> str:
-    cause = incident.cause or incident.kind
-    return cause if incident.cause_names_it else f"{incident.title}: {cause}"
+    return f"{incident.title}: {incident.cause or incident.kind}"
 
 
 def peers(text: str) -> List[str]:

@@ -124,14 +124,14 @@ class Supervisor:
         return []
 
     def _on_lost(self, event: Lost, now: float) -> List[Order]:
-        cause = f"{event.host}: no message for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
+        cause = f"no message for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
         return self._drop(event.host, "host", cause, now)
 
     def _drop(self, host: str, kind: str, cause: str, now: float) -> List[Order]:
         """Continue the run without a host, or fail it."""
         self._gathering.discard(host)
-        incident = self.incidents.begin(kind, now, host=host, cause=cause, cause_names_it=True)
-        return self._follow(self._formations.drop(host, Failure(incident, cause), self.state.phase), now)
+        failure = Failure(self.incidents.begin(kind, now, host=host, cause=cause), f"{host}: {cause}")
+        return self._follow(self._formations.drop(host, failure, self.state.phase), now)
 
     def _follow(self, decision: Decision, now: float) -> List[Order]:
         """Carry out a decision on the formations; return its orders."""

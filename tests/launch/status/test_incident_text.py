@@ -10,8 +10,8 @@ from launch.status.incident_text import LONGEST, lines, sentence
 
 KILLED = IncidentStatus(
     number=1, kind="signal", at_s=9.0, role="worker", index=1, host="gpu02", attempt=0, step=412,
-    cause="killed by SIGKILL; its last line: step 412", exit_code=-9, signal="SIGKILL", log="/l", again_s=4.123,
-    lost_steps=0, lost_seconds=3.9,
+    cause="killed by SIGKILL; its last line: step 412", error="", exit_code=-9, signal="SIGKILL", log="/l",
+    again_s=4.123, lost_steps=0, lost_seconds=3.9,
 )  # fmt: skip
 
 
@@ -35,13 +35,15 @@ def followed(*tasks: str) -> Dict[str, Any]:
          " taken again"),
         ({"kind": "exit", "exit_code": 3, "step": None, "again_s": None, "open": True},
          "worker:1@gpu02 left with exit code 3, not back since"),
-        ({"kind": "exit", "exit_code": 2, "cause": "exit code 2; its error: t.py: error: x", "step": None},
+        ({"kind": "exit", "exit_code": 2, "error": "t.py: error: x", "step": None},
          "worker:1@gpu02 left with exit code 2: t.py: error: x, training again after 4.1 s, nothing lost"),
-        ({"kind": "exception", "exit_code": 1, "cause": "ValueError: x"},
+        ({"kind": "exception", "exit_code": 1, "cause": "ValueError: x", "error": "ValueError: x", "signal": None},
          "worker:1@gpu02: ValueError: x at step 412, training again after 4.1 s, nothing lost"),
-        ({"kind": "frozen", "cause": "worker:1@gpu02 frozen: in read()"},
-         "worker:1@gpu02 frozen: in read() at step 412, training again after 4.1 s, nothing lost"),
-        ({"kind": "host", "role": None, "index": None, "cause": "gpu02: no message for 10 s", "exit_code": None},
+        ({"kind": "out-of-memory", "cause": "killed by the kernel for want of memory (SIGKILL); its last line: step 9"},
+         "worker:1@gpu02 killed by SIGKILL for want of memory at step 412, training again after 4.1 s, nothing lost"),
+        ({"kind": "frozen", "cause": "frozen: in read()"},
+         "worker:1@gpu02: frozen: in read() at step 412, training again after 4.1 s, nothing lost"),
+        ({"kind": "host", "role": None, "index": None, "cause": "no message for 10 s", "exit_code": None},
          "gpu02: no message for 10 s at step 412, training again after 4.1 s, nothing lost"),
         ({"kind": "non-finite", "role": None, "host": None, "cause": None, "exit_code": None},
          "non-finite at step 412, training again after 4.1 s, nothing lost"),
@@ -61,6 +63,19 @@ def followed(*tasks: str) -> Dict[str, Any]:
 )  # fmt: skip
 def test_an_incident_is_a_sentence(fields: Dict[str, Any], said: str) -> None:
     assert sentence(incident(**fields)) == said
+
+
+@pytest.mark.parametrize("kind", ["signal", "exit", "out-of-memory"])
+def test_an_incident_of_an_old_report_is_told_with_its_whole_cause(kind: str) -> None:
+    cause = "exit code 1; its error: ValueError: x"
+    assert sentence(incident(kind=kind, cause=cause, error=None)).startswith(f"worker:1@gpu02: {cause} at step 412, ")
+
+
+@pytest.mark.parametrize("words", ["plan B", "worker:1@gpu02 was slow", "x; its error: y; its last line: z"])
+def test_other_words_of_a_cause_change_nothing_but_themselves(words: str) -> None:
+    for kind in ("exception", "host", "frozen", "signal", "exit"):
+        before = incident(kind=kind, cause="the words", error="", signal=None if kind == "exception" else "SIGKILL")
+        assert sentence(replace(before, cause=words)) == sentence(before).replace("the words", words)
 
 
 def test_of_many_that_followed_three_are_named() -> None:

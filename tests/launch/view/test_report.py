@@ -72,8 +72,8 @@ def test_a_run_that_failed_for_no_task_has_none_to_show(number: Optional[int]) -
 
 
 INCIDENT = IncidentStatus(
-    number=3, kind="exit", open=True, role="worker", index=10, host="gpu01", exit_code=3, cause="exit code 3", step=7,
-    log="/first.log", lines=["out of cheese"],
+    number=3, kind="exit", open=True, role="worker", index=10, host="gpu01", exit_code=3, cause="exit code 3", error="",
+    step=7, log="/first.log", lines=["out of cheese"],
 )  # fmt: skip
 
 
