@@ -96,7 +96,7 @@ class Checkpoints:
         if self.step is not None:
             raise CheckpointError(
                 f"checkpoint folder {self._where}: expected the checkpoint of step {self.step}, which this run"
-                " has saved, found none; put it back and go on with --resume"
+                " has saved, found none; put it back and continue with --resume"
             )
         return False
 
@@ -120,7 +120,7 @@ class Checkpoints:
             checkpoint_files.set_aside(path)
         self._say(
             f"checkpoints that cannot be read on {socket.gethostname()}, set aside: {_listed(unreadable)};"
-            f" going on from {good.path}"
+            f" continuing from {good.path}"
         )
 
     def adopt(self) -> None:

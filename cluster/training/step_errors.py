@@ -25,7 +25,7 @@ def explained(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator
     except tf.errors.OutOfRangeError as error:
         raise JobError(
             f"{job.place('inputs')}: the dataset of inputs ended after step {step}, expected one that"
-            " goes on to the last step; add .repeat() to it"
+            " lasts until the last step; add .repeat() to it"
         ) from error
     except tf.errors.InvalidArgumentError as error:
         reason = nan_guard.reason(error)

@@ -166,8 +166,8 @@ class Trainer:
         """
         if self.settings.verify:
             raise TrainingError(
-                f"{self.task.name}: lost a server after step {self.step}, and launch verify goes on from no checkpoint;"
-                f" see why that ended, and begin again ({reason_of(error)})"
+                f"{self.task.name}: lost a server after step {self.step}, and launch verify cannot continue from a"
+                f" checkpoint; find why the server ended, then start again ({reason_of(error)})"
             ) from error
 
     def _recover(self, session: Any, error: Exception) -> None:

@@ -120,7 +120,7 @@ def start() -> None:
         agent = fork_away(lambda: serve(request, says), log, says, f"launch agent of {folder.run} on {folder.host}")
     except FileExistsError:  # two of the same second, which names a run
         held = locks.lock_holder(folder.workdir, request.name, folder.host)
-        second = f"{folder.run} began in this second; start again"
+        second = f"{folder.run} started in this second; start the run again"
         tell({"error": locks.refusal(folder.run, request.file) if held else second})
         return
     except OSError as error:

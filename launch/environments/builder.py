@@ -96,7 +96,7 @@ class _Conversation:
     def _receive(self, conversation: Conversation, timeout_s: float) -> Dict[str, Any]:
         said = conversation.receive(timeout_s)
         if said is None:
-            unsaid = f"its build ended without a word: {_last(conversation.complaint())}"
+            unsaid = f"its build ended without output: {_last(conversation.complaint())}"
             raise HostProblem(self._host.name, ProblemKind.BROKEN, self._lost or unsaid)
         return said
 

@@ -26,7 +26,7 @@ class Words(NamedTuple):
     broke: str = "the connection broke: "
     refused: str = ""
     ended: str = "it ended there: "
-    wordless: str = "without a word"
+    wordless: str = "without output"
     expected: str = "an answer"
     late: str = "no answer"
     ended_kind: ProblemKind = ProblemKind.BROKEN

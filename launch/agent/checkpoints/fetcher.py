@@ -38,7 +38,7 @@ class Copier:
             try:
                 await self._fetch_newest()
             except (links.LinkError, transfer.CopyError) as error:
-                say_once(f"no copy of the newest checkpoint: {error}")
+                say_once(f"cannot copy the newest checkpoint: {error}")
                 await asyncio.sleep(pause_s)
                 self._due, pause_s = True, min(2 * pause_s, LONGEST_PAUSE_S)
 

@@ -84,7 +84,7 @@ class Replicas:
         there = local.checkpoints(self._folder)
         told = [each for each in there if each.step == self._newest]
         if not there:
-            raise ValueError(f"there is none in {self._folder}")
+            raise ValueError(f"no checkpoint in {self._folder}")
         return (told or there)[-1]
 
     def _note(self, moved: int) -> None:

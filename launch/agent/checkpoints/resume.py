@@ -46,7 +46,7 @@ def prepare(
     if held and not resume:
         raise ValueError(
             f"train.checkpoint.dir {directory} holds a checkpoint of step {held[-1].step}; "
-            "go on from it with --resume, or name another folder"
+            "continue from it with --resume, or name another folder"
         )
     if resume and not held:
         raise ValueError(f"nothing to resume: train.checkpoint.dir {directory} holds no complete checkpoint")

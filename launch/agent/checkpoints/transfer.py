@@ -146,7 +146,7 @@ async def _receive_file(streams: Sealed, folder: Path, told: File, moved: Callab
 
 def _in_words(error: BaseException) -> str:
     if isinstance(error, asyncio.TimeoutError):
-        return f"nothing moved for {STALL_S:.0f} s"
+        return f"no data for {STALL_S:.0f} s"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return f"{error}" if isinstance(error, (OSError, ValueError)) else f"no message of a copy: {error!r}"

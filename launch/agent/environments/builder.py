@@ -80,7 +80,7 @@ class Build:
                 with self._environment.held(alone=True):
                     return not self._environment.is_ready() and self._build()
             except Busy:
-                self._show("waiting for who builds or uses this environment")
+                self._show("waiting for another build, or for tasks, in this environment")
                 self._wait()
 
     def _build(self) -> bool:

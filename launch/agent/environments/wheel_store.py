@@ -46,7 +46,7 @@ class Store:
             with os.fdopen(handle, "wb") as output:
                 digest = _copy(file.bytes, read, output.write)
             if digest != file.sha256:
-                raise Broken(f"{file.name} arrived damaged; try again")
+                raise Broken(f"{file.name} arrived damaged; retry")
             os.replace(partial, str(self._place(file)))
         except BaseException:
             os.unlink(partial)

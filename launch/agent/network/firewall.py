@@ -87,7 +87,7 @@ class Guard:
                 raise Refused(f"nft did not answer within {NFT_S:.0f} s")
             data = os.read(self.fileno(), 65536)
             if not data:
-                raise Refused(self._unread.decode(errors="replace") or "it ended without a word")
+                raise Refused(self._unread.decode(errors="replace") or "it ended without output")
             self._unread += data
         line, self._unread = self._unread.split(b"\n", 1)
         return line.decode(errors="replace").rstrip()

@@ -40,7 +40,7 @@ def keep(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_
     release()
     processes.show_as(f"launch keeper of {folder.run} on {folder.host}")
     if pulse.watch(patience_s):
-        say(f"the agent is frozen: no sign of it for {patience_s:.0f} s; killing it and what it has")
+        say(f"the agent is frozen: no sign of it for {patience_s:.0f} s; killing it and its tasks")
         os.kill(agent, signal.SIGKILL)
         leftovers.end(folder)  # before it is gone: one that hangs in the kernel dies late, and its tasks with it
     _, status = os.waitpid(agent, 0)

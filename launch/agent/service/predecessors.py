@@ -47,4 +47,4 @@ def _end(run: RunFolder, file: str) -> str:
             f"processes of {run.run} cannot be ended (pids {pids}): restart this host, or leave it out"
         )
     pids = ", ".join(str(process["pid"]) for process in before["processes"])
-    return f"ended what {run.run} had left: {f'processes {pids}' if pids else 'nothing lives any more'}"
+    return f"ended leftovers of {run.run}: {f'processes {pids}' if pids else 'no process'}"

@@ -145,7 +145,7 @@ class Formations:
             incident, cause = self._first_loss
             return Decision(failure=Failure(incident, f"{cause}; {missing}"))
         self.current, self._rested_at = following, math.inf
-        without = f"goes on without {', '.join(self._out)}: " if self._out else ""
+        without = f"continues without {', '.join(self._out)}: " if self._out else ""
         for incident in self._losses:
             self._incidents.record_action(f"{without}{described(following, self._plan.tasks)}", now, incident)
         self._losses = []
@@ -222,7 +222,7 @@ class Formations:
             return False
         self._out[host].end(now)
         for task in self._roster.by_host[host]:
-            task.cause = f"{host} is back, and waits to be taken into the run again"
+            task.cause = f"{host} is back, and waits to join the run again"
         return True
 
     def take_back(self, now: float) -> Decision:
@@ -254,7 +254,7 @@ class Formations:
         """Remove the hosts that may be taken back from the hosts that are out."""
         for host in self._ready(now):
             incident = self._out.pop(host).incident
-            self._incidents.record_action(f"{host} is taken back", now, incident)
+            self._incidents.record_action(f"{host} joined again", now, incident)
 
     # -- what is shown
 

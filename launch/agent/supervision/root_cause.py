@@ -127,7 +127,7 @@ def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, 
     if incident.task != event.task:
         return Blame(incident, f"{_described(incident)}; so {title} failed{tried}: {cause}")
     if first.cause != cause:
-        return Blame(first, f"{title} (attempt {first.tried} of {attempts}): {first.cause}; in the end: {cause}")
+        return Blame(first, f"{title} (attempt {first.tried} of {attempts}): {first.cause}; finally: {cause}")
     return Blame(first, f"{title}{tried}: {cause}")
 
 

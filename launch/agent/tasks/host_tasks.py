@@ -248,7 +248,7 @@ class HostTasks:
             try:
                 progress = read_progress(folder)
             except UNREADABLE as error:
-                say_seldom(running.task, f"{running.task}: passed over a {PROGRESS} that cannot be read: {error}")
+                say_seldom(running.task, f"{running.task}: ignored an unreadable {PROGRESS}: {error}")
                 return
             if progress is not None:
                 self._emit(Advanced(running.task, running.attempt, asdict(progress)))

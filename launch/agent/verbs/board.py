@@ -103,4 +103,4 @@ def _why(python: str, last_words: str) -> str:
     """Return why TensorBoard ended, and what to do."""
     if "No module named 'tensorboard'" in last_words or "No module named tensorboard" in last_words:
         return f"no TensorBoard in {python}; install it with `{python} -m pip install tensorboard`"
-    return f"TensorBoard ended; its last words: {last_words}"
+    return f"TensorBoard ended; its last lines: {last_words}"

@@ -15,7 +15,7 @@ from launch.status.run import RunStatus
 from launch.status.states import ALIVE, ENDED
 from launch.status.values import from_values, to_values
 
-ADVICE = "`launch down {file}` ends what is left of it, then `launch up {file} --resume` goes on"
+ADVICE = "run `launch down {file}`, then `launch up {file} --resume`"
 STARTS_S = 5.0  # for an agent that is just starting to write the run's first status
 LOOK_S = 0.05
 

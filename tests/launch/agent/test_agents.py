@@ -56,7 +56,7 @@ def test_a_failed_task_is_started_again_and_then_named_as_the_cause(run: Run) ->
     status = agents.ended()
     assert status["state"] == "failed"
     first, last = (f"exit code 3; its last line: attempt {attempt}" for attempt in (0, 2))
-    assert status["cause"] == f"worker:0@localhost (attempt 1 of 3): {first}; in the end: {last}"
+    assert status["cause"] == f"worker:0@localhost (attempt 1 of 3): {first}; finally: {last}"
     assert [agents.log("worker:0", attempt) for attempt in range(3)] == [f"attempt {n}\n" for n in range(3)]
     report = agents.folder().read("report.json")
     assert report is not None and (report["state"], report["cause"]) == ("failed", status["cause"])
@@ -83,7 +83,7 @@ def test_an_agent_that_is_told_to_end_stops_the_run_in_order(run: Run, tmp_path:
     agents.up()
     os.kill(leftovers.agent_pid(agents.folder()) or 0, signal.SIGTERM)
     status = agents.ended()
-    assert (status["state"], status["cause"]) == ("stopped", "the agent on localhost got a signal to end")
+    assert (status["state"], status["cause"]) == ("stopped", "the agent on localhost received a signal to end")
     assert order.read_text().split() == ["worker:0", "ps:0"]
 
 

@@ -78,7 +78,7 @@ def test_a_host_that_cannot_be_asked_keeps_no_other_from_its_answer() -> None:
         "d: no answer within 20 s",
         "e: expected a line of JSON, found 'Welcome!'",
         "f: the connection broke: reset",
-        "g: the check ended there: without a word",
+        "g: the check ended there: without output",
     ]
 
 

@@ -114,7 +114,7 @@ def test_a_python_that_ends_without_an_answer_is_told_with_its_last_words() -> N
     assert refusal(FakeChannel(complaint="Traceback …\nImportError: no zlib")) == (
         "h1: py ended before it answered: ImportError: no zlib"
     )
-    assert refusal(FakeChannel(NOTHING_MISSING)) == "h1: py ended before it answered: it ended without a word"
+    assert refusal(FakeChannel(NOTHING_MISSING)) == "h1: py ended before it answered: it ended without output"
 
 
 def test_a_shell_that_greets_every_caller_is_told() -> None:

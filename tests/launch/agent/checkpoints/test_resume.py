@@ -64,7 +64,9 @@ def test_with_nothing_to_resume_the_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_new_run_does_not_overwrite_the_checkpoints_of_a_named_folder(tmp_path: Path) -> None:
     save(tmp_path / "c", 5, 10)
-    with pytest.raises(ValueError, match="holds a checkpoint of step 10; go on from it with --resume, or name another"):
+    with pytest.raises(
+        ValueError, match="holds a checkpoint of step 10; continue from it with --resume, or name another"
+    ):
         prepare(run(tmp_path / "w"), "a", str(tmp_path / "c"), resume=False)
 
 

@@ -104,7 +104,7 @@ def test_a_damaged_file_is_told_and_a_second_try_asks_for_it_again(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked.build(sent=asked.wheel.read_bytes()[::-1])
-    assert asked.said[-1] == {"error": f"{asked.wheel.name} arrived damaged; try again"}
+    assert asked.said[-1] == {"error": f"{asked.wheel.name} arrived damaged; retry"}
     monkeypatch.setattr(processes, "start", Steps())
     asked.build()
     assert asked.said[-1]["done"] == "built"
@@ -124,7 +124,7 @@ def test_a_second_setup_waits_for_the_first_and_finds_it_done(asked: Asked, monk
 
     asked.build(gone=end_of_the_first)
     assert asked.said == [
-        {"stage": "waiting for who builds or uses this environment"},
+        {"stage": "waiting for another build, or for tasks, in this environment"},
         {"done": "up to date", "removed": []},
     ]
 
@@ -134,7 +134,7 @@ def test_a_build_that_fails_tells_why_gives_its_space_back_and_keeps_what_was_pr
 ) -> None:
     monkeypatch.setattr(processes, "start", Steps("echo 'ERROR: tiny is broken'; exit 1"))
     asked.build()
-    assert asked.said[-1]["error"].startswith("ERROR: tiny is broken; mend that and try again")
+    assert asked.said[-1]["error"].startswith("ERROR: tiny is broken; correct that and retry")
     assert not asked.environment.path.exists()
     assert "tiny is broken" in asked.environment.log.read_text()
     assert asked.environment.log.stat().st_mode & 0o777 == 0o600

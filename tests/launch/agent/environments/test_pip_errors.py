@@ -52,9 +52,9 @@ def test_the_newest_line_that_tells_is_the_stage(lines: List[str], expected: Opt
             "    tiny==1.0 from https://x/tiny.whl (from -r all.txt):\n        Expected sha256 a\n",
             "the index has another file of tiny==1.0 than the lock names; write the lock again",
         ),
-        ("ERROR: tiny is broken\nnotice: a new pip", "ERROR: tiny is broken; mend that and try again"),
-        ("Traceback\nValueError: no\n\n", "ValueError: no; mend that and try again (the whole output: /w/e.log)"),
-        ("", "no reason given; mend that"),
+        ("ERROR: tiny is broken\nnotice: a new pip", "ERROR: tiny is broken; correct that and retry"),
+        ("Traceback\nValueError: no\n\n", "ValueError: no; correct that and retry (the whole output: /w/e.log)"),
+        ("", "no reason given; correct that"),
     ],
 )
 def test_a_failure_is_named_with_the_next_step(output: str, reason: str) -> None:

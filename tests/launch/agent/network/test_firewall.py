@@ -87,7 +87,7 @@ def test_where_nft_itself_is_not_allowed_sudo_is_tried(monkeypatch: pytest.Monke
             "print('Error: Could not process rule: Operation not supported')",
             "Error: Could not process rule: Operation not supported",
         ),
-        ("", "it ended without a word"),
+        ("", "it ended without output"),
         ("sys.stdout.write('sudo: a password is required')", "sudo: a password is required"),
     ],
 )

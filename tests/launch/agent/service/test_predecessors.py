@@ -32,7 +32,7 @@ def test_what_is_left_where_agent_and_keeper_were_killed_is_ended_before_the_nex
     agents.ended()
     eventually("what is left", lambda: [each.pid for each in process_records.tasks_of(agents.folder())] == [child])
     answer = agents.start(LEAD, run=NEXT)
-    assert answer["ready"] and answer["ended"] == [f"ended what {RUN} had left: processes {child}"]
+    assert answer["ready"] and answer["ended"] == [f"ended leftovers of {RUN}: processes {child}"]
     assert state(child) in "Z gone" and bystander.poll() is None
     assert agents.down()["run"] == NEXT
 

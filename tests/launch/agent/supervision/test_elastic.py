@@ -104,7 +104,7 @@ def test_what_was_done_is_told_with_the_incident(run: Elastic) -> None:
     run.lose(100, "c")
     incident = run.status()["incidents"][0]
     assert (incident["kind"], incident["host"]) == ("host", "c")
-    assert incident["did"][-1]["what"] == "goes on without c: formation 1: 2 of 3 workers, 2 of 2 ps"
+    assert incident["did"][-1]["what"] == "continues without c: formation 1: 2 of 3 workers, 2 of 2 ps"
 
 
 def test_a_lost_ps_moves_to_a_spare_or_to_the_ps_that_are_left() -> None:
@@ -252,13 +252,13 @@ def test_a_run_that_cannot_begin_names_the_host_that_did_not_join() -> None:
 def test_a_host_that_comes_back_is_taken_back_when_the_run_has_trained_for_a_while(run: Elastic) -> None:
     run.lose(100, "c")
     assert run.at(102, Joined("c")) == [] and run.at(100 + REST_S - 0.1) == []
-    assert "waits to be taken" in (run.run.tasks["worker:1"].cause or "")
+    assert "waits to join" in (run.run.tasks["worker:1"].cause or "")
     starts = run.obey(117, run.at(100 + REST_S))
     assert places(starts)["worker:1"] == (1, 1) and places(starts)["worker:2"] == (2, 2)
     assert cluster(starts)["worker"] == ["a:2222", "c:2222", "d:2222"]
     run.obey(118, starts)
     assert run.formation()["without"] == [] and set(run.states().values()) == {"running"}
-    assert run.status()["incidents"][0]["did"][-1]["what"] == "c is taken back"
+    assert run.status()["incidents"][0]["did"][-1]["what"] == "c joined again"
 
 
 def test_a_host_that_is_back_before_the_others_have_ended_is_taken_along(run: Elastic) -> None:
@@ -325,7 +325,7 @@ def test_a_host_lost_while_the_chief_saves_is_not_waited_for(run: Elastic) -> No
 def test_every_host_lost_since_the_run_last_trained_is_told_with_what_was_done(run: Elastic) -> None:
     run.lose(100, "b", "d")
     told = [each["did"][-1]["what"] for each in run.status()["incidents"]]
-    assert told == ["goes on without b, d: formation 1: 2 of 3 workers, 1 of 2 ps"] * 2
+    assert told == ["continues without b, d: formation 1: 2 of 3 workers, 1 of 2 ps"] * 2
 
 
 def test_a_cause_names_tasks_as_the_run_does(run: Elastic) -> None:

@@ -286,7 +286,7 @@ def test_what_fails_again_before_it_trains_again_follows_from_the_first_time() -
     replay.at(14, Tick(), started("worker:1", 2), killed("worker:1", 2))
     assert kinds(replay) == [("exception", ["exit", "signal"])]
     assert replay.run.state.cause == (
-        "worker:1@b (attempt 1 of 3): ValueError: first; in the end: killed by SIGKILL; its last line: step 4"
+        "worker:1@b (attempt 1 of 3): ValueError: first; finally: killed by SIGKILL; its last line: step 4"
     )
     assert replay.status()["cause_incident"] == 1
 
@@ -313,9 +313,7 @@ def test_the_first_cause_is_told_of_a_task_that_gets_on_a_little_each_time_and_t
     step(replay, 13, 13, "worker:1", attempt=1)
     replay.at(14, killed("worker:1", 1))
     assert kinds(replay) == [("exception", []), ("signal", [])]
-    assert str(replay.run.state.cause).startswith(
-        "worker:1@b (attempt 1 of 2): ValueError: first; in the end: killed by"
-    )
+    assert str(replay.run.state.cause).startswith("worker:1@b (attempt 1 of 2): ValueError: first; finally: killed by")
     assert replay.status()["cause_incident"] == 1
 
 
@@ -339,7 +337,7 @@ def test_a_program_that_fails_each_time_soon_after_its_start_is_one_incident() -
     assert kinds(replay) == [("exit", ["signal"])] and incidents(replay)[0]["open"]
     replay.at(10, Tick(), started("worker:0", 2))
     replay.at(11, ended("worker:0", "exit", "exit code 4", 2, 4))
-    assert replay.run.state.cause == "worker:0@a (attempt 1 of 3): exit code 3; in the end: exit code 4"
+    assert replay.run.state.cause == "worker:0@a (attempt 1 of 3): exit code 3; finally: exit code 4"
 
 
 def test_what_fails_again_after_it_has_trained_again_is_an_incident_of_its_own() -> None:

@@ -27,7 +27,7 @@ OUR_ERRORS = [
     NonFiniteError("worker:1: the loss is not a finite number in step 3, and it was not applied"),
     JobError("jobs/mine.py:12: the shapes do not fit"),
     TaskError("TF_CONFIG: expected a task type among ps, worker, found 'boss'"),
-    TrainingError("worker:1: lost a server after step 9, and launch verify goes on from no checkpoint"),
+    TrainingError("worker:1: lost a server after step 9, and launch verify cannot continue from a checkpoint"),
     TimeoutError("waited 600 s for ps:0 at a:2222; see the logs of the tasks named there"),
     ModuleNotFoundError("No module named 'tensorflow'", name="tensorflow"),
 ]
@@ -107,7 +107,7 @@ def test_of_a_program_without_an_outcome_its_exit_and_its_last_lines_tell(
 
 def test_a_sigkill_that_the_kernel_owns_up_to_is_want_of_memory() -> None:
     assert judge(-9, None, ["step 4"], no_memory=True)[:2] == (
-        "out-of-memory", "killed by the kernel for want of memory (SIGKILL); its last line: step 4",
+        "out-of-memory", "killed by the kernel, which lacked memory (SIGKILL); its last line: step 4",
     )  # fmt: skip
 
 

@@ -126,7 +126,7 @@ def test_a_launcher_that_is_heard_of_keeps_it(bench: Bench) -> None:
 def test_the_last_words_of_a_tensorboard_that_ends_are_told(bench: Bench) -> None:
     bench.summaries()
     viewer = bench.look(BREAKS)
-    assert bench.hear(viewer) == {"error": "TensorBoard ended; its last words: ModuleNotFoundError: no such module"}
+    assert bench.hear(viewer) == {"error": "TensorBoard ended; its last lines: ModuleNotFoundError: no such module"}
     assert viewer.wait(30) == 0
 
 
