@@ -140,8 +140,8 @@ def end(run: Supervisor) -> None:
     """Every task leaves by itself."""
     for name in run.tasks:
         run.handle(Exited(name, 0, 0), 60.0)
-    if run.state.published != "succeeded":
-        raise RuntimeError(run.state.published)
+    if run.state.label != "succeeded":
+        raise RuntimeError(run.state.label)
 
 
 def write_json(plan: Plan) -> int:

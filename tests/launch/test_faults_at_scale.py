@@ -24,6 +24,6 @@ def test_an_event_costs_the_same_in_a_run_of_four_times_the_tasks(monkeypatch: p
 
 def test_the_benchmark_fails_if_a_task_with_a_fault_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "SECONDS", 20)
-    monkeypatch.setattr(Restarts, "due", lambda restarts, now: [])
+    monkeypatch.setattr(Restarts, "pop_due", lambda restarts, now: [])
     with pytest.raises(RuntimeError, match="faults"):
         faults.simulated(100)

@@ -42,6 +42,6 @@ def test_four_times_the_tasks_run_hardly_more_than_four_times_the_lines(monkeypa
 
 
 def test_the_benchmark_fails_if_a_stage_does_not_do_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RunState, "published", "failed")
+    monkeypatch.setattr(RunState, "label", "failed")
     with pytest.raises(RuntimeError, match="failed"):
         scale.main(20, lambda name, run: run())

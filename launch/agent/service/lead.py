@@ -100,7 +100,7 @@ class Lead(Agent):
                 self._give(order)
             self._publish(final=False)
         await self._copy_the_last()
-        await self._members.dismiss(self._supervisor.state.published)
+        await self._members.dismiss(self._supervisor.state.label)
         self._publish(final=True)
         self._ended.set()
 
@@ -216,7 +216,7 @@ class Lead(Agent):
             yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
             told, known = tasks, status.incidents
             if over:
-                yield {"end": self._supervisor.state.published}
+                yield {"end": self._supervisor.state.label}
                 return
             await _either(self._changed.wait(), self._ended.wait())
 
@@ -229,7 +229,7 @@ class Lead(Agent):
 
     def _timed(self, status: RunStatus) -> RunStatus:
         moment = time.time()
-        if self._ended_at is None and self._supervisor.state.published in ENDED:
+        if self._ended_at is None and self._supervisor.state.label in ENDED:
             self._ended_at = moment
         ended = None if self._ended_at is None else utc(self._ended_at)
         return replace(status, started=utc(self._report.began), ended=ended, updated=utc(moment))

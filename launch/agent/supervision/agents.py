@@ -25,7 +25,7 @@ class Gathering:
         self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
         self._go_at: Optional[float] = None
 
-    def go(self, now: float) -> None:
+    def record_go(self, now: float) -> None:
         """Record that the launcher has sent go."""
         self._go_at = now
 
@@ -38,7 +38,7 @@ class Gathering:
         """Return whether the run may begin."""
         return self._go_at is not None and not self._missing
 
-    def overdue(self, now: float) -> List[str]:
+    def overdue_hosts(self, now: float) -> List[str]:
         """Return the hosts whose agents should have joined by now."""
         late = self._go_at is not None and now - self._go_at > self._plan.join_s
         return list(self._missing) if late else []
@@ -75,7 +75,7 @@ class Lives:
         self._current: Dict[str, str] = {}
         self._ends: DefaultDict[str, Ends] = defaultdict(Ends)
 
-    def joined(self, host: str, incarnation: str, now: float) -> bool:
+    def record_join(self, host: str, incarnation: str, now: float) -> bool:
         """Record that an agent joined; return whether it replaces another one of the host."""
         before = self._current.get(host)
         self._current[host] = incarnation

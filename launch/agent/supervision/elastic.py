@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set
 
 from launch.agent.protocol.messages import Exited, Order, Start, Stop
-from launch.agent.supervision.formation import Formation, described, form, sizes, too_few, wanted
+from launch.agent.supervision.formation import Formation, describe, form, full_sizes, shortage, sizes
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.run_state import Phase
@@ -125,7 +125,7 @@ class Formations:
         """
         if not self.current.number or event.cause is None:
             return event
-        return replace(event, cause=self.current.in_run(event.cause))
+        return replace(event, cause=self.current.name_as_run(event.cause))
 
     # -- the first formation, and the next
 
@@ -140,14 +140,14 @@ class Formations:
         return self._start(form(self.current.number + 1, self._plan.tasks, self._out), now)
 
     def _start(self, following: Formation, now: float) -> Decision:
-        missing = too_few(following, self._plan.tasks, self._plan.min_workers or 0)
+        missing = shortage(following, self._plan.tasks, self._plan.min_workers or 0)
         if missing is not None and self._first_loss is not None:
             incident, cause = self._first_loss
             return Decision(failure=Failure(incident, f"{cause}; {missing}"))
         self.current, self._rested_at = following, math.inf
         without = f"continues without {', '.join(self._out)}: " if self._out else ""
         for incident in self._losses:
-            self._incidents.record_action(f"{without}{described(following, self._plan.tasks)}", now, incident)
+            self._incidents.record_action(f"{without}{describe(following, self._plan.tasks)}", now, incident)
         self._losses = []
         self._show_spares()
         return Decision([self._start_in_turn(name) for name in following.tasks], Phase.TRAINING)
@@ -230,7 +230,7 @@ class Formations:
         if self._rested_at == math.inf and self.is_up:
             self._rested_at, self._first_loss = now + REST_S, None
         ready = self._ready(now)
-        if now < self._rested_at or not ready or (self._saves and self._saving.pending(now)):
+        if now < self._rested_at or not ready or (self._saves and self._saving.is_pending(now)):
             return Decision()
         asked = self._saving.ask(now) if self._changes_cluster(ready) and not self._saves else []
         self._saves = bool(asked)
@@ -262,7 +262,7 @@ class Formations:
         """Return the status of the formation; None where a lost host ends the run."""
         if not self.is_elastic:
             return None
-        (workers, servers), (all_workers, all_servers) = sizes(self.current.indices), wanted(self._plan.tasks)
+        (workers, servers), (all_workers, all_servers) = sizes(self.current.indices), full_sizes(self._plan.tasks)
         return FormationStatus(
             number=self.current.number,
             workers=workers,

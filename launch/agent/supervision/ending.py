@@ -64,7 +64,7 @@ class Ending:
         if restarts and task.plan.role == EVALUATOR:
             return False
         ordered = self.was_ordered(task) or task.recalled or task.frozen is not None
-        return succeeded(event, self._plan.judge, ordered)
+        return means_success(event, self._plan.judge, ordered)
 
     def missed_work(self, task: TaskRecord, event: Exited, now: float) -> Optional[Exited]:
         """Return the end of an evaluator as a failure, where it missed work after the run had succeeded.
@@ -96,7 +96,7 @@ class Ending:
         return role == group if group == EVALUATOR else (role == "ps") == (group == PS)
 
 
-def succeeded(event: Exited, judge: str, ordered: bool) -> bool:
+def means_success(event: Exited, judge: str, ordered: bool) -> bool:
     """Return whether a task has succeeded whose process ended so.
 
     ``ordered`` is True where somebody ordered it to end.

@@ -34,18 +34,18 @@ class Formation:
         """Return the names that the formation's tasks have in the run."""
         return list(self.indices)
 
-    def in_run(self, text: str) -> str:
+    def name_as_run(self, text: str) -> str:
         """Replace the formation's task names in a text by their names in the run.
 
         For example, ``ps:0`` of the formation may be ``ps:1`` of the run.
         """
         names = {(name.partition(":")[0], index): name for name, index in self.indices.items()}
 
-        def renamed(found: Match[str]) -> str:
+        def rename(found: Match[str]) -> str:
             name = names.get((found[1], int(found[3])))
             return f"{found[1]}{found[2]}{name.partition(':')[2]}" if name else found[0]
 
-        return _NAME.sub(renamed, text)
+        return _NAME.sub(rename, text)
 
 
 def form(number: int, tasks: Sequence[TaskPlan], out: Collection[str]) -> Formation:
@@ -70,20 +70,20 @@ def sizes(names: Collection[str]) -> Tuple[int, int]:
     return sum(role in TRAINERS for role in roles), roles.count("ps")
 
 
-def wanted(tasks: Sequence[TaskPlan]) -> Tuple[int, int]:
+def full_sizes(tasks: Sequence[TaskPlan]) -> Tuple[int, int]:
     """Return the numbers of workers and of ps that the run begins with."""
     return sizes([task.name for task in tasks if not task.spare])
 
 
-def described(formation: Formation, tasks: Sequence[TaskPlan]) -> str:
+def describe(formation: Formation, tasks: Sequence[TaskPlan]) -> str:
     """Describe a formation as ``formation 2: 3 of 4 workers, 2 of 2 ps``."""
-    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), wanted(tasks)
+    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks)
     return f"formation {formation.number}: {workers} of {all_workers} workers, {servers} of {all_servers} ps"
 
 
-def too_few(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) -> Optional[str]:
+def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) -> Optional[str]:
     """Return the reason why these tasks cannot train; None where they can."""
-    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), wanted(tasks)
+    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks)
     if workers < min_workers:
         return f"{workers} of {all_workers} workers are left, and elastic.min_workers is {min_workers}"
     if not servers:

@@ -33,7 +33,7 @@ from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.task_records import TaskRecord
 
-SLOWER = 5.0  # a step that takes so many times its slowest of late
+SLOWER = 5.0  # a step that takes so many times its slowest recent step
 SLOWER_IN_ALL = 2.0  # and so many times what steps take in all, as where each host has little of a processor
 SAVING_S, SAVING_SLOWER = 60.0, 10.0
 FIRST_S = 300.0
@@ -76,10 +76,10 @@ class Watch:
         self._last: Optional[float] = None
         self._settled_at = 0.0  # on that clock
         self._ps_away: Set[str] = set()
-        self._busy: Dict[str, float] = {}  # stopped, silent or saving, so that others may wait: when it was told last
+        self._busy: Dict[str, float] = {}  # stopped, silent or saving, so that others may wait: when its last sign came
         self._stopped: Dict[str, float] = {}
         self._owing: Dict[str, float] = {}  # those whose step lasts, and waits for them
-        self._free_until: Dict[str, float] = {}  # what counted of a step when it was told last not to wait for the task
+        self._free_until: Dict[str, float] = {}  # the seconds counted of a step when it last did not wait for the task
         self._shared: Optional[_Shared] = None
 
     def record_event(self, event: Event, now: float) -> None:
@@ -114,7 +114,7 @@ class Watch:
             self._note(name, sign)
             if sign["attempt"] != task.attempt or not task.process or task.recalled or task.frozen:
                 continue
-            why = self._why(name, sign, self._frozen_s, processes, tasks)
+            why = self._reason(name, sign, self._frozen_s, processes, tasks)
             found += [Culprit(name, why)] if why else []
         return found
 
@@ -135,19 +135,19 @@ class Watch:
         elif counted_s < self._free_until.get(name, 0.0):  # another step
             self._free_until.pop(name, None)
 
-    def _why(
+    def _reason(
         self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int, tasks: Mapping[str, TaskRecord]
     ) -> Optional[str]:
         if sign["state"] == "t":
             return None
         if sign["stopped_s"] >= frozen_s:
-            paused = self._fresh(self._stopped) == processes > 1
+            paused = self._count_fresh(self._stopped) == processes > 1
             return None if paused else f"stopped by a signal for {sign['stopped_s']:.0f} s"
         phase, slowest_s = sign.get("phase"), float(sign.get("slowest_s") or 0.0)
         bound_s = max(frozen_s, SLOWER * slowest_s)
         if phase is not None and sign["silent_s"] >= max(bound_s, _MAY_BE_SILENT_S.get(phase, 0.0)):
             return f"no sign of life for {sign['silent_s']:.0f} s while {_WHILE[phase]}"
-        if self._fresh(self._busy, but=name) or self._ps_away:
+        if self._count_fresh(self._busy, but=name) or self._ps_away:
             return None
         phase_s, counted_s = float(sign.get("phase_s") or 0.0), float(sign.get("counted_s") or 0.0)
         if phase == "saving" and counted_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
@@ -168,10 +168,10 @@ class Watch:
         """
         if self._shared is None or self._clock - self._shared.at >= 1.0:
             trainers = sum(bool(task.process) and task.plan.role in TRAINERS for task in tasks.values())
-            self._shared = _Shared(1 < trainers <= self._fresh(self._owing), self._clock)
+            self._shared = _Shared(1 < trainers <= self._count_fresh(self._owing), self._clock)
         return self._shared.holds
 
-    def _fresh(self, table: Dict[str, float], but: Optional[str] = None) -> int:
+    def _count_fresh(self, table: Dict[str, float], but: Optional[str] = None) -> int:
         """Count a table's tasks other than ``but``, and remove entries that are too old."""
         for name in [name for name, at in table.items() if self._clock - at > FRESH_S]:
             del table[name]
@@ -215,11 +215,11 @@ def place(stack: str) -> Optional[str]:
     own = [frame for frame in frames if not any(part in frame["file"] for part in _OURS)]
     ours = [frame for frame in frames if not frame["file"].endswith(_IDLE)]
     for frame in (own or ours)[:1]:
-        return f"in {_shown(frame['file'])}:{frame['line']} ({frame['function']})"
+        return f"in {_shorten(frame['file'])}:{frame['line']} ({frame['function']})"
     return None
 
 
-def _shown(file: str) -> str:
+def _shorten(file: str) -> str:
     """Return a file of ours from its package on, any other with its folder."""
     _, ours, tail = file.rpartition("/cluster/")
     return f"cluster/{tail}" if ours else os.sep.join(file.split(os.sep)[-2:])

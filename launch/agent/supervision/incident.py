@@ -175,7 +175,7 @@ def _rounded(seconds: Optional[float]) -> Optional[float]:
     return None if seconds is None else round(seconds, 3)
 
 
-def restored(status: IncidentStatus) -> Incident:
+def restore(status: IncidentStatus) -> Incident:
     """Make a closed incident from its status: nobody is left who follows the incident."""
     incident = Incident(
         number=status.number,

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from cluster.protocol.failures import EXIT, LOST_CONNECTION
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Exited
-from launch.agent.supervision.incident import OF_A_HOST, History, Incident, restored
+from launch.agent.supervision.incident import OF_A_HOST, History, Incident, restore
 from launch.agent.supervision.root_cause import Blame, Cuts, Relapses, blame, blame_root, is_recent
 from launch.agent.supervision.stall import Stalls
 from launch.agent.supervision.task_records import TaskRecord
@@ -51,7 +51,7 @@ class Incidents:
         """Restore the incidents that an earlier supervisor showed; all of them are over now."""
         self._began_at, self._changed = began_at, True
         for each in shown:
-            self._history.add(restored(each))
+            self._history.add(restore(each))
             self._history.count = each.number
 
     # -- what goes wrong
@@ -243,8 +243,8 @@ class Incidents:
     def _count_lost(self, incident: Incident, now: float) -> float:
         """Record the steps lost since an incident began; return the seconds that training stood."""
         since = now - self._run_time(now) + incident.at_s
-        incident.lost_steps, seconds = self.stalls.lost_since(since)
-        incident.resumed_from = self.stalls.resumed_since(since)
+        incident.lost_steps, seconds = self.stalls.losses_since(since)
+        incident.resumed_from = self.stalls.resumption_since(since)
         return seconds
 
     # -- why the run fails

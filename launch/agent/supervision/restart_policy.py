@@ -48,7 +48,7 @@ class Restarts:
         self._roster.turn(task, "failed", process=False)
         return None if task.plan.role == "evaluator" else self._incidents.blame_task(event, incident, attempts)
 
-    def due(self, now: float) -> List[TaskRecord]:
+    def pop_due(self, now: float) -> List[TaskRecord]:
         """Remove and return the tasks that still wait and whose next attempt is due."""
         found: List[TaskRecord] = []
         while self._next and self._next[0][0] <= now:

@@ -81,7 +81,7 @@ class RunState:
         return self._phase in (Phase.CLOSING, Phase.ENDED)
 
     @property
-    def published(self) -> str:
+    def label(self) -> str:
         """Return the run's state in ``status --json``."""
         if self._phase is Phase.ENDED and self._result is not None:
             return self._result

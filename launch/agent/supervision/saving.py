@@ -46,7 +46,7 @@ class Saving:
         self._attempt, self._asked_at = chief.attempt, now
         return [Save(chief.plan.name, chief.attempt, self._number)]
 
-    def pending(self, now: float) -> bool:
+    def is_pending(self, now: float) -> bool:
         """Return whether the chief's answer is still worth waiting for."""
         if self._asked_at is not None and not self._awaited(now - self._asked_at):
             self._asked_at = None

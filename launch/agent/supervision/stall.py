@@ -100,14 +100,14 @@ class Stalls:
         self.newest, self._newest_at, self._fell = step, now, 0
         self.advances += 1
 
-    def resumed_since(self, since: float) -> Optional[int]:
+    def resumption_since(self, since: float) -> Optional[int]:
         """Return the earliest step that training went on from after this time.
 
         The result is None where training did not go back, as far as is known.
         """
         return min((span.begun for span in self._falls if span.until >= since and span.begun is not None), default=None)
 
-    def lost_since(self, since: float) -> Tuple[int, float]:
+    def losses_since(self, since: float) -> Tuple[int, float]:
         """Return the steps and seconds of the losses that ended after this time."""
         steps = sum(span.amount for span in self._falls if span.until >= since)
         return int(steps), sum(span.amount for span in self._pauses if span.until >= since)

@@ -56,7 +56,7 @@ def run_status(
     return RunStatus(
         run=plan.run,
         name=plan.name,
-        state=state.published,
+        state=state.label,
         global_step=outcome["step"] if outcome.get("step") is not None else _newest_step(workers, stalls.newest),
         steps=plan.steps,
         formation=formation,

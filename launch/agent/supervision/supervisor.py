@@ -97,7 +97,7 @@ class Supervisor:
 
     def _on_joined(self, event: Joined, now: float) -> List[Order]:
         self._gathering.discard(event.host)
-        another = self._lives.joined(event.host, event.incarnation, now)
+        another = self._lives.record_join(event.host, event.incarnation, now)
         if not self._formations.admit(event.host, now) and another:
             self._on_agent_ended(event.host, now, now - event.silent_s)
         return []
@@ -120,7 +120,7 @@ class Supervisor:
             self._close("failed", too_many, now)
 
     def _on_go(self, event: Go, now: float) -> List[Order]:
-        self._gathering.go(now)
+        self._gathering.record_go(now)
         return []
 
     def _on_lost(self, event: Lost, now: float) -> List[Order]:
@@ -229,7 +229,7 @@ class Supervisor:
     def _on_kill(self, event: KillRequested, now: float) -> List[Order]:
         self._close("stopped", event.reason, now)
         self.saving.skip()
-        return [Stop(task.plan.name, 0.0, task.attempt) for task in self._roster.running()]
+        return [Stop(task.plan.name, 0.0, task.attempt) for task in self._roster.live_tasks()]
 
     # -- what follows from the state
 
@@ -242,12 +242,12 @@ class Supervisor:
             return
         self.state.close(result, cause)
         self._ending.begin(result, now)
-        for task in self._roster.waiting():
+        for task in self._roster.pending_tasks():
             self._roster.turn(task, "stopped", process=False)
 
     def _gather(self, now: float) -> List[Order]:
         """Start the first formation once the launcher has sent go and every host has joined, or is out."""
-        for host in self._gathering.overdue(now):
+        for host in self._gathering.overdue_hosts(now):
             if self.state.phase is Phase.GATHERING:
                 self._drop(host, "not-started", self._gathering.reason(host), now)
         if self.state.phase is not Phase.GATHERING or not self._gathering.is_complete:
@@ -270,7 +270,7 @@ class Supervisor:
             self._close("succeeded", None, now)
             return []
         orders = self._follow(self._formations.take_back(now), now)
-        due = self._restarts.due(now) if self.state.phase is Phase.TRAINING else []
+        due = self._restarts.pop_due(now) if self.state.phase is Phase.TRAINING else []
         return orders + [self._start_again(task) for task in due]
 
     def _start_again(self, task: TaskRecord) -> Order:
@@ -283,8 +283,8 @@ class Supervisor:
             self.state.correct_cause(self.incidents.blame.line)
         if not self._roster.process_count:
             self.state.turn(Phase.ENDED)
-            return [End(self.state.published)]
-        if self.saving.pending(now):
+            return [End(self.state.label)]
+        if self.saving.is_pending(now):
             return []
         return self._ending.next_orders(self._roster.processes, now)
 

@@ -154,7 +154,7 @@ class Roster:
             self.by_host[task.plan.host].append(task)
         self.processes: Dict[str, int] = Counter()
         self._states = Counter(task.state for task in self.by_name.values())
-        self._undecided = deciding(plan)
+        self._undecided = decisive_tasks(plan)
 
     def turn(self, task: TaskRecord, state: str, process: bool) -> None:
         """Set the state of a task.
@@ -210,16 +210,16 @@ class Roster:
         """Return the task that saves; None where no task does."""
         return next((task for task in self.by_name.values() if task.plan.chief), None)
 
-    def running(self) -> List[TaskRecord]:
+    def live_tasks(self) -> List[TaskRecord]:
         """Return the tasks of which a process may exist."""
         return [task for task in self.by_name.values() if task.process]
 
-    def waiting(self) -> List[TaskRecord]:
+    def pending_tasks(self) -> List[TaskRecord]:
         """Return the tasks that have no process, and are to have one."""
         return [task for task in self.by_name.values() if task.state in ALIVE and not task.process]
 
 
-def deciding(plan: RunPlan) -> Set[str]:
+def decisive_tasks(plan: RunPlan) -> Set[str]:
     """Return the tasks that all have succeeded when the run has."""
     chief_decides = plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
     return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}

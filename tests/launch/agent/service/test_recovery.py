@@ -34,7 +34,7 @@ def test_every_task_begins_as_its_next_attempt_when_every_host_has_joined() -> N
     replay = gone_on()
     assert replay.at(100.0, Joined("a", "2"), Go()) == []
     assert replay.at(101.0, Joined("b", "1")) == [Start("ps:0", 1), Start("worker:0", 1), Start("worker:1", 2)]
-    assert replay.run.state.published == "running"
+    assert replay.run.state.label == "running"
 
 
 def test_the_incidents_so_far_are_kept_and_the_end_of_the_agent_is_the_next() -> None:

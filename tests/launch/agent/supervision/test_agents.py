@@ -15,7 +15,7 @@ def lives_on(replay: Replay, host: str, incarnation: str = "1") -> None:
 
 def test_the_same_agent_on_a_new_link_is_no_news() -> None:
     lives = Lives()
-    assert [lives.joined("b", life, 0.0) for life in ("1", "1", "2", "2")] == [False, False, True, False]
+    assert [lives.record_join("b", life, 0.0) for life in ("1", "1", "2", "2")] == [False, False, True, False]
 
 
 def test_the_tasks_of_an_agent_that_died_are_started_again_by_the_next_and_it_does_not_count_as_their_failure() -> None:

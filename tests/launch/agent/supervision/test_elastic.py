@@ -83,7 +83,7 @@ def cluster(orders: List[Order]) -> Dict[str, List[str]]:
 def test_every_process_of_the_formation_ends_before_one_of_the_next_begins(run: Elastic) -> None:
     stops = run.at(100, Lost("c", 13.0))
     assert stops == [Stop(name, END_S, 0) for name in ("ps:0", "ps:1", "worker:0", "worker:2")]
-    assert run.phase() is Phase.REFORMING and run.run.state.published == "running"
+    assert run.phase() is Phase.REFORMING and run.run.state.label == "running"
     assert run.obey(100, stops[:3]) == [] and run.at(200) == []
     starts = run.obey(201, stops[3:])
     assert places(starts) == {"ps:0": (1, 0), "ps:1": (1, 1), "worker:0": (1, 0), "worker:2": (1, 1)}

@@ -187,7 +187,7 @@ def test_no_history_makes_an_illegal_turn_lets_formations_meet_or_ends_a_run_tha
         world.now += seconds
         world.act(kind, index)
     world.finish()
-    assert world.ended == world.replay.run.state.published and world.phase is Phase.ENDED
+    assert world.ended == world.replay.run.state.label and world.phase is Phase.ENDED
     assert not {"starting", "running", "restarting"} & set(world.replay.states().values())
 
 

@@ -20,26 +20,26 @@ def test_tasks_are_due_in_the_order_of_their_times_and_once() -> None:
     restarts.put(later, 9.0)
     restarts.put(second, 2.0)
     restarts.put(first, 1.0)
-    assert restarts.due(0.5) == []
-    assert restarts.due(2.0) == [first, second]
-    assert restarts.due(8.9) == []
-    assert restarts.due(9.0) == [later]
-    assert restarts.due(99.0) == []
+    assert restarts.pop_due(0.5) == []
+    assert restarts.pop_due(2.0) == [first, second]
+    assert restarts.pop_due(8.9) == []
+    assert restarts.pop_due(9.0) == [later]
+    assert restarts.pop_due(99.0) == []
 
 
 def test_the_newest_time_counts() -> None:
     restarts, (task, *_) = three_tasks()
     restarts.put(task, 5.0)
     restarts.put(task, 1.0)
-    assert restarts.due(1.0) == [task]
-    assert restarts.due(5.0) == []
+    assert restarts.pop_due(1.0) == [task]
+    assert restarts.pop_due(5.0) == []
 
 
 def test_a_task_that_no_longer_waits_is_passed_over() -> None:
     restarts, (task, *_) = three_tasks()
     restarts.put(task, 1.0)
     task.state = "stopped"
-    assert restarts.due(1.0) == []
+    assert restarts.pop_due(1.0) == []
 
 
 def test_the_pause_before_the_next_attempt_doubles_up_to_a_minute_however_often_it_failed() -> None:

@@ -69,10 +69,10 @@ def test_a_run_closes_only_with_a_result_and_the_first_stands() -> None:
 
 def test_the_published_state_is_the_result_only_once_every_task_is_gone() -> None:
     state = RunState()
-    assert state.published == "starting"
+    assert state.label == "starting"
     state.turn(Phase.TRAINING)
     state.mark_up()
     state.close("failed", None)
-    assert state.published == "running"
+    assert state.label == "running"
     state.turn(Phase.ENDED)
-    assert state.published == "failed"
+    assert state.label == "failed"

@@ -90,12 +90,12 @@ def test_programs_of_others_are_not_asked() -> None:
 
 def test_each_request_has_a_number_of_its_own_so_that_an_answer_to_an_earlier_one_does_not_count() -> None:
     replay = training()
-    assert replay.run.saving.ask(1) == ASKED and replay.run.saving.pending(1)
+    assert replay.run.saving.ask(1) == ASKED and replay.run.saving.is_pending(1)
     replay.at(2, told(1, 1))
-    assert not replay.run.saving.pending(2)
-    assert replay.run.saving.ask(3) == [Save("worker:0", 0, 2)] and replay.run.saving.pending(3)
+    assert not replay.run.saving.is_pending(2)
+    assert replay.run.saving.ask(3) == [Save("worker:0", 0, 2)] and replay.run.saving.is_pending(3)
     replay.at(4, told(2, 2))
-    assert not replay.run.saving.pending(4)
+    assert not replay.run.saving.is_pending(4)
 
 
 # -- checkpoints that fail
@@ -128,4 +128,4 @@ def test_another_problem_is_another_incident_and_training_goes_on_through_both()
         replay.at(now, advanced("worker:0", now, checkpoint_problem=problem, examples=now))
         replay.at(now + 0.5, advanced("worker:0", now + 1, checkpoint_problem=problem, examples=now + 1))
     assert [incident["cause"] for incident in incidents(replay)] == ["one", "two"]
-    assert replay.run.state.published == "running" and not any(incident["open"] for incident in incidents(replay))
+    assert replay.run.state.label == "running" and not any(incident["open"] for incident in incidents(replay))

@@ -31,7 +31,7 @@ from tests.launch.agent.supervision.histories import DONE, Replay, advanced, fai
 def test_tasks_start_when_every_host_has_joined_and_the_launcher_said_go() -> None:
     replay = Replay()
     assert replay.at(0, Joined("a"), Go(), Tick()) == []
-    assert replay.run.state.published == "starting"
+    assert replay.run.state.label == "starting"
     assert replay.at(1, Joined("b")) == [Start("ps:0", 0), Start("worker:0", 0), Start("worker:1", 0)]
 
 
@@ -55,18 +55,18 @@ def test_a_run_is_running_once_every_task_has_told_of_progress_and_stays_so_thro
     replay = Replay()
     replay.begin()
     replay.at(1, started("ps:0"), advanced("ps:0"), started("worker:0"), advanced("worker:0"), started("worker:1"))
-    assert replay.run.state.published == "starting"
+    assert replay.run.state.label == "starting"
     replay.at(2, advanced("worker:1"))
-    assert replay.run.state.published == "running"
+    assert replay.run.state.label == "running"
     replay.at(3, failed("worker:1"))
-    assert replay.run.state.published == "running"
+    assert replay.run.state.label == "running"
 
 
 def test_a_foreign_program_runs_as_soon_as_its_process_does() -> None:
     replay = Replay("worker:0@a", judge="exit")
     replay.begin()
     replay.at(1, started("worker:0"))
-    assert replay.run.state.published == "running"
+    assert replay.run.state.label == "running"
 
 
 # -- failures and restarts
@@ -317,7 +317,7 @@ def test_a_stopped_run_stops_its_workers_first_and_then_the_ps() -> None:
     assert replay.at(2, left("worker:0", code=-15)) == []
     assert replay.at(3, left("worker:1", code=-15)) == [Stop("ps:0", 3.0)]
     assert replay.at(4, left("ps:0", code=-15)) == [End("stopped")]
-    assert (replay.run.state.published, replay.run.state.cause) == ("stopped", "enough")
+    assert (replay.run.state.label, replay.run.state.cause) == ("stopped", "enough")
 
 
 def test_a_chief_and_an_evaluator_are_stopped_with_the_workers() -> None:
@@ -581,7 +581,7 @@ def test_what_an_event_costs_does_not_grow_with_the_number_of_tasks(judge: str) 
     replay.at(10, Tick(), started("worker:7", 1), advanced("worker:7", attempt=1))
     replay.at(11, *(succeeded(name, attempt=int(name == "worker:7")) for name in tasks if name != "ps:0"))
     replay.at(12, succeeded("ps:0"))
-    assert replay.run.state.published == "succeeded"
+    assert replay.run.state.label == "succeeded"
     assert tasks.walks < 10  # of some two thousand events
 
 
@@ -593,7 +593,7 @@ def test_a_restart_ends_the_attempt_and_begins_the_next_at_once() -> None:
     replay.up()
     assert replay.at(5, RestartRequested(["worker:1"])) == [Stop("worker:1", 10.0, 0)]
     assert replay.at(6, left("worker:1", code=-15)) == [Start("worker:1", 1)]
-    assert replay.states()["worker:1"] == "starting" and replay.run.state.published == "running"
+    assert replay.states()["worker:1"] == "starting" and replay.run.state.label == "running"
     replay.at(7, started("worker:1", 1), advanced("worker:1", attempt=1))
     assert replay.at(8, RestartRequested(["worker:1"])) == [Stop("worker:1", 10.0, 1)]
 

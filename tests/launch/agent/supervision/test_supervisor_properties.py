@@ -109,7 +109,7 @@ def test_no_history_starts_a_task_twice_stops_a_ps_before_the_workers_or_keeps_a
     _finish(world)
     assert world.ended and world.replay.run.state.phase is Phase.ENDED
     assert sum(isinstance(order, End) for order in world.orders) == 1
-    assert world.replay.run.state.published in ("succeeded", "failed", "stopped")
+    assert world.replay.run.state.label in ("succeeded", "failed", "stopped")
     assert not {"starting", "running", "restarting"} & set(world.replay.states().values())
 
 

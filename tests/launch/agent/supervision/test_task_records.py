@@ -4,7 +4,7 @@ from typing import Optional, Sequence, Set
 
 import pytest
 
-from launch.agent.supervision.task_records import RATE_WINDOW_S, Roster, TaskRecord, deciding
+from launch.agent.supervision.task_records import RATE_WINDOW_S, Roster, TaskRecord, decisive_tasks
 from launch.agent.wire.run_plan import TaskPlan
 from tests.launch.agent.supervision.histories import run_plan
 
@@ -78,8 +78,8 @@ def test_tasks_are_counted_by_state_and_their_processes_by_role() -> None:
     roster.turn(roster.by_name["worker:1"], "restarting", process=False)
     assert (roster.number("running"), roster.number("running", "restarting")) == (1, 2)
     assert roster.processes == {"worker": 1}
-    assert [task.plan.name for task in roster.running()] == ["worker:0"]
-    assert [task.plan.name for task in roster.waiting()] == ["ps:0", "worker:1"]
+    assert [task.plan.name for task in roster.live_tasks()] == ["worker:0"]
+    assert [task.plan.name for task in roster.pending_tasks()] == ["ps:0", "worker:1"]
 
 
 def test_a_task_that_turns_into_what_it_is_counts_once() -> None:
@@ -116,4 +116,4 @@ def test_a_run_has_succeeded_with_those_of_its_tasks_that_decide() -> None:
 def test_the_chief_decides_or_where_programs_have_none_every_worker(
     tasks: Sequence[str], judge: str, who: Set[str]
 ) -> None:
-    assert deciding(run_plan(tasks, judge=judge)) == who
+    assert decisive_tasks(run_plan(tasks, judge=judge)) == who
