@@ -31,7 +31,7 @@ from typing import Any, Callable, Dict, Type, TypeVar
 
 from launch.agent.checkpoints import resume
 from launch.agent.linux.daemonize import fork_away
-from launch.agent.linux.polling import readable
+from launch.agent.linux.open_files import readable
 from launch.agent.protocol import local_client
 from launch.agent.service import takeover
 from launch.agent.service.located import folder_of

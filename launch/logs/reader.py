@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.spec.model import Spec, TaskSpec
-from launch.agent.text.masking import masked
+from launch.agent.text.redaction import masked
 from launch.agent.wire.verb_requests import LogsRequest
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import Fleet

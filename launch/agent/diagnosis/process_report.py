@@ -15,8 +15,7 @@ from launch.agent.linux.processes import (
     status,
     wait_channel,
 )
-from launch.agent.linux.procfs import names_in, text_of
-from launch.agent.linux.threads import threads, waits_in
+from launch.agent.linux.procfs import names_in, text_of, threads, waits_in
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.stacks import of_living

@@ -1,8 +1,7 @@
 """The state and the processes of this machine, from ``/proc``, sockets and the kernel; nothing here knows a run.
 
-procfs       small files that may be gone, or another user's
+procfs       small files that may be gone, or another user's; the threads of a process
 processes    process groups and identities, ended without hitting a stranger
-threads      the threads of a process, and the kernel function that each waits in
 cpu_time     the work that a process has done, and the part of its time that it was served
 daemonize    a process that outlives the one that started it
 ports        the listening ports, and their processes
@@ -12,7 +11,6 @@ traffic      bytes that tasks send and receive
 oom_kills    processes that the kernel has just killed for want of memory
 kernel_log   the kernel's messages since a run began
 machine      memory, load, limits, disks
-open_files   the limit of this process's open files
+open_files   the limit of this process's open files, and waiting for one
 file_lock    a lock on a file that its holders may remove
-polling      waiting until a file has something to read
 """

@@ -1,11 +1,15 @@
-"""The limit of this process's open files: each host takes some, and so does each checkpoint on its way.
+"""Many open files: the limit of this process, and waiting for one that may lie beyond those that ``select`` knows.
+
+Each host takes some files, and so does each checkpoint on its way.
 
 The children of this process get the limit that it was started with: a program that uses ``select`` breaks on files
 beyond the 1024th.
 """
 
+import math
 import resource
-from typing import List, Tuple
+import select
+from typing import Any, List, Optional, Tuple
 
 ALL = 1 << 20  # as good as any number
 _first: List[Tuple[int, int]] = []  # the limits before they were changed here
@@ -31,3 +35,13 @@ def share_of_files(share: float, most: int) -> int:
     """Return this share of the files that this process may have open, ``most`` at most."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else min(most, int(share * soft))
+
+
+def readable(file: Any, timeout_s: Optional[float]) -> bool:
+    """Return whether ``file`` has something to read, or its end, within ``timeout_s``.
+
+    With None the function waits as long as it takes.
+    """
+    poller = select.poll()
+    poller.register(file, select.POLLIN)
+    return bool(poller.poll(None if timeout_s is None else math.ceil(1000 * max(0.0, timeout_s))))

@@ -16,8 +16,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple
 
 from cluster.protocol.regular_file import open_to_append
 from launch.agent.linux.open_files import restore_first_limit
-from launch.agent.linux.procfs import text_of
-from launch.agent.linux.threads import waits_in
+from launch.agent.linux.procfs import text_of, waits_in
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

@@ -17,7 +17,7 @@ import subprocess
 import time
 from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
 
-from launch.agent.linux.polling import readable
+from launch.agent.linux.open_files import readable
 from launch.agent.network.resolver import resolve
 from launch.agent.wire.run_request import RunRequest
 

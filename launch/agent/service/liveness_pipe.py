@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import os
 
-from launch.agent.linux.polling import readable
+from launch.agent.linux.open_files import readable
 
 BEAT_S = 0.5
 PART = 0.8  # of the silence after which a host is lost

@@ -42,8 +42,8 @@ from launch.agent.tasks.log_index import LogTimes
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.tasks.stacks import WRITE_S, Stacks
 from launch.agent.tasks.usage import Usage
-from launch.agent.text.masking import masked
 from launch.agent.text.plain_text import without_controls
+from launch.agent.text.redaction import masked
 from launch.agent.wire.run_request import TaskRequest
 
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody

@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster.protocol.heartbeat import STACKS, STACKS_BY
 from cluster.protocol.regular_file import open_to_read
 from launch.agent.linux import processes
-from launch.agent.linux.threads import threads, waits_in
+from launch.agent.linux.procfs import threads, waits_in
 
 WRITE_S = 1.5  # how long a process has to write them
 LOOK_S = 0.1

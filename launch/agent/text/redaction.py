@@ -9,9 +9,8 @@ taken out wherever it stands, in a log too.
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
-from launch.agent.text.masking import SHORTEST, masked
-
 HIDDEN = "(secret)"
+SHORTEST = 6  # characters; a shorter value stands in many a harmless line
 _WORDS = r"passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
 _NAME = re.compile(rf"{_WORDS}|(?:^|_)(?:key|pass|auth)(?:$|_)|_pwd$", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
@@ -21,6 +20,14 @@ _HARMLESS = re.compile(
     r"^(?:CUDA|TF|LAUNCH|OMP|MKL|KMP|GRPC|NCCL|XLA|LC|MALLOC|OPENBLAS)_\w+$"
     r"|^(?:PATH|LD_LIBRARY_PATH|LD_PRELOAD|LANG|HOME|USER|SHELL|TZ|PWD|TMPDIR|PYTHON[A-Z]+)$"
 )
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Return a text with every line of every secret in it replaced by ``(secret)``."""
+    lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= SHORTEST}
+    for line in sorted(lines, key=len, reverse=True):  # a secret may hold another
+        text = text.replace(line, "(secret)")
+    return text
 
 
 class Redaction:

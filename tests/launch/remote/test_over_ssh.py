@@ -13,7 +13,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.spec.model import Ssh
-from launch.agent.linux.polling import readable
+from launch.agent.linux.open_files import readable
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.remote.access import Access

@@ -12,7 +12,7 @@ from typing import Iterator
 
 import pytest
 
-from launch.agent.linux.polling import readable
+from launch.agent.linux.open_files import readable
 from tests.launch.launcher import LAUNCH, ROOT
 
 PATIENCE_S = 60.0

@@ -4,8 +4,7 @@ import os
 import threading
 from pathlib import Path
 
-from launch.agent.linux.procfs import LONGEST, names_in, text_of
-from launch.agent.linux.threads import MOST, threads
+from launch.agent.linux.procfs import LONGEST, MOST, names_in, text_of, threads
 
 
 def test_what_is_gone_says_nothing(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """What looks like a secret does not leave a host, wherever it stands; what does not, stays readable."""
 
+from typing import List
+
 import pytest
 
-from launch.agent.text.redaction import Redaction, is_secret
+from launch.agent.text.redaction import Redaction, is_secret, masked
 
 HARMLESS = ["PATH", "PWD", "CUDA_VISIBLE_DEVICES", "LAUNCH_RUN", "HOME", "MONKEY", "AUTHOR"]
 SECRET = ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DB_PASS", "password", "API_KEY", "MYSQL_PWD", "apikey"]
@@ -49,3 +51,17 @@ def test_a_value_that_is_too_short_to_be_looked_for_is_hidden_under_its_name_alo
 def test_of_an_environment_every_name_is_told_and_few_values() -> None:
     told = Redaction().environment({"PATH": "/bin", "TF_CONFIG": "{}", "CUSTOMER": "who", "TF_TOKEN": "x"})
     assert told == {"CUSTOMER": "(not shown)", "PATH": "/bin", "TF_CONFIG": "{}", "TF_TOKEN": "(not shown)"}
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets", "shown"),
+    [
+        ("login hunter22 failed, hunter22!", ["hunter22"], "login (secret) failed, (secret)!"),
+        ("a key: MIIEv+AAAA", ["-----BEGIN-----\nMIIEv+AAAA\n"], "a key: (secret)"),  # line by line, as logs are
+        ("long-and-longer", ["long-and", "long-and-longer"], "(secret)"),
+        ("step 1 of 10", ["1", "10"], "step 1 of 10"),  # too short to be told from other text
+        ("nothing", [], "nothing"),
+    ],
+)
+def test_every_line_of_every_secret_is_replaced(text: str, secrets: List[str], shown: str) -> None:
+    assert masked(text, secrets) == shown
