@@ -66,10 +66,11 @@ OBLIQUE = re.compile(
 )
 # The same in messages, with words that leave the reader to guess who does what.
 GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:says?|said|saying|whoever|nobody|what would)\b", re.IGNORECASE)
-UNREAD = ("launch.check", "launch.diagnosis", "launch.answers")  # until their wordings are changed, too
+UNREAD = ("launch.check", "launch.diagnosis")  # until their wordings are changed, too
 SENTENCE = re.compile(r"[\w.,;:)}] +[\w({]")  # two words with a space: a text for a person, not a key or an option
 DESCRIPTION = re.compile(rf"(?!{RELATIVE.pattern})[A-Z1`].*\.")  # "Newest step; null before the first."
-DESCRIBE = {"means": 0, "Value": 1, "GaugeMetricFamily": 1, "CounterMetricFamily": 1}  # their describing argument
+# The place of the argument that describes.
+DESCRIBE = {"means": 0, "means_each": 0, "Value": 1, "GaugeMetricFamily": 1, "CounterMetricFamily": 1}
 CODE = re.compile(r"``[^`]*``|^ *[\w, ]+:", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 

@@ -9,6 +9,7 @@ from typing import Iterator, Tuple
 import click
 import pytest
 
+from cluster.protocol.command_template import PLACEHOLDERS
 from cluster.spec.schema import keys
 from launch import errors, reference
 from launch.agent.tasks.task_env import ENVIRONMENT
@@ -16,6 +17,7 @@ from launch.answers import ANSWERS
 from launch.cli import cli
 from launch.errors import EXIT_CODES
 from tests.launch.launcher import Launcher
+from tests.test_architecture import DESCRIPTION
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 TEXT = reference.text()
@@ -59,6 +61,12 @@ def test_launch_h_shows_the_summary_of_every_verb_whole_at_80_columns() -> None:
     for name, verb in cli.commands.items():
         summary = inspect.cleandoc(verb.help or "").split("\n\n")[0]
         assert re.search(rf"^  {name} +{re.escape(summary)}$", shown, re.MULTILINE), summary
+
+
+def test_every_meaning_is_a_whole_text() -> None:
+    meanings = [text for fields in ANSWERS.values() for text in fields.values()]
+    meanings += [*EXIT_CODES.values(), *ENVIRONMENT.values(), *PLACEHOLDERS.values()]
+    assert [text for text in meanings if not DESCRIPTION.fullmatch(text)] == []
 
 
 def test_every_exit_code_that_an_error_has_is_told() -> None:
