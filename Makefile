@@ -47,13 +47,13 @@ attack: ## attack a run on fake hosts as another user and as a neighbour, and te
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.attack $(ARGS)
 
-check: ## formatter, linter, types, shell scripts and import arrows
+check: ## formatter, linter, types, shell scripts, import arrows, words and sentences
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/ruff format --check
 	@$(VENV)/bin/ruff check
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/shellcheck requirements/*.sh tests/*.sh .ci/run
-	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py
+	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py tests/test_prose.py
 
 docs: ## write the reference anew and build the documentation into build/site
 	@requirements/bootstrap.sh test

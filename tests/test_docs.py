@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
+from typing import List, Set
 
 import pytest
 
@@ -16,6 +16,7 @@ from launch.cli import cli
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 README = (ROOT / "README.md").read_text()
+UNDATED = {"index", "differential"}  # the latter is written by a program, and depends on no machine
 
 
 def blocks(text: str, language: str) -> List[str]:
@@ -27,6 +28,27 @@ def blocks(text: str, language: str) -> List[str]:
 def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def anchors(page: Path) -> Set[str]:
+    """The headings of a page as links name them."""
+    headings = (
+        re.sub(r"[^\w\s-]", "", heading) for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    )
+    return {re.sub(r"[-\s]+", "-", heading.strip().lower()) for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", page.read_text())
+    assert [link for link in links if link[1] not in anchors(page.parent / link[0] if link[0] else page)] == []
+
+
+def test_a_page_of_measurements_has_a_date_and_a_command() -> None:
+    pages = {path for path in (ROOT / "docs" / "measurements").glob("*.md") if path.stem not in UNDATED}
+    without = {path.name for path in pages if not re.search(r"\b20\d\d-\d\d-\d\d\b", path.read_text())}
+    without |= {path.name for path in pages if not re.search(r"\b(?:make|python -m) \w", path.read_text())}
+    assert len(pages) > 5 and not without
 
 
 def test_the_three_machines_of_the_readme_are_a_right_hosts_file(tmp_path: Path) -> None:
