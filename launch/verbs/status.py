@@ -20,7 +20,8 @@ from launch.view.console import say
 @click.option(
     "--watch", "-w", is_flag=True, help="Show every change until the run ends. Ctrl-C ends only this command."
 )
-def status(target: Target, as_json: bool, watch: bool) -> int:
+@click.option("--wide", is_flag=True, help="Every task and every column, however long a line becomes.")
+def status(target: Target, as_json: bool, watch: bool, wide: bool) -> int:
     """Show the newest run: step, rate, loss, every task's state.
 
     Slow workers are named.
@@ -40,5 +41,5 @@ def status(target: Target, as_json: bool, watch: bool) -> int:
         elif as_json:
             click.echo(json.dumps(to_values(found)))
         else:
-            live_view.print_status(found)
+            live_view.print_status(found, wide)
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

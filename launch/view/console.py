@@ -1,13 +1,17 @@
 """Lines for a person on stdout, and hosts folded into ranges."""
 
 import sys
-from typing import Iterable
+import termios
+from contextlib import contextmanager
+from typing import Iterable, Iterator, TextIO
 
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from rich.console import Console
 
 from launch.agent.text.plain_text import without_controls
+
+WIDE = 400  # characters of a line where nothing is cut
 
 
 def say(*lines: str) -> None:
@@ -16,9 +20,25 @@ def say(*lines: str) -> None:
         click.echo(without_controls(line))
 
 
-def make_console() -> Console:
-    """Return a console on stdout; outside a terminal, wide enough that nothing is cut."""
-    return Console() if sys.stdout.isatty() else Console(width=400)
+def make_console(wide: bool = False) -> Console:
+    """Return a console on stdout; outside a terminal, or if ``wide``, wide enough that nothing is cut."""
+    return Console(width=WIDE) if wide or not sys.stdout.isatty() else Console()
+
+
+@contextmanager
+def unechoed(terminal: TextIO) -> Iterator[None]:
+    """Keep a terminal from printing ``^C`` and ``^Z`` where the cursor is, when these keys are pressed."""
+    try:
+        before = termios.tcgetattr(terminal)
+    except (termios.error, ValueError):  # no terminal, or closed
+        yield
+        return
+    quiet = [*before[:3], before[3] & ~termios.ECHOCTL, *before[4:]]
+    termios.tcsetattr(terminal, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
 def fold(hosts: Iterable[str]) -> str:

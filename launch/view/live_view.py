@@ -2,30 +2,23 @@
 
 import sys
 import time
-from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, TextIO, Type
+from typing import Any, Dict, Iterator, List, Optional, TextIO, Type
 
-from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from launch.agent.text.plain_text import without_controls
 from launch.status import incident_text
 from launch.status.run import RunStatus
-from launch.status.states import ENDED
-from launch.status.task import TaskStatus
-from launch.view.console import fold, make_console
-from launch.view.formations import formation
-from launch.view.task_table import COLOURS, task_table
+from launch.view.console import make_console, unechoed
+from launch.view.picture import Picture
+from launch.view.run_text import count, evaluation, formation, progress, starting
+from launch.view.sparkline import Curve
 
 EVERY_S = 5.0
 STARTING_EVERY_S = 2.0
-MOST_NAMED = 3
-BAR_WIDTH = 60
-MOST_INCIDENTS = 3
 
 
 class View:
@@ -34,8 +27,8 @@ class View:
     def __init__(self, output: Optional[TextIO] = None):
         self._output = output or sys.stdout
         self._began = time.monotonic()
-        self._said_at = 0.0
-        self._told: Dict[Any, Any] = {}
+        self._progress_at = 0.0
+        self._shown: Dict[Any, Any] = {}
 
     def __enter__(self) -> "View":
         return self
@@ -63,29 +56,29 @@ class View:
         lines = []
         for task in status.tasks:
             name, trouble = task.title, (task.state, task.cause, task.restarts)
-            if task.cause and self._told.get(name) != trouble:
-                self._told[name] = trouble
+            if task.cause and self._shown.get(name) != trouble:
+                self._shown[name] = trouble
                 lines.append(f"{name} {task.state}: {task.cause}")
         overall = (status.state, count(status))
-        if self._told.get("") != overall:
-            self._told[""] = overall
+        if self._shown.get("") != overall:
+            self._shown[""] = overall
             lines.append(f"{status.state}: {overall[1]}")
         lines += self._starts(status)
         formed = formation(status)
-        if self._told.get("formation", []) != formed:
-            self._told["formation"] = formed
+        if self._shown.get("formation", []) != formed:
+            self._shown["formation"] = formed
             lines += formed
         for incident in status.incidents:
-            if not incident.open and self._told.get(("over", incident.number)) is None:
-                self._told[("over", incident.number)] = True
+            if not incident.open and self._shown.get(("over", incident.number)) is None:
+                self._shown[("over", incident.number)] = True
                 lines.append(incident_text.sentence(incident))
-        told = status.evaluation
-        if told and self._told.get("evaluation") != told:
-            self._told["evaluation"] = told
-            lines.append(evaluation(told))
+        found = status.evaluation
+        if found and self._shown.get("evaluation") != found:
+            self._shown["evaluation"] = found
+            lines.append(evaluation(found))
         now = time.monotonic()
-        if status.global_step is not None and (now - self._said_at >= EVERY_S or self._told.get("step") is None):
-            self._said_at, self._told["step"] = now, status.global_step
+        if status.global_step is not None and (now - self._progress_at >= EVERY_S or self._shown.get("step") is None):
+            self._progress_at, self._shown["step"] = now, status.global_step
             lines.append(progress(status))
         return lines
 
@@ -95,42 +88,51 @@ class View:
         The method returns news at most every ``STARTING_EVERY_S`` seconds.
         """
         doing, now = starting(status), time.monotonic()
-        if doing == self._told.get("starting", "") or now - self._told.get("starting at", 0.0) < STARTING_EVERY_S:
+        if doing == self._shown.get("starting", "") or now - self._shown.get("starting at", 0.0) < STARTING_EVERY_S:
             return []
-        self._told.update({"starting": doing, "starting at": now})
+        self._shown.update({"starting": doing, "starting at": now})
         return [doing] if doing else []
 
 
 class LiveView(View):
-    """A progress bar and a table of the tasks, redrawn in place."""
+    """A progress bar and a table of the tasks, redrawn in place, in as many lines as the terminal has."""
 
     def __init__(self) -> None:
         super().__init__()
         self._console = make_console()
         self._live = Live(console=self._console, refresh_per_second=4)
+        self._terminal = ExitStack()
+        self._losses = Curve()
 
     def __enter__(self) -> "View":
-        self._live.__enter__()
+        self._draw()
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        self._live.__exit__(kind, error, trace)
+        self._terminal.close()
+
+    def _draw(self) -> None:
+        self._terminal.enter_context(unechoed(sys.stdin))  # the ^C of a Ctrl-C would tear the picture
+        self._live.start(refresh=True)
+        self._terminal.callback(self._live.stop)
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        self._live.stop()
+        self._terminal.close()
         try:
             yield
         finally:
-            self._live.start(refresh=True)
+            self._draw()
 
     def note(self, text: str) -> None:
         self._console.print(Text(without_controls(text)))
 
     def show(self, status: RunStatus) -> None:
-        self._live.update(picture(status))
+        if status.loss is not None and status.global_step is not None:
+            self._losses.add(status.global_step, status.loss)
+        self._live.update(Picture(status, self._losses.points, self._console.height))
 
 
 def for_terminal() -> View:
@@ -138,100 +140,10 @@ def for_terminal() -> View:
     return LiveView() if sys.stdout.isatty() else View()
 
 
-def slowness(status: RunStatus) -> List[str]:
-    """Return a line about the tasks that are slow; nothing where none is.
-
-    Example: ``slow: worker:3@gpu02 45.2 ms of own work per step; the other workers wait 31 % of each step``.
-    """
-    slow = [task for task in status.tasks if task.straggler]
-    if not slow:
-        return []
-    each = ", ".join(f"{task.title} {own_ms(task):.1f} ms" for task in slow)
-    share = 100 * (status.waiting_share or 0.0)
-    return [f"slow: {each} of own work per step; the other workers wait {share:.0f} % of each step"]
-
-
-def own_ms(task: TaskStatus) -> float:
-    """Return the milliseconds of a step that a worker needs for its own work."""
-    return max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
-
-
-def count(status: RunStatus) -> str:
-    """Return the number of tasks in each state: ``3 running, 1 restarting``."""
-    return ", ".join(f"{number} {state}" for state, number in Counter(t.state for t in status.tasks).items())
-
-
-def starting(status: RunStatus) -> str:
-    """Return the activities of starting tasks, the most common first; empty if nothing starts.
-
-    Example: ``builds its graph: worker:0, worker:1; loads TensorFlow: ps:0``.
-    """
-    doing: Dict[str, List[str]] = {}
-    for task in status.tasks:
-        if task.doing:
-            doing.setdefault(task.doing, []).append(task.name)
-    return "; ".join(f"{what}: {_some(doing[what])}" for what in sorted(doing, key=lambda what: -len(doing[what])))
-
-
-def _some(names: List[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names) if more < 2 else f"{', '.join(names[:MOST_NAMED])} and {more} more"
-
-
-def progress(status: RunStatus) -> str:
-    """Return ``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``."""
-    step, steps = status.global_step or 0, status.steps
-    parts = [f"step {step}" if not steps else f"step {step}/{steps} ({100 * step // steps} %)"]
-    if status.steps_per_second:
-        parts += [f"{status.steps_per_second:.1f} steps/s", f"{status.examples_per_second:.0f} examples/s"]
-    if status.loss is not None:
-        parts.append(f"loss {status.loss:.4g}")
-    return ", ".join(parts)
-
-
-def metric(name: str, value: float) -> str:
-    """Return a metric as text: ``accuracy 97.6 %``, ``loss 0.0812``."""
-    return f"{name} {100 * value:.1f} %" if name.endswith("accuracy") else f"{name} {value:.4g}"
-
-
-def evaluation(told: Mapping[str, float]) -> str:
-    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``."""
-    metrics = ", ".join(metric(name, value) for name, value in told.items() if name != "step")
-    where = f"step {told['step']:.0f}" if "step" in told else "an unknown step"
-    return f"evaluator: {where}, {metrics}"
-
-
-def unheard(status: RunStatus) -> List[str]:
-    """Return a line with the hosts whose agents the lead receives nothing from right now.
-
-    A run that has ended has no such line.
-    """
-    silent = status.silent
-    return [f"no messages now from {fold(silent)}"] if silent and status.state not in ENDED else []
-
-
-def picture(status: RunStatus) -> RenderableType:
-    """Return the run as a bar and a table.
-
-    Of many tasks, the table has first those that do not simply run.
-    """
-    head = Text(f"{status.run}  {status.state}", style=COLOURS.get(status.state, "bold"))
-    parts: List[RenderableType] = [head]
-    if status.global_step is not None and status.steps:
-        parts.append(ProgressBar(total=status.steps, completed=status.global_step, width=BAR_WIDTH))
-        parts.append(Text(""))  # the bar ends no line
-    if status.global_step is not None:
-        parts.append(Text(progress(status)))
-    if status.evaluation:
-        parts.append(Text(evaluation(status.evaluation)))
-    parts += [Text(line, style="yellow") for line in (*formation(status), *unheard(status), *slowness(status))]
-    incidents = [Text(line) for line in incident_text.lines(status.incidents, MOST_INCIDENTS)]
-    return Group(*parts, task_table(status.tasks), *incidents)
-
-
-def print_status(status: RunStatus) -> None:
-    """Print ``launch status`` for a person."""
-    console = make_console()
-    console.print(picture(status))
+def print_status(status: RunStatus, wide: bool = False) -> None:
+    """Print ``launch status`` for a person; outside a terminal, or if ``wide``, with every task and column."""
+    console = make_console(wide)
+    whole = wide or not sys.stdout.isatty()
+    console.print(Picture(status, height=None if whole else console.height, wide=whole))
     if status.cause:
         console.print(Text(f"cause: {status.cause}"))

@@ -7,23 +7,36 @@ from launch.status import incident_text
 from launch.status.incident import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.view.live_view import metric
+from launch.view.run_text import metrics
 
 
-def ending(status: RunStatus, seconds: float) -> List[str]:
-    """Return the last lines of ``launch up``."""
+def ending(status: RunStatus, seconds: float, asked: str) -> List[str]:
+    """Return the last lines of ``launch up``.
+
+    ``asked`` is the argument with which other verbs find the run.
+    """
     head = f"{status.run} {status.state}"
     lines = what_happened(status)
     if status.state != "succeeded":
-        return [*lines, f"{head}: {status.cause}"]
+        return [*lines, *saved(status, asked), f"{head}: {status.cause}"]
     if status.steps:
         where = next((task.host for task in status.tasks if task.log and is_chief(status, task)), "")
         lines.append(f"checkpoint of step {status.checkpoint_step}: {where}:{status.checkpoint}")
         head += f": step {status.global_step}"
     lines.append(f"{head}, after {seconds:.1f} s")
-    if status.metrics:
-        lines.append("held-out data: " + ", ".join(metric(name, value) for name, value in status.metrics.items()))
-    return lines
+    return lines + metrics(status)
+
+
+def saved(status: RunStatus, asked: str) -> List[str]:
+    """Return a line with the newest checkpoint of a run that was cut off, and the command that goes on from it."""
+    if status.steps is None or status.global_step is None:
+        return []
+    if status.checkpoint_step is None:
+        return ["no checkpoint was saved"]
+    host = next((task.host for task in status.tasks if is_chief(status, task)), "")
+    step, lost = status.checkpoint_step, max(0, status.global_step - status.checkpoint_step)
+    loses = f", {lost} steps before the end" if lost else ""
+    return [f"saved: the checkpoint of step {step} on {host}{loses}; go on with `launch up --resume {asked}`"]
 
 
 def what_happened(status: RunStatus) -> List[str]:

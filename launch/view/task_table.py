@@ -1,6 +1,10 @@
-"""The tasks of a run as a table: one row a task, and only the columns that have content."""
+"""The tasks of a run as a table: one line a task, and the columns for which there is room.
 
-from typing import Any, Callable, List, NamedTuple, Optional
+Columns give way by their rank. The name of a task is never cut.
+"""
+
+from collections import Counter
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -8,47 +12,83 @@ from rich.text import Text
 from launch.status.task import TaskStatus
 from launch.view.units import of_bytes
 
-MOST_ROWS = 24
+GAP = 2  # between two columns
 COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}
+URGENCY = {"failed": 0, "lost": 0, "restarting": 1, "stopped": 3, "starting": 3}
 
 
 class Column(NamedTuple):
     """A column of the table of tasks.
 
-    ``cell`` returns a task's text. A column with ``shown_for`` is there if ``shown_for`` holds for any task.
+    Attributes:
+      heading: its first line.
+      rank: of two columns, the one with the higher rank gives way.
+      cell: return a task's text.
+      least: the width to which the column may be cut, its texts with an ellipsis; None for a column never cut.
+      shown_for: the column is there if this holds for any task; None for a column that is always there.
     """
 
     heading: str
+    rank: int
     cell: Callable[[TaskStatus], Text]
     justify: Any = "left"
+    least: Optional[int] = None
     shown_for: Optional[Callable[[TaskStatus], bool]] = None
 
 
-def task_table(tasks: List[TaskStatus], most: int = MOST_ROWS) -> Table:
+def task_table(tasks: Sequence[TaskStatus], width: Optional[int] = None, most: Optional[int] = None) -> Table:
     """Return a table with one row a task.
 
-    Of many tasks, the table has first those that do not simply run.
+    Args:
+      width: the most characters of a line; None for as many as there are.
+      most: the most rows; None for all tasks. Of more tasks, the table has those in trouble first, and counts the rest.
     """
-    columns = [c for c in COLUMNS if c.shown_for is None or any(map(c.shown_for, tasks))]
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column.heading, justify=column.justify)
-    rows = tasks if len(tasks) <= most else sorted(tasks, key=_is_ordinary)[:most]
+    rows = list(tasks) if most is None or len(tasks) <= most else sorted(tasks, key=_urgency)[: max(1, most - 1)]
+    columns = [c for c in COLUMNS if c.shown_for is None or any(map(c.shown_for, rows))]
+    natural = [max([len(c.heading), *(c.cell(task).cell_len for task in rows)]) for c in columns]
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    shown = [(c, given) for c, given in zip(columns, fitting(columns, natural, width)) if given]
+    for column, given in shown:
+        table.add_column(column.heading, justify=column.justify, width=given, no_wrap=True, overflow="ellipsis")
     for task in rows:
-        table.add_row(*(column.cell(task) for column in columns))
-    if len(tasks) > len(rows):
-        table.add_row(f"… and {len(tasks) - len(rows)} more")
+        table.add_row(*(column.cell(task) for column, _ in shown))
     return table
 
 
-def _is_ordinary(task: TaskStatus) -> bool:
-    return task.state == "running" and not task.straggler
+def left_out(tasks: Sequence[TaskStatus], most: Optional[int]) -> List[str]:
+    """Return a line about the tasks that a table of ``most`` rows leaves out: ``… and 176 more: 176 running``."""
+    if most is None or len(tasks) <= most:
+        return []
+    rest = sorted(tasks, key=_urgency)[max(1, most - 1) :]
+    states = Counter(task.state for task in rest)
+    return [f"… and {len(rest)} more: {', '.join(f'{number} {state}' for state, number in states.items())}"]
+
+
+def fitting(columns: Sequence[Column], natural: Sequence[int], width: Optional[int]) -> List[int]:
+    """Return the width of each column, 0 for a column that has no room.
+
+    ``natural`` has the width of each column's longest text. Room goes to the columns in the order of their rank.
+    """
+    if width is None:
+        return list(natural)
+    given, room = [0] * len(columns), width  # rich counts a gap behind the last column, too
+    for index in sorted(range(len(columns)), key=lambda index: columns[index].rank):
+        least = columns[index].least
+        needed = natural[index] if least is None else min(least, natural[index])
+        if needed + GAP <= room or columns[index].rank == 0:
+            given[index] = max(needed, min(natural[index], room - GAP))
+            room -= given[index] + GAP
+    return given
+
+
+def _urgency(task: TaskStatus) -> int:
+    return URGENCY.get(task.state, 2 if task.straggler else 4)
 
 
 def _state(task: TaskStatus) -> Text:
     slow = " (slow)" if task.straggler else ""
     doing = f": {task.doing}" if task.doing else ""
-    return Text.assemble((task.state, COLOURS.get(task.state, "")), doing, (slow, "yellow"))
+    return Text.assemble((task.state, COLOURS.get(task.state, "")), (slow, "yellow"), doing)
 
 
 def _gpus(task: TaskStatus) -> Text:
@@ -71,35 +111,33 @@ def _percent(value: Optional[float]) -> Text:
     return Text("-" if value is None else f"{value:.0f} %")
 
 
+def _known(field: str) -> Callable[[TaskStatus], bool]:
+    return lambda task: getattr(task, field) is not None
+
+
 COLUMNS = (
-    Column("task", lambda task: Text(task.title)),
-    Column("state", _state),
-    Column("address", lambda task: Text(task.address)),  # as Text: one of IPv6 would be taken for markup
-    Column("gpus", _gpus),
-    Column("pid", lambda task: _number(task.pid), "right"),
-    Column("restarts", lambda task: _number(task.restarts), "right"),
-    Column("step", lambda task: _number(task.step), "right"),
-    Column("ms/step", lambda task: _milliseconds(task.step_time_ms), "right"),
-    Column("waits ms", lambda task: _milliseconds(task.wait_ms), "right", lambda task: task.wait_ms is not None),
+    Column("task", 0, lambda task: Text(task.name)),
+    Column("host", 2, lambda task: Text(task.host), least=12),
+    Column("state", 1, _state, least=17),
+    Column("step", 3, lambda task: _number(task.step), "right"),
+    Column("ms/step", 4, lambda task: _milliseconds(task.step_time_ms), "right"),
+    Column("waits ms", 9, lambda task: _milliseconds(task.wait_ms), "right", shown_for=_known("wait_ms")),
+    Column("gpus", 5, _gpus),
+    Column("gpu use", 10, lambda task: _percent(task.gpu_percent), "right", shown_for=_known("gpu_percent")),
+    Column("gpu memory", 11, lambda task: _bytes(task.gpu_memory_bytes), "right", shown_for=_known("gpu_memory_bytes")),
+    Column("restarts", 6, lambda task: _number(task.restarts), "right"),
+    Column("pid", 8, lambda task: _number(task.pid), "right"),
+    Column("address", 12, lambda task: Text(task.address)),  # as Text: one of IPv6 would be taken for markup
+    Column("in/s", 13, lambda task: _bytes(task.bytes_in_per_second), "right", shown_for=_known("bytes_in_per_second")),
     Column(
-        "in/s",
-        lambda task: _bytes(task.bytes_in_per_second),
-        "right",
-        lambda task: task.bytes_in_per_second is not None,
+        "out/s", 14, lambda task: _bytes(task.bytes_out_per_second), "right", shown_for=_known("bytes_out_per_second")
     ),
     Column(
-        "out/s",
-        lambda task: _bytes(task.bytes_out_per_second),
+        "dropped",
+        15,
+        lambda task: _number(task.dropped_gradients),
         "right",
-        lambda task: task.bytes_out_per_second is not None,
+        shown_for=lambda t: t.dropped_gradients > 0,
     ),
-    Column("gpu use", lambda task: _percent(task.gpu_percent), "right", lambda task: task.gpu_percent is not None),
-    Column(
-        "gpu memory",
-        lambda task: _bytes(task.gpu_memory_bytes),
-        "right",
-        lambda task: task.gpu_memory_bytes is not None,
-    ),
-    Column("dropped", lambda task: _number(task.dropped_gradients), "right", lambda task: task.dropped_gradients > 0),
-    Column("cause", lambda task: Text(task.cause or ""), "left", lambda task: bool(task.cause)),
+    Column("cause", 7, lambda task: Text(task.cause or ""), least=20, shown_for=lambda task: bool(task.cause)),
 )

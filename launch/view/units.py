@@ -19,6 +19,17 @@ def of_seconds(seconds: float) -> str:
     return f"{_three(seconds / scale)} {unit}"
 
 
+def of_duration(seconds: float) -> str:
+    """Return ``7.7 s``, ``1:23``, ``2:03:04``, or ``3 d 02:03``."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 24:
+        return f"{hours // 24} d {hours % 24:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def _three(number: float) -> str:
     decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
     return f"{number:.{decimals}f}"

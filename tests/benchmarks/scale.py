@@ -35,7 +35,7 @@ from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.status.values import from_values, to_values
 from launch.view.console import fold
-from launch.view.live_view import picture
+from launch.view.picture import Picture
 from tests.launch.check.facts import facts, versions
 from tests.launch.fakes import FakeChannel, FakeHost
 
@@ -181,7 +181,7 @@ def main(tasks: int = TASKS, stage: Stage = measured) -> None:
     published = stage(
         "publish the status", lambda: from_values(RunStatus, json.loads(json.dumps(to_values(run.status()))))
     )
-    stage("show the status, folded", lambda: picture(published))
+    stage("show the status, folded", lambda: Picture(published))
     stage("supervise: the end", lambda: end(run))
     stage("read a file with an item for every task", lambda: read(single_items(tasks)))
     size = stage("plan --json, every task with its TF_CONFIG", lambda: write_json(plan))

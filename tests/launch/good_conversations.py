@@ -122,7 +122,7 @@ def _attend(fleet: Fleet, folder: Path) -> str:
     )
     ended = watched.follow(watched.go())
     report.exit_code(ended, [])
-    return "\n".join([output.getvalue(), *report.ending(ended, 1.0)])
+    return "\n".join([output.getvalue(), *report.ending(ended, 1.0, "r.yaml")])
 
 
 def _logs(fleet: Fleet, folder: Path) -> str:

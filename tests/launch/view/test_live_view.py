@@ -1,17 +1,16 @@
-"""What an attached run shows: plain lines for a log file, a table for a person."""
+"""What an attached run shows in plain lines, and a status outside a terminal."""
 
 import io
 import re
 from dataclasses import replace
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Optional
 
 import pytest
-from rich.console import Console
 
 from launch.status.run import FormationStatus, RunStatus
-from launch.view import live_view, task_table
+from launch.view import live_view
 from launch.view.console import fold
-from launch.view.live_view import View, count, picture, print_status, progress
+from launch.view.live_view import View, print_status
 from tests.launch.statuses import status, task
 
 
@@ -22,13 +21,6 @@ def lines_of(*statuses: RunStatus) -> List[str]:
         for each in statuses:
             view.show(each)
     return [re.sub(r"^\[ *\d+\.\d s\] ", "", line) for line in output.getvalue().splitlines()]
-
-
-def drawn(values: RunStatus, width: int = 200) -> str:
-    """The picture as a terminal shows it."""
-    console = Console(file=io.StringIO(), width=width)
-    console.print(picture(values))
-    return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
 # -- plain lines
@@ -65,27 +57,9 @@ def test_progress_is_told_at_first_and_then_only_now_and_then(monkeypatch: pytes
     assert len([line for line in lines_of(*steps) if "step" in line]) == 10
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"global_step": 840, "steps": 2000, "steps_per_second": 31.23, "examples_per_second": 3993.6, "loss": 0.21},
-         "step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21"),
-        ({"global_step": 7, "steps": None}, "step 7"),
-        ({"global_step": 0, "steps": 10}, "step 0/10 (0 %)"),
-        ({"global_step": 10, "steps": 10, "loss": 0.0}, "step 10/10 (100 %), loss 0"),
-    ],
-)  # fmt: skip
-def test_progress_says_what_is_known(fields: Mapping[str, Any], text: str) -> None:
-    assert progress(status(**fields)) == text
-
-
 def test_what_the_evaluator_found_is_told_once() -> None:
     told = status(evaluation={"step": 800, "loss": 0.0812, "accuracy": 0.976})
     assert lines_of(status(), told, told)[1:] == ["evaluator: step 800, loss 0.0812, accuracy 97.6 %"]
-
-
-def test_states_are_counted() -> None:
-    assert count(status(task(), task(state="restarting"), task())) == "2 running, 1 restarting"
 
 
 def starts(name: str, doing: str) -> Any:
@@ -106,44 +80,26 @@ def test_it_is_told_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None
     assert told[1:] == ["loads: ps:0", "opens its port: ps:0"]
 
 
-# -- the table
+def test_the_formation_of_an_elastic_run_is_told_when_it_changes() -> None:
+    whole = FormationStatus(number=0, workers=4, of_workers=4, ps=2, of_ps=2)
+    ending = replace(whole, without=["gpu03"], forming=True)
+    next_one = replace(whole, number=1, workers=3, without=["gpu03"])
+    told = lines_of(*(status(formation=each) for each in (None, whole, ending, next_one, next_one)))
+    assert told[1:] == [
+        "formation 0: 4 of 4 workers, 2 of 2 ps; without gpu03; ending before the next formation",
+        "formation 1: 3 of 4 workers, 2 of 2 ps; without gpu03",
+    ]
 
 
-def test_the_table_says_what_a_task_does_that_starts() -> None:
-    assert "starting: builds its graph" in drawn(status(starts("worker:0", "builds its graph")))
+def test_nothing_that_is_noted_is_obeyed_by_the_terminal() -> None:
+    output = io.StringIO()
+    View(output).note("gpu01: \x1b]0;owned\x07Welcome\x9b2J")
+    assert output.getvalue().endswith("] gpu01: Welcome\n")
 
 
-def test_the_picture_has_a_bar_the_progress_and_a_row_for_each_task() -> None:
-    running = status(
-        task("ps:0@cpu01"), task(gpus=[0, 1], step=50, step_time_ms=31.94, restarts=2), global_step=50, steps=100
-    )
-    lines = [line.rstrip() for line in drawn(running).splitlines()]
-    assert lines[0] == "r-1  running"
-    assert "━" * 30 in lines[1]
-    assert "step 50/100 (50 %)" in lines
-    assert lines[-3].split() == ["task", "state", "address", "gpus", "pid", "restarts", "step", "ms/step"]
-    assert lines[-2].split() == ["ps:0@cpu01", "running", "cpu01:2222", "cpu", "42", "0", "-", "-"]
-    assert lines[-1].split() == ["worker:0@gpu01", "running", "gpu01:2222", "0,1", "42", "2", "50", "31.9"]
-
-
-def test_a_cause_has_a_column_when_there_is_one() -> None:
-    text = drawn(status(task(), task("worker:1@gpu02", "failed", cause="exit code 3; its last line: [boom]")))
-    assert "cause" in text and "exit code 3; its last line: [boom]" in text
-    assert "cause" not in drawn(status())
-
-
-def test_what_looks_like_markup_is_shown_as_it_is() -> None:
-    text = drawn(status(task(address="[fd00::1]:2222"), task("worker:1@gpu02", address="h:smile:2222")))
-    assert "[fd00::1]:2222" in text and "h:smile:2222" in text
-
-
-def test_of_many_tasks_those_in_trouble_are_shown_first_and_the_rest_is_counted() -> None:
-    tasks = [task(f"worker:{index}@g{index}") for index in range(100)]
-    tasks[77] = replace(tasks[77], state="restarting")
-    lines = [line.strip() for line in drawn(status(*tasks)).splitlines()]
-    assert lines[2].startswith("worker:77@g77")
-    assert lines[-1] == f"… and {100 - task_table.MOST_ROWS} more"
-    assert len(lines) == task_table.MOST_ROWS + 3
+def test_without_a_terminal_the_view_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    view: Optional[View] = live_view.for_terminal()
+    assert type(view) is View
 
 
 def test_hosts_are_folded() -> None:
@@ -161,31 +117,3 @@ def test_a_status_for_a_file_is_not_cut_to_the_width_of_a_terminal(capsys: pytes
     long = "x" * 150
     text = printed(print_status, status(task(cause=long), state="failed", cause=f"worker:0@gpu01: {long}"), capsys)
     assert f"cause: worker:0@gpu01: {long}\n" in text
-
-
-def test_without_a_terminal_the_view_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    view: Optional[View] = live_view.for_terminal()
-    assert type(view) is View
-
-
-def test_the_formation_of_an_elastic_run_is_told_when_it_changes() -> None:
-    whole = FormationStatus(number=0, workers=4, of_workers=4, ps=2, of_ps=2)
-    ending = replace(whole, without=["gpu03"], forming=True)
-    next_one = replace(whole, number=1, workers=3, without=["gpu03"])
-    told = lines_of(*(status(formation=each) for each in (None, whole, ending, next_one, next_one)))
-    assert told[1:] == [
-        "formation 0: 4 of 4 workers, 2 of 2 ps; without gpu03; ending before the next formation",
-        "formation 1: 3 of 4 workers, 2 of 2 ps; without gpu03",
-    ]
-    assert "formation 1: 3 of 4 workers" in drawn(status(formation=next_one))
-
-
-def test_hosts_that_are_not_heard_are_named_while_the_run_lives() -> None:
-    assert "no messages now from gpu[02-03]" in drawn(status(silent=["gpu02", "gpu03"]))
-    assert "no messages" not in drawn(status(silent=[])) + drawn(status(silent=["gpu02"], state="failed"))
-
-
-def test_nothing_that_is_noted_is_obeyed_by_the_terminal() -> None:
-    output = io.StringIO()
-    View(output).note("gpu01: \x1b]0;owned\x07Welcome\x9b2J")
-    assert output.getvalue().endswith("] gpu01: Welcome\n")

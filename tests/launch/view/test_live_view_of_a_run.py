@@ -59,6 +59,14 @@ class Terminal:
         """What was drawn, without the codes that colour and move it."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.raw.decode(errors="replace"))
 
+    def write(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
+
+    def echoes_controls(self) -> bool:
+        """Return whether the terminal prints ^C where the cursor is."""
+        return bool(termios.tcgetattr(self._master)[3] & termios.ECHOCTL)
+
     def end(self) -> None:
         self.process.kill()
         self.process.wait(PATIENCE_S)
@@ -88,14 +96,40 @@ def test_progress_is_a_bar_and_a_table_with_a_row_for_each_task(terminals: Any) 
     assert "a line of its own" in text
     assert "━" * 20 in text
     assert "step 99/100 (99 %), loss 0.25" in text
-    assert re.search(r"worker:0@gpu01 +running +gpu01:2222 +0,1 +42 +0 +50", text)
+    assert re.search(r"worker:0 +gpu01 +running +50 +- +0,1 +0 +42", text)
     assert b"\x1b[?25l" in terminal.raw and terminal.raw.rindex(b"\x1b[?25h") > terminal.raw.rindex(b"\x1b[?25l")
+
+
+WAIT = """
+import sys
+from launch.view import live_view
+with live_view.for_terminal() as view:
+    view.note("drawn")
+    sys.stdin.readline()
+    with view.hidden():
+        print("hidden", flush=True)
+        sys.stdin.readline()
+    view.note("drawn again")
+    sys.stdin.readline()
+"""
+
+
+def test_a_key_pressed_while_the_view_is_drawn_prints_no_caret(terminals: Any) -> None:
+    terminal = terminals([sys.executable, "-c", WAIT])
+    echoed = []
+    for line in ("drawn", "hidden", "drawn again"):
+        terminal.read(until=line)
+        echoed.append(terminal.echoes_controls())
+        terminal.write("\n")
+    terminal.read()
+    assert terminal.process.wait(PATIENCE_S) == 0
+    assert [*echoed, terminal.echoes_controls()] == [False, True, False, True]
 
 
 def test_up_in_a_terminal_draws_its_tasks_and_says_its_end_below(terminals: Any, launch: Launcher) -> None:
     launch.stay()
     terminal = terminals([*LAUNCH, "up", str(launch.file)])
-    text = terminal.read(until="worker:1@localhost  running")
+    text = terminal.read(until="worker:1  localhost  running")
     assert "3 tasks on localhost" in text and "restarts" in text
     assert not re.search(r"\[ +\d+\.\d s\]", text)
     terminal.process.send_signal(signal.SIGINT)

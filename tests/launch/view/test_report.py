@@ -1,7 +1,7 @@
 """How a run ended, in the words and the exit code that an operator sees."""
 
 from dataclasses import replace
-from typing import List, Optional
+from typing import Any, List, Mapping, Optional
 
 import pytest
 
@@ -20,7 +20,7 @@ BROKEN = status(
 
 
 def test_a_success_says_where_the_checkpoint_is_how_long_it_took_and_how_good_it_is() -> None:
-    assert ending(DONE, 12.34) == [
+    assert ending(DONE, 12.34, "r.yaml") == [
         "checkpoint of step 400: gpu01:/w/runs/r-1/checkpoint/model-400",
         "r-1 succeeded: step 400, after 12.3 s",
         "held-out data: accuracy 97.5 %, loss 0.08123",
@@ -29,16 +29,39 @@ def test_a_success_says_where_the_checkpoint_is_how_long_it_took_and_how_good_it
 
 def test_the_checkpoint_is_on_the_host_of_the_chief() -> None:
     tasks = [task("worker:0@gpu01", "succeeded"), task("chief:0@gpu09", "succeeded")]
-    assert ending(replace(DONE, tasks=tasks), 1)[0].startswith("checkpoint of step 400: gpu09:/w/")
+    assert ending(replace(DONE, tasks=tasks), 1, "r.yaml")[0].startswith("checkpoint of step 400: gpu09:/w/")
 
 
 def test_a_foreign_program_that_succeeded_claims_no_steps() -> None:
-    assert ending(status(state="succeeded"), 2.0) == ["r-1 succeeded, after 2.0 s"]
+    assert ending(status(state="succeeded"), 2.0, "r.yaml") == ["r-1 succeeded, after 2.0 s"]
 
 
 @pytest.mark.parametrize("state", ["failed", "stopped"])
 def test_everything_else_says_its_cause(state: str) -> None:
-    assert ending(status(state=state, cause="SIGINT to launch up"), 2.0) == [f"r-1 {state}: SIGINT to launch up"]
+    assert ending(status(state=state, cause="SIGINT to launch up"), 2.0, "r.yaml") == [
+        f"r-1 {state}: SIGINT to launch up"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({"checkpoint_step": 40, "global_step": 40},
+         ["saved: the checkpoint of step 40 on gpu01; go on with `launch up --resume --local r.yaml`"]),
+        ({"checkpoint_step": 40, "global_step": 52},
+         ["saved: the checkpoint of step 40 on gpu01, 12 steps before the end; go on with "
+          "`launch up --resume --local r.yaml`"]),
+        ({"global_step": 7}, ["no checkpoint was saved"]),
+        ({}, []),  # it never trained
+        ({"checkpoint_step": 40, "global_step": 40, "steps": None}, []),  # a foreign program
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("state", ["failed", "stopped"])
+def test_a_run_that_was_cut_off_reports_its_checkpoint_and_the_command_that_goes_on(
+    fields: Mapping[str, Any], lines: List[str], state: str
+) -> None:
+    ended = status(state=state, cause="SIGINT", **{"steps": 100, **fields})
+    assert ending(ended, 2.0, "--local r.yaml") == [*lines, f"r-1 {state}: SIGINT"]
 
 
 @pytest.mark.parametrize(
@@ -88,15 +111,15 @@ def test_the_attempt_that_failed_first_is_the_one_whose_lines_are_shown() -> Non
 
 def test_a_success_says_what_went_wrong_on_its_way() -> None:
     over = replace(INCIDENT, number=1, open=False, again_s=4.1, lost_steps=0, lost_seconds=3.0)
-    assert ending(replace(DONE, incidents=[over]), 1)[0] == (
+    assert ending(replace(DONE, incidents=[over]), 1, "r.yaml")[0] == (
         "1 incident: worker:10@gpu01 left with exit code 3 at step 7, training again after 4.1 s, nothing lost"
     )
 
 
 def test_a_failure_whose_cause_tells_all_is_not_told_twice() -> None:
-    assert len(ending(replace(BROKEN, incidents=[INCIDENT]), 1)) == 1
+    assert len(ending(replace(BROKEN, incidents=[INCIDENT]), 1, "r.yaml")) == 1
     mended = replace(INCIDENT, number=1, did=[Deed(1.0, "restarted")])
-    assert len(ending(replace(BROKEN, incidents=[mended]), 1)) == 2
+    assert len(ending(replace(BROKEN, incidents=[mended]), 1, "r.yaml")) == 2
 
 
 def test_a_detached_run_says_how_to_see_and_to_end_it() -> None:

@@ -1,0 +1,144 @@
+"""The parts of a run's status in words, a line each."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Dict, List, Mapping, Optional
+
+from launch.status.run import RunStatus
+from launch.status.states import ENDED
+from launch.status.task import TaskStatus
+from launch.view.console import fold
+from launch.view.units import of_duration
+
+MOST_NAMED = 3
+
+
+def head(status: RunStatus) -> str:
+    """Return ``digits-20261121-100210  running  1:23, about 2:10 left``."""
+    parts = [f"{status.run}  {status.state}"]
+    elapsed_s = elapsed(status)
+    if elapsed_s is not None:
+        left_s = left(status)
+        after = "after " if status.state in ENDED else ""
+        parts.append(after + of_duration(elapsed_s) + (f", about {of_duration(left_s)} left" if left_s else ""))
+    return "  ".join(parts)
+
+
+def elapsed(status: RunStatus) -> Optional[float]:
+    """Return the seconds from the start of the run to its end or to this status; None where they are unknown."""
+    until = status.ended or status.updated
+    if status.started is None or until is None:
+        return None
+    began, ended = (_moment(text) for text in (status.started, until))
+    return max(0.0, (ended - began).total_seconds())
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")  # both of one clock, in UTC
+
+
+def left(status: RunStatus) -> Optional[float]:
+    """Return the seconds that training takes at its recent rate; None where nothing is known, or left."""
+    if status.state != "running" or not status.steps or status.global_step is None or not status.steps_per_second:
+        return None
+    return max(0, status.steps - status.global_step) / status.steps_per_second or None
+
+
+def progress(status: RunStatus) -> str:
+    """Return ``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``."""
+    step, steps = status.global_step or 0, status.steps
+    parts = [f"step {step}" if not steps else f"step {step}/{steps} ({100 * step // steps} %)"]
+    if status.steps_per_second:
+        parts += [f"{status.steps_per_second:.1f} steps/s", f"{status.examples_per_second:.0f} examples/s"]
+    if status.loss is not None:
+        parts.append(f"loss {status.loss:.4g}")
+    return ", ".join(parts)
+
+
+def checkpoint(status: RunStatus) -> List[str]:
+    """Return a line with the newest checkpoint and its age; nothing before the first, and after the end."""
+    if status.checkpoint_step is None or status.state in ENDED:
+        return []
+    steps = max(0, (status.global_step or 0) - status.checkpoint_step)
+    age = f", about {of_duration(steps / status.steps_per_second)}" if steps and status.steps_per_second else ""
+    return [f"checkpoint of step {status.checkpoint_step}, {steps} steps ago{age}"]
+
+
+def metrics(status: RunStatus) -> List[str]:
+    """Return a line with the metrics on the held-out data, at the end of a run."""
+    return [f"held-out data: {', '.join(metric(*each) for each in status.metrics.items())}"] if status.metrics else []
+
+
+def metric(name: str, value: float) -> str:
+    """Return a metric as text: ``accuracy 97.6 %``, ``loss 0.0812``."""
+    return f"{name} {100 * value:.1f} %" if name.endswith("accuracy") else f"{name} {value:.4g}"
+
+
+def evaluation(found: Mapping[str, float]) -> str:
+    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``."""
+    listed = ", ".join(metric(name, value) for name, value in found.items() if name != "step")
+    where = f"step {found['step']:.0f}" if "step" in found else "an unknown step"
+    return f"evaluator: {where}, {listed}"
+
+
+def formation(status: RunStatus) -> List[str]:
+    """Return a run's formation in a line; nothing while the run is as it began.
+
+    Example: ``formation 2: 3 of 4 workers, 2 of 2 ps; without gpu03``.
+    """
+    formed = status.formation
+    if not formed or not (formed.number or formed.without or formed.forming):
+        return []
+    sizes = f"{formed.workers} of {formed.of_workers} workers, {formed.ps} of {formed.of_ps} ps"
+    without = f"; without {', '.join(formed.without)}" if formed.without else ""
+    forming = "; ending before the next formation" if formed.forming else ""
+    return [f"formation {formed.number}: {sizes}{without}{forming}"]
+
+
+def starting(status: RunStatus) -> str:
+    """Return the activities of starting tasks, the most common first; empty if nothing starts.
+
+    Example: ``builds its graph: worker:0, worker:1; loads TensorFlow: ps:0``.
+    """
+    doing: Dict[str, List[str]] = {}
+    for task in status.tasks:
+        if task.doing:
+            doing.setdefault(task.doing, []).append(task.name)
+    return "; ".join(f"{what}: {_some(doing[what])}" for what in sorted(doing, key=lambda what: -len(doing[what])))
+
+
+def _some(names: List[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names) if more < 2 else f"{', '.join(names[:MOST_NAMED])} and {more} more"
+
+
+def count(status: RunStatus) -> str:
+    """Return the number of tasks in each state: ``3 running, 1 restarting``."""
+    return ", ".join(f"{number} {state}" for state, number in Counter(t.state for t in status.tasks).items())
+
+
+def slowness(status: RunStatus) -> List[str]:
+    """Return a line about the tasks that are slow; nothing where none is.
+
+    Example: ``slow: worker:3@gpu02 45.2 ms of own work per step; the other workers wait 31 % of each step``.
+    """
+    slow = [task for task in status.tasks if task.straggler]
+    if not slow:
+        return []
+    each = ", ".join(f"{task.title} {own_ms(task):.1f} ms" for task in slow)
+    share = 100 * (status.waiting_share or 0.0)
+    return [f"slow: {each} of own work per step; the other workers wait {share:.0f} % of each step"]
+
+
+def own_ms(task: TaskStatus) -> float:
+    """Return the milliseconds of a step that a worker needs for its own work."""
+    return max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
+
+
+def silence(status: RunStatus) -> List[str]:
+    """Return a line with the hosts whose agents the lead receives nothing from right now.
+
+    A run that has ended has no such line.
+    """
+    silent = status.silent
+    return [f"no messages now from {fold(silent)}"] if silent and status.state not in ENDED else []

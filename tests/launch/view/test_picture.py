@@ -1,0 +1,44 @@
+"""A run drawn for the room that a terminal has."""
+
+import random
+
+import pytest
+
+from launch.status.run import FormationStatus
+from launch.view.picture import BELOW
+from tests.launch.statuses import status, task
+from tests.launch.view.captures import FOLDER, captures, drawn, failing, healthy
+
+
+@pytest.mark.parametrize("name", sorted(captures()))
+def test_a_run_looks_as_in_its_capture(name: str) -> None:
+    assert drawn(*captures()[name]) == (FOLDER / name).read_text(), "python -m tests.launch.view.captures writes it"
+
+
+def test_a_picture_fits_its_terminal_and_leaves_out_no_trouble() -> None:
+    chance = random.Random(3)
+    for _ in range(120):
+        width, height = chance.randrange(80, 220), chance.randrange(24, 70)
+        kind, number = chance.choice([healthy, failing]), chance.choice([3, 5, 17, 32, 200, 1000])
+        lines = drawn(kind(number), width, height).splitlines()
+        assert max(map(len, lines)) <= width
+        assert len(lines) <= height - BELOW
+        text = " ".join(line.strip() for line in lines)
+        if kind is failing:
+            trouble = kind(number).tasks[1], kind(number).tasks[-1]
+            rows = [line.split() for line in lines]
+            assert all(any(row[:1] == [each.name] for row in rows) for each in trouble)
+            assert "left with exit code 1: ValueError" in text and "no messages now from gpu01" in text
+
+
+def test_a_run_that_does_not_train_yet_shows_what_its_tasks_do() -> None:
+    starting = [task(f"worker:{index}@h", "starting", doing="builds its graph") for index in range(2)]
+    lines = drawn(status(*starting, state="starting"), 80, 24).splitlines()
+    assert lines[:2] == ["r-1  starting", "builds its graph: worker:0, worker:1"]
+
+
+def test_the_picture_has_a_bar_the_progress_and_the_formation() -> None:
+    formed = FormationStatus(number=1, workers=3, of_workers=4, ps=2, of_ps=2, without=["gpu03"])
+    lines = drawn(status(global_step=50, steps=100, formation=formed), 80, 24).splitlines()
+    assert "━" * 30 in lines[1] and "step 50/100 (50 %)" in lines
+    assert "formation 1: 3 of 4 workers, 2 of 2 ps; without gpu03" in lines

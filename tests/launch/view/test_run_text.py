@@ -1,0 +1,72 @@
+"""A run's status in words."""
+
+from typing import Any, Mapping
+
+import pytest
+
+from launch.view.run_text import checkpoint, count, elapsed, head, metrics, progress, silence
+from tests.launch.statuses import status, task
+
+BEGAN = "2026-11-23T12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"global_step": 840, "steps": 2000, "steps_per_second": 31.23, "examples_per_second": 3993.6, "loss": 0.21},
+         "step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21"),
+        ({"global_step": 7, "steps": None}, "step 7"),
+        ({"global_step": 0, "steps": 10}, "step 0/10 (0 %)"),
+        ({"global_step": 10, "steps": 10, "loss": 0.0}, "step 10/10 (100 %), loss 0"),
+    ],
+)  # fmt: skip
+def test_progress_has_what_is_known(fields: Mapping[str, Any], text: str) -> None:
+    assert progress(status(**fields)) == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "r-1  running"),
+        ({"started": BEGAN, "updated": "2026-11-23T12:01:23+00:00"}, "r-1  running  1:23"),
+        ({"started": BEGAN, "updated": "2026-11-23T12:00:07+00:00", "global_step": 10, "steps": 40,
+          "steps_per_second": 0.5}, "r-1  running  7.0 s, about 1:00 left"),
+        ({"started": BEGAN, "updated": "2026-11-24T12:00:00+00:00", "ended": "2026-11-23T14:03:04+00:00",
+          "state": "failed", "global_step": 10, "steps": 40, "steps_per_second": 0.5}, "r-1  failed  after 2:03:04"),
+    ],
+)  # fmt: skip
+def test_the_head_has_the_time_that_went_by_and_the_time_that_is_left(fields: Mapping[str, Any], text: str) -> None:
+    assert head(status(**fields)) == text
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_duration() -> None:
+    assert elapsed(status(started=BEGAN, updated="2026-11-23T11:59:00+00:00")) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({"global_step": 40}, []),
+        ({"global_step": 40, "checkpoint_step": 40}, ["checkpoint of step 40, 0 steps ago"]),
+        ({"global_step": 90, "checkpoint_step": 40, "steps_per_second": 10.0},
+         ["checkpoint of step 40, 50 steps ago, about 5.0 s"]),
+        ({"global_step": 90, "checkpoint_step": 40, "state": "succeeded"}, []),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_has_its_age(fields: Mapping[str, Any], lines: Any) -> None:
+    assert checkpoint(status(**fields)) == lines
+
+
+def test_metrics_at_the_end_have_a_line() -> None:
+    assert metrics(status(metrics={"loss": 0.0475, "accuracy": 0.986})) == [
+        "held-out data: loss 0.0475, accuracy 98.6 %"
+    ]
+
+
+def test_states_are_counted() -> None:
+    assert count(status(task(), task(state="restarting"), task())) == "2 running, 1 restarting"
+
+
+def test_silent_hosts_are_named_while_the_run_lives() -> None:
+    assert silence(status(silent=["gpu02", "gpu03"])) == ["no messages now from gpu[02-03]"]
+    assert silence(status(silent=[])) == silence(status(silent=["gpu02"], state="failed")) == []
