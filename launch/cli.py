@@ -1,31 +1,78 @@
-"""The command line: ``launch VERB hosts.yaml``."""
+"""The command line: ``launch VERB hosts.yaml``. A verb's module is loaded when the verb is called."""
 
+import difflib
 import sys
-from typing import List, Optional
+from importlib import import_module
+from typing import Any, Dict, List, Optional
 
 import click
+from click.shell_completion import CompletionItem
 
 from cluster.errors import SpecError
 from launch.agent.text.plain_text import without_controls
 from launch.errors import SUCCEEDED, USAGE, LaunchError
-from launch.verbs.board import board
-from launch.verbs.check import check
-from launch.verbs.completion import completion
-from launch.verbs.diagnose import diagnose
-from launch.verbs.down import down
-from launch.verbs.import_hosts import import_hosts
-from launch.verbs.logs import logs
-from launch.verbs.metrics import metrics
-from launch.verbs.plan import plan
-from launch.verbs.restart import restart
-from launch.verbs.setup import setup
-from launch.verbs.status import status
-from launch.verbs.sweep import sweep
-from launch.verbs.up import up
-from launch.verbs.verify import verify
+from launch.verbs import bash_completion  # noqa: F401 (Click finds it by its shell)
+
+# Each verb with its summary, so that `launch -h` and the Tab key, which people wait for, load no verb.
+VERBS = {
+    "up": "Train FILE, with a live view; the exit code is the run's.",
+    "plan": "Show the tasks, their hosts and the traffic of a step.",
+    "check": "Find every obstacle to a run of FILE; start nothing.",
+    "setup": "Build the Python environment of FILE on every host.",
+    "status": "Show the newest run: step, rate, loss, every task's state.",
+    "logs": "Print the task logs of the newest run, sorted by time.",
+    "board": "Open TensorBoard on the newest run's summaries, until Ctrl-C.",
+    "metrics": "Serve the newest run's status to Prometheus, until Ctrl-C.",
+    "restart": "Restart tasks of a run in place.",
+    "diagnose": "Collect evidence about the newest run of FILE in one archive.",
+    "down": "End the newest run of FILE, and report leftovers per host.",
+    "sweep": "Find leftovers of earlier runs on the hosts of FILE.",
+    "verify": "Train, and compare each step with one process, bit by bit.",
+    "import": "Print a hosts file from an MPI, DeepSpeed or Slurm host list.",
+    "completion": "Print a script for the shell's Tab key.",
+}
+_MODULES = {"import": "import_hosts"}  # a module cannot be named as a keyword
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Verbs(click.Group):
+    """The group of all verbs, each loaded from its own module of ``launch.verbs``."""
+
+    def list_commands(self, ctx: click.Context) -> List[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Optional[click.Command]:
+        return load(cmd_name) if cmd_name in VERBS else None
+
+    def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
+        name = args[0]
+        if name not in VERBS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, VERBS, 1)
+            advice = f"did you mean {near[0]}?" if near else "see `launch -h`"
+            raise click.UsageError(f"expected a verb, found '{name}'; {advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(VERBS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> List[CompletionItem]:
+        verbs = [CompletionItem(name, help=VERBS[name]) for name in sorted(VERBS) if name.startswith(incomplete)]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def load(name: str) -> click.Command:
+    """Return a verb's command."""
+    module = _MODULES.get(name, name)
+    command: click.Command = getattr(import_module(f"launch.verbs.{module}"), module)
+    return command
+
+
+def verbs() -> Dict[str, click.Command]:
+    """Return all verbs by name, the most used first."""
+    return {name: load(name) for name in VERBS}
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="launch-ps")
 def cli() -> None:
     """Start, watch and stop parameter-server training on one machine or many.
@@ -37,26 +84,6 @@ def cli() -> None:
               launch status hosts.yaml    show step, rate and loss
               launch down hosts.yaml      end the run
     """
-
-
-for verb in (
-    up,
-    plan,
-    check,
-    setup,
-    status,
-    logs,
-    board,
-    metrics,
-    restart,
-    diagnose,
-    down,
-    sweep,
-    verify,
-    import_hosts,
-    completion,
-):
-    cli.add_command(verb)
 
 
 def main(arguments: Optional[List[str]] = None) -> None:

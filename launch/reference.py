@@ -12,7 +12,7 @@ import click
 from cluster.spec.schema import in_words, keys
 from launch.agent.tasks.task_env import ENVIRONMENT
 from launch.answers import ANSWERS
-from launch.cli import cli
+from launch.cli import cli, verbs
 from launch.errors import EXIT_CODES
 
 HEAD = """# Reference
@@ -35,12 +35,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _verbs() -> Iterator[str]:
-    about_a_file = [verb for verb in cli.commands.values() if any(each.name == "file" for each in verb.params)]
+    about_a_file = [verb for verb in verbs().values() if any(each.name == "file" for each in verb.params)]
     common = set.intersection(*({str(each.name) for each in verb.params} for verb in about_a_file))
     yield "## Verbs\n"
     yield "Every verb about a hosts file takes these:\n"
     yield _flags([each for each in about_a_file[0].params if each.name in common])
-    for name, verb in cli.commands.items():
+    for name, verb in verbs().items():
         yield f"### launch {name}\n"
         yield f"`{_usage(verb)}`\n"
         yield _prose(verb.help or "")

@@ -1,7 +1,8 @@
 """The command line: a module a verb, each a few statements; ``launch.cli`` joins the verbs.
 
 options           what verbs share: FILE, and the options that change how it is read
-shell_completion  complete words at the Tab key
+shell_completion  complete hosts files, tasks and keys at the Tab key
+bash_completion   the script of Bash's Tab key
 up                train what FILE describes
 verify            compare the distributed run with one process
 plan              show what would run where

@@ -10,7 +10,7 @@ from launch.agent.protocol.messages import Lost
 from launch.answers import ANSWERS
 from launch.check.report import as_values as verdict_values
 from launch.check.report import judge
-from launch.cli import cli
+from launch.cli import verbs
 from launch.diagnosis.collect import Evidence
 from launch.diagnosis.summary import as_values as diagnose_values
 from launch.environments.builder import Outcome
@@ -124,7 +124,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
 
 
 def test_every_verb_with_json_has_its_fields_told_and_no_other_has() -> None:
-    speaking = {name for name, verb in cli.commands.items() if any("--json" in each.opts for each in verb.params)}
+    speaking = {name for name, verb in verbs().items() if any("--json" in each.opts for each in verb.params)}
     assert set(ANSWERS) == speaking, "launch/answers.py tells of each verb that takes --json"
     assert set(SAMPLES) == speaking, "SAMPLES in this test has an answer of each"
 

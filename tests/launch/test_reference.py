@@ -14,7 +14,7 @@ from cluster.spec.schema import keys
 from launch import errors, reference
 from launch.agent.tasks.task_env import ENVIRONMENT
 from launch.answers import ANSWERS
-from launch.cli import cli
+from launch.cli import VERBS, cli, verbs
 from launch.errors import EXIT_CODES
 from tests.launch.launcher import Launcher
 from tests.test_architecture import DESCRIPTION
@@ -29,7 +29,7 @@ def test_the_page_is_what_the_code_says() -> None:
 
 def flags() -> Iterator[Tuple[str, str]]:
     """Every (verb, flag) of the command line."""
-    for name, verb in cli.commands.items():
+    for name, verb in verbs().items():
         yield from ((name, flag) for each in verb.params if isinstance(each, click.Option) for flag in each.opts)
 
 
@@ -48,9 +48,9 @@ def test_every_key_field_and_variable_has_a_row_with_a_meaning() -> None:
     assert [name for name in [*keys(), *fields, *ENVIRONMENT] if name not in told] == []
 
 
-@pytest.mark.parametrize("verb", sorted(cli.commands))
+@pytest.mark.parametrize("verb", sorted(VERBS))
 def test_every_verb_explains_itself_with_an_example(verb: str) -> None:
-    command = cli.commands[verb]
+    command = verbs()[verb]
     shown = command.get_help(click.Context(command, info_name=f"launch {verb}", **cli.context_settings))
     assert f"Example:  launch {verb} " in shown, f"launch {verb} -h has no example"
     assert all(each.help for each in command.params if isinstance(each, click.Option))
@@ -58,7 +58,7 @@ def test_every_verb_explains_itself_with_an_example(verb: str) -> None:
 
 def test_launch_h_shows_the_summary_of_every_verb_whole_at_80_columns() -> None:
     shown = cli.get_help(click.Context(cli, info_name="launch", terminal_width=80, **cli.context_settings))
-    for name, verb in cli.commands.items():
+    for name, verb in verbs().items():
         summary = inspect.cleandoc(verb.help or "").split("\n\n")[0]
         assert re.search(rf"^  {name} +{re.escape(summary)}$", shown, re.MULTILINE), summary
 

@@ -1,0 +1,53 @@
+"""The group of all verbs: it loads none before one is called, and knows what was meant."""
+
+import json
+import subprocess
+import sys
+from typing import List
+
+import pytest
+from click.testing import CliRunner
+
+from launch.cli import VERBS, cli, load
+from tests.launch.launcher import ROOT
+
+LOADED = """
+import json, sys
+from launch.cli import cli
+try:
+    cli.main(args=json.loads(sys.argv[1]), prog_name="launch", standalone_mode=False)
+finally:
+    print(json.dumps(sorted(name for name in sys.modules if name.startswith(("launch.verbs.", "rich", "jsonschema")))))
+"""
+
+
+def loaded(*arguments: str) -> List[str]:
+    """The modules of verbs, and the large libraries, that a command has loaded at its end."""
+    ran = subprocess.run([sys.executable, "-c", LOADED, json.dumps(arguments)], cwd=str(ROOT), stdout=subprocess.PIPE)
+    names: List[str] = json.loads(ran.stdout.splitlines()[-1].decode())
+    return names
+
+
+def test_help_loads_no_verb() -> None:
+    assert loaded("-h") == ["launch.verbs.bash_completion"]
+
+
+def test_a_verb_loads_itself_alone() -> None:
+    names = loaded("completion", "zsh")
+    assert "launch.verbs.completion" in names and not {"launch.verbs.up", "launch.verbs.status"} & set(names)
+
+
+@pytest.mark.parametrize("name", sorted(VERBS))
+def test_every_verb_has_its_own_name(name: str) -> None:
+    assert load(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("typed", "advice"),
+    [("stauts", "did you mean status?"), ("upp", "did you mean up?"), ("dwon", "did you mean down?"),
+     ("zebra", "see `launch -h`")],
+)  # fmt: skip
+def test_a_misspelt_verb_is_refused_with_the_one_that_was_meant(typed: str, advice: str) -> None:
+    ran = CliRunner().invoke(cli, [typed, "hosts.yaml"], prog_name="launch")
+    assert ran.exit_code == 2
+    assert f"expected a verb, found '{typed}'; {advice}" in ran.output
