@@ -17,15 +17,15 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 # process leave threads and thousands of files open until it ends. Tests of the launcher wait more than they compute.
 PYTEST = $(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
-# Each stage adds to what those before it skipped, so that the last lines tell of all (tests/skips.py).
+# Each stage adds to what those before it skipped, so that the last lines tell of all (tests/support/skips.py).
 test: export SKIPPED = $(VENV)/skipped
 test: ## build .venv with the test extras, then run the whole test suite (ARGS= goes to pytest)
 	@requirements/bootstrap.sh test
 	@rm -f $(SKIPPED)
 ifeq ($(strip $(ARGS)),)
-	@$(PYTEST) -n 3 tests/launch tests/hosts
+	@$(PYTEST) -n 3 tests/launch tests/support/hosts
 	@$(PYTEST) tests/cluster tests/differential tests/benchmarks
-	@$(PYTEST) tests $(addprefix --ignore=tests/,launch hosts cluster differential benchmarks)
+	@$(PYTEST) tests $(addprefix --ignore=tests/,launch support/hosts cluster differential benchmarks)
 else
 	@$(PYTEST) $(ARGS)
 endif

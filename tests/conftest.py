@@ -10,12 +10,12 @@ from typing import Any, Generator, Optional
 
 import pytest
 
-from tests import fast, skips
+from tests.support import fast, skips
 
 # Servers of TensorFlow cannot be stopped: those that tests make in this process keep their files open.
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
-pytest_plugins = ["tests.hosts.fixture"]
+pytest_plugins = ["tests.support.hosts.fixture"]
 
 
 def pytest_addoption(parser: Any) -> None:

@@ -16,7 +16,8 @@ from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support import ROOT
+
 ROOMS = ("cluster", "launch", "jobs", "tests")
 TENSORFLOW_FREE = (
     "cluster",
@@ -408,13 +409,13 @@ def missing_in_map(package: Path) -> List[str]:
     """The modules and rooms of a package that its docstring has no line for."""
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     inside = [path for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
-    names = sorted(path.stem for path in inside if not path.stem.startswith("__"))
+    names = sorted(path.stem for path in inside if not path.stem.startswith(("__", "test_")))
     return [name for name in names if not re.search(rf"^ *(?:\w+, )*{name}\b", text, re.MULTILINE)]
 
 
 MAPPED = [
     package
-    for house in ("cluster", "launch", "launch/agent")
+    for house in ("cluster", "launch", "launch/agent", "tests/support")
     for package in (ROOT / house, *(path.parent for path in (ROOT / house).glob("*/__init__.py")))
 ]
 

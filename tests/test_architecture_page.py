@@ -4,12 +4,11 @@ Decisions have their status and date.
 """
 
 import re
-from pathlib import Path
 from typing import List
 
+from tests.support import ROOT
 from tests.test_architecture import FLOORS
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 PATH = re.compile(r"`((?:cluster|launch|jobs|tests)/[\w/.]*)`")
 

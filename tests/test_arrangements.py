@@ -15,10 +15,10 @@ import pytest
 from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec, load
 from launch.plan.plan import towers
-from tests.cluster.jobs import table
-from tests.cluster.threads import ThreadedRun
+from tests.support import ROOT
+from tests.support.training.jobs import table
+from tests.support.training.threads import ThreadedRun
 
-ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "arrangements.md").read_text(encoding="utf-8")
 STEPS, BATCH, EXAMPLES = 500, 40, 12 * 16
 
@@ -48,7 +48,7 @@ def specs(name: str, folder: Path) -> List[Spec]:
 def test_polynomial_finds_its_weights(name: str, tmp_path: Path) -> None:
     runs: List[ThreadedRun] = []
     for spec in specs(name, tmp_path):
-        job = "jobs.polynomial" if spec.train.stages == 1 else "tests.cluster.jobs.staged"
+        job = "jobs.polynomial" if spec.train.stages == 1 else "tests.support.training.jobs.staged"
         train = replace(spec.train, towers=towers(spec), steps=STEPS, tower_batch_size=BATCH)
         taken = sum(len(run.tasks) for run in runs)
         runs.append(ThreadedRun(spec, job, train, {"learning_rate": 1.0, "seed": 0}, tmp_path / spec.name, taken))
@@ -66,7 +66,7 @@ def test_the_variables_are_those_of_one_device_and_the_whole_batch(name: str, op
     number = sum(task.role == "worker" for task in spec.tasks) * int(towers(spec))
     train = replace(spec.train, towers=towers(spec), steps=12, tower_batch_size=16 // number)
     args = {"optimizer": optimizer, "examples": EXAMPLES}
-    variables = ThreadedRun(spec, "tests.cluster.jobs.table", train, args, tmp_path / "run").start().finish()
+    variables = ThreadedRun(spec, "tests.support.training.jobs.table", train, args, tmp_path / "run").start().finish()
     assert variables["global_step"] == 12
     for name, value in one_device(optimizer).items():
         np.testing.assert_allclose(variables[name], value, rtol=1e-5, atol=1e-5, err_msg=name)

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.hosts.fixture import skip_without
+from tests.support.hosts.fixture import skip_without
 
 SCRIPT = Path(__file__).with_name("fresh.sh")
 LOOK = """

@@ -12,9 +12,9 @@ import tensorflow
 
 from cluster.protocol.command_template import PLACEHOLDERS
 from cluster.spec import load
-from tests.launch.machine import living_under
+from tests.support import ROOT
+from tests.support.launch.machine import living_under
 
-ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
 PAGE = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
 # Estimators are gone from TensorFlow 2.x, and its ParameterServerStrategy has no coordinator in 1.15.

@@ -8,7 +8,7 @@ from typing import List
 
 from tests.attack.attacks import attacks
 from tests.attack.siege import LEAD_PORT, Result, Siege, planted
-from tests.hosts import FakeHosts, HostError
+from tests.support.hosts import FakeHosts, HostError
 
 TRAINING = {"job": "digits", "args": {"hidden": 16}, "train": {"steps": 10_000_000, "mode": "async", "towers": 1}}
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 from launch.hosts.bundle import launcher_code
-from tests.hosts import FakeHosts
-from tests.hosts.host import Host
-from tests.launch.over_ssh import HostsFile
-from tests.waiting import eventually
+from tests.support.hosts import FakeHosts
+from tests.support.hosts.host import Host
+from tests.support.launch.over_ssh import HostsFile
+from tests.support.waiting import eventually
 
 INTRUDER = str(Path(__file__).with_name("intruder.py"))
 STRANGER, ROOT = 65534, 0  # users

@@ -7,7 +7,7 @@ import pytest
 
 from tests.attack.attacks import short
 from tests.attack.siege import LEAD_PORT, Attack, Siege, planted
-from tests.hosts.fixture import hosts_here
+from tests.support.hosts.fixture import hosts_here
 
 ATTACKS = short(LEAD_PORT)
 

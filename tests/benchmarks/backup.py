@@ -51,7 +51,7 @@ def _start(folder: Path, argv: List[str], cluster: Dict[str, Any], role: str, in
 def ours_ms(pauses: List[float], backup: int) -> float:
     """Milliseconds per step of this project, from the last line of progress."""
     train = {"steps": STEPS, "batch_size": 2, "backup_workers": backup}
-    argv = ["-m", "jobs.main", "tests.cluster.jobs.uneven", "--train", json.dumps(train), "--args"]
+    argv = ["-m", "jobs.main", "tests.support.training.jobs.uneven", "--train", json.dumps(train), "--args"]
     with tempfile.TemporaryDirectory() as folder:
         output = run(Path(folder), [*argv, json.dumps({"pause_s": pauses})], pauses)
     rates = [float(rate) for rate in re.findall(r"([\d.]+) ms/step", output)]

@@ -17,7 +17,7 @@ import numpy as np
 from cluster.job import load
 from cluster.task import Train
 from cluster.variables.wire_format import NAMES
-from tests.cluster.alone import joined
+from tests.support.training.alone import joined
 
 JOBS = {"digits": 300, "recommend": 400}  # and their steps
 PIECES = 6

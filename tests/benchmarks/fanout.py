@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Sequence, Set
 
 from launch.agent.linux.processes import table
-from tests.hosts import FakeHosts
+from tests.support.hosts import FakeHosts
 
 ROUNDS = 5
 PATIENCE_S = 120.0

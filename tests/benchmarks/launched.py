@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping
 from tests.benchmarks.graphs import SHAPES
 from tests.benchmarks.speed import job
 from tests.benchmarks.speed.running import ENDLESS
-from tests.hosts import FakeHosts
+from tests.support.hosts import FakeHosts
 
 PATIENCE_S = 600.0
 

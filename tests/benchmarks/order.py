@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Dict, List
 from unittest.mock import patch
 
-from tests.cluster import processes
+from tests.support.training import processes
 
 ROUNDS, WARM_UP = 4, 50  # measurements of each kind; steps that do not count
 ITEMS = (1 << 10, 1 << 16, 1 << 20)  # float32 numbers in a load

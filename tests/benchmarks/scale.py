@@ -36,8 +36,8 @@ from launch.status.run import RunStatus
 from launch.status.values import from_values, to_values
 from launch.view.console import fold
 from launch.view.picture import Picture
-from tests.launch.check.facts import facts, versions
-from tests.launch.fakes import FakeChannel, FakeHost
+from tests.support.launch.facts import facts, versions
+from tests.support.launch.fakes import FakeChannel, FakeHost
 
 TASKS = 10_000
 WORKERS_PER_PS = 99

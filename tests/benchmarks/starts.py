@@ -19,7 +19,7 @@ from tests.benchmarks.launched import PATIENCE_S, launched
 from tests.benchmarks.speed.cases import CASES, WAYS
 from tests.benchmarks.speed.memory import peaks_mb
 from tests.benchmarks.speed.running import Cluster
-from tests.hosts import FakeHosts, MissingError
+from tests.support.hosts import FakeHosts, MissingError
 
 POLL_S = 0.1
 _RUNS = "root/root/.launch/runs"

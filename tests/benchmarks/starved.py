@@ -24,8 +24,8 @@ from launch.status.incident_text import sentence
 from launch.status.values import from_values
 from tests.benchmarks.launched import launched
 from tests.chaos.seen import look
-from tests.hosts import FakeHosts, Host, MissingError
-from tests.hosts.share import share
+from tests.support.hosts import FakeHosts, Host, MissingError
+from tests.support.hosts.share import share
 
 STEPS = 4  # the first has five minutes by itself: a verdict on a step comes from the second on
 POLL_S, PATIENCE_S = 1.0, 1200.0

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Callable
 
 from tests.benchmarks.starts import ours
-from tests.hosts import FakeHosts
+from tests.support.hosts import FakeHosts
 
 
 def test_a_second_start_on_the_same_hosts_waits_for_its_own_first_step(

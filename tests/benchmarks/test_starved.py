@@ -3,8 +3,8 @@
 from typing import Any, Mapping
 
 from tests.benchmarks.starved import STEPS, accusations, stepped
-from tests.launch.agent.supervision.histories import Replay, advanced
 from tests.launch.agent.supervision.test_hang_detection import sign
+from tests.support.agent.histories import Replay, advanced
 
 
 def replay() -> Replay:

@@ -16,7 +16,7 @@ from cluster.trace.picture import picture
 from cluster.trace.recording import TRIES
 from tests.benchmarks.speed.cases import CASES, Way
 from tests.benchmarks.speed.running import Cluster
-from tests.hosts import FakeHosts, Host
+from tests.support.hosts import FakeHosts, Host
 
 CASE = CASES["quick"]
 STEP = 6

@@ -18,7 +18,7 @@ from tests.chaos.arena import Arena, Result
 from tests.chaos.faults import EVERY, HOSTS, KINDS
 from tests.chaos.figures import table
 from tests.chaos.trial import Trial, plan_trial
-from tests.hosts import FakeHosts
+from tests.support.hosts import FakeHosts
 
 
 def main(argv: Optional[List[str]] = None) -> int:

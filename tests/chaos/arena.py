@@ -15,9 +15,10 @@ from tests.chaos.faults import CHECKPOINT, START, STEP, Fault
 from tests.chaos.figures import Figures
 from tests.chaos.trial import CHECKPOINT_S, PAUSE_MS, RESTART_MAX, ROWS, Trial
 from tests.chaos.undisturbed import SETTINGS, undisturbed
-from tests.hosts import FakeHosts
-from tests.launch.launcher import LAUNCH, ROOT
-from tests.launch.over_ssh import HostsFile
+from tests.support import ROOT
+from tests.support.hosts import FakeHosts
+from tests.support.launch.launcher import LAUNCH
+from tests.support.launch.over_ssh import HostsFile
 
 LOOK_S = 0.02
 LAST_LINES = 15  # of launch up, which tells the report last

@@ -8,8 +8,8 @@ from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from tests.chaos import seen
 from tests.chaos.faults import Fault
-from tests.hosts import FakeHosts
-from tests.hosts.host import Host
+from tests.support.hosts import FakeHosts
+from tests.support.hosts.host import Host
 
 TROUBLE = "/root/trouble"  # the folder in which the job looks for what it is to meet
 DISK = "/root/disk"  # where checkpoints are in a trial whose disk fills up

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from launch.agent.state.run_folder import attempt_of
-from tests.hosts import FakeHosts
-from tests.hosts.errors import HostError
-from tests.hosts.host import Host
+from tests.support.hosts import FakeHosts
+from tests.support.hosts.errors import HostError
+from tests.support.hosts.host import Host
 
 WORKDIR = "root/.launch"
 LEFT = "find /root/.launch -name '*.lock' -o -name '*.sock'; find /root/trouble -name outlived; nft list tables"

@@ -8,7 +8,7 @@ import pytest
 from tests.chaos.arena import Arena
 from tests.chaos.faults import HOSTS
 from tests.chaos.trial import plan_trial
-from tests.hosts.fixture import hosts_here
+from tests.support.hosts.fixture import hosts_here
 
 
 @pytest.fixture(scope="module")

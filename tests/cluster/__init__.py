@@ -1,6 +1,3 @@
-"""Tests of training. Many servers of TensorFlow live in a test's process, and cannot be stopped."""
+"""Tests of training."""
 
-import os
-
-# Each server of TensorFlow 2.x makes 64 threads for the answers of other servers, unless it is given a number.
-os.environ.setdefault("TF_GRPC_WORKER_CACHE_QUEUES", "4")
+import tests.support.training  # noqa: F401  before TensorFlow is loaded: it sets how many threads a server makes

@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
-from tests.cluster.processes import Cluster
+from tests.support.training.processes import Cluster
 
 STEPS = 30
 FAST_S, SLOW_S = 0.01, 1.0
@@ -17,7 +17,7 @@ class Run:
 
     def __init__(self, folder: Path, slow: int):
         args: Dict[str, Any] = {"pause_s": [SLOW_S if index == slow else FAST_S for index in range(3)]}
-        with Cluster(folder, "tests.cluster.jobs.uneven", workers=3) as cluster:
+        with Cluster(folder, "tests.support.training.jobs.uneven", workers=3) as cluster:
             cluster.start_all({"steps": STEPS, "batch_size": 2, "backup_workers": 1}, args)
             self.step = cluster.finish().step
             logs = [cluster.log("worker", index) for index in range(3)]
@@ -43,7 +43,7 @@ def test_a_slow_worker_is_not_waited_for_and_costs_the_others_no_gradient(tmp_pa
 
 
 def test_without_backup_workers_no_gradient_is_ever_late(tmp_path: Path) -> None:
-    with Cluster(tmp_path, "tests.cluster.jobs.uneven", workers=2) as cluster:
+    with Cluster(tmp_path, "tests.support.training.jobs.uneven", workers=2) as cluster:
         cluster.start_all({"steps": 5, "batch_size": 2}, {"pause_s": [0.0, 0.05]})
         cluster.finish()
         told = [cluster.progress("worker", index) for index in range(2)]

@@ -9,7 +9,7 @@ from cluster.job import Job
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.variables.local_copies import Copies
-from tests.cluster.alone import train_alone
+from tests.support.training.alone import train_alone
 
 
 def model(x: Any) -> Any:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.cluster.processes import Cluster
-from tests.waiting import eventually
+from tests.support.training.processes import Cluster
+from tests.support.waiting import eventually
 
-JOB = "tests.cluster.jobs.table"
+JOB = "tests.support.training.jobs.table"
 TRAIN = {"steps": 1000, "batch_size": 4, "towers": 2, "replication": "in-graph"}
 ARGS = {"examples": 160, "endless": True}
 

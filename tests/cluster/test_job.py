@@ -6,8 +6,9 @@ import pytest
 
 from cluster.errors import JobError
 from cluster.job import Job, load
+from tests.support import ROOT
 
-JOBS = Path(__file__).resolve().parents[2] / "jobs"
+JOBS = ROOT / "jobs"
 WHOLE = "def inputs(task, args): ...\ndef model(x): ...\ndef optimizer(args): ...\n"
 
 

@@ -15,7 +15,7 @@ from cluster.task import Task, Train
 from cluster.towers import tower_outputs
 from cluster.training.builder import Builder
 from cluster.variables.uses import ancestors, writes
-from tests.cluster.alone import saved, train_alone
+from tests.support.training.alone import saved, train_alone
 
 X = np.random.RandomState(0).normal(3.0, 2.0, [8, 4]).astype(np.float32)
 

@@ -8,7 +8,7 @@ import pytest
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
-from tests.cluster.alone import joined
+from tests.support.training.alone import joined
 
 ROWS, WIDTH = 3000, 128  # 1.5 MiB
 

@@ -14,11 +14,11 @@ from cluster.steps.replica import Replica
 from cluster.task import Task, Train
 from cluster.training.builder import Builder
 from cluster.variables.masters import plain_name
-from tests.cluster.alone import joined
-from tests.cluster.jobs import large, words
-from tests.cluster.processes import Cluster
+from tests.support.training.alone import joined
+from tests.support.training.jobs import large, words
+from tests.support.training.processes import Cluster
 
-JOB = "tests.cluster.jobs.words"
+JOB = "tests.support.training.jobs.words"
 STEPS, TOWER_BATCH, TOWERS, WORKERS = 6, 4, 2, 2
 BATCH = TOWER_BATCH * TOWERS * WORKERS
 TRAIN = {"steps": STEPS, "batch_size": TOWER_BATCH, "towers": TOWERS}

@@ -15,11 +15,11 @@ from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens
 from cluster.task import Task
 from cluster.variables.partition_count import Note
-from tests.cluster.jobs import table
-from tests.cluster.processes import Cluster
-from tests.waiting import eventually
+from tests.support.training.jobs import table
+from tests.support.training.processes import Cluster
+from tests.support.waiting import eventually
 
-JOB = "tests.cluster.jobs.table"
+JOB = "tests.support.training.jobs.table"
 STEPS, TOWER_BATCH, TOWERS, WORKERS = 20, 4, 2, 2
 BATCH = TOWER_BATCH * TOWERS * WORKERS
 TRAIN = {"steps": STEPS, "batch_size": TOWER_BATCH, "towers": TOWERS}

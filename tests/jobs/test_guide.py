@@ -9,9 +9,9 @@ import yaml
 
 from cluster.optimizers import from_args
 from cluster.runtime.tf_compat import tf
-from tests.cluster.alone import train_alone
+from tests.support import ROOT
+from tests.support.training.alone import train_alone
 
-ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "jobs.md").read_text()
 
 

@@ -8,7 +8,7 @@ import pytest
 from cluster.runtime.tf_compat import tf
 from cluster.variables.wire_format import NAMES
 from jobs import digits
-from tests.cluster.processes import Cluster
+from tests.support.training.processes import Cluster
 
 
 def test_polynomial_finds_the_weights_5_0_3(tmp_path: Path) -> None:

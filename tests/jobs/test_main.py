@@ -11,8 +11,9 @@ from typing import Any, Dict, List
 import pytest
 
 from cluster.protocol.outcome import Outcome
-from tests.cluster.processes import ROOT, Cluster
-from tests.waiting import PATIENCE_S, eventually
+from tests.support import ROOT
+from tests.support.training.processes import Cluster
+from tests.support.waiting import PATIENCE_S, eventually
 
 MODEL = "def model(x):\n    return tf.get_variable('w', [1]) * x\n"
 OPTIMIZER = "def optimizer(args):\n    return tf.train.GradientDescentOptimizer(0.1)\n"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster.job import load
-from tests.cluster.alone import train_alone
+from tests.support.training.alone import train_alone
 
 OPTIMIZER = "def optimizer(args): return tf.train.GradientDescentOptimizer(0.1)"
 INPUTS = "def inputs(task, args): return tf.data.Dataset.from_tensors({'x': tf.ones([4])}).repeat()"

@@ -12,7 +12,7 @@ from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from jobs import cifar_resnet, mnist
-from tests.cluster.alone import saved, train_alone
+from tests.support.training.alone import saved, train_alone
 
 WORKER = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, batch_size=8)
 RANDOM = np.random.RandomState(0)

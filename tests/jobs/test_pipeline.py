@@ -15,7 +15,7 @@ from cluster.task import Task, Train
 from cluster.towers import make_parallel
 from cluster.training.builder import Builder
 from jobs import digits, pipeline
-from tests.cluster.threads import ThreadedRun
+from tests.support.training.threads import ThreadedRun
 
 ARGS = {"layers": 4, "width": 16}
 CPUS = [f"/device:CPU:{index}" for index in range(4)]

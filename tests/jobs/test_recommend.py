@@ -12,7 +12,7 @@ from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from jobs import criteo
-from tests.cluster.processes import Cluster
+from tests.support.training.processes import Cluster
 
 LINE = "\t".join(["1", "3", "", "-2", *["0"] * 10, "68fd1e64", "", *["80e26c9b"] * 24])
 

@@ -9,7 +9,7 @@ import pytest
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from jobs import synthetic
-from tests.cluster.alone import saved, train_alone
+from tests.support.training.alone import saved, train_alone
 
 
 def built(args: Dict[str, Any]) -> Tuple[int, int]:

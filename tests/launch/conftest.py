@@ -11,8 +11,8 @@ from typing import Iterator, List
 import pytest
 
 from launch.agent.linux.processes import Process, command_line, signal_process
-from tests.launch.launcher import Launcher
-from tests.launch.machine import living_under
+from tests.support.launch.launcher import Launcher
+from tests.support.launch.machine import living_under
 
 DYING_S = 5.0  # a process that was killed is still there for a moment
 

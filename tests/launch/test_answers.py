@@ -19,11 +19,11 @@ from launch.errors import HostProblem, ProblemKind
 from launch.teardown.down import Left, as_values
 from launch.teardown.sweep import Swept
 from launch.teardown.sweep import as_values as sweep_values
-from tests.launch.agent.supervision.histories import Replay, failed, started
-from tests.launch.check.facts import evidence, plan_of
 from tests.launch.environments.test_builder import order_for
-from tests.launch.launcher import Launcher
 from tests.launch.teardown.test_down import SOMETHING
+from tests.support.agent.histories import Replay, failed, started
+from tests.support.launch.facts import evidence, plan_of
+from tests.support.launch.launcher import Launcher
 
 Answer = Dict[str, Any]
 

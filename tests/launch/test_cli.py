@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from launch.cli import VERBS, cli, load
-from tests.launch.launcher import ROOT
+from tests.support import ROOT
 
 LOADED = """
 import json, sys

@@ -1,13 +1,13 @@
 """Every error of the launcher has the exit code of the contract."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from launch import errors
 from launch.check.others import ROWS
 from launch.errors import CannotStart, HostProblem, Interrupted, LaunchError, ProblemKind, UsageError
+from tests.support import ROOT
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,6 @@ def test_a_run_that_cannot_start_names_every_host_on_a_line() -> None:
     )
 
 
-ROOT = Path(__file__).parent.parent.parent
 CODE = {path: path.read_text() for path in (ROOT / "launch").rglob("*.py") if path.name != "others.py"}
 
 

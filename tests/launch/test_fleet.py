@@ -6,7 +6,7 @@ from typing import List
 import pytest
 
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 WAIT_S = 20.0
 

@@ -22,8 +22,8 @@ from launch.teardown.down import look_and_take_down
 from launch.teardown.sweep import as_values as sweep_values
 from launch.teardown.sweep import look_for_leftovers
 from launch.view.progress import Progress
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
-from tests.launch.plans import plan_of, read
+from tests.launch.plan.plans import plan_of, read
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 
 TRAIN = re.compile(r'"--train", "(?:[^"\\]|\\.)*"')  # whose keys grow in number
 EXAMPLES = Path(__file__).parent / "json_examples"

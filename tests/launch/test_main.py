@@ -8,7 +8,8 @@ from typing import List
 
 import pytest
 
-from tests.launch.launcher import LAUNCH, ROOT, Launcher, finish
+from tests.support import ROOT
+from tests.support.launch.launcher import LAUNCH, Launcher, finish
 
 # Says when it begins: what comes before is Python's own start, of which no program can have a say.
 PROGRAM = (

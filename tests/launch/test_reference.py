@@ -16,7 +16,7 @@ from launch.agent.tasks.task_env import ENVIRONMENT
 from launch.answers import ANSWERS
 from launch.cli import VERBS, cli, verbs
 from launch.errors import EXIT_CODES
-from tests.launch.launcher import Launcher
+from tests.support.launch.launcher import Launcher
 from tests.test_architecture import DESCRIPTION
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"

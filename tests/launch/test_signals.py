@@ -10,9 +10,9 @@ import pytest
 
 from launch.errors import Interrupted
 from launch.signals import HEEDED, Interrupts
-from tests.launch.launcher import ROOT
-from tests.launch.machine import is_stopped
-from tests.waiting import eventually
+from tests.support import ROOT
+from tests.support.launch.machine import is_stopped
+from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize("number", HEEDED)

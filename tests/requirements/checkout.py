@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Dict, List, Optional
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.support import ROOT
+
 TOOLS = ["sh", "awk", "cat", "cksum", "cmp", "cp", "dirname", "env", "grep"]
 TOOLS += ["mkdir", "rm", "rmdir", "sed", "tail", "touch", "uname"]
 

@@ -3,12 +3,12 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Dict, Set
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.support import ROOT
+
 LOCKS = ["tf1", "test-tf1", "plots-tf1", "tf2", "test-tf2", "plots-tf2"]
 PIN = re.compile(r"^([a-z0-9-]+)==([^ ;]+)", re.MULTILINE)
 

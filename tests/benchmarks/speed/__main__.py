@@ -11,7 +11,7 @@ from tests.benchmarks.speed import bounds, horovod, overview, plots, report, tra
 from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
 from tests.benchmarks.speed.results import add, read
 from tests.benchmarks.speed.running import Failed, Pace, measure
-from tests.hosts import FakeHosts, MissingError
+from tests.support.hosts import FakeHosts, MissingError
 
 RESULTS = Path("build/speed.json")
 DOCS = Path("docs/measurements")

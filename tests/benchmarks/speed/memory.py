@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, Tuple
 
-from tests.hosts import Host
+from tests.support.hosts import Host
 
 _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 _MARK = "TF_CONFIG="

@@ -18,8 +18,8 @@ from tests.benchmarks.speed import horovod
 from tests.benchmarks.speed.cases import Case, Way
 from tests.benchmarks.speed.memory import peaks_mb
 from tests.benchmarks.speed.stamps import Stamp, Window, step_of
-from tests.hosts import FakeHosts, Traffic
-from tests.hosts.boot import wait
+from tests.support.hosts import FakeHosts, Traffic
+from tests.support.hosts.boot import wait
 
 ROOT = Path(__file__).resolve().parents[3]
 PORT = 2222  # of workers; ps have the next one

@@ -9,7 +9,7 @@ from tests.benchmarks.speed import transfer
 from tests.benchmarks.speed.bounds import bytes_per_s
 from tests.benchmarks.speed.cases import Case, Way
 from tests.benchmarks.speed.running import Failed, Pace, measure
-from tests.hosts import FakeHosts
+from tests.support.hosts import FakeHosts
 
 CASE = Case("c", 1, 1, None, 1, 4)
 PACE = Pace(warm=1, seconds=0, steps=3)

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.hosts import FakeHosts
+from tests.support.hosts import FakeHosts
 
 _PORT, _SECONDS, _PATIENCE_S = 2230, 2.0, 60.0
 

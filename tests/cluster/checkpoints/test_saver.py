@@ -15,9 +15,9 @@ from cluster.protocol.checkpoint_files import PARTIAL, held
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.task import Checkpoint
-from tests.clocks import Clock
-from tests.cluster.damage import flipped, truncated
-from tests.waiting import PATIENCE_S
+from tests.cluster.checkpoints.damage import flipped, truncated
+from tests.support.clocks import Clock
+from tests.support.waiting import PATIENCE_S
 
 HERE = "/device:CPU:0"
 

@@ -18,7 +18,7 @@ from cluster.task import Task, Train
 from cluster.towers import tower_outputs
 from cluster.training.builder import Builder
 from cluster.variables.uses import ancestors
-from tests.cluster.jobs import twice
+from tests.support.training.jobs import twice
 
 TASK = Task("localhost", 0, {})
 TOWERS = [f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in (1, 2)]

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.spec import load
 from cluster.task import Task, Train
-from tests.cluster.threads import ThreadedRun
+from tests.support.training.threads import ThreadedRun
 
 TWO_WORKERS = "job: x\ncluster: {ps: [localhost], worker: [localhost, localhost]}\n"
 
@@ -26,7 +26,7 @@ def trained(folder: Path, args: Dict[str, Any], **settings: Any) -> float:
     path = folder / "hosts.yaml"
     path.write_text(TWO_WORKERS)
     train = Train.from_dict({"batch_size": 2, **settings})
-    run = Run(load(path), "tests.cluster.jobs.unlike", train, args, folder / "checkpoints")
+    run = Run(load(path), "tests.support.training.jobs.unlike", train, args, folder / "checkpoints")
     return float(run.start().finish()["w"])
 
 

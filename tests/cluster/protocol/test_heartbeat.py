@@ -11,7 +11,8 @@ from typing import Any, List, Optional
 import pytest
 
 from cluster.protocol.heartbeat import PULSE, SIZE, STACKS, STACKS_BY, WINDOW_S, Pulse, Slowest, read_sign
-from tests.waiting import eventually
+from tests.support import ROOT
+from tests.support.waiting import eventually
 
 HANG = """
 import sys
@@ -27,7 +28,7 @@ hang()
 
 
 def test_a_process_that_hangs_in_python_gives_signs_of_life_and_tells_where_it_hangs(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HANG, str(tmp_path)], cwd=str(Path(__file__).parents[3])) as process:
+    with subprocess.Popen([sys.executable, "-c", HANG, str(tmp_path)], cwd=str(ROOT)) as process:
         try:
             beats = eventually("a second sign", lambda: (read_sign(tmp_path) or Pulse(None).beat()).beat >= 2)
             assert beats and (tmp_path / PULSE).stat().st_size == SIZE

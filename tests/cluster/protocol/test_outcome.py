@@ -7,7 +7,7 @@ import pytest
 
 from cluster.errors import JobError, TaskError, TrainingError
 from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, Reporter, read_outcome, read_progress
-from tests.clocks import Clock
+from tests.support.clocks import Clock
 
 
 def test_progress_is_written_at_most_once_a_second_unless_forced(tmp_path: Path) -> None:

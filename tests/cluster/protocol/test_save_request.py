@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cluster.protocol.save_request import LOOK_S, SAVE, SaveRequests, ask
-from tests.clocks import Clock
+from tests.support.clocks import Clock
 
 
 def test_a_request_is_taken_up_once_and_then_answered(tmp_path: Path) -> None:

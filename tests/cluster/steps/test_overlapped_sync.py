@@ -22,7 +22,7 @@ from cluster.variables.buckets import Parcel
 from cluster.variables.local_copies import Copies
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_sync_worker import Stepping, filters, servers_of, together
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 NAMES = "abcdefgh"
 SERVERS = {name: int(name in "gh") for name in NAMES}  # six parcels on one, so that their turns matter

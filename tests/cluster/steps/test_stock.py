@@ -13,9 +13,9 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.server_state import emptied
 from cluster.runtime.tf_compat import tf
 from cluster.steps.stock import TRAPS, Stock
-from tests.cluster.processes import Cluster
 from tests.cluster.steps.test_sync_worker import PATIENCE_S, filters, servers_of, together
-from tests.waiting import eventually
+from tests.support.training.processes import Cluster
+from tests.support.waiting import eventually
 
 STEPS = 12
 PLACES = np.array([[1.0, -2.0], [3.0, 0.5]], np.float32)  # to which the two variables are drawn

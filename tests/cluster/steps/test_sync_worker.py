@@ -17,8 +17,8 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.sync_worker import Synchronous
 from cluster.steps.token_sync import TokenSyncOptimizer
-from tests.cluster.processes import free_ports
-from tests.waiting import eventually
+from tests.support.training.processes import free_ports
+from tests.support.waiting import eventually
 
 PATIENCE_S = 60
 

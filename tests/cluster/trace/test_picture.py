@@ -12,7 +12,7 @@ import pytest
 from cluster.trace.chrome import Whole, trace
 from cluster.trace.picture import picture
 from cluster.trace.spans import COMPUTE, PULLS, PUSHES, Place, Span, Transfer
-from tests.cluster.processes import ROOT
+from tests.support import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
 WORKER, PS = Place("worker:1", "CPU:0"), Place("ps:0", "CPU:0")

@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 import pytest
 
 from cluster.variables.layout import whole
-from tests.cluster.processes import Cluster
+from tests.support.training.processes import Cluster
 
 STEP, HIDDEN = 5, 32
 

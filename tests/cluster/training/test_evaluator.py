@@ -17,9 +17,9 @@ from cluster.training.evaluator import Follower
 from cluster.variables.masters import saved
 from jobs import digits
 from tests.cluster.checkpoints.test_streamed_saver import grown
-from tests.cluster.processes import Cluster
 from tests.cluster.steps.test_sync_worker import servers_of
-from tests.waiting import eventually
+from tests.support.training.processes import Cluster
+from tests.support.waiting import eventually
 
 
 def measured(checkpoint: str) -> Dict[str, float]:
@@ -47,7 +47,7 @@ def test_every_checkpoint_that_it_measures_is_worth_what_a_plain_program_finds(t
 
 
 def test_an_evaluator_of_a_job_without_evaluate_is_refused(tmp_path: Path) -> None:
-    with Cluster(tmp_path, "tests.cluster.jobs.table", workers=1, evaluator=1) as cluster:
+    with Cluster(tmp_path, "tests.support.training.jobs.table", workers=1, evaluator=1) as cluster:
         cluster.start("evaluator", 0, {"steps": 1})
         assert cluster.exit_code("evaluator", 0) == 1
         outcome = cluster.outcome("evaluator", 0)

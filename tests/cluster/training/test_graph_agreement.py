@@ -10,7 +10,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.training.graph_agreement import Agreement, digest, first_difference, listing
 from cluster.variables.buckets import Parcel
-from tests.cluster.processes import Cluster
+from tests.support.training.processes import Cluster
 
 CLUSTER = {"ps": ["a:1"], "worker": ["b:1", "c:1"]}
 

@@ -14,8 +14,8 @@ from cluster.task import Task
 from cluster.training import summaries
 from cluster.training.step_times import worker_names
 from cluster.training.summaries import EventFile, Summaries
-from tests.clocks import Clock
-from tests.cluster.alone import train_alone
+from tests.support.clocks import Clock
+from tests.support.training.alone import train_alone
 
 
 def events(folder: Path) -> List[Any]:

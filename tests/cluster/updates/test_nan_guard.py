@@ -11,7 +11,7 @@ from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.updates.nan_guard import ignoring, reason, stopping
-from tests.cluster.alone import train_alone
+from tests.support.training.alone import train_alone
 
 GOOD, NAN, INF = 1.0, float("nan"), float("inf")
 

@@ -17,10 +17,10 @@ from cluster.variables.partition import FEWEST_SLICES, MOST_SLICES
 from cluster.variables.partition_count import Note, Resliced, Slicing
 from cluster.variables.profile import Measured
 from tests.benchmarks.speed import job
-from tests.cluster.alone import saved, train_alone
-from tests.cluster.processes import free_ports
-from tests.cluster.threads import keep_servers
-from tests.waiting import PATIENCE_S
+from tests.support.training.alone import saved, train_alone
+from tests.support.training.processes import free_ports
+from tests.support.training.threads import keep_servers
+from tests.support.waiting import PATIENCE_S
 
 LARGE = {"w": Measured((1000, 1000), 4, is_dense=True)}
 SMALL = {"w": Measured((10, 10), 4, is_dense=True)}

@@ -9,13 +9,13 @@ from cluster.job import Job
 from cluster.protocol.outcome import Outcome
 from cluster.spec import load
 from cluster.task import Task, Train
-from tests.cluster.jobs import verified
-from tests.cluster.threads import ThreadedRun, keep_servers
-from tests.waiting import eventually
+from tests.support.training.jobs import verified
+from tests.support.training.threads import ThreadedRun, keep_servers
+from tests.support.waiting import eventually
 
 
 class VerifiedRun(ThreadedRun):
-    """A run of ``tests.cluster.jobs.verified``; threads have the names of their tasks."""
+    """A run of ``tests.support.training.jobs.verified``; threads have the names of their tasks."""
 
     def _train(self, task: Task) -> None:
         threading.current_thread().name = task.name
@@ -40,7 +40,7 @@ def ended(
     hosts = {"ps": ["localhost"] * ps, "worker": ["localhost"] * workers}
     path.write_text(f"job: x\ncluster: {hosts}\n")
     settings = Train.from_dict({"steps": 8, "batch_size": 8, "towers": 1, "verify": True, **train})
-    run = VerifiedRun(load(path), "tests.cluster.jobs.verified", settings, args, folder / "checkpoints")
+    run = VerifiedRun(load(path), "tests.support.training.jobs.verified", settings, args, folder / "checkpoints")
     run.job = Job.from_module(job or verified)
     run.start()
     return run.ended()

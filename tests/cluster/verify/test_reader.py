@@ -8,7 +8,7 @@ import numpy as np
 from cluster.job import Job
 from cluster.task import Task, Train
 from cluster.verify.reader import Reader
-from tests.cluster.jobs import verified
+from tests.support.training.jobs import verified
 
 CLUSTER = {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]}
 TRAIN = Train.from_dict({"batch_size": 8, "towers": 1, "verify": True})

@@ -9,8 +9,8 @@ import pytest
 
 from cluster.runtime.tf_compat import tf
 from cluster.steps.ordered import Ordered
-from tests.cluster.jobs import verified
 from tests.cluster.verify.runs import cause, compared, ended
+from tests.support.training.jobs import verified
 
 WIDE = 30_000  # so that the layer is cut into slices
 

@@ -6,7 +6,7 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from tests.launch.agent.agents import Agents
+from tests.support.agent.agents import Agents
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from cluster.spec.model import Restart
 from launch.agent.linux.processes import inspect
 from launch.agent.protocol import local_client
 from launch.agent.state import leftovers
-from tests.launch.agent.agents import LEAD, MEMBER, Agents, wait_for
-from tests.launch.machine import is_of_a_lease, left_in, living_under
-from tests.waiting import eventually
+from tests.support.agent.agents import LEAD, MEMBER, Agents, wait_for
+from tests.support.launch.machine import is_of_a_lease, left_in, living_under
+from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"

@@ -18,8 +18,8 @@ import pytest
 
 from launch import agent
 from launch.hosts.bundle import Bundle, Code, launcher_code
-from tests.launch.machine import living_under
-from tests.waiting import eventually
+from tests.support.launch.machine import living_under
+from tests.support.waiting import eventually
 
 RECEIVER = Path(str(agent.__file__)).with_name("bootstrap.py")
 WAIT_S = 30.0

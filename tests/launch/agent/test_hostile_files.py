@@ -26,8 +26,8 @@ from launch.agent.text.redaction import Redaction
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.status.values import to_values
 from tests.launch.agent.hostile_files import FILES, nearly
-from tests.launch.agent.requested import run_request, task_request
-from tests.waiting import eventually
+from tests.support.agent.requested import run_request, task_request
+from tests.support.waiting import eventually
 
 TASK = "worker:0"
 NAMES = [

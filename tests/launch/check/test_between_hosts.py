@@ -10,7 +10,7 @@ from launch.check import exposure, unlike
 from launch.check.connectivity import EXPLAINED, ways
 from launch.check.others import ROWS, unanswered
 from launch.errors import HostProblem, ProblemKind
-from tests.launch.check.facts import CODE, evidence, found, only, plan_of, versions
+from tests.support.launch.facts import CODE, evidence, found, only, plan_of, versions
 
 Facts = Dict[str, Dict[str, Any]]
 PLAN = plan_of("ps:0@p1", "ps:1@p2", "worker:0@w1", "worker:1@w2", "worker:2@w3")

@@ -7,7 +7,7 @@ from typing import Dict, List
 
 import pytest
 
-from tests.launch.launcher import Launcher
+from tests.support.launch.launcher import Launcher
 
 
 @pytest.fixture(autouse=True)

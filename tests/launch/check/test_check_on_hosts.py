@@ -11,9 +11,9 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from tests.hosts import FakeHosts
-from tests.hosts.fixture import hosts_here
-from tests.waiting import PATIENCE_S, eventually
+from tests.support.hosts import FakeHosts
+from tests.support.hosts.fixture import hosts_here
+from tests.support.waiting import PATIENCE_S, eventually
 
 DEADLINE_S = 20.0
 SAY_UP = "import os; print(os.getpid(), flush=True)"

@@ -11,9 +11,9 @@ from launch.check.collect import CLOCK_READINGS, interview
 from launch.check.requests import Question
 from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
-from tests.launch.check.facts import facts
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
-from tests.waiting import eventually
+from tests.support.launch.facts import facts
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.waiting import eventually
 
 WAIT_S = 20.0
 Said = Any

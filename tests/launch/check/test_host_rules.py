@@ -7,7 +7,7 @@ import pytest
 from launch.check import host_rules
 from launch.check.findings import Note, Rule
 from launch.check.report import RULES
-from tests.launch.check.facts import evidence, found, only, plan_of, versions
+from tests.support.launch.facts import evidence, found, only, plan_of, versions
 
 PLAN = plan_of("ps:0@p", "worker:0@w")
 PROGRAM = plan_of("ps:0@p", "worker:0@w", command=("train",))

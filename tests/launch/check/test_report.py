@@ -6,7 +6,7 @@ import time
 from launch.check.report import as_values, judge, told
 from launch.errors import HostProblem, ProblemKind
 from launch.plan.plan import Plan
-from tests.launch.check.facts import evidence, plan_of, versions
+from tests.support.launch.facts import evidence, plan_of, versions
 
 
 def large(workers: int) -> Plan:

@@ -7,7 +7,7 @@ from cluster.spec import load
 from launch.check.requests import questions, shipped_program
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
-from tests.launch.check.facts import plan_of
+from tests.support.launch.facts import plan_of
 
 WORDS = ("call", "answer")
 

@@ -5,7 +5,7 @@ from typing import Dict, List
 from cluster.task import Train
 from launch.check.targets import dials
 from launch.plan.plan import Plan
-from tests.launch.check.facts import plan_of
+from tests.support.launch.facts import plan_of
 
 
 def addresses(plan: Plan) -> Dict[str, List[str]]:

@@ -6,7 +6,7 @@ from typing import Any, List
 from launch.agent.text.redaction import Redaction
 from launch.diagnosis.collect import LEAST_BYTES, MOST_BYTES, Evidence, gather
 from launch.hosts.channel import Silence
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 TIMES = [{"time": 0.0}] * 6
 

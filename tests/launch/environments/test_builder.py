@@ -18,8 +18,8 @@ from launch.fleet import Fleet
 from launch.hosts.channel import Silence
 from launch.status.values import to_values
 from launch.view.progress import Progress
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
-from tests.launch.tiny_wheels import tiny_wheel
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+from tests.support.launch.tiny_wheels import tiny_wheel
 
 MET = b'{"missing": []}\n'
 HOSTS = ("a", "b", "c")

@@ -9,8 +9,8 @@ import pytest
 from cluster.spec.model import Setup, Spec
 from launch.environments.identity import Order, identities
 from launch.errors import UsageError
-from tests.launch.fakes import spec_of
-from tests.launch.tiny_wheels import tiny_wheel
+from tests.support.launch.fakes import spec_of
+from tests.support.launch.tiny_wheels import tiny_wheel
 
 
 def spec(folder: Path, **setup: Any) -> Spec:

@@ -8,11 +8,11 @@ from typing import Iterator, List
 
 import pytest
 
-from tests.hosts import FakeHosts
-from tests.hosts.fixture import hosts_here
-from tests.launch.over_ssh import HostsFile
-from tests.launch.tiny_wheels import tiny_wheel
-from tests.waiting import PATIENCE_S, eventually
+from tests.support.hosts import FakeHosts
+from tests.support.hosts.fixture import hosts_here
+from tests.support.launch.over_ssh import HostsFile
+from tests.support.launch.tiny_wheels import tiny_wheel
+from tests.support.waiting import PATIENCE_S, eventually
 
 BUILT = "find /root/.launch/envs -mindepth 1 -maxdepth 1 -type d"
 

@@ -7,7 +7,7 @@ import pytest
 from launch.environments.lock_file import read_lock
 from launch.environments.wheels import files_of
 from launch.errors import UsageError
-from tests.launch.tiny_wheels import tiny_wheel
+from tests.support.launch.tiny_wheels import tiny_wheel
 
 
 def test_only_what_the_lock_names_is_sent_whatever_it_is_called(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import note_generation
 from launch.errors import CannotStart
 from launch.history import generation
-from tests.launch.agent.requested import run_request
-from tests.launch.fakes import FakeHost, fleet_of
-from tests.launch.test_two_hosts_here import HOSTS, Cluster
+from tests.launch.end_to_end.test_two_hosts_here import HOSTS, Cluster
+from tests.support.agent.requested import run_request
+from tests.support.launch.fakes import FakeHost, fleet_of
 
 NOW = 1_790_000_000.5
 AHEAD = 4_000_000_000  # of a launcher whose clock was in the year 2096

@@ -11,7 +11,7 @@ from launch.history.newest import locate, status_in
 from launch.run.observer import newest_status
 from launch.status.run import RunStatus
 from launch.status.values import to_values
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 OLD, NEW = "r-20991231-235959", "r-20261120-120000"
 NO_RUN: Dict[str, Any] = {"run": None, "highest": 0, "status": None}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from launch.agent.state.run_folder import RunFolder
-from tests.launch.launcher import Launcher, finish
+from tests.support.launch.launcher import Launcher, finish
 
 AHEAD = "r-20991231-235959"  # as a launcher names it whose clock is ahead
 EAST, WEST = "Pacific/Kiritimati", "Pacific/Pago_Pago"  # of the same moment their clocks tell two dates

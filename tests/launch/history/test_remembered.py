@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.launch.launcher import Launcher
+from tests.support.launch.launcher import Launcher
 
 CLUSTER = {"ps": ["gpu01.invalid"], "worker": ["gpu02.invalid", "gpu03.invalid"]}  # which nobody can reach
 SAID = "is on this machine, started with --local; --no-local asks the hosts of the file"

@@ -9,7 +9,7 @@ from cluster.spec.model import Elastic, Spec
 from cluster.task import Train
 from launch.errors import UsageError
 from launch.hostfile.selection import chosen, narrowed
-from tests.launch.fakes import spec_of
+from tests.support.launch.fakes import spec_of
 
 EIGHT = spec_of(
     *(f"ps:{n}@cpu0{n + 1}" for n in range(2)),

@@ -12,7 +12,7 @@ from launch.errors import HostProblem
 from launch.hosts import channel
 from launch.hosts.channel import Noise, Silence
 from launch.hosts.local import LocalChannel, LocalHost
-from tests.launch.fakes import FakeChannel
+from tests.support.launch.fakes import FakeChannel
 
 WAIT_S = 20.0
 

@@ -20,8 +20,8 @@ from launch.hosts.channel import CHUNK, LONGEST, Silence
 from launch.hosts.rpc import ask
 from launch.monitoring import tensorboard
 from launch.run import attached, follower, resume
-from tests.launch.fakes import CODE, FakeChannel, FakeHost, fleet_of
-from tests.launch.good_conversations import HOST, OTHER, READY, VERBS, Verb
+from tests.launch.hosts.good_conversations import HOST, OTHER, READY, VERBS, Verb
+from tests.support.launch.fakes import CODE, FakeChannel, FakeHost, fleet_of
 
 Said = Union[bytes, Silence, OSError]
 

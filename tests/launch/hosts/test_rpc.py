@@ -8,7 +8,7 @@ import pytest
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.channel import Silence
 from launch.hosts.rpc import ask, contact
-from tests.launch.fakes import CODE, FakeChannel, FakeHost
+from tests.support.launch.fakes import CODE, FakeChannel, FakeHost
 
 NOTHING_MISSING = b'{"missing": []}\n'
 

@@ -13,8 +13,8 @@ from launch.status.incident import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.status.values import to_values
-from tests.launch import statuses
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+from tests.support.launch import statuses
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 
 SPEC = spec_of("ps:0@cpu01", "ps:1@cpu02", "chief:0@gpu01", "worker:0@gpu01", "worker:1@gpu02", "worker:10@gpu02")
 

@@ -12,11 +12,11 @@ import pytest
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.monitoring.exporter import FRESH_S, Exporter, Lead, Newest, RunCollector, Told
 from launch.status.values import to_values
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
-from tests.launch.launcher import Launcher
-from tests.launch.statuses import status
-from tests.launch.web import fetch, served
-from tests.waiting import eventually
+from tests.launch.monitoring.web import fetch, served
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.launcher import Launcher
+from tests.support.launch.statuses import status
+from tests.support.waiting import eventually
 
 NOTHING_MISSING = b'{"missing": []}\n'
 PATIENCE_S = 30.0

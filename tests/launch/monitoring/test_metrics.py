@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 import pytest
@@ -11,9 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from launch.monitoring.metrics import families
 from launch.status.run import RunStatus
-from tests.launch.statuses import status, task
+from tests.support import ROOT
+from tests.support.launch.statuses import status, task
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
 DASHBOARD = json.loads((DOCS / "grafana-dashboard.json").read_text(encoding="utf-8"))
 WORKER: Dict[str, Any] = {

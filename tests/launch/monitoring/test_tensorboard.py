@@ -11,9 +11,9 @@ from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
 from launch.hosts.tunnel import Tunnel
 from launch.monitoring.tensorboard import Board, must_answer
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
-from tests.launch.launcher import Launcher
-from tests.launch.web import fetch, served
+from tests.launch.monitoring.web import fetch, served
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.launcher import Launcher
 
 NOTHING_MISSING = b'{"missing": []}\n'
 SHOWN = b'{"run": "r-1", "port": 4711}\n'

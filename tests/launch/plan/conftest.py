@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.launch import plans
-from tests.launch.plans import Read
+from tests.launch.plan import plans
+from tests.launch.plan.plans import Read
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from launch.agent.wire.run_request import Lead
 from launch.plan.agent_requests import requests
 from launch.status.values import to_values
-from tests.launch.plans import CODE, TWO, Read, plan_of
+from tests.launch.plan.plans import CODE, TWO, Read, plan_of
 
 
 def test_each_host_is_asked_for_its_own_tasks_and_the_lead_for_the_run_too(read: Read) -> None:

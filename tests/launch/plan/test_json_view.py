@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from launch.plan.json_view import shown_tasks, write
-from tests.launch.plans import RUN, plan_of, read
+from tests.launch.plan.plans import RUN, plan_of, read
 
 TEXT = """
 job: digits

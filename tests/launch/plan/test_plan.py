@@ -13,7 +13,7 @@ from launch.hosts.bundle import JobCode
 from launch.plan.agent_requests import requests
 from launch.plan.json_view import shown_tasks
 from launch.plan.plan import Plan, localised, make_plan, refuse_oversized, run_name
-from tests.launch.plans import CODE, OWN, RUN, TWO, Read, plan_of
+from tests.launch.plan.plans import CODE, OWN, RUN, TWO, Read, plan_of
 
 COMMAND = """
 command: ["{python}", train.py, "--job={role}:{index}", "--ps={ps_hosts}", "--workers={worker_hosts}", "{chief_hosts}"]

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from launch.plan.text_view import overview, sentences, whole_task
-from tests.launch.plans import plan_of, read
+from tests.launch.plan.plans import plan_of, read
 
 BARE: Dict[str, Any] = {"placement": None, "variables": None, "network": None, "remarks": []}
 

@@ -10,7 +10,7 @@ import pytest
 
 from launch.errors import HostProblem
 from launch.remote.keys import Keys, public_part
-from tests.ssh.keys import new_key
+from tests.support.ssh.keys import new_key
 
 SECRET = "correct horse"
 Make = Callable[..., str]

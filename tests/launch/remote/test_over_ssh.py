@@ -19,11 +19,11 @@ from launch.fleet import Fleet
 from launch.remote.access import Access
 from launch.remote.host import SshHost
 from launch.signals import Interrupts
-from tests.hosts import FakeHosts, Host
-from tests.hosts.fixture import hosts_here
-from tests.launch.fakes import CODE, spec_of
-from tests.launch.launcher import LAUNCH
-from tests.waiting import eventually
+from tests.support.hosts import FakeHosts, Host
+from tests.support.hosts.fixture import hosts_here
+from tests.support.launch.fakes import CODE, spec_of
+from tests.support.launch.launcher import LAUNCH
+from tests.support.waiting import eventually
 
 WAIT_S = 60.0
 SECRET = "correct horse"

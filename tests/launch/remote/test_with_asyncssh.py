@@ -20,11 +20,11 @@ from launch.fleet import Fleet
 from launch.remote.access import Access
 from launch.remote.host import SshHost
 from launch.signals import Interrupts
-from tests.launch.fakes import CODE, spec_of
-from tests.launch.launcher import LAUNCH
-from tests.ssh import HOST
-from tests.ssh.hosts import ServerProcess, SshHosts
-from tests.ssh.keys import new_key
+from tests.support.launch.fakes import CODE, spec_of
+from tests.support.launch.launcher import LAUNCH
+from tests.support.ssh import HOST
+from tests.support.ssh.hosts import ServerProcess, SshHosts
+from tests.support.ssh.keys import new_key
 
 WAIT_S = 60.0
 

@@ -14,10 +14,10 @@ from launch.fleet import Fleet
 from launch.run import agent_restarts
 from launch.run.agent_restarts import AgentRestarts
 from launch.status.values import from_values
-from tests.launch.agent.requested import run_request
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
-from tests.launch.leads import READY, line
-from tests.waiting import eventually
+from tests.launch.run.leads import READY, line
+from tests.support.agent.requested import run_request
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.waiting import eventually
 
 STARTED = line({"ready": True, "pid": 42})
 LIVES = line({"ready": True, "pid": 42, "lives": True})

@@ -15,10 +15,10 @@ from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.status.run import RunStatus
 from launch.view.live_view import View
-from tests.launch.agent.requested import run_request
-from tests.launch.fakes import FakeHost, fleet_of
-from tests.launch.leads import END, SUCCEEDED, Lead, Said, answer, change, line
-from tests.launch.statuses import status, task
+from tests.launch.run.leads import END, SUCCEEDED, Lead, Said, answer, change, line
+from tests.support.agent.requested import run_request
+from tests.support.launch.fakes import FakeHost, fleet_of
+from tests.support.launch.statuses import status, task
 
 
 class Scene:

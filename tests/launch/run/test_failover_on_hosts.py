@@ -5,10 +5,10 @@ import textwrap
 from pathlib import Path
 from typing import Callable
 
-from tests.hosts import FakeHosts
-from tests.launch.over_ssh import HostsFile
-from tests.launch.test_elastic_on_hosts import JOB
-from tests.waiting import PATIENCE_S, eventually
+from tests.launch.end_to_end.test_elastic_on_hosts import JOB
+from tests.support.hosts import FakeHosts
+from tests.support.launch.over_ssh import HostsFile
+from tests.support.waiting import PATIENCE_S, eventually
 
 STEPS = 600
 

@@ -9,9 +9,9 @@ from launch.run import follower
 from launch.run.observer import Observer, newest_status
 from launch.status.run import RunStatus
 from launch.view.live_view import View
-from tests.launch.fakes import FakeHost, fleet_of
-from tests.launch.leads import END, SUCCEEDED, Lead, Said, answer, change, line
-from tests.launch.statuses import status, task
+from tests.launch.run.leads import END, SUCCEEDED, Lead, Said, answer, change, line
+from tests.support.launch.fakes import FakeHost, fleet_of
+from tests.support.launch.statuses import status, task
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 
 from launch.run.restart import compare, follow, losses, refusals
 from launch.status.run import RunStatus
-from tests.launch.launcher import Launcher
-from tests.launch.statuses import status, task
-from tests.waiting import eventually
+from tests.support.launch.launcher import Launcher
+from tests.support.launch.statuses import status, task
+from tests.support.waiting import eventually
 
 # -- what a status says of it
 

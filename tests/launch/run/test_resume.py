@@ -10,8 +10,8 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import Wanted
 from launch.errors import CannotStart
 from launch.run.resume import Held, bring_newest, chosen_in_words, newest, passed_over
-from tests.launch.agent.saved import save, steps
-from tests.launch.test_two_hosts_here import RUN, Cluster
+from tests.launch.end_to_end.test_two_hosts_here import RUN, Cluster
+from tests.support.agent.saved import save, steps
 
 EARLIER, OLDEST = "r-20261119-120000", "r-20991231-235959"  # the oldest was named by a clock that was ahead
 ORDER = {OLDEST: 1, EARLIER: 2}

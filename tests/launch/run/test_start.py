@@ -8,9 +8,9 @@ import pytest
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
 from launch.run.start import advising, read_secrets, start_agents
-from tests.launch.agent.requested import run_request
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
-from tests.waiting import eventually
+from tests.support.agent.requested import run_request
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+from tests.support.waiting import eventually
 
 READY = b'{"ready": true, "pid": 1}\n'
 CLEAN = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from launch.agent.linux.ports import free_ports
-from tests.launch.launcher import ROOT
+from tests.support import ROOT
 
 JOB = ROOT / "tests" / "cluster" / "jobs" / "verified.py"
 # Worker 1 ends in the middle of its third batch; the chief, which reads the same batches, does not.
@@ -14,8 +14,8 @@ DIES = f"""
 import json, os, sys
 import tensorflow.compat.v1 as tf
 sys.path.insert(0, {str(ROOT)!r})
-from tests.cluster.jobs import verified
-from tests.cluster.jobs.verified import model, optimizer
+from tests.support.training.jobs import verified
+from tests.support.training.jobs.verified import model, optimizer
 
 def inputs(task, args):
     batches = []

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from launch.agent.protocol.messages import Exited, Lost, Measured, Signs, Start
-from tests.launch.agent.supervision.histories import Replay, advanced, started
+from tests.support.agent.histories import Replay, advanced, started
 
 HERE = Path(__file__).resolve().parent
 

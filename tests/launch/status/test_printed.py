@@ -7,8 +7,8 @@ from typing import Any, Dict
 import pytest
 
 from launch.status.values import to_values
-from tests.launch.agent.supervision.histories import Replay
 from tests.launch.status.recorded import ended, printed, running
+from tests.support.agent.histories import Replay
 
 RUNS = {"running": running(), "failed": ended()}
 OF_LEAD = ("replicas", "started", "ended", "updated")  # a supervisor does not know these

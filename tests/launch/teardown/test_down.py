@@ -8,7 +8,7 @@ import pytest
 from launch.errors import HostProblem, ProblemKind
 from launch.teardown.down import Left, as_values, look_and_take_down, take_down, told
 from launch.teardown.leftovers import KINDS, NOTHING_LEFT
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": []}
 

@@ -5,7 +5,7 @@ from typing import Any, Dict
 
 from launch.errors import HostProblem, ProblemKind
 from launch.teardown.sweep import Swept, as_values, look_for_leftovers, told
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"running": [], "found": [], "left": []}
 OLD: Dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
 from launch.teardown.whole_run import refuse_part
-from tests.launch.fakes import FakeChannel, FakeHost, fleet_of
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 
 def fleet(status: Optional[Any]) -> Fleet:

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from cluster.spec import load
 from launch.cli import cli
 from launch.errors import UsageError
+from tests.support import ROOT
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "import.md").read_text()
+PAGE = (ROOT / "docs" / "import.md").read_text()
 
 
 class Example(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Iterator
 import pytest
 
 from launch.agent.linux.open_files import readable
-from tests.launch.launcher import LAUNCH, ROOT
+from tests.support import ROOT
+from tests.support.launch.launcher import LAUNCH
 
 PATIENCE_S = 60.0
 TWO = "job: digits\ncluster: {ps: [cpu01], worker: ['gpu[01-02]']}\n"

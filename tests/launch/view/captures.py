@@ -14,7 +14,7 @@ from launch.status.incident import Consequence, Deed, IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.view.picture import Picture
-from tests.launch.statuses import status, task
+from tests.support.launch.statuses import status, task
 
 FOLDER = Path(__file__).resolve().parent / "captures"
 SIZES = ((80, 24), (100, 30), (200, 50))

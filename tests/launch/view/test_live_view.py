@@ -11,7 +11,7 @@ from launch.status.run import FormationStatus, RunStatus
 from launch.view import live_view
 from launch.view.console import fold
 from launch.view.live_view import View, print_status
-from tests.launch.statuses import status, task
+from tests.support.launch.statuses import status, task
 
 
 def lines_of(*statuses: RunStatus) -> List[str]:

@@ -16,9 +16,10 @@ from typing import Any, Iterator, List, Optional
 import pytest
 
 from launch.status.values import to_values
-from tests.launch.launcher import LAUNCH, ROOT, Launcher
-from tests.launch.statuses import status, task
-from tests.waiting import PATIENCE_S
+from tests.support import ROOT
+from tests.support.launch.launcher import LAUNCH, Launcher
+from tests.support.launch.statuses import status, task
+from tests.support.waiting import PATIENCE_S
 
 SHOW = """
 import json, sys

@@ -6,8 +6,8 @@ import pytest
 
 from launch.status.run import FormationStatus
 from launch.view.picture import BELOW
-from tests.launch.statuses import status, task
 from tests.launch.view.captures import FOLDER, captures, drawn, failing, healthy
+from tests.support.launch.statuses import status, task
 
 
 @pytest.mark.parametrize("name", sorted(captures()))

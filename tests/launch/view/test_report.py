@@ -7,7 +7,7 @@ import pytest
 
 from launch.status.incident import Deed, IncidentStatus
 from launch.view.report import culprit, detached, ending, exit_code, first_failure
-from tests.launch.statuses import status, task
+from tests.support.launch.statuses import status, task
 
 DONE = status(
     task("ps:0@cpu01", "stopped"), task("worker:0@gpu01", "succeeded"), state="succeeded", steps=400, global_step=400,

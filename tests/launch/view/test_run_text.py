@@ -5,7 +5,7 @@ from typing import Any, Mapping
 import pytest
 
 from launch.view.run_text import checkpoint, count, elapsed, head, metrics, progress, silence
-from tests.launch.statuses import status, task
+from tests.support.launch.statuses import status, task
 
 BEGAN = "2026-11-23T12:00:00+00:00"
 

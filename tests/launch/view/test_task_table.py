@@ -11,7 +11,7 @@ from rich.console import Console
 from launch.status.states import OF_TASK
 from launch.status.task import TaskStatus
 from launch.view.task_table import left_out, task_table
-from tests.launch.statuses import task
+from tests.support.launch.statuses import task
 
 WORKERS = [task(f"worker:{index}@g{index}") for index in range(100)]
 

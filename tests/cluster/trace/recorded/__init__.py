@@ -1,4 +1,6 @@
-"""What TensorFlow measured in one step of ``worker:1`` of two, with two ps, training ``tests/cluster/jobs/table.py``.
+"""What TensorFlow measured in one step of ``worker:1`` of two, with two ps.
+
+They trained ``tests/support/training/jobs/table.py``.
 
 Lines of (device, operation, start, duration, label, bytes of its outputs), of some of the operations. Of the step on
 TensorFlow 1.15 one transfer, the gradient of ``output``, is not recorded.

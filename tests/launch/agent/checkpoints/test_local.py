@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from launch.agent.checkpoints import local
-from tests.launch.agent.saved import save, save_in_pieces, steps
+from tests.support.agent.saved import save, save_in_pieces, steps
 
 
 def test_checkpoints_are_in_the_order_of_their_steps_and_only_complete_ones_count(tmp_path: Path) -> None:

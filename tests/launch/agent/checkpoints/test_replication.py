@@ -5,9 +5,9 @@ from typing import Callable
 
 from launch.agent.checkpoints import resume
 from launch.agent.wire.verb_requests import HeldRequest
-from tests.launch.agent.agents import MEMBER, RUN, Agents
-from tests.launch.agent.saved import steps
-from tests.waiting import eventually
+from tests.support.agent.agents import MEMBER, RUN, Agents
+from tests.support.agent.saved import steps
+from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 SAVE = """

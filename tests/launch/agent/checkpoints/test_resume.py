@@ -10,7 +10,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, note_generation
 from launch.agent.wire.run_request import Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest, RunReference
-from tests.launch.agent.saved import save, save_in_pieces, steps
+from tests.support.agent.saved import save, save_in_pieces, steps
 
 NOW = "a-20261120-120000"
 

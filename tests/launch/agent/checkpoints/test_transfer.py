@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Optional, Tuple, Union
 
 from launch.agent.checkpoints import local, transfer
 from launch.agent.protocol.sealed import Keys, Sealed
-from tests.launch.agent.saved import save, save_in_pieces, steps
+from tests.support.agent.saved import save, save_in_pieces, steps
 
 KEY = b"sender"
 LARGE = 3 * transfer.CHUNK + 7

@@ -9,8 +9,8 @@ import pytest
 from launch.agent.diagnosis import sections
 from launch.agent.diagnosis.sections import Scene, gather
 from launch.status.values import to_values
-from tests.launch.agent.agents import LEAD, RUN, Agents
-from tests.waiting import eventually
+from tests.support.agent.agents import LEAD, RUN, Agents
+from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 Values = Dict[str, Any]

@@ -15,8 +15,8 @@ from launch.agent.environments.environment import VERSION, Environment
 from launch.agent.environments.wheel_store import Store
 from launch.agent.linux import processes
 from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
-from tests.launch.machine import living_under
-from tests.launch.tiny_wheels import tiny_wheel
+from tests.support.launch.machine import living_under
+from tests.support.launch.tiny_wheels import tiny_wheel
 
 
 class Asked:

@@ -6,7 +6,7 @@ from typing import Callable, Dict, Iterator
 import pytest
 
 from launch.agent.gpus.utilisation import MIB, PATIENCE_S, GpuUse, Use, read
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 ANSWER = "0, 87, 14541\n1, [N/A], 0\n"
 USED = {0: Use(87, 14541 * MIB), 1: Use(None, 0)}

@@ -8,7 +8,7 @@ from typing import List, Tuple
 from launch.agent.linux import connections
 from launch.agent.linux.connections import Connection
 from launch.agent.linux.tcp_sockets import Row, tcp_rows
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:08AE 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11 1 0 100 0 0 10 0

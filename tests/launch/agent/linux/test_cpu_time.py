@@ -9,7 +9,7 @@ from typing import Callable
 import pytest
 
 from launch.agent.linux.cpu_time import SLOWEST, Work, pace, work_of
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize(

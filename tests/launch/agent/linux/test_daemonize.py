@@ -9,7 +9,7 @@ import pytest
 
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.processes import command_line, inspect
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 Begin = Callable[[Callable[[], None]], int]
 

@@ -9,7 +9,7 @@ from typing import Iterator
 import pytest
 
 from launch.agent.linux.oom_kills import RECENT_S, MemoryKills, counters, names
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 V1 = Path("/sys/fs/cgroup/memory")
 

@@ -12,7 +12,7 @@ from typing import Callable, Iterator, List
 import pytest
 
 from launch.agent.linux import processes
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 Begin = Callable[..., "subprocess.Popen[bytes]"]
 

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 import pytest
 
 from launch.agent.linux.traffic import WINDOW_S, Bytes, Traffic, read_connections
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 Pair = Tuple[socket.socket, socket.socket]
 

@@ -1,4 +1,4 @@
-"""The guard's rules, and what is made of nft's word; the real nft is in tests/launch/test_security_on_hosts.py."""
+"""The guard's rules, and what is made of nft's word; the real nft is in tests/launch/end_to_end."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ import pytest
 from launch.agent.network import firewall
 from launch.agent.network.firewall import Unguarded, ports, raise_guard, rules, standing, ways
 from launch.agent.wire.run_request import Lead
-from tests.launch.agent.requested import run_request, task_request
+from tests.support.agent.requested import run_request, task_request
 
 Nft = Callable[[str], List[str]]
 # Answers as nft does: nothing to a line that it takes, and at last the chain that it was asked for.

@@ -14,7 +14,7 @@ from launch.agent.network import listeners, resolver
 from launch.agent.network.listeners import Doors
 from launch.agent.network.probes import dial_all
 from launch.agent.network.target import Target
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 WORDS = ("who is there", "it is me")
 

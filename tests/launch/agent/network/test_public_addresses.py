@@ -9,7 +9,7 @@ import pytest
 from launch.agent.network.public_addresses import exposed
 from launch.agent.network.resolver import Meaning, resolve
 from launch.agent.wire.run_request import RunRequest
-from tests.launch.agent.requested import run_plan, run_request
+from tests.support.agent.requested import run_plan, run_request
 
 KNOWN: Dict[str, Meaning] = {"gpu01": ["10.0.0.1"], "far": ["10.0.0.2", "8.8.8.8"], "nowhere": "Name not known"}
 

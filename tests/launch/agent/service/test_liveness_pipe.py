@@ -13,9 +13,9 @@ from launch.agent.linux.processes import is_same
 from launch.agent.service import liveness_pipe
 from launch.agent.service.liveness_pipe import Pulse, patience_s
 from launch.agent.state import process_records
-from tests.launch.agent.agents import LEAD, MEMBER, Agents
-from tests.launch.machine import living_under
-from tests.waiting import eventually
+from tests.support.agent.agents import LEAD, MEMBER, Agents
+from tests.support.launch.machine import living_under
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from launch.agent.service.located import folder_of, located
 from launch.agent.wire.run_request import RunRequest
-from tests.launch.agent.requested import RUN, run_request, task_request
+from tests.support.agent.requested import RUN, run_request, task_request
 
 CODE = {"launcher": "1" * 16, "job": "2" * 16}
 CLUSTER = '{"worker": ["a:1", "h:2222"]}'

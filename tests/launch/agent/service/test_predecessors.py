@@ -5,9 +5,9 @@ from typing import Callable
 
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import lock_path
-from tests.launch.agent.agents import LEAD, RUN, Agents
 from tests.launch.agent.verbs.test_down import state
-from tests.waiting import eventually
+from tests.support.agent.agents import LEAD, RUN, Agents
+from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 NEXT = "r-20261121-120000"

@@ -9,7 +9,7 @@ from launch.agent.service.recovery import Earlier
 from launch.agent.state.run_folder import RunFolder
 from launch.status.run import RunStatus
 from launch.status.values import to_values
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
+from tests.support.agent.histories import Replay, advanced, failed, started
 
 
 def before() -> RunStatus:

@@ -6,7 +6,7 @@ from typing import Any, Callable
 import pytest
 
 from launch.agent.state import log as agent_log
-from tests.clocks import Clock
+from tests.support.clocks import Clock
 
 
 @pytest.fixture

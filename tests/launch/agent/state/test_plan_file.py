@@ -12,7 +12,7 @@ from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import Lead, RunRequest
 from launch.status.values import Malformed, from_values, to_values
-from tests.launch.status.random_records import random_record
+from tests.support.launch.random_records import random_record
 
 HERE = Path(__file__).parent
 BEFORE = ("plan_of_a_lead.json", "plan_of_a_member.json")  # written before requests were dataclasses

@@ -11,7 +11,7 @@ import pytest
 from launch.agent.linux.processes import Process, descendants, inspect, table
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 Start = Callable[..., int]
 

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 from launch.agent.state.report import FILE, Report, report
 from launch.agent.state.run_folder import RunFolder
-from tests.launch.agent.supervision.histories import Replay, failed
+from tests.support.agent.histories import Replay, failed
 
 
 class Folder(RunFolder):

@@ -3,7 +3,7 @@
 from launch.agent.protocol.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
 from launch.agent.supervision.agents import MOST, WINDOW_S, Ends, Lives
 from launch.agent.supervision.run_state import Phase
-from tests.launch.agent.supervision.histories import Replay, advanced, started
+from tests.support.agent.histories import Replay, advanced, started
 
 
 def lives_on(replay: Replay, host: str, incarnation: str = "1") -> None:

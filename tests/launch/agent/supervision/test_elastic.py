@@ -20,7 +20,7 @@ from launch.agent.protocol.messages import (
 )
 from launch.agent.supervision.elastic import END_S, PATIENCE_S, REST_S, SETTLE_S
 from launch.agent.supervision.run_state import Phase
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, started, succeeded
+from tests.support.agent.histories import Replay, advanced, failed, started, succeeded
 
 FOUR = ("ps:0@a", "ps:1@b", "worker:0@a", "worker:1@c", "worker:2@d")
 

@@ -23,7 +23,7 @@ from launch.agent.protocol.messages import (
 )
 from launch.agent.supervision.elastic import END_S
 from launch.agent.supervision.run_state import Phase
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, left, started, succeeded
+from tests.support.agent.histories import Replay, advanced, failed, left, started, succeeded
 
 _QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 TASKS = ("ps:0@a", "ps:1@b", "chief:0@a", "worker:0@b", "worker:1@c", "worker:2@d", "ps:2@c+", "evaluator:0@e")

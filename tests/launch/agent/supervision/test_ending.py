@@ -1,8 +1,8 @@
 """A job's tasks say themselves that they have succeeded; of other programs the exit code decides."""
 
 from launch.agent.supervision.ending import means_success
-from tests.launch.agent.supervision.histories import failed, left
-from tests.launch.agent.supervision.histories import succeeded as said_so
+from tests.support.agent.histories import failed, left
+from tests.support.agent.histories import succeeded as said_so
 
 
 def test_a_task_of_a_job_has_succeeded_when_it_says_so_however_its_process_went_down() -> None:

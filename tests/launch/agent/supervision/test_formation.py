@@ -4,7 +4,7 @@ import json
 from typing import Any, Dict
 
 from launch.agent.supervision.formation import Formation, describe, form, shortage
-from tests.launch.agent.supervision.histories import run_plan
+from tests.support.agent.histories import run_plan
 
 TASKS = run_plan(
     ["ps:0@a", "ps:1@b", "ps:2@c+", "worker:0@d", "worker:1@e", "worker:2@b", "evaluator:0@f"], min_workers=1

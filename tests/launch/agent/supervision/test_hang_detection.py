@@ -6,7 +6,7 @@ import pytest
 
 from launch.agent.protocol.messages import Exited, RestartRequested, Signs, Start, Stop, StopRequested
 from launch.agent.supervision import hang_detection
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, started
+from tests.support.agent.histories import Replay, advanced, failed, started
 
 STEP_S = 0.5
 

@@ -8,8 +8,8 @@ from launch.agent.protocol.messages import Exited, Lost, RestartRequested, StopR
 from launch.agent.supervision.incidents import NEWEST, Incidents
 from launch.agent.supervision.root_cause import HOST_WINDOW_S, STEADY_S, WINDOW_S
 from launch.agent.supervision.task_records import TaskRecord
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, in_words, run_plan, started, succeeded
-from tests.launch.lines import counted
+from tests.support.agent.histories import Replay, advanced, failed, in_words, run_plan, started, succeeded
+from tests.support.lines import counted
 
 GONE = "AbortedError: Graph handle is not found: /job:ps/replica:0/task:0"
 

@@ -5,7 +5,7 @@ from typing import List, Tuple
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import LONGEST_PAUSE_S, Restarts, pause_s
 from launch.agent.supervision.task_records import Roster, TaskRecord
-from tests.launch.agent.supervision.histories import run_plan
+from tests.support.agent.histories import run_plan
 
 
 def three_tasks() -> Tuple[Restarts, List[TaskRecord]]:

@@ -37,7 +37,7 @@ def run_in(phase: Phase) -> RunState:
     return state
 
 
-@pytest.mark.parametrize(("before", "after"), itertools.product(Phase, Phase), ids=lambda phase: str(phase.value))
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(Phase, Phase)), ids=lambda phase: str(phase.value))
 def test_every_turn_is_legal_or_an_error_that_names_both_phases_and_changes_nothing(
     before: Phase, after: Phase
 ) -> None:

@@ -13,7 +13,7 @@ from launch.agent.protocol.messages import (
     Tick,
 )
 from launch.agent.supervision.saving import SAVE_S, TAKE_S
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, left
+from tests.support.agent.histories import Replay, advanced, failed, left
 
 ASKED: List[Order] = [Save("worker:0", 0, 1)]
 WORKERS = [Stop("worker:0", 10.0), Stop("worker:1", 10.0)]

@@ -23,7 +23,7 @@ from launch.agent.protocol.messages import (
 )
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.task_records import TaskRecord
-from tests.launch.agent.supervision.histories import DONE, Replay, advanced, failed, in_words, left, started, succeeded
+from tests.support.agent.histories import DONE, Replay, advanced, failed, in_words, left, started, succeeded
 
 # -- the beginning
 

@@ -19,7 +19,7 @@ from launch.agent.protocol.messages import (
     Tick,
 )
 from launch.agent.supervision.run_state import Phase
-from tests.launch.agent.supervision.histories import Replay, advanced, failed, left, started, succeeded
+from tests.support.agent.histories import Replay, advanced, failed, left, started, succeeded
 
 _QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 _TASKS = ("ps:0@a", "ps:1@b", "chief:0@a", "worker:0@b", "worker:1@c")

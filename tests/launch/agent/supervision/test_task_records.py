@@ -6,7 +6,7 @@ import pytest
 
 from launch.agent.supervision.task_records import RATE_WINDOW_S, Roster, TaskRecord, decisive_tasks
 from launch.agent.wire.run_plan import TaskPlan
-from tests.launch.agent.supervision.histories import run_plan
+from tests.support.agent.histories import run_plan
 
 
 def record() -> TaskRecord:

@@ -11,6 +11,7 @@ from cluster.errors import CheckpointError, JobError, NonFiniteError, TaskError,
 from cluster.protocol.outcome import Outcome
 from launch.agent.supervision.incident import KINDS
 from launch.agent.tasks.exit_causes import LONGEST, MOST_LINES, judge, last_lines
+from tests.support import ROOT
 
 TRACE = "Traceback (most recent call last):"
 
@@ -112,7 +113,7 @@ def test_a_sigkill_that_the_kernel_owns_up_to_is_want_of_memory() -> None:
 
 
 def test_every_kind_that_is_found_is_one_that_is_documented() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "faults.md").read_text()
+    page = (ROOT / "docs" / "faults.md").read_text()
     assert [kind for kind in KINDS if f"| `{kind}` | {KINDS[kind]}" not in page] == []
 
 

@@ -14,7 +14,7 @@ from cluster.protocol.heartbeat import PULSE, Sign
 from launch.agent.linux.cpu_time import Work
 from launch.agent.linux.processes import inspect
 from launch.agent.tasks.health import Seen, Vitals
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from launch.agent.protocol.messages import Advanced, Event, Exited, Measured, St
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HANG_S, LINGER_S, HostTasks
 from launch.agent.wire.run_request import TaskRequest
-from tests.launch.agent.requested import task_request
-from tests.waiting import eventually
+from tests.support.agent.requested import task_request
+from tests.support.waiting import eventually
 
 E = TypeVar("E")
 SUCCESS = '{"succeeded": true, "step": 9, "checkpoint": "%s/model-9", "checkpoint_step": 9}'

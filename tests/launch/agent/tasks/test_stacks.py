@@ -12,7 +12,7 @@ import pytest
 from cluster.protocol.heartbeat import STACKS
 from launch.agent.linux.processes import inspect
 from launch.agent.tasks.stacks import LONGEST, Stacks, Written, catches, of_living
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 WRITES = """
 import faulthandler, signal, sys, time

@@ -11,10 +11,10 @@ import pytest
 
 from launch.agent.linux.processes import Process
 from launch.agent.state.run_folder import RunFolder
-from tests.launch.machine import living_under
-from tests.waiting import eventually
+from tests.support import ROOT
+from tests.support.launch.machine import living_under
+from tests.support.waiting import eventually
 
-ROOT = Path(__file__).resolve().parents[4]
 LISTENS = """import time
 print('TensorBoard 9.9 at http://127.0.0.1:4711/ (Press CTRL+C to quit)', flush=True)
 time.sleep(1000)"""

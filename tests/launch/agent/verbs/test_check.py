@@ -13,8 +13,8 @@ import pytest
 
 from launch.agent.linux.ports import can_listen, free_ports
 from launch.agent.verbs import check
-from tests.launch.launcher import ROOT
-from tests.waiting import eventually
+from tests.support import ROOT
+from tests.support.waiting import eventually
 
 WORDS = ["who is there", "it is me"]
 

@@ -10,9 +10,9 @@ from typing import Any, Callable, Dict, List
 from launch.agent.linux.processes import command_line, inspect
 from launch.agent.state import process_records
 from launch.agent.verbs import down, status
-from tests.launch.agent.agents import LEAD, RUN, Agents
-from tests.launch.machine import living_under
-from tests.waiting import eventually
+from tests.support.agent.agents import LEAD, RUN, Agents
+from tests.support.launch.machine import living_under
+from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"

@@ -11,7 +11,8 @@ from cluster.spec.model import Restart
 from launch.agent.verbs import logs as verb
 from launch.agent.wire.verb_requests import LogsRequest
 from launch.status.values import to_values
-from tests.launch.agent.agents import ROOT, RUN, Agents
+from tests.support import ROOT
+from tests.support.agent.agents import RUN, Agents
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"

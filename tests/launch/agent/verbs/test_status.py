@@ -9,8 +9,8 @@ import pytest
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs import status as inquire
 from launch.agent.wire.verb_requests import RunReference
-from tests.launch.agent.agents import LEAD, MEMBER, Agents
-from tests.waiting import eventually
+from tests.support.agent.agents import LEAD, MEMBER, Agents
+from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"

@@ -13,9 +13,9 @@ from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs.sweep import UNFINISHED_S, sweep
 from launch.agent.wire.verb_requests import SweepRequest
-from tests.launch.agent.agents import LEAD, RUN, Agents
-from tests.launch.machine import living_under
-from tests.waiting import eventually
+from tests.support.agent.agents import LEAD, RUN, Agents
+from tests.support.launch.machine import living_under
+from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 CHILD = "sleep 1000 & wait"

@@ -22,7 +22,7 @@ from launch.agent.wire.verb_requests import (
     WheelFile,
 )
 from launch.status.values import from_values, to_values
-from tests.launch.agent.requested import run_request
+from tests.support.agent.requested import run_request
 
 RUN = RunReference("r", "h", "~/w")
 HANDOVER = HandoverRequest(RUN, None, Wanted("r-1", 5), 1, "h:1", "secret", 5, "nftables", ("h",))

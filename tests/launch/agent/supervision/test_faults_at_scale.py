@@ -1,0 +1,29 @@
+"""What a fault costs the lead of a large run, told by the lines of Python that run: no busy machine changes them."""
+
+from typing import Dict
+
+import pytest
+
+from launch.agent.supervision.restart_policy import Restarts
+from tests.benchmarks import faults
+from tests.support.lines import counted
+
+
+def lines_of(tasks: int) -> Dict[str, float]:
+    """The most lines that an event of each kind runs, in a run of so many tasks with as many faults."""
+    with counted() as lines:
+        costs = faults.simulated(tasks, clock=lines).costs
+    return {kind: max(found) for kind, found in costs.items()}
+
+
+def test_an_event_costs_the_same_in_a_run_of_four_times_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "SECONDS", 20)
+    few, many = lines_of(200), lines_of(800)
+    assert {kind: (few[kind], many[kind]) for kind in few if many[kind] > 1.5 * few[kind] + 20} == {}
+
+
+def test_the_benchmark_fails_if_a_task_with_a_fault_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "SECONDS", 20)
+    monkeypatch.setattr(Restarts, "pop_due", lambda restarts, now: [])
+    with pytest.raises(RuntimeError, match="faults"):
+        faults.simulated(100)

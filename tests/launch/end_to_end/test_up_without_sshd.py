@@ -1,0 +1,116 @@
+"""The verbs over SSH, on two hosts that are both this machine: their homes differ, and their SSH server is asyncssh."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List
+
+import pytest
+
+from launch.agent.linux.ports import free_ports
+from tests.support import ROOT
+from tests.support.launch.launcher import LAUNCH
+from tests.support.launch.machine import left_in, living_under
+from tests.support.ssh import HOST
+from tests.support.ssh.hosts import ServerProcess, SshHosts
+from tests.support.waiting import PATIENCE_S
+
+if TYPE_CHECKING:
+    Ended = subprocess.CompletedProcess[str]
+
+ADDRESS = {"h1": "127.0.0.2", "h2": "127.0.0.3"}  # 127.0.0.1 would be this machine's own, which needs no SSH
+TALK = "echo {role}:{index} in $HOME; test {role} = worker || exec sleep 1000"
+STAY = "echo {role}:{index} is up; exec sleep 1000"
+
+
+class Cluster:
+    """The ps and a worker on h1, another worker on h2, which is reached through h1."""
+
+    def __init__(self, hosts: SshHosts):
+        self.hosts, self.folder, self.file = hosts, hosts.folder, hosts.folder / "r.yaml"
+        self.h1 = hosts.add("h1")
+        self.h2 = hosts.add("h2", "  ProxyJump h1\n")
+
+    def write(self, script: str) -> None:
+        """A hosts file whose tasks run a shell script."""
+        ps, *workers = free_ports(3)
+        worker = [{"host": name, "address": ADDRESS[name], "port": port} for name, port in zip(ADDRESS, workers)]
+        cluster = {"ps": [{**worker[0], "port": ps}], "worker": worker}
+        keys = {"name": "r", "command": ["sh", "-c", script], "cluster": cluster, "python": sys.executable}
+        self.file.write_text(json.dumps({**keys, "restart": {"max": 0}, "ssh": self.hosts.keys()}))
+
+    def __call__(self, verb: str, *arguments: str) -> "Ended":
+        """A verb to its end."""
+        return subprocess.run(
+            [*LAUNCH, verb, str(self.file), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            cwd=ROOT, timeout=PATIENCE_S, env={**os.environ, "SSH_AUTH_SOCK": ""},
+        )  # fmt: skip
+
+    def status(self) -> Dict[str, Any]:
+        """``launch status --json``."""
+        status: Dict[str, Any] = json.loads(self("status", "--json").stdout)
+        return status
+
+    def left(self) -> List[str]:
+        """Locks, sockets and processes that are still there."""
+        return [*left_in(self.folder), *map(str, living_under(self.folder))]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    server = ServerProcess()
+    with SshHosts(tmp_path, server) as hosts:
+        made = Cluster(hosts)
+        yield made
+        if made.left():
+            made("down")
+    server.close()
+
+
+def states(status: Dict[str, Any]) -> List[str]:
+    return [f"{task['role']}:{task['index']}@{task['host']} {task['state']}" for task in status["tasks"]]
+
+
+def test_a_run_over_ssh_succeeds_its_logs_are_collected_and_nothing_is_left(cluster: Cluster) -> None:
+    cluster.write(TALK)
+    ended = cluster("up")
+    assert ended.returncode == 0, ended.stderr
+    assert cluster.status()["state"] == "succeeded"
+    logs = cluster("logs").stdout.splitlines()
+    assert sorted(logs) == [
+        f"ps:0@h1 ps:0 in {cluster.h1.home}",
+        f"worker:0@h1 worker:0 in {cluster.h1.home}",
+        f"worker:1@h2 worker:1 in {cluster.h2.home}",
+    ]
+    assert cluster.left() == []
+
+
+def test_a_run_over_ssh_that_is_left_alone_is_found_and_ended(cluster: Cluster) -> None:
+    cluster.write(STAY)
+    ended = cluster("up", "-d")
+    assert ended.returncode == 0, ended.stderr
+    assert states(cluster.status()) == ["ps:0@h1 running", "worker:0@h1 running", "worker:1@h2 running"]
+    down = cluster("down")
+    assert down.returncode == 0, down.stderr
+    assert states(cluster.status()) == ["ps:0@h1 stopped", "worker:0@h1 stopped", "worker:1@h2 stopped"]
+    assert cluster.left() == []
+
+
+def test_a_task_that_fails_over_ssh_is_named_with_its_host_and_last_line(cluster: Cluster) -> None:
+    cluster.write("test {index} = 0 && exec sleep 1000; echo no such data; exit 7")
+    ended = cluster("up")
+    assert ended.returncode == 1
+    cause = ended.stdout.splitlines()[-1]
+    assert cause.endswith(" failed: worker:1@h2: exit code 7; its last line: no such data")
+    assert cluster.left() == []
+
+
+def test_no_task_is_started_where_one_host_is_not_reached(cluster: Cluster) -> None:
+    cluster.write(STAY)
+    cluster.hosts.close(cluster.h2)
+    ended = cluster("up")
+    assert ended.returncode == 3
+    assert f"h2: the gateway cannot reach {HOST} port {cluster.h2.port} (" in ended.stderr
+    assert cluster.left() == []

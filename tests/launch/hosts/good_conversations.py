@@ -1,0 +1,249 @@
+"""The verbs that talk to hosts, each with a conversation of it that goes well."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
+
+from launch.agent.wire.verb_requests import RestartRequest
+from launch.check.collect import CLOCK_READINGS, interview
+from launch.check.report import as_values, judge, told
+from launch.check.requests import questions
+from launch.diagnosis import summary
+from launch.diagnosis.collect import gather
+from launch.environments import builder
+from launch.errors import CannotStart
+from launch.fleet import Fleet
+from launch.history import generation
+from launch.hosts.bundle import JobCode
+from launch.logs.reader import print_first_cause, print_logs
+from launch.monitoring.exporter import Lead
+from launch.monitoring.metrics import families
+from launch.monitoring.tensorboard import Board
+from launch.plan.plan import make_plan
+from launch.run import resume
+from launch.run.agent_restarts import AgentRestarts
+from launch.run.attached import Attached
+from launch.run.observer import Observer, newest_status
+from launch.run.restart import compare, refusals
+from launch.run.start import start_agents
+from launch.status.incident import IncidentStatus
+from launch.status.run import FormationStatus
+from launch.status.values import from_values, to_values
+from launch.teardown.down import as_values as down_values
+from launch.teardown.down import look_and_take_down
+from launch.teardown.down import told as down_told
+from launch.teardown.sweep import as_values as sweep_values
+from launch.teardown.sweep import look_for_leftovers
+from launch.teardown.sweep import told as sweep_told
+from launch.view import live_view, report
+from launch.view.live_view import View
+from launch.view.progress import Progress
+from tests.launch.environments.test_builder import order_for
+from tests.support.agent.requested import run_request
+from tests.support.launch.facts import CODE, facts
+from tests.support.launch.statuses import status, task
+
+Lines = List[Dict[str, Any]]
+HOST, OTHER = "h1", "h2"
+READY: Dict[str, Any] = {"missing": []}
+
+INCIDENT: Dict[str, Any] = {
+    "number": 1, "kind": "exit", "open": False, "at_s": 1.0, "role": "worker", "index": 0, "host": HOST, "attempt": 0,
+    "step": 3, "cause": "exit code 3", "error": "", "exit_code": 3, "signal": None, "log": "/w/attempt_0.log",
+    "lines": ["boom"], "stack": None, "followed_count": 1, "did": [], "restarted_s": 1.0, "again_s": 2.0,
+    "followed": [{"at_s": 1.0, "kind": "exit", "role": "ps", "index": 0, "host": HOST, "attempt": 0}],
+    "resumed_from": 0, "lost_steps": 1, "lost_seconds": 1.0,
+}  # fmt: skip
+_TASK = task(
+    f"worker:0@{HOST}", wait_ms=1.0, straggler=True, step=3, step_time_ms=2.0, doing="loads", gpus=[0],
+    bytes_in_per_second=1.0, bytes_out_per_second=1.0, gpu_percent=1.0, gpu_memory_bytes=1,
+)  # fmt: skip
+STATUS = status(
+    _TASK, steps=10, global_step=3, loss=0.1, evaluation={"step": 1, "accuracy": 0.5},
+    incidents=[from_values(IncidentStatus, INCIDENT)],
+    silent=[HOST], waiting_share=0.5, metrics={"loss": 0.1}, checkpoint_step=1, checkpoint="/w/c",
+    formation=FormationStatus(1, 1, 1, 1, 1, [], False), cause_incident=1, cause="exit code 3", replicas={HOST: 1},
+)  # fmt: skip
+RUN, TASK = to_values(STATUS), to_values(_TASK)
+KNOWN = {"run": "r-1", "generation": 1, "lives": True, "lead": HOST, "hosts": [HOST], "highest": 1, "taken": False}
+PROCESS = {"pid": 1, "group": 1, "start": 1, "argv": "python", "waits_in": None}
+LEFT = {
+    "run": "r-1", "processes": [PROCESS], "ports": [1], "gpu_memory": [{"gpu": 0, "pid": 1, "mib": 1}], "locks": ["l"],
+}  # fmt: skip
+FOUND = {**LEFT, "folders": ["f"]}
+TIMES: Lines = [{"time": 1.0}] * CLOCK_READINGS
+LOOKED = {
+    **{key: value for key, value in facts().items() if key not in ("ports", "clock")}, "names": {HOST: ["10.0.0.1"]},
+    "proxies": ["http_proxy"], "run": {"run": "r-0", "pid": 1, "code": {"launcher": "1"}},
+    "unreached": [{"address": f"{HOST}:2222", "host": HOST, "kind": "refused", "detail": "x"}],
+}  # fmt: skip
+PIECES: Lines = [
+    {"file": "live.json", "json": {"agent": None, "processes": [
+        {"task": "worker:0", "pid": 1, "state": "D", "waits_in": "x", "swapped_bytes": 10**9}]}},
+    {"file": "kernel.json", "json": [{"kind": "disk", "time": 1.0, "text": "x"}]},
+    {"file": "disks.json", "json": {"/": {
+        "error": None, "free_bytes": 1, "bytes": 100, "inodes": 10, "free_inodes": 0, "writable": False}}},
+    {"file": "disks.json", "json": {"/w": {"error": "gone"}}},
+    {"file": "machine.json", "json": {"memory": {"MemTotal": 100, "MemAvailable": 1}, "cores": 1, "load": [9.0]}},
+    {"file": "connections.json", "json": {"hanging": 1, "count": 2, "first": [{"remote": "x", "state": "y"}]}},
+    {"file": "versions.json", "json": {"python": {"version": "3"}, "packages": {"numpy": "1"}, "code": {"job": "1"}}},
+    {"file": "status.json", "json": {**RUN, "state": "running"}},
+    {"file": "report.json", "json": {"words": ["x"]}},
+    {"file": "agent.log", "text": "hello"},
+    {"missing": "gpus", "why": "late"},
+    {"done": True, "run": "r-1", "lives": True, "generation": 1},
+]  # fmt: skip
+
+
+# -- the verbs: each returns what it says
+
+
+def _status(fleet: Fleet, folder: Path) -> str:
+    said: List[str] = []
+    live_view.print_status(newest_status(fleet, "r.yaml", said.append))
+    return "\n".join([HOST, *said])
+
+
+def _look_on(fleet: Fleet, folder: Path) -> str:
+    output = io.StringIO()
+    observer = Observer(fleet, status(task(f"worker:0@{HOST}")), View(output))
+    found = observer.follow(observer.attach())
+    live_view.print_status(found)
+    return output.getvalue()
+
+
+def _attend(fleet: Fleet, folder: Path) -> str:
+    output = io.StringIO()
+    plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
+    watched = Attached(
+        fleet, plan, View(output), fleet.interrupts, AgentRestarts(fleet, {HOST: run_request(host=HOST)})
+    )
+    ended = watched.follow(watched.go())
+    report.exit_code(ended, [])
+    return "\n".join([output.getvalue(), *report.ending(ended, 1.0, "r.yaml")])
+
+
+def _logs(fleet: Fleet, folder: Path) -> str:
+    said: List[str] = []
+    problems = print_logs(fleet, fleet.spec.tasks, said.append)
+    if problems:
+        raise CannotStart(problems)
+    return "\n".join(said or [f"{HOST} has no lines"])
+
+
+def _first_cause(fleet: Fleet, folder: Path) -> str:
+    said: List[str] = [HOST]  # it says nothing of what it cannot learn: the lines come anyway
+    print_first_cause(fleet, fleet.spec.tasks, said.append)
+    return "\n".join(said)
+
+
+def _down(fleet: Fleet, folder: Path) -> str:
+    left = look_and_take_down(fleet, "a test")
+    json.dumps(down_values(left))
+    return "\n".join(down_told(left))
+
+
+def _sweep(fleet: Fleet, folder: Path) -> str:
+    swept = look_for_leftovers(fleet, kill=False)
+    json.dumps(sweep_values(swept))
+    return "\n".join(sweep_told(swept))
+
+
+def _check(fleet: Fleet, folder: Path) -> str:
+    from launch.check.evidence import Evidence
+
+    plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
+    heard, problems = interview(fleet, questions(plan, ("a", "b"), 9.0), 9.0)
+    verdict = judge(Evidence(plan, heard, problems, CODE))
+    json.dumps(as_values(verdict))
+    return "\n".join(told(verdict))
+
+
+def _diagnose(fleet: Fleet, folder: Path) -> str:
+    found = gather(fleet, 9.0)
+    json.dumps(summary.as_values(found, "a.tar.gz", 1))
+    return "\n".join([summary.text("r", found, "now"), *summary.spoken(found, "a.tar.gz", 1)])
+
+
+def _setup(fleet: Fleet, folder: Path) -> str:
+    order = order_for(folder, HOST)
+    with Progress([HOST], io.StringIO()) as progress:
+        outcome = builder.set_up(fleet, order, progress)
+    json.dumps(builder.as_values(order, outcome))
+    return "\n".join([*builder.told(outcome), *map(str, outcome.problems)])
+
+
+def _board(fleet: Fleet, folder: Path) -> str:
+    with Board(fleet) as shown:
+        return f"{HOST} {shown.run}"
+
+
+def _metrics(fleet: Fleet, folder: Path) -> str:
+    found = Lead(fleet).ask()
+    list(families("r", HOST, found.problem is None, found.status))
+    return found.problem or HOST
+
+
+def _restart(fleet: Fleet, folder: Path) -> str:
+    fleet.ask_lead("restart", RestartRequest(fleet.reference(fleet.lead), ("worker:0",)))
+    now = newest_status(fleet, "r.yaml")
+    return "\n".join(
+        [
+            HOST,
+            *refusals(now, ["worker:0"], "r.yaml"),
+            *compare(replace(STATUS, state="running"), now, ["worker:0"]).problems,
+        ]
+    )
+
+
+def _number(fleet: Fleet, folder: Path) -> str:
+    generation.number(fleet, {HOST: run_request(run="r-1", host=HOST)})
+    return HOST
+
+
+def _resume(fleet: Fleet, folder: Path) -> str:
+    plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
+    notes = [HOST]
+    resume.bring_newest(fleet, plan, {host: run_request(host=host) for host in plan.hosts}, notes.append)
+    return "\n".join(notes)
+
+
+def _start(fleet: Fleet, folder: Path) -> str:
+    return "\n".join([HOST, *start_agents(fleet, {HOST: run_request(run="r-1", host=HOST, workdir="/w")})])
+
+
+class Verb(NamedTuple):
+    """A verb, and what the host says to it, one list of lines for each of its conversations."""
+
+    act: Callable[[Fleet, Path], str]
+    conversations: Sequence[Lines]
+    others: Sequence[Lines] = ()  # of a second host, on which nothing goes wrong
+
+
+STREAM: Lines = [{"run": {key: value for key, value in RUN.items() if key != "tasks"}, "tasks": {"worker:0": TASK}}]
+HELD = {"run": "r-1", "generation": 1, "step": 3, "bytes": 1, "folder": "/w"}
+VERBS = {
+    "status": Verb(_status, [[{"status": RUN, **KNOWN}]]),
+    "status --watch": Verb(_look_on, [[*STREAM, {"ping": True}, {"end": "failed"}]]),
+    "up": Verb(_attend, [[*STREAM, {"beat": True}, {"end": "failed"}]]),
+    "logs": Verb(_logs, [[{"time": 1.0, "task": "worker:0", "attempt": 0, "line": "hello"}]]),
+    "logs of a failed run": Verb(_first_cause, [[{"status": {**RUN, "state": "failed"}, **KNOWN}]]),
+    "down": Verb(_down, [[KNOWN], [LEFT], [LEFT]]),
+    "sweep": Verb(_sweep, [[{"running": [{"run": "r-1", "pid": 1}], "found": [FOUND], "left": [FOUND]}]]),
+    "check": Verb(_check, [[{"ports": {"2222": {"why": "taken", "pid": 1, "run": None}}}, *TIMES, LOOKED]]),
+    "diagnose": Verb(_diagnose, [[TIMES[0], *TIMES, *PIECES]]),
+    "setup": Verb(_setup, [[{"want": []}, {"stage": "x"}, {"done": "built"}]]),
+    "board": Verb(_board, [[{"run": "r-1", "port": 1}]]),
+    "metrics": Verb(_metrics, [[{"status": RUN, **KNOWN}]]),
+    "restart": Verb(_restart, [[{"asked": True}], [{"status": RUN, **KNOWN}]]),
+    "generation": Verb(_number, [[KNOWN]]),
+    "resume": Verb(
+        _resume,
+        [[{"held": []}], [{"listening": True}, {"bytes": 1}, {"taken": 3}]],
+        [[{"held": [HELD]}], [{"given": 3}]],
+    ),
+    "resume from the chief's host": Verb(_resume, [[{"held": [HELD]}]]),
+    "start": Verb(_start, [[{"ready": True, "pid": 1, "ended": ["x"]}]]),
+}

@@ -1,0 +1,49 @@
+"""Conversations with a lead, without one: what it says is written before."""
+
+import json
+from typing import Any, Callable, List, Mapping, Union
+
+from launch.status.run import RunStatus
+from launch.status.task_names import name_of
+from launch.status.values import to_values
+from tests.support.launch.fakes import FakeChannel
+from tests.support.launch.statuses import status, task
+
+READY = b'{"missing": []}\n'
+Said = Union[bytes, Callable[[], bytes]]
+
+
+def change(status: RunStatus) -> bytes:
+    """A status as the lead's stream has it."""
+    values = to_values(status)
+    tasks = {name_of(each["role"], each["index"]): each for each in values.pop("tasks")}
+    return line({"run": values, "tasks": tasks})
+
+
+def answer(status: RunStatus, **found: Any) -> bytes:
+    """A status as a host answers ``status``."""
+    return line({"status": to_values(status), **found})
+
+
+def line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+END = line({"end": "succeeded"})
+SUCCEEDED = status(task(state="succeeded"), state="succeeded")
+
+
+class Lead(FakeChannel):
+    """A conversation with the lead; a function in its script is called when its turn comes."""
+
+    def __init__(self, *script: Said):
+        super().__init__(READY, *script)  # type: ignore[arg-type]
+
+    def receive(self, timeout_s: float) -> bytes:
+        said: Said = super().receive(timeout_s)
+        return said() if callable(said) else said
+
+    def told(self) -> List[str]:
+        """What the lead was told, after code and request, less the beats."""
+        lines = [json.loads(each.decode()) for each in self.sent.splitlines()[2:]]
+        return [each["do"] for each in lines if each["do"] != "beat"]

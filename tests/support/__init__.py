@@ -1,0 +1,17 @@
+"""Support for tests: what more than one package of tests uses.
+
+agent      requests and histories of runs, and agents as real processes
+clocks     a clock that moves only when a test moves it
+fast       which test modules take milliseconds
+hosts      fake hosts: network namespaces with a real sshd each
+launch     the launcher as a process, and fakes of everything that it talks to
+lines      how many lines of Python run
+skips      skipped tests, counted and explained at the end
+ssh        SSH servers of asyncssh on loopback
+training   clusters in one process or in several, and jobs for them
+waiting    the one way to wait for something
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]  # of the repository

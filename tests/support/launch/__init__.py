@@ -1,0 +1,11 @@
+"""The launcher in tests: as a user runs it, and parts of it among fakes.
+
+facts            evidence of hosts on which everything is right, with changes
+fakes            hosts and channels without machines
+launcher         the launcher as a process on this machine
+machine          processes and locks that are left on this machine
+over_ssh         the launcher as a process, with a hosts file for fake hosts
+random_records   dataclasses with random values
+statuses         statuses of a run as a lead reports them
+tiny_wheels      wheels of a few hundred bytes, and lock files that name them
+"""

@@ -1,0 +1,49 @@
+"""What `make test-fast` runs is told by what a test module imports."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT, fast
+
+TESTS = ROOT / "tests"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "cluster/test_task.py",
+        "launch/plan/test_plan.py",
+        "launch/agent/supervision/test_supervisor.py",
+        "launch/check/test_host_rules.py",
+        "test_architecture.py",
+    ],
+)
+def test_tests_of_pure_logic_are_fast(module: str) -> None:
+    assert (TESTS / module).is_file() and fast.is_fast(TESTS / module)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "cluster/test_towers.py",  # loads TensorFlow itself
+        "cluster/test_in_graph.py",  # starts processes, by another module
+        "launch/end_to_end/test_verbs.py",
+        "launch/end_to_end/test_on_hosts.py",  # has hosts of its own
+        "launch/end_to_end/test_two_hosts_here.py",  # starts agents
+        "jobs/test_describe.py",  # loads TensorFlow by what it tests
+    ],
+)
+def test_tests_with_real_parts_are_not(module: str) -> None:
+    assert (TESTS / module).is_file() and not fast.is_fast(TESTS / module)
+
+
+def test_an_import_for_types_alone_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tests").mkdir()
+    file = tmp_path / "tests" / "test_a.py"
+    monkeypatch.setattr(fast, "ROOT", tmp_path)
+    file.write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import subprocess\n")
+    assert fast.is_fast(file)
+    file.write_text("try:\n    import subprocess\nexcept ImportError:\n    pass\n")
+    fast._imports.cache_clear()
+    assert not fast.is_fast(file)

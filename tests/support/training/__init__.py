@@ -1,0 +1,12 @@
+"""Clusters that tests train with. Many servers of TensorFlow live in a test's process, and cannot be stopped.
+
+alone       steps of one process, and a model that has no servers
+jobs        jobs for tests, each a module as a user writes one
+processes   a cluster of task processes
+threads     a cluster in the threads of one process
+"""
+
+import os
+
+# Each server of TensorFlow 2.x makes 64 threads for the answers of other servers, unless it is given a number.
+os.environ.setdefault("TF_GRPC_WORKER_CACHE_QUEUES", "4")

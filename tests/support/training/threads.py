@@ -1,0 +1,78 @@
+"""Whole runs inside the test's own process, every task a thread with a server of its own.
+
+Much quicker than processes, as TensorFlow is loaded once. What needs a process (signals,
+exit codes, restarts) is tested with ``tests.support.training.processes``.
+"""
+
+import ctypes
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Dict, List
+
+from cluster.job import Job
+from cluster.model.device_pool import devices_of
+from cluster.protocol.outcome import Outcome, Reporter
+from cluster.runtime import server, shutdown
+from cluster.runtime.tf_compat import tf
+from cluster.spec import Spec
+from cluster.task import Task, Train
+from cluster.training.trainer import train
+from launch.plan.plan import localised
+from tests.support.training.processes import free_ports
+from tests.support.waiting import PATIENCE_S
+
+
+def keep_servers() -> None:
+    """Keeps this process's servers beyond the end of the interpreter, where their destructor fails."""
+    for kept in server._kept:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+
+
+class ThreadedRun:
+    """A hosts file's run, on this machine; ``spec`` says which tasks, with CPU devices in the place of GPUs.
+
+    ``folder`` gets the checkpoints. Of two runs at a time the second skips as many free ports
+    as the first has tasks.
+    """
+
+    def __init__(self, spec: Spec, job: str, settings: Train, args: Dict[str, Any], folder: Path, skip_ports: int = 0):
+        self.job, self.settings, self.args, self.folder = Job.from_module(import_module(job)), settings, args, folder
+        tasks = localised(spec, free_ports(skip_ports + len(spec.tasks))[skip_ports:]).tasks
+        roles = {task.role for task in tasks}
+        cluster = {role: [f"127.0.0.1:{task.port}" for task in tasks if task.role == role] for role in roles}
+        self.tasks = [Task(task.role, task.index, cluster) for task in tasks]
+        self.outcomes: List[Outcome] = []
+
+    def start(self) -> "ThreadedRun":
+        """Starts every task."""
+        lives = [self._serve if self._serves(task) else self._train for task in self.tasks]
+        self._threads = [threading.Thread(target=life, args=[task]) for life, task in zip(lives, self.tasks)]
+        for thread in self._threads:
+            thread.daemon = True
+            thread.start()
+        return self
+
+    def finish(self) -> Dict[str, Any]:
+        """Waits for the workers; all variables of the chief's last checkpoint."""
+        for thread, task in zip(self._threads, self.tasks):
+            if not self._serves(task):
+                thread.join(PATIENCE_S)
+        keep_servers()
+        trained = sum(not self._serves(task) for task in self.tasks)
+        causes = [outcome.cause for outcome in self.outcomes]
+        assert causes == [None] * trained, causes
+        reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(self.folder)))
+        return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+    def _serves(self, task: Task) -> bool:
+        in_graph = self.settings.replication == "in-graph"
+        return task.role == "ps" or (in_graph and not task.is_chief)
+
+    def _serve(self, task: Task) -> None:
+        devices = 1 if task.role == "ps" else devices_of(self.settings)
+        shutdown.wait_until_done(task, server.start(task, devices))
+
+    def _train(self, task: Task) -> None:
+        folder = str(self.folder)
+        self.outcomes.append(train(self.job, task, self.settings, self.args, Reporter(None), folder))
