@@ -20,7 +20,7 @@ def table(trials: Sequence[Figures]) -> List[str]:
     kinds: Dict[str, List[Figures]] = {}
     for trial in trials:
         kinds.setdefault(trial.kind, []).append(trial)
-    head = ["| fault | right | to notice: median, worst | to go on: median, worst | steps lost: median, worst |"]
+    head = ["| fault | right | to notice: median, worst | to continue: median, worst | steps lost: median, worst |"]
     return [*head, "|---|---|---|---|---|", *(_row(kind, kinds[kind]) for kind in sorted(kinds))]
 
 
