@@ -26,8 +26,8 @@ def refusals(status: RunStatus, names: Sequence[str], file: str) -> List[str]:
         return [f"{status.run} has {status.state}; start it with `launch up {file}`"]
     tasks = by_name(status)
     wrong = [
-        f"{name} is not part of {status.run}" if name not in tasks else
-        f"{tasks[name].title} has {tasks[name].state}; expected a task that runs"
+        f"{name}: expected a task of {status.run}, found none of this name" if name not in tasks else
+        f"{tasks[name].title}: expected a task that runs, found it {tasks[name].state}"
         for name in names
         if name not in tasks or not _can_restart(tasks[name])
     ]  # fmt: skip
@@ -58,7 +58,7 @@ def compare(before: RunStatus, now: RunStatus, names: Sequence[str]) -> Restarte
     tasks, earlier, found = by_name(now), by_name(before), Restarted([], [], [])
     for name in names:
         if name not in tasks or name not in earlier:
-            found.problems.append(f"{name} is not part of {now.run}")
+            found.problems.append(f"{name}: expected a task of {now.run}, found none of this name")
             continue
         task, was = tasks[name], earlier[name]
         anew = task.restarts > was.restarts

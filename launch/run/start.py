@@ -56,7 +56,12 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
     if missing:
         raise CannotStart(
             [
-                HostProblem("this machine", ProblemKind.HERE, f"the secret {name} is not set", advice="export it first")
+                HostProblem(
+                    "this machine",
+                    ProblemKind.HERE,
+                    f"secrets: expected {name} in the environment, found none",
+                    advice="export it first",
+                )
                 for name in missing
             ]
         )

@@ -6,7 +6,7 @@ from launch.status.incident import IncidentStatus
 
 _ENDS = {
     "signal": "killed by {signal}",
-    "out-of-memory": "killed by {signal} for want of memory",
+    "out-of-memory": "killed by {signal}: out of memory",
     "exit": "left with exit code {exit_code}",
 }
 LONGEST = 200  # characters of a cause
@@ -75,7 +75,7 @@ def _went_on(incident: IncidentStatus) -> List[str]:
         return [f"{_back(incident)} after {incident.again_s:.1f} s", *_lost(incident)]
     if restarted_s is None:
         return ["not back since"]
-    known = "not back since" if incident.open else "not known whether it went on from a checkpoint"
+    known = "not back since" if incident.open else "unknown whether it continued from a checkpoint"
     return [f"restarted after {restarted_s:.1f} s", known]
 
 

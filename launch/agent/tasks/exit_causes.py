@@ -72,7 +72,7 @@ def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no
     """Return the kind of an end that a process wrote no outcome of, and the end in words."""
     what = processes.describe_exit(code)
     if code == -signal.SIGKILL and no_memory:
-        return OUT_OF_MEMORY, "killed by the kernel, which lacked memory (SIGKILL)"
+        return OUT_OF_MEMORY, "killed by the kernel: out of memory (SIGKILL)"
     if code < 0:
         kinds = [kind_in_log(line) for line in (*lines[-3:], found.text if found else "")]
         return (OUT_OF_MEMORY if OUT_OF_MEMORY in kinds else "signal"), what

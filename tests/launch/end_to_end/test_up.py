@@ -101,7 +101,10 @@ def test_a_missing_python_is_named_with_the_key(launch: Launcher) -> None:
 def test_a_secret_that_is_not_set_is_named(launch: Launcher) -> None:
     launch.write(secrets=["NO_SUCH_SECRET"])
     ran = launch("up")
-    assert (ran.returncode, ran.stderr) == (3, "this machine: the secret NO_SUCH_SECRET is not set; export it first\n")
+    assert (ran.returncode, ran.stderr) == (
+        3,
+        "this machine: secrets: expected NO_SUCH_SECRET in the environment, found none; export it first\n",
+    )
     assert not launch.workdir.exists()
 
 

@@ -44,8 +44,8 @@ def test_an_evaluator_that_had_failed_before_is_waited_for() -> None:
     ("now", "reason"),
     [
         (status(state="succeeded"), "r-1 has succeeded; start it with `launch up --local a.yaml`"),
-        (status(task("worker:1@a")), "worker:0 is not part of r-1"),
-        (status(task("worker:0@a", state="lost")), "worker:0@a has lost; expected a task that runs"),
+        (status(task("worker:1@a")), "worker:0: expected a task of r-1, found none of this name"),
+        (status(task("worker:0@a", state="lost")), "worker:0@a: expected a task that runs, found it lost"),
     ],
 )
 def test_what_cannot_be_started_anew_is_refused_with_the_reason(now: RunStatus, reason: str) -> None:

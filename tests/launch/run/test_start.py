@@ -100,7 +100,8 @@ def test_every_secret_that_is_not_set_is_named() -> None:
     with pytest.raises(CannotStart) as caught:
         read_secrets(spec_of("worker:0@a", secrets=("A", "B", "C")), {"B": "1"})
     assert str(caught.value) == (
-        "this machine: the secret A is not set; export it first\nthis machine: the secret C is not set; export it first"
+        "this machine: secrets: expected A in the environment, found none; export it first\n"
+        "this machine: secrets: expected C in the environment, found none; export it first"
     )
 
 

@@ -39,8 +39,8 @@ def followed(*tasks: str) -> Dict[str, Any]:
          "worker:1@gpu02 left with exit code 2: t.py: error: x, training again after 4.1 s, nothing lost"),
         ({"kind": "exception", "exit_code": 1, "cause": "ValueError: x", "error": "ValueError: x", "signal": None},
          "worker:1@gpu02: ValueError: x at step 412, training again after 4.1 s, nothing lost"),
-        ({"kind": "out-of-memory", "cause": "killed by the kernel for want of memory (SIGKILL); its last line: step 9"},
-         "worker:1@gpu02 killed by SIGKILL for want of memory at step 412, training again after 4.1 s, nothing lost"),
+        ({"kind": "out-of-memory", "cause": "killed by the kernel: out of memory (SIGKILL); its last line: step 9"},
+         "worker:1@gpu02 killed by SIGKILL: out of memory at step 412, training again after 4.1 s, nothing lost"),
         ({"kind": "frozen", "cause": "frozen: in read()"},
          "worker:1@gpu02: frozen: in read() at step 412, training again after 4.1 s, nothing lost"),
         ({"kind": "host", "role": None, "index": None, "cause": "no message for 10 s", "exit_code": None},
@@ -50,7 +50,7 @@ def followed(*tasks: str) -> Dict[str, Any]:
         ({"lost_steps": None, "lost_seconds": None},
          "worker:1@gpu02 killed by SIGKILL at step 412, back after 4.1 s"),
         ({"again_s": None, "restarted_s": 1.2, "lost_steps": None, "lost_seconds": None},
-         "worker:1@gpu02 killed by SIGKILL at step 412, restarted after 1.2 s, not known whether it went on from a"
+         "worker:1@gpu02 killed by SIGKILL at step 412, restarted after 1.2 s, unknown whether it continued from a"
          " checkpoint"),
         ({"again_s": None, "restarted_s": 1.2, "lost_steps": None, "lost_seconds": None, "open": True},
          "worker:1@gpu02 killed by SIGKILL at step 412, restarted after 1.2 s, not back since"),

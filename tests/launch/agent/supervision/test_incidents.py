@@ -171,7 +171,7 @@ def test_of_programs_that_tell_no_progress_it_is_over_when_the_next_process_runs
     (told,) = incidents(replay)
     assert (told["open"], told["restarted_s"]) == (False, 1.0)
     assert [told[key] for key in ("again_s", "resumed_from", "lost_steps", "lost_seconds")] == [None] * 4
-    assert in_words(told).endswith(", restarted after 1.0 s, not known whether it went on from a checkpoint")
+    assert in_words(told).endswith(", restarted after 1.0 s, unknown whether it continued from a checkpoint")
 
 
 def test_a_program_that_ended_again_soon_after_its_restart_is_not_back() -> None:

@@ -108,7 +108,7 @@ def test_of_a_program_without_an_outcome_its_exit_and_its_last_lines_tell(
 
 def test_a_sigkill_that_the_kernel_owns_up_to_is_want_of_memory() -> None:
     assert judge(-9, None, ["step 4"], no_memory=True)[:2] == (
-        "out-of-memory", "killed by the kernel, which lacked memory (SIGKILL); its last line: step 4",
+        "out-of-memory", "killed by the kernel: out of memory (SIGKILL); its last line: step 4",
     )  # fmt: skip
 
 

@@ -207,7 +207,7 @@ def test_a_task_that_the_kernel_has_killed_for_want_of_memory_says_so(bench: Ben
     bench.tasks._memory_kills = OneKill()  # type: ignore[assignment]
     exited = bench.comes(Exited)
     assert (exited.kind, exited.cause, exited.lines) == (
-        "out-of-memory", "killed by the kernel, which lacked memory (SIGKILL); its last line: hungry", ["hungry"],
+        "out-of-memory", "killed by the kernel: out of memory (SIGKILL); its last line: hungry", ["hungry"],
     )  # fmt: skip
 
 
