@@ -9,6 +9,8 @@ from typing import Dict
 
 from launch.status.meanings import meanings
 from launch.status.run import RunStatus
+from launch.teardown.down import DownAnswer
+from launch.teardown.sweep import SweepReport
 
 Fields = Dict[str, str]
 
@@ -18,30 +20,10 @@ _TASK: Fields = {
     "host": "Host of the task, as the hosts file names it.",
     "address": "Address of the task for the other tasks, host:port.",
 }
-_LEFT: Fields = {
-    "processes[].pid": "Process id.",
-    "processes[].group": "Process group: the process id of its leader.",
-    "processes[].start": "Start in clock ticks since the host booted; unique together with the process id.",
-    "processes[].argv": "Command line of the process.",
-    "processes[].waits_in": "Kernel function in which the process hangs, if nothing can end it; else null.",
-    "ports[]": "TCP port on which a process of the run listens.",
-    "gpu_memory[].gpu": "Index of the GPU.",
-    "gpu_memory[].pid": "Process id of a holder of GPU memory.",
-    "gpu_memory[].mib": "Memory in MiB; null where the driver does not report it.",
-    "locks[]": "Path of a lock or socket of the run.",
-}
 
 
 def _below(prefix: str, fields: Fields, what: str = "") -> Fields:
     return {f"{prefix}.{path}": what + meaning for path, meaning in fields.items()}
-
-
-def _of_runs(prefix: str, what: str) -> Fields:
-    return {
-        f"{prefix}.run": f"{what}: Full name of the run; null where no run is known.",
-        **_below(prefix, _LEFT, f"{what}: "),
-        f"{prefix}.folders[]": f"{what}: Path of an unfinished folder.",
-    }
 
 
 PLAN: Fields = {
@@ -76,29 +58,6 @@ PLAN: Fields = {
     "network.tasks[].task": "Name of a ps or worker.",
     "network.tasks[].bytes_in": "Bytes that the task receives in a pull or push.",
     "network.tasks[].bytes_out": "Bytes that the task sends in a pull or push.",
-}
-
-_HOST: Fields = {
-    "hosts[].host": "Name of a host of the file.",
-    "hosts[].error": "Problem that prevented an answer; then the host has no other field. Else null.",
-}
-
-DOWN: Fields = {
-    "clean": "True if every host answered and nothing is left.",
-    **_HOST,
-    "hosts[].run": "Full name of the run that was ended; null where no run of this name has been.",
-    **_below("hosts[].ended", _LEFT, "Ended: "),
-    **_below("hosts[]", _LEFT, "Left: "),
-}
-
-SWEEP: Fields = {
-    "clean": "True if every host answered and nothing of an earlier run is left.",
-    **_HOST,
-    "hosts[].running[].run": "Full name of a live run, which sweep does not touch.",
-    "hosts[].running[].pid": "Process id of its agent.",
-    **_of_runs("hosts[].found[]", "Found"),
-    **_of_runs("hosts[].ended[]", "Ended"),
-    **_of_runs("hosts[].left[]", "Left"),
 }
 
 SETUP: Fields = {
@@ -155,8 +114,8 @@ ANSWERS: Dict[str, Fields] = {
     "plan": PLAN,
     "check": CHECK,
     "status": meanings(RunStatus),
-    "down": DOWN,
-    "sweep": SWEEP,
+    "down": meanings(DownAnswer),
+    "sweep": meanings(SweepReport),
     "setup": SETUP,
     "diagnose": DIAGNOSE,
 }

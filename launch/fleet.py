@@ -19,7 +19,7 @@ from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
 from launch.hosts.local import LocalHost
 from launch.signals import Interrupts
-from launch.status.values import to_values
+from launch.status.values import Malformed, from_values, to_values
 
 T = TypeVar("T")
 LOOK_S = 0.2
@@ -95,6 +95,28 @@ class Fleet:
         def ask(host: Host) -> Dict[str, Any]:
             request = _values(requests[host.name])
             return rpc.ask(host, self.code, self.spec.workdir, verb, request, timeout_s, stay_s)
+
+        return self.each(ask, list(requests), interruptible)
+
+    def ask_for(
+        self,
+        kind: Type[T],
+        verb: str,
+        requests: Mapping[str, Any],
+        timeout_s: float,
+        interruptible: bool = True,
+        stay_s: float = rpc.STAY_S,
+    ) -> Tuple[Dict[str, T], List[HostProblem]]:
+        """Ask as ``ask`` does, and return each answer as the dataclass ``kind``; another answer is a problem."""
+
+        def ask(host: Host) -> T:
+            request = _values(requests[host.name])
+            values = rpc.ask(host, self.code, self.spec.workdir, verb, request, timeout_s, stay_s)
+            try:
+                return from_values(kind, values)
+            except Malformed as error:
+                strange = f"`{verb}`: expected an answer of this version, found {error}"
+                raise HostProblem(host.name, ProblemKind.NOISE, strange) from None
 
         return self.each(ask, list(requests), interruptible)
 

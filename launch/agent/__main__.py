@@ -49,7 +49,7 @@ from launch.agent.wire.verb_requests import (
     RunReference,
     SweepRequest,
 )
-from launch.status.values import Malformed, from_values
+from launch.status.values import Malformed, from_values, to_values
 
 T = TypeVar("T")
 START_S = 60.0
@@ -210,7 +210,7 @@ def sweep() -> None:
     """Report the leftovers of earlier runs on this host."""
     from launch.agent.verbs.sweep import sweep as swept  # loads what no other verb needs
 
-    tell(swept(read_request(SweepRequest)))
+    tell(to_values(swept(read_request(SweepRequest))))
 
 
 def take() -> None:
@@ -255,9 +255,9 @@ def run(verb: str) -> None:
         "status": lambda: tell(status.status(read_request(RunReference))),
         "build": build,
         "restart": lambda: tell(status.restart(read_request(RestartRequest))),
-        "look": lambda: tell(down.look(read_request(RunReference))),
+        "look": lambda: tell(to_values(down.look(read_request(RunReference)))),
         "find": lambda: tell(runs.find(read_request(RunReference))),
-        "down": lambda: tell(down.down(read_request(DownRequest))),
+        "down": lambda: tell(to_values(down.down(read_request(DownRequest)))),
         "sweep": sweep,
         "logs": lambda: logs.logs(read_request(LogsRequest), tell, launcher_goes),
         "board": board,

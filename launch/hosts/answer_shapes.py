@@ -9,9 +9,6 @@ TEXT = (str, None)
 COUNT = (int, None)
 MEASURE = (int, float, None)
 
-_PROCESS: Shape = {"pid": int, "group": int, "start": NUMBER, "argv": str, "waits_in": TEXT}
-_LEFT = {"processes": [_PROCESS], "ports": [int], "gpu_memory": [{"gpu": object, "mib": MEASURE}], "locks": [str]}
-_FOUND: Shape = {"run": TEXT, **_LEFT, "folders": [str]}
 _KNOWN = {"run": str, "lives": bool, "generation": int, "lead": TEXT, "hosts?": [str]}
 _HELD: Shape = {"run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "folder?": str}
 
@@ -53,9 +50,6 @@ DIAGNOSED: Mapping[str, Shape] = {
 OF_VERBS: Mapping[str, Shape] = {
     "status": ({"status": (None, dict), "run?": None, "lives?": None}, {"status": (None, dict), **_KNOWN}),
     "find": ({"run": None}, _KNOWN),
-    "look": {"run": TEXT, **_LEFT},
-    "down": {"run": TEXT, **_LEFT},
-    "sweep": {"running": [{"run": str, "pid": COUNT}], "found": [_FOUND], "left": [_FOUND]},
     "held": {"held": [_HELD]},
     "start": {"ended?": [str]},
     "attach": ({"run": dict, "tasks": {str: dict}}, {"run?": None}),  # the rest is read as a status

@@ -18,7 +18,7 @@ from launch.run.start import advising, start_agents
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.target import Target
-from launch.teardown.down import take_down, told
+from launch.teardown.down import in_lines, take_down
 from launch.view import live_view, report
 from launch.view.console import fold, say
 from launch.view.live_view import View
@@ -98,5 +98,5 @@ def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> L
         interruptible=False,
     )
     print_log_of_culprit(fleet, status, say)
-    say(*([] if left.clean else told(left)), *ending(status))
+    say(*([] if left.clean else in_lines(left)), *ending(status))
     return [problem.host for problem in left.problems]

@@ -6,6 +6,7 @@ run            the status of a run, and of the formation of an elastic one
 task           the status of a task
 incident       something that went wrong, what followed from it, and what was done
 incident_text  an incident in plain words
+leftovers      what a run has on a host: processes, ports, GPU memory, locks
 states         the states of a run and of a task
 task_names     the names of tasks
 moments        times in UTC, with the offset

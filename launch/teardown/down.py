@@ -1,16 +1,47 @@
 """End a run with proof: report for each host what was there and what is left."""
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from launch.agent.wire.verb_requests import DownRequest, RunReference
-from launch.errors import HostProblem, ProblemKind
+from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
-from launch.history.newest import Run, runs
-from launch.teardown.leftovers import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
+from launch.history.newest import Run, locate, runs
+from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunLeftovers
+from launch.status.meanings import means, means_each, means_parts
+from launch.status.values import to_values
+from launch.teardown.leftovers import NOTHING_LEFT, Unasked, by_host, ended, in_words, remains, unasked
+from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
 ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
+
+
+@dataclass(frozen=True)
+class HostDown:
+    """A host that has answered."""
+
+    host: str = field(metadata=means("Name of a host of the file."))
+    error: Optional[str] = field(
+        metadata=means("Problem that prevented an answer; then the host has no other field. Else null.")
+    )
+    ended: Leftovers = field(metadata=means_parts("Ended: "))
+    run: Optional[str] = field(
+        metadata=means("Full name of the run that was ended; null where no run of this name has been.")
+    )
+    processes: List[ProcessLeft] = field(metadata=means_parts("Left: "))
+    ports: List[int] = field(metadata=means_each("Left: TCP port on which a process of the run listens."))
+    gpu_memory: List[GpuMemory] = field(metadata=means_parts("Left: "))
+    locks: List[str] = field(metadata=means_each("Left: Path of a lock or socket of the run."))
+
+
+@dataclass(frozen=True)
+class DownAnswer:
+    """The object of ``down --json``."""
+
+    clean: bool = field(metadata=means("True if every host answered and nothing is left."))
+    hosts: List[Union[HostDown, Unasked]] = field(metadata=means_parts())
 
 
 class Left(NamedTuple):
@@ -19,14 +50,30 @@ class Left(NamedTuple):
     ``before`` has what was on each host before ``down`` ended anything; empty where nobody looked.
     """
 
-    reports: Dict[str, Dict[str, Any]]
+    reports: Dict[str, RunLeftovers]
     problems: List[HostProblem]
-    before: Dict[str, Dict[str, Any]]
+    before: Dict[str, RunLeftovers]
 
     @property
     def clean(self) -> bool:
         """Return whether every host answered and nothing of the run is left on any."""
         return not self.problems and not any(remains(report) for report in self.reports.values())
+
+
+def refuse_part(fleet: Fleet) -> None:
+    """Refuse a ``fleet`` that lacks hosts of the newest run, which the run's lead knows.
+
+    Raises:
+      UsageError: there is no run, its lead is elsewhere, or the run has other hosts too.
+      CannotStart: the lead is out of reach.
+    """
+    status = locate(fleet).status
+    advice = "give --include and --exclude as `launch up` was given them, or leave them out"
+    if status is None:
+        raise UsageError(f"{fold(fleet.hosts)}: expected a run named {fleet.spec.name}, found none; {advice}")
+    others = {task.host for task in status.tasks} - set(fleet.hosts)
+    if others:
+        raise UsageError(f"{status.run}: expected all of its hosts, found that {fold(others)} is left out; {advice}")
 
 
 def look_and_take_down(fleet: Fleet, reason: str) -> Left:
@@ -42,8 +89,8 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     if astray and meant[0].lives:
         return Left({}, astray, {})
     # A host that cannot be reached is told of below. The others are asked again when the lead has ended the run.
-    before, _ = fleet.ask("look", references, ANSWER_S, stay_s=ANSWER_S)
-    pids = {host: [process["pid"] for process in report["processes"]] for host, report in before.items()}
+    before, _ = fleet.ask_for(RunLeftovers, "look", references, ANSWER_S, stay_s=ANSWER_S)
+    pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
     left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
     removed = [
         _unnamed(fleet, host, f"took part in {run.name}", "that host was not searched")
@@ -84,33 +131,32 @@ def take_down(
     """
     asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
-    reports, problems = fleet.ask("down", lead, ANSWER_S, interruptible)
+    reports, problems = fleet.ask_for(RunLeftovers, "down", lead, ANSWER_S, interruptible)
     others = {host: request for host, request in asked.items() if host not in lead}
-    more, further = fleet.ask("down", others, ANSWER_S, interruptible)
+    more, further = fleet.ask_for(RunLeftovers, "down", others, ANSWER_S, interruptible)
     return Left({**reports, **more}, [*problems, *further], {})
 
 
 def as_values(left: Left) -> Dict[str, Any]:
-    """Return the object of ``down --json``.
-
-    For each host, the object has what was there and is gone (``ended``), and what is left.
-    """
-    hosts = [
-        {"host": host, "error": None, "ended": ended(left.before.get(host, report), report), **report}
-        for host, report in left.reports.items()
-    ]
-    return {"clean": left.clean, "hosts": hosts + unasked(left.problems)}
+    """Return the object of ``down --json``."""
+    hosts = [_of_host(host, left.before.get(host, report), report) for host, report in left.reports.items()]
+    return to_values(DownAnswer(left.clean, [*hosts, *unasked(left.problems)]))
 
 
-def told(left: Left) -> List[str]:
+def _of_host(host: str, before: RunLeftovers, left: RunLeftovers) -> HostDown:
+    gone = ended(before, left)
+    return HostDown(host, None, Leftovers(gone.processes, gone.ports, gone.gpu_memory, gone.locks), **vars(left))
+
+
+def in_lines(left: Left) -> List[str]:
     """Return a line per host; hosts with equal lines share one."""
-    lines = ((host, _told(report, left.before.get(host, report))) for host, report in left.reports.items())
+    lines = ((host, _line(report, left.before.get(host, report))) for host, report in left.reports.items())
     return by_host(lines, left.problems)
 
 
-def _told(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    if report["run"] is None:
+def _line(report: RunLeftovers, before: RunLeftovers) -> str:
+    if report.run is None:
         return "no run of this name has been here"
     left = remains(report)
     was = in_words(ended(before, report)) or "nothing was there"
-    return f"{report['run']}: {was}; {'LEFT: ' + ', '.join(left) if left else NOTHING_LEFT}"
+    return f"{report.run}: {was}; {'LEFT: ' + ', '.join(left) if left else NOTHING_LEFT}"

@@ -1,68 +1,87 @@
 """Find what earlier runs of any name left on the hosts of a file, and end it."""
 
-from typing import Any, Dict, List, Mapping, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, NamedTuple, Optional, Union
 
 from launch.agent.wire.verb_requests import SweepRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.teardown.leftovers import NOTHING_LEFT, by_host, ended, in_words, remains, unasked
+from launch.status.leftovers import Finding, RunningAgent, SweepAnswer, nothing
+from launch.status.meanings import means, means_parts
+from launch.status.values import to_values
+from launch.teardown.leftovers import NOTHING_LEFT, Unasked, by_host, ended, in_words, remains, unasked
 
 ANSWER_S = 120.0
 
 
-class Swept(NamedTuple):
-    """One report per host that answered, {"running", "found", "left"}; one problem per host that did not."""
+@dataclass(frozen=True)
+class HostSwept:
+    """A host that has answered."""
 
-    reports: Dict[str, Dict[str, Any]]
+    host: str = field(metadata=means("Name of a host of the file."))
+    error: Optional[str] = field(
+        metadata=means("Problem that prevented an answer; then the host has no other field. Else null.")
+    )
+    running: List[RunningAgent] = field(metadata=means_parts())
+    found: List[Finding] = field(metadata=means_parts("Found: "))
+    ended: List[Finding] = field(metadata=means_parts("Ended: "))
+    left: List[Finding] = field(metadata=means_parts("Left: "))
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """The object of ``sweep --json``."""
+
+    clean: bool = field(metadata=means("True if every host answered and nothing of an earlier run is left."))
+    hosts: List[Union[HostSwept, Unasked]] = field(metadata=means_parts())
+
+
+class Swept(NamedTuple):
+    """One answer per host that answered; one problem per host that did not."""
+
+    answers: Dict[str, SweepAnswer]
     problems: List[HostProblem]
 
     @property
     def clean(self) -> bool:
         """Return whether every host answered and nothing of an earlier run is left on any."""
-        return not self.problems and not any(report["left"] for report in self.reports.values())
+        return not self.problems and not any(answer.left for answer in self.answers.values())
 
 
 def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
     """Find what earlier runs left on every host; with ``kill``, end it."""
     requests = {host: SweepRequest(host, fleet.spec.workdir, kill) for host in fleet.hosts}
-    return Swept(*fleet.ask("sweep", requests, ANSWER_S))
+    return Swept(*fleet.ask_for(SweepAnswer, "sweep", requests, ANSWER_S))
 
 
 def as_values(swept: Swept) -> Dict[str, Any]:
-    """Return the object of ``sweep --json``.
-
-    For each host, the object has the runs that live, what was found, what of that was ended, and what is left.
-    """
-    hosts = [
-        {"host": host, "error": None, "running": report["running"], "found": report["found"],
-         "ended": [{"run": entry["run"], **_ended(entry, report)} for entry in report["found"]], "left": report["left"]}
-        for host, report in swept.reports.items()
-    ]  # fmt: skip
-    return {"clean": swept.clean, "hosts": hosts + unasked(swept.problems)}
+    """Return the object of ``sweep --json``."""
+    hosts = [_of_host(host, answer) for host, answer in swept.answers.items()]
+    return to_values(SweepReport(swept.clean, [*hosts, *unasked(swept.problems)]))
 
 
-def _ended(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Dict[str, List[Any]]:
-    """Return the part of a finding that is gone."""
-    return ended(entry, _left(entry, report))
+def _of_host(host: str, answer: SweepAnswer) -> HostSwept:
+    gone = [ended(entry, _left(entry, answer)) for entry in answer.found]
+    return HostSwept(host, None, answer.running, answer.found, gone, answer.left)
 
 
-def _left(entry: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, Any]:
-    nothing: Dict[str, List[Any]] = {key: [] for key in entry if key != "run"}
-    return next((left for left in report["left"] if left["run"] == entry["run"]), nothing)
+def _left(entry: Finding, answer: SweepAnswer) -> Finding:
+    nothing_left = Finding(entry.run, **vars(nothing()), folders=[])
+    return next((left for left in answer.left if left.run == entry.run), nothing_left)
 
 
-def told(swept: Swept) -> List[str]:
+def in_lines(swept: Swept) -> List[str]:
     """Return a line per finding and host; hosts with equal lines share one."""
-    return by_host(((host, line) for host, report in swept.reports.items() for line in _told(report)), swept.problems)
+    return by_host(((host, line) for host, answer in swept.answers.items() for line in _lines(answer)), swept.problems)
 
 
-def _told(report: Mapping[str, Any]) -> List[str]:
-    lines = [f"{run['run']} is running (agent pid {run['pid']}): left alone" for run in report["running"]]
-    lines += [_finding(entry, report) for entry in report["found"]]
-    return lines if report["found"] else [*lines, "nothing is left by earlier runs"]
+def _lines(answer: SweepAnswer) -> List[str]:
+    lines = [f"{run.run} is running (agent pid {run.pid}): left alone" for run in answer.running]
+    lines += [_line(entry, _left(entry, answer)) for entry in answer.found]
+    return lines if answer.found else [*lines, "nothing is left by earlier runs"]
 
 
-def _finding(entry: Mapping[str, Any], report: Mapping[str, Any]) -> str:
-    left = remains(_left(entry, report))
-    parts = [in_words(_ended(entry, report)), f"LEFT: {', '.join(left)}" if left else NOTHING_LEFT]
-    return f"{entry['run'] or 'of no run'}: {'; '.join(filter(None, parts))}"
+def _line(entry: Finding, remaining: Finding) -> str:
+    left = remains(remaining)
+    parts = [in_words(ended(entry, remaining)), f"LEFT: {', '.join(left)}" if left else NOTHING_LEFT]
+    return f"{entry.run or 'of no run'}: {'; '.join(filter(None, parts))}"

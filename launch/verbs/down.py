@@ -4,8 +4,7 @@ import click
 
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.target import Target
-from launch.teardown.down import as_values, look_and_take_down, told
-from launch.teardown.whole_run import refuse_part
+from launch.teardown.down import as_values, in_lines, look_and_take_down, refuse_part
 from launch.verbs.options import JSON, tell, with_hosts_file
 
 
@@ -24,5 +23,5 @@ def down(target: Target, as_json: bool) -> int:
         if target.selects:
             refuse_part(fleet)
         left = look_and_take_down(fleet, reason="launch down")
-    tell(as_json, as_values(left), told(left))
+    tell(as_json, as_values(left), in_lines(left))
     return SUCCEEDED if left.clean else FOUND_WRONG

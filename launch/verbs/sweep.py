@@ -4,7 +4,7 @@ import click
 
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.target import Target
-from launch.teardown.sweep import as_values, look_for_leftovers, told
+from launch.teardown.sweep import as_values, in_lines, look_for_leftovers
 from launch.verbs.options import JSON, tell, with_hosts_file
 
 
@@ -23,7 +23,7 @@ def sweep(target: Target, as_json: bool, kill: bool) -> int:
     """
     with target.reach_hosts() as fleet:
         swept = look_for_leftovers(fleet, kill)
-    found = not kill and any(report["left"] for report in swept.reports.values())
+    found = not kill and any(answer.left for answer in swept.answers.values())
     advice = [f"end it with `launch sweep {target} --kill`"] if found else []
-    tell(as_json, as_values(swept), [*told(swept), *advice])
+    tell(as_json, as_values(swept), [*in_lines(swept), *advice])
     return SUCCEEDED if swept.clean else FOUND_WRONG

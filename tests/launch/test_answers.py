@@ -16,11 +16,11 @@ from launch.diagnosis.summary import as_values as diagnose_values
 from launch.environments.builder import Outcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
-from launch.teardown.down import Left, as_values
-from launch.teardown.sweep import Swept
+from launch.teardown.down import as_values
 from launch.teardown.sweep import as_values as sweep_values
 from tests.launch.environments.test_builder import order_for
-from tests.launch.teardown.test_down import SOMETHING
+from tests.launch.teardown.test_down import SOMETHING, left_of
+from tests.launch.teardown.test_sweep import swept as swept_of
 from tests.support.agent.histories import Replay, failed, started
 from tests.support.launch.facts import evidence, plan_of
 from tests.support.launch.launcher import Launcher
@@ -78,9 +78,8 @@ def of_down(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a run, and of hosts where something is left, with GPUs that this machine need not have."""
     yield from of_a_run("down")(launch, folder)
     nothing: Answer = {key: [] if isinstance(value, list) else value for key, value in SOMETHING.items()}
-    yield as_values(
-        Left({"a": nothing, "b": SOMETHING}, [HostProblem("c", ProblemKind.UNREACHABLE, "is off")], {"a": SOMETHING})
-    )
+    problems = [HostProblem("c", ProblemKind.UNREACHABLE, "is off")]
+    yield as_values(left_of({"a": nothing, "b": SOMETHING}, problems, {"a": SOMETHING}))
 
 
 def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
@@ -88,7 +87,7 @@ def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
     run: Answer = {**SOMETHING, "folders": ["/w/code/.x"]}
     found: Answer = {"running": [{"run": "r-2", "pid": 42}], "found": [run]}
     swept = {"a": {**found, "left": [run]}, "b": {**found, "left": []}}
-    yield sweep_values(Swept(swept, [HostProblem("c", ProblemKind.UNREACHABLE, "is off")]))
+    yield sweep_values(swept_of(swept, [HostProblem("c", ProblemKind.UNREACHABLE, "is off")]))
 
 
 def of_setup(launch: Launcher, folder: Path) -> Iterator[Answer]:

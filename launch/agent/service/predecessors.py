@@ -5,7 +5,7 @@ agent and keeper were both killed, nobody did, and the name is free. Without thi
 would work side by side.
 """
 
-from typing import Any, Dict, List
+from typing import List
 
 from launch.agent.linux import processes
 from launch.agent.service.takeover import SWEPT_S
@@ -38,13 +38,13 @@ def _end(run: RunFolder, file: str) -> str:
     if len(process_records.agent_of(run)) > 1:  # an agent with its keeper, whose lock somebody has removed
         raise locks.NameTaken(locks.refusal(run.run, file))
     leftovers.wait(lambda: not process_records.agent_of(run), SWEPT_S)  # a keeper alone is about to end it all
-    before: Dict[str, List[Any]] = leftovers.look(run)
+    before = leftovers.look(run)
     leftovers.end(run)
-    left = [process["pid"] for process in leftovers.look(run)["processes"]]
+    left = [process.pid for process in leftovers.look(run).processes]
     if left:
         pids = ", ".join(map(str, left))
         raise locks.NameTaken(
             f"processes of {run.run} cannot be ended (pids {pids}): restart this host, or leave it out"
         )
-    pids = ", ".join(str(process["pid"]) for process in before["processes"])
+    pids = ", ".join(str(process.pid) for process in before.processes)
     return f"ended leftovers of {run.run}: {f'processes {pids}' if pids else 'no process'}"

@@ -8,47 +8,42 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Callable, Iterable, List, Optional
 
 from launch.agent.gpus import memory
 from launch.agent.linux import ports, processes
 from launch.agent.state import plan_file, process_records
 from launch.agent.state.locks import last_holder, lock_holder
 from launch.agent.state.run_folder import RunFolder, lock_path
+from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft
 
 POLL_S = 0.05
 GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
-NOTHING: Dict[str, List[Any]] = {"processes": [], "ports": [], "gpu_memory": [], "locks": []}
 
 
-def look(folder: RunFolder, gone: Iterable[int] = ()) -> Dict[str, List[Any]]:
+def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     """Return the processes, ports, GPU memory and locks of the run on this host.
 
-    ``processes`` are {pid, group, start, argv, waits_in}. The processes listen on ``ports`` and hold ``gpu_memory``
-    {gpu, pid, mib}. ``locks`` are the lock of the run's name and the agent's socket.
+    The locks are the lock of the run's name and the agent's socket.
 
     Args:
       gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
     """
     living = [*process_records.agent_of(folder), *process_records.tasks_of(folder)]
     pids = [process.pid for process in living]
-    return {
-        "processes": [_described(process) for process in living],
-        "ports": ports.listened_by(pids),
-        "gpu_memory": memory.held_by([*pids, *gone]) if _uses_gpus(folder) else [],
-        "locks": [str(path) for path in _locks(folder)],
-    }
+    held = memory.held_by([*pids, *gone]) if _uses_gpus(folder) else []
+    return Leftovers(
+        [_described(process) for process in living],
+        ports.listened_by(pids),
+        [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
+        [str(path) for path in _locks(folder)],
+    )
 
 
-def _described(process: processes.Process) -> Dict[str, Any]:
-    """Describe a process.
-
-    ``start`` is in clock ticks since boot. ``waits_in`` is the place in the kernel where a process hangs that cannot be
-    ended.
-    """
+def _described(process: processes.Process) -> ProcessLeft:
     waits_in = processes.wait_channel(process.pid) if process.state == "D" else None
     argv = processes.command_line(process.pid)
-    return {"pid": process.pid, "group": process.group, "start": process.start, "argv": argv, "waits_in": waits_in}
+    return ProcessLeft(process.pid, process.group, process.start, argv, waits_in)
 
 
 def _uses_gpus(folder: RunFolder) -> bool:

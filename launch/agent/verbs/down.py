@@ -8,7 +8,7 @@ and then           what its records name and is still there is killed, its lock 
 
 import json
 import signal
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from launch.agent.linux import processes
 from launch.agent.protocol import local_client
@@ -16,20 +16,22 @@ from launch.agent.state import leftovers, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
 from launch.agent.wire.verb_requests import DownRequest, RunReference
+from launch.status.leftovers import RunLeftovers, nothing
 
 HUNG_S = 10.0  # an agent that does not answer for so long will not
 
 
-def look(reference: RunReference, gone: Sequence[int] = ()) -> Dict[str, Any]:
-    """Return the remains of the newest run on this host: {"run", …}.
+def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
+    """Return the remains of the newest run on this host.
 
-    The other keys are those of ``leftovers.look``.
+    ``gone`` are pids that were the run's a moment ago.
     """
     folder = newest(reference)
-    return {"run": folder.run, **leftovers.look(folder, gone)} if folder else {"run": None, **leftovers.NOTHING}
+    left = nothing() if folder is None else leftovers.look(folder, gone)
+    return RunLeftovers(None if folder is None else folder.run, **vars(left))
 
 
-def down(request: DownRequest) -> Dict[str, Any]:
+def down(request: DownRequest) -> RunLeftovers:
     """End this host's part of the newest run; return its remains, as ``look`` does."""
     folder = newest(request.run)
     if folder is not None:

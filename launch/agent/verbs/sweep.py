@@ -10,23 +10,20 @@ import contextlib
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Iterator, List, Tuple
 
 from launch.agent.environments.environment import Busy, Environment, environments
 from launch.agent.state import leftovers, locks, process_records
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import every_run
 from launch.agent.wire.verb_requests import SweepRequest
+from launch.status.leftovers import Finding, RunningAgent, SweepAnswer
 
 UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing any more
 
 
-def sweep(request: SweepRequest) -> Dict[str, Any]:
-    """Return the living runs and the leftovers of others; with ``kill`` end the leftovers.
-
-    The result is {"running": [{run, pid}], "found": [{run, the keys of ``leftovers.look``, folders}], "left": …}.
-    ``left`` is as ``found``, and what remains after ``kill``. An entry whose run is None has what belongs to no run.
-    """
+def sweep(request: SweepRequest) -> SweepAnswer:
+    """Return the living runs and the leftovers of others; with ``kill`` end the leftovers."""
     workdir = expand(request.workdir)
     running, ended = _runs(workdir, request.host)
     found = _look(workdir, request.host, ended)
@@ -35,10 +32,10 @@ def sweep(request: SweepRequest) -> Dict[str, Any]:
             leftovers.end(folder)
         _remove(workdir, request.host)
     left = _look(workdir, request.host, ended) if request.kill else found
-    return {"running": running, "found": found, "left": left}
+    return SweepAnswer(running, found, left)
 
 
-def _runs(workdir: Path, host: str) -> Tuple[List[Dict[str, Any]], List[RunFolder]]:
+def _runs(workdir: Path, host: str) -> Tuple[List[RunningAgent], List[RunFolder]]:
     """The runs of this host: those that live, and those that do not."""
     living, ended = [], []
     for folder in every_run(workdir):
@@ -48,17 +45,17 @@ def _runs(workdir: Path, host: str) -> Tuple[List[Dict[str, Any]], List[RunFolde
         if serving is None:
             ended.append(folder)
         else:
-            living.append({"run": folder.run, "pid": serving})
+            living.append(RunningAgent(folder.run, serving))
     return living, ended
 
 
-def _look(workdir: Path, host: str, ended: List[RunFolder]) -> List[Dict[str, Any]]:
-    runs: List[Dict[str, Any]] = [{"run": folder.run, **leftovers.look(folder), "folders": []} for folder in ended]
-    known = [path for run in runs for path in run["locks"]]
+def _look(workdir: Path, host: str, ended: List[RunFolder]) -> List[Finding]:
+    runs = [Finding(folder.run, **vars(leftovers.look(folder)), folders=[]) for folder in ended]
+    known = [path for run in runs for path in run.locks]
     stray = [str(path) for path in _free_locks(workdir, host) if str(path) not in known]
     folders = [*map(str, _half_sent(workdir)), *(str(each.path) for each in _half_built(workdir))]
-    entries = [*runs, {"run": None, **leftovers.NOTHING, "locks": stray, "folders": folders}]
-    return [entry for entry in entries if any(entry[kind] for kind in (*leftovers.NOTHING, "folders"))]
+    entries = [*runs, Finding(None, [], [], [], stray, folders)]
+    return [entry for entry in entries if any(value for kind, value in vars(entry).items() if kind != "run")]
 
 
 def _free_locks(workdir: Path, host: str) -> List[Path]:

@@ -16,8 +16,7 @@ from launch.history.newest import locate
 from launch.run.attached import Attached
 from launch.run.observer import newest_status
 from launch.run.start import start_agents
-from launch.teardown.down import Left, as_values, look_and_take_down, told
-from launch.teardown.whole_run import refuse_part
+from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, refuse_part
 from launch.view.live_view import View
 from tests.launch.end_to_end.test_two_hosts_here import HOSTS, RUN, Cluster
 from tests.support.launch.machine import left_in, living_under
@@ -95,7 +94,7 @@ def test_verbs_name_the_lead_that_the_file_does_not_name_any_more(up: Changed) -
 def test_down_without_the_lead_of_a_run_that_lives_ends_nothing_and_is_not_clean(up: Changed) -> None:
     left = up.down(MEMBER)
     assert not left.clean and not as_values(left)["clean"]
-    assert told(left) == [
+    assert in_lines(left) == [
         f"{LEAD}: leads {RUN}, and {up.spec.path} does not name it, so nothing was ended; "
         "put it back, then run `launch down` again"
     ]
@@ -107,7 +106,7 @@ def test_down_without_the_lead_of_a_run_that_is_over_says_that_nobody_looked_the
     assert up.down(*HOSTS).clean
     left = up.down(MEMBER)
     assert not left.clean and list(left.reports) == [MEMBER]
-    assert told(left)[-1].startswith(
+    assert in_lines(left)[-1].startswith(
         f"{LEAD}: leads {RUN}, and {up.spec.path} does not name it, so that host was not searched"
     )
 
@@ -115,7 +114,7 @@ def test_down_without_the_lead_of_a_run_that_is_over_says_that_nobody_looked_the
 def test_down_without_a_member_ends_the_run_and_says_that_nobody_looked_there(up: Changed) -> None:
     left = up.down(LEAD)
     assert not left.clean and list(left.reports) == [LEAD]
-    assert told(left)[-1] == (
+    assert in_lines(left)[-1] == (
         f"{MEMBER}: took part in {RUN}, and {up.spec.path} does not name it, so that host was not searched; "
         "put it back, then run `launch down` again"
     )

@@ -32,11 +32,11 @@ from launch.status.incident import IncidentStatus
 from launch.status.run import FormationStatus
 from launch.status.values import from_values, to_values
 from launch.teardown.down import as_values as down_values
+from launch.teardown.down import in_lines as down_lines
 from launch.teardown.down import look_and_take_down
-from launch.teardown.down import told as down_told
 from launch.teardown.sweep import as_values as sweep_values
+from launch.teardown.sweep import in_lines as sweep_lines
 from launch.teardown.sweep import look_for_leftovers
-from launch.teardown.sweep import told as sweep_told
 from launch.view import live_view, report
 from launch.view.live_view import View
 from launch.view.progress import Progress
@@ -142,13 +142,13 @@ def _first_cause(fleet: Fleet, folder: Path) -> str:
 def _down(fleet: Fleet, folder: Path) -> str:
     left = look_and_take_down(fleet, "a test")
     json.dumps(down_values(left))
-    return "\n".join(down_told(left))
+    return "\n".join(down_lines(left))
 
 
 def _sweep(fleet: Fleet, folder: Path) -> str:
     swept = look_for_leftovers(fleet, kill=False)
     json.dumps(sweep_values(swept))
-    return "\n".join(sweep_told(swept))
+    return "\n".join(sweep_lines(swept))
 
 
 def _check(fleet: Fleet, folder: Path) -> str:

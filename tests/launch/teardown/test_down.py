@@ -1,13 +1,16 @@
 """What ``down`` tells: per host what was there, what is left, and which host did not answer."""
 
 import json
-from typing import Any, Dict, List, Optional
+from types import MappingProxyType
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import pytest
 
 from launch.errors import HostProblem, ProblemKind
-from launch.teardown.down import Left, as_values, look_and_take_down, take_down, told
-from launch.teardown.leftovers import KINDS, NOTHING_LEFT
+from launch.status.leftovers import RunLeftovers
+from launch.status.values import from_values
+from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, take_down
+from launch.teardown.leftovers import NOTHING_LEFT
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": []}
@@ -25,6 +28,17 @@ HUNG = {**NOTHING, "processes": [process(7, waits_in="nfs_wait")]}
 MORE = {**NOTHING, "processes": [process(7), process(8), process(9, 9)], "ports": [2222, 2223]}
 NEVER = {**NOTHING, "run": None}
 NONE = NOTHING_LEFT
+
+
+def left_of(
+    reports: Mapping[str, Any], problems: Sequence[HostProblem] = (), before: Mapping[str, Any] = MappingProxyType({})
+) -> Left:
+    """What hosts answered, as JSON."""
+
+    def read(answers: Mapping[str, Any]) -> Dict[str, RunLeftovers]:
+        return {host: from_values(RunLeftovers, answer) for host, answer in answers.items()}
+
+    return Left(read(reports), list(problems), read(before))
 
 
 def host(name: str, *answers: Dict[str, Any]) -> FakeHost:
@@ -48,12 +62,12 @@ def host(name: str, *answers: Dict[str, Any]) -> FakeHost:
 )  # fmt: skip
 def test_a_host_is_told_in_a_line(report: Dict[str, Any], before: Dict[str, Any], text: str) -> None:
     prefix = "a: " if report["run"] is None else "a: r-1: "
-    assert told(Left({"a": report}, [], {"a": before})) == [prefix + text]
+    assert in_lines(left_of({"a": report}, [], {"a": before})) == [prefix + text]
 
 
 def test_hosts_of_which_the_same_is_to_be_said_share_a_line() -> None:
     reports = {f"gpu{number:02}": NOTHING for number in range(1, 65)}
-    assert told(Left(reports, [], {})) == [f"gpu[01-64]: r-1: nothing was there; {NONE}"]
+    assert in_lines(left_of(reports, [], {})) == [f"gpu[01-64]: r-1: nothing was there; {NONE}"]
 
 
 @pytest.mark.parametrize(
@@ -68,18 +82,18 @@ def test_hosts_of_which_the_same_is_to_be_said_share_a_line() -> None:
 def test_it_is_clean_when_every_host_answered_and_has_nothing_left(
     reports: List[Dict[str, Any]], problems: List[HostProblem], clean: bool
 ) -> None:
-    assert Left({str(number): report for number, report in enumerate(reports)}, problems, {}).clean is clean
+    assert left_of({str(number): report for number, report in enumerate(reports)}, problems, {}).clean is clean
 
 
 def test_a_host_that_did_not_answer_is_told_too() -> None:
-    left = Left({"a": NOTHING}, [HostProblem("b", ProblemKind.UNREACHABLE, "out of reach")], {})
-    assert told(left)[1] == "b: out of reach"
+    left = left_of({"a": NOTHING}, [HostProblem("b", ProblemKind.UNREACHABLE, "out of reach")], {})
+    assert in_lines(left)[1] == "b: out of reach"
     assert as_values(left)["hosts"][1] == {"host": "b", "error": "out of reach"}
 
 
 def test_the_json_has_what_was_there_and_what_is_left_of_each_host() -> None:
-    values = as_values(Left({"a": NOTHING}, [], {"a": SOMETHING}))
-    gone = {kind: SOMETHING[kind] for kind in KINDS if kind in SOMETHING}
+    values = as_values(left_of({"a": NOTHING}, [], {"a": SOMETHING}))
+    gone = {kind: SOMETHING[kind] for kind in SOMETHING if kind != "run"}
     assert values == {"clean": True, "hosts": [{"host": "a", "error": None, "ended": gone, **NOTHING}]}
     assert json.loads(json.dumps(values)) == values
 
@@ -111,4 +125,4 @@ def test_launch_down_looks_before_it_ends_anything() -> None:
     with fleet_of({"a": there}) as fleet:
         left = look_and_take_down(fleet, reason="launch down")
     assert json.loads(asked.sent.splitlines()[1].decode())["was"] == [7]  # whose memory is looked for afterwards
-    assert (left.before, left.reports, left.clean) == ({"a": SOMETHING}, {"a": NOTHING}, True)
+    assert left == left_of({"a": NOTHING}, [], {"a": SOMETHING}) and left.clean

@@ -1,20 +1,19 @@
 """What was there and is gone, and what is left: worked out of two looks, and put in words."""
 
-from typing import Any, Dict, Optional
+from dataclasses import replace
+from typing import Optional
 
+from launch.status.leftovers import Finding, GpuMemory, Leftovers, ProcessLeft
 from launch.teardown.leftovers import ended, in_words, memory, remains
 
-NOTHING: Dict[str, Any] = {"processes": [], "ports": [], "gpu_memory": [], "locks": [], "folders": []}
+NOTHING = Finding("r-1", [], [], [], [], [])
 
 
-def process(pid: int, start: int = 5, waits_in: Optional[str] = None) -> Dict[str, Any]:
-    return {"pid": pid, "group": 7, "start": start, "argv": "python train.py", "waits_in": waits_in}
+def process(pid: int, start: int = 5, waits_in: Optional[str] = None) -> ProcessLeft:
+    return ProcessLeft(pid, 7, start, "python train.py", waits_in)
 
 
-SOMETHING: Dict[str, Any] = {
-    "processes": [process(7)], "ports": [2222], "gpu_memory": [{"gpu": 0, "pid": 7, "mib": 1536}],
-    "locks": ["/w/locks/r.lock"], "folders": ["/w/code/.x"],
-}  # fmt: skip
+SOMETHING = Finding("r-1", [process(7)], [2222], [GpuMemory(0, 7, 1536)], ["/w/locks/r.lock"], ["/w/code/.x"])
 
 
 def test_what_was_there_and_is_not_any_more_has_ended() -> None:
@@ -23,14 +22,14 @@ def test_what_was_there_and_is_not_any_more_has_ended() -> None:
 
 
 def test_a_process_is_the_same_by_pid_and_start_time_whatever_it_does_meanwhile() -> None:
-    before = {**NOTHING, "processes": [process(7)]}
-    assert ended(before, {**NOTHING, "processes": [process(7, waits_in="nfs_wait")]})["processes"] == []
-    assert ended(before, {**NOTHING, "processes": [process(7, start=6)]})["processes"] == [process(7)]
+    before = replace(NOTHING, processes=[process(7)])
+    assert ended(before, replace(NOTHING, processes=[process(7, waits_in="nfs_wait")])).processes == []
+    assert ended(before, replace(NOTHING, processes=[process(7, start=6)])).processes == [process(7)]
 
 
 def test_a_report_that_knows_no_folders_has_none() -> None:
-    without = {kind: SOMETHING[kind] for kind in SOMETHING if kind != "folders"}
-    assert ended(without, {kind: [] for kind in without}) == without
+    without = Leftovers(SOMETHING.processes, SOMETHING.ports, SOMETHING.gpu_memory, SOMETHING.locks)
+    assert ended(without, Leftovers([], [], [], [])) == without
     assert "folder" not in in_words(without) and len(remains(without)) == 4
 
 
@@ -43,7 +42,7 @@ def test_what_is_left_is_named_piece_by_piece() -> None:
 
 
 def test_a_process_that_cannot_be_ended_is_named_with_what_it_waits_in() -> None:
-    hung = {**NOTHING, "processes": [process(7, waits_in="nfs_wait")]}
+    hung = replace(NOTHING, processes=[process(7, waits_in="nfs_wait")])
     assert remains(hung) == ["process 7 (python train.py), which hangs in nfs_wait"]
 
 
@@ -51,9 +50,9 @@ def test_what_has_ended_is_counted_and_named() -> None:
     assert in_words(SOMETHING) == (
         "ended 1 process in 1 group (pids 7), port 2222, 1536 MiB of GPU 0, 1 lock, 1 unfinished folder"
     )
-    assert in_words({**NOTHING, "processes": [process(7), process(8)]}) == "ended 2 processes in 1 group (pids 7, 8)"
+    assert in_words(replace(NOTHING, processes=[process(7), process(8)])) == "ended 2 processes in 1 group (pids 7, 8)"
     assert in_words(NOTHING) == ""
 
 
 def test_memory_of_which_the_driver_does_not_tell_how_much_is_told_without() -> None:
-    assert memory({"gpu": 3, "pid": 7, "mib": None}) == "memory of GPU 3"
+    assert memory(GpuMemory(3, 7, None)) == "memory of GPU 3"

@@ -105,7 +105,11 @@ class Agents:
         self, host: str = LEAD, timeout_s: float = 20.0, reason: str = "launch down", run: Optional[str] = None
     ) -> Dict[str, Any]:
         """What a host's ``down`` answers."""
-        return down.down(DownRequest(self.reference(host, run), timeout_s, reason))
+        return to_values(down.down(DownRequest(self.reference(host, run), timeout_s, reason)))
+
+    def look(self, host: str = LEAD) -> Dict[str, Any]:
+        """What a host's ``look`` answers."""
+        return to_values(down.look(self.reference(host)))
 
     def task(self, name: str) -> Dict[str, Any]:
         """A task's entry in the status."""

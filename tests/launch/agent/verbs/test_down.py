@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List
 
 from launch.agent.linux.processes import command_line, inspect
 from launch.agent.state import process_records
-from launch.agent.verbs import down, status
+from launch.agent.verbs import status
 from tests.support.agent.agents import LEAD, RUN, Agents
 from tests.support.launch.machine import living_under
 from tests.support.waiting import eventually
@@ -48,7 +48,7 @@ def test_down_ends_a_run_and_says_that_nothing_is_left(run: Run, tmp_path: Path)
     task["argv"][2] = LISTENING.format(python=sys.executable, port=task["port"])
     agents.up()
     eventually("a server", lambda: agents.log("worker:0") == "up\n")
-    before = down.look(agents.reference())
+    before = agents.look()
     assert before["run"] == RUN and before["ports"] == [task["port"]]
     agent, keeper, *tasks = before["processes"]
     assert {process["pid"] for process in tasks} == {task["pid"] for task in agents.status()["tasks"]}
@@ -76,7 +76,7 @@ def test_the_reason_of_a_down_is_the_cause_whatever_it_is_written_with(run: Run)
 def test_an_agent_that_does_not_react_is_killed_and_its_tasks_with_it(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": "sleep 1000 & wait"})
     agents.up()
-    os.kill(down.look(agents.reference())["processes"][0]["pid"], signal.SIGSTOP)
+    os.kill(agents.look()["processes"][0]["pid"], signal.SIGSTOP)
     assert agents.down(timeout_s=0.2) == GONE
     assert agents.left() == [] and not living_under(tmp_path)
 
@@ -90,7 +90,7 @@ def test_an_agent_that_is_killed_leaves_nothing_since_its_keeper_ends_what_it_le
     eventually("children on record", lambda: len(process_records.tasks_of(agents.folder())) == 3)
     agents.kill(LEAD)
     eventually("the end of the keeper", lambda: not process_records.agent_of(agents.folder()))
-    assert down.look(agents.reference()) == GONE
+    assert agents.look() == GONE
     assert agents.left() == [] and not living_under(tmp_path)
     assert "the agent was killed by SIGKILL; ending what it left" in (agents.folder().own / "agent.log").read_text()
 
@@ -117,7 +117,7 @@ def test_down_removes_what_agent_and_keeper_left_when_both_were_killed_and_nothi
     agents.kill(LEAD, keeper=True)
     agents.ended()
     eventually("the end of the task", lambda: state(task) in "Z gone")
-    before = down.look(agents.reference())
+    before = agents.look()
     assert [process["pid"] for process in before["processes"]] == [child]  # it has lost parent and agent
     assert len(before["locks"]) == 2  # a lock and a socket
     assert agents.down() == GONE

@@ -11,14 +11,21 @@ from launch.agent.environments.environment import Environment
 from launch.agent.linux.processes import inspect, is_same
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.verbs.sweep import UNFINISHED_S, sweep
+from launch.agent.verbs import sweep as verb
+from launch.agent.verbs.sweep import UNFINISHED_S
 from launch.agent.wire.verb_requests import SweepRequest
+from launch.status.values import to_values
 from tests.support.agent.agents import LEAD, RUN, Agents
 from tests.support.launch.machine import living_under
 from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 CHILD = "sleep 1000 & wait"
+
+
+def sweep(request: SweepRequest) -> Dict[str, Any]:
+    """What a host answers."""
+    return to_values(verb.sweep(request))
 
 
 def request_of(agents: Agents, kill: bool = False, host: str = LEAD) -> SweepRequest:

@@ -1,0 +1,80 @@
+"""Leftovers of a run on a host: what agents answer to look, down and sweep, and parts of their JSON."""
+
+from dataclasses import dataclass, field
+from typing import List, Optional, Union
+
+from launch.status.meanings import means, means_each, means_parts
+
+
+@dataclass(frozen=True)
+class ProcessLeft:
+    """A process of a run."""
+
+    pid: int = field(metadata=means("Process id."))
+    group: int = field(metadata=means("Process group: the process id of its leader."))
+    start: int = field(
+        metadata=means("Start in clock ticks since the host booted; unique together with the process id.")
+    )
+    argv: str = field(metadata=means("Command line of the process."))
+    waits_in: Optional[str] = field(
+        metadata=means("Kernel function in which the process hangs, if nothing can end it; else null.")
+    )
+
+
+@dataclass(frozen=True)
+class GpuMemory:
+    """The memory of a GPU that a process of a run holds."""
+
+    gpu: Union[int, str] = field(metadata=means("Index of the GPU."))
+    pid: int = field(metadata=means("Process id of a holder of GPU memory."))
+    mib: Optional[int] = field(metadata=means("Memory in MiB; null where the driver does not report it."))
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """The processes, ports, GPU memory and locks of a run on one host."""
+
+    processes: List[ProcessLeft] = field(metadata=means_parts())
+    ports: List[int] = field(metadata=means_each("TCP port on which a process of the run listens."))
+    gpu_memory: List[GpuMemory] = field(metadata=means_parts())
+    locks: List[str] = field(metadata=means_each("Path of a lock or socket of the run."))
+
+
+@dataclass(frozen=True)
+class _OfARun:
+    run: Optional[str] = field(metadata=means("Full name of the run; null where no run is known."))
+
+
+# The fields of the last base come first.
+@dataclass(frozen=True)
+class RunLeftovers(Leftovers, _OfARun):
+    """Answer to look and down; ``run`` is None where no run of the name has been."""
+
+
+@dataclass(frozen=True)
+class Finding(RunLeftovers):
+    """Leftovers of an earlier run, or, where ``run`` is None, of no run."""
+
+    folders: List[str] = field(metadata=means_each("Path of an unfinished folder."))
+
+
+@dataclass(frozen=True)
+class RunningAgent:
+    """A run that lives."""
+
+    run: str = field(metadata=means("Full name of a live run, which sweep does not touch."))
+    pid: int = field(metadata=means("Process id of its agent."))
+
+
+@dataclass(frozen=True)
+class SweepAnswer:
+    """The answer to sweep."""
+
+    running: List[RunningAgent]
+    found: List[Finding]
+    left: List[Finding]
+
+
+def nothing() -> Leftovers:
+    """Return the leftovers of a run that has nothing on a host."""
+    return Leftovers([], [], [], [])
