@@ -1,4 +1,4 @@
-# What each target does for a developer is told in docs/development.md.
+# docs/development.md describes each target for developers.
 VENV ?= .venv
 RUNTIME ?=
 export VENV RUNTIME
@@ -39,11 +39,11 @@ differential: ## train small models beside plain TensorFlow in one process, ever
 	@$(VENV)/bin/python -m tests.differential $(or $(ARGS),--pairs --docs)
 	@$(VENV)/bin/python -m tests.differential.generated --seeds $(or $(SEEDS),500)
 
-chaos: ## meet N runs on fake hosts with random faults, from SEED on, and tell which did not go right (as root; ARGS=)
+chaos: ## inject random faults into N runs on fake hosts, from SEED on, and list those that went wrong (as root; ARGS=)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.chaos -n $(or $(N),20) $(addprefix --seed ,$(SEED)) $(ARGS)
 
-attack: ## attack a run on fake hosts as another user and as a neighbour, and tell what got through (as root; ARGS=)
+attack: ## attack a run on fake hosts as another user and as a neighbour, and list what got through (as root; ARGS=)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.attack $(ARGS)
 
@@ -55,12 +55,12 @@ check: ## formatter, linter, types, shell scripts, import arrows, words and sent
 	@$(VENV)/bin/shellcheck requirements/*.sh tests/*.sh .ci/run
 	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py tests/test_prose.py
 
-docs: ## write the reference anew and build the documentation into build/site
+docs: ## write the reference and build the documentation into build/site
 	@requirements/bootstrap.sh test
 	@mkdir -p build && $(VENV)/bin/python -m launch.reference > build/reference.md && mv build/reference.md docs/reference.md
 	@$(VENV)/bin/python -m mkdocs build --strict --quiet
 
-bench: ## measure start and end of a run against what TensorFlow alone takes, and steps in a small case (as root)
+bench: ## measure start and end of a run against TensorFlow alone, and steps in a small case (as root)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.startup
 	@$(VENV)/bin/python -m tests.benchmarks.speed run
@@ -80,7 +80,7 @@ bench-hosts: ## measure up and down of 64 fake hosts against Fabric's own group 
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.fanout
 
-bench-graphs: ## count the operations of a chief's graph and of a worker's, and how long building takes
+bench-graphs: ## count the operations of a chief's graph and of a worker's, and measure the time of building
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.graphs
 
@@ -92,13 +92,13 @@ bench-starved: ## start clusters whose hosts have a tenth of a core each, and co
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.starved $(ARGS)
 
-bench-scale: ## measure what a hosts file of 10,000 tasks costs, stage by stage
+bench-scale: ## measure the cost of a hosts file of 10,000 tasks, stage by stage
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.scale
 
-bench-faults: ## measure what faults cost the lead of a run of 10,000 tasks
+bench-faults: ## measure the cost of faults for the lead of a run of 10,000 tasks
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.faults
 
-lock: ## resolve requirements/*.in anew into the lock files
+lock: ## resolve requirements/*.in into the lock files
 	@requirements/lock.sh
