@@ -5,7 +5,7 @@ A line is one advertisement shown, 40 fields between tabs, empty where nothing i
     label (1: clicked)   13 whole numbers   26 categories, each of 8 hexadecimal digits
 
 Files are plain or gzipped (``day_0.gz``). One line in ten, chosen by a hash of its text, is
-held out: so it is always the same lines, whoever reads them.
+held out: so it is always the same lines for every reader.
 """
 
 import functools

@@ -88,7 +88,7 @@ class StreamedSaver:
     # -- reading
 
     def restore(self, session: Any, path: str) -> None:
-        """Give all variables their values in the checkpoint at ``path``, whoever wrote it.
+        """Give all variables their values in the checkpoint at ``path``, of any writer.
 
         Variables are as they were if it lacks one, or has one of another shape or type. If a file turns out to
         be damaged later on, some have their values from it and others are as they were, or zero.

@@ -5,7 +5,7 @@
     GPU:1   gradient ──┘          └─ NcclAllReduce ── sum ──┘
 
 NCCL waits, without a limit, until all participants of a sum have come. So none begins before every tower has its
-gradient, and whoever takes the sum lets all of them run.
+gradient, and the taker of the sum lets all of them run.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""One read of a variable in a step, whoever uses it, so that each device gets its value once.
+"""One read of a variable in a step for all its users, so that each device gets its value once.
 
 A resource variable, such as a Keras layer's, is read by each line that uses it, and in a loop once in each iteration.
 TensorFlow sends every read by itself to each device, also where all of them give the same value.

@@ -52,7 +52,7 @@ _NAMED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?::|$)")  # the last line of a trace
 def kind_of(error: BaseException) -> str:
     """Return the kind of the error that ends a task.
 
-    The cause of an error of ours counts only for want of memory: what a job connects to by itself is no other task.
+    The cause of an error of ours counts only where memory ran out: what a job connects to by itself is no other task.
     """
     if not isinstance(error, ClusterError):
         return foreign_kind(_classes(error), str(error)) or EXCEPTION

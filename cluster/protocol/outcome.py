@@ -66,7 +66,7 @@ class Progress:
 class Outcome:
     """The end of a task. ``retry`` False: starting it again would fail the same way.
 
-    ``kind`` is one of ``failures.KINDS``, None for a success. ``missing_module`` is the module for want of which the
+    ``kind`` is one of ``failures.KINDS``, None for a success. ``missing_module`` names the missing module for which the
     task failed.
     """
 

@@ -1,4 +1,4 @@
-"""The parts of one worker's graph that a session needs, whoever has built the graph."""
+"""The parts of one worker's graph that a session needs, however the graph was built."""
 
 from dataclasses import dataclass
 from typing import Any, List, Optional, Union

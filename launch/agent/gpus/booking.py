@@ -1,7 +1,7 @@
 """GPUs booked per host, so that two runs never share one by accident.
 
 A booking is an abstract Unix socket named after the GPU. The kernel lets one process of the host bind this socket,
-whoever its user is. The kernel frees the socket when that process ends, however it ends, so that no file stays behind.
+of whatever user. The kernel frees the socket when that process ends, however it ends, so that no file stays behind.
 A process that connects receives the name of the holder.
 
 Any user of the host can bind such a name. So ``who_holds`` returns the pid and the user that the kernel reports. It

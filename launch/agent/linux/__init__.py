@@ -8,7 +8,7 @@ ports        the listening ports, and their processes
 tcp_sockets  the kernel's table of TCP sockets
 connections  the connections of some processes, with their queues
 traffic      bytes that tasks send and receive
-oom_kills    processes that the kernel has just killed for want of memory
+oom_kills    processes that the kernel has just killed because memory ran out
 kernel_log   the kernel's messages since a run began
 machine      memory, load, limits, disks
 open_files   the limit of this process's open files, and waiting for one

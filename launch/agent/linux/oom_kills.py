@@ -1,6 +1,6 @@
-"""Detect whether the kernel has just killed a process for want of memory.
+"""Detect whether the kernel has just killed a process because memory ran out.
 
-A SIGKILL alone does not show who sent it. The kernel counts the processes that it kills for want of memory. One count
+A SIGKILL alone does not show who sent it. The kernel counts the processes that it kills when memory runs out. One count
 is for the control group of this process (``memory.events`` of version 2, ``memory.oom_control`` of version 1). Another
 is for the whole machine (``/proc/vmstat``). A program needs no privilege to read the counts.
 
@@ -35,7 +35,7 @@ class MemoryKills:
         self._seen = count
 
     def took(self, pid: int, now: float) -> bool:
-        """Return whether the kernel killed a process, just found killed, for want of memory."""
+        """Return whether the kernel killed a process, just found killed, because memory ran out."""
         self.look(now)
         if self._recent:
             self._recent.pop(0)

@@ -150,7 +150,7 @@ def start(argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) 
 def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int) -> "subprocess.Popen[bytes]":
     """Start ``argv`` as the leader of a session of its own.
 
-    The kernel kills the new process if the caller dies, and before the caller for want of memory.
+    The kernel kills the new process if the caller dies, and before the caller when memory runs out.
 
     ``output`` is the number of a file for what the process prints, or ``subprocess.PIPE``.
 

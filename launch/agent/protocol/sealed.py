@@ -2,7 +2,7 @@
 
 Both ends have two keys that are good for this connection alone, one a direction. A line begins with its
 HMAC-SHA256 over its number and its content, so one that was forged, changed, repeated, left out or taken from
-another connection ends the conversation. Lines are not encrypted: whoever sees the network reads them.
+another connection ends the conversation. Lines are not encrypted: anybody on the network can read them.
 """
 
 import asyncio

@@ -4,7 +4,7 @@ One event causes another as follows:
 
     a task fails again before it trains again, or, of a    the second follows from the first
       program that reports no progress, soon after
-    it fails for want of a connection, while the task      the failure follows from that task's incident
+    it fails without a connection, while the task          the failure follows from that task's incident
       that it could not reach, or any other, is gone
     that comes first, and the other's end is reported      the other's is the cause of the first: the clocks
       within ``WINDOW_S``, or a host's end within          and ways of hosts differ

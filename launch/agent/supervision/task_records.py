@@ -49,7 +49,7 @@ class TaskRecord:
     """The known facts about one task.
 
     ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and
-    ``process``. ``attempt`` counts from 0, whoever wanted a new one; ``failures`` are those that count
+    ``process``. ``attempt`` counts from 0, for any reason; ``failures`` are those that count
     against ``restart.max``. ``recalled`` is True where the task's process was ordered to end, so that the
     next attempt can begin. ``frozen`` is the reason for killing a task that makes no progress. ``doing``
     is the current part of the task's start, in words.

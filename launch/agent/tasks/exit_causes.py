@@ -3,7 +3,7 @@
     evidence                                        kind
     an outcome                                      the outcome's
     SIGKILL, and the kernel counted a process       ``out-of-memory``
-      that it killed for want of memory
+      that it killed because memory ran out
     SIGABRT, and the log ends with std::bad_alloc   ``out-of-memory``
     another signal                                  ``signal``
     a traceback at the end of the log               that of its error, else ``exception``
@@ -53,7 +53,7 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
       code: the process's exit code, negative for a signal.
       outcome: the outcome that the process wrote last; None where it wrote none.
       lines: the last lines of the process's log.
-      no_memory: whether the kernel reports that it killed a process of this host for want of memory just then.
+      no_memory: whether the kernel reports that it killed a process of this host just then, because memory ran out.
     """
     if outcome is not None and outcome.cause:
         kind = outcome.kind or (EXCEPTION if outcome.traceback else EXIT)
