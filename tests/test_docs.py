@@ -16,6 +16,15 @@ from launch.cli import VERBS
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 README = (ROOT / "README.md").read_text()
+SOURCES = [
+    path.relative_to(ROOT)
+    for room in ("cluster", "launch", "jobs", "tests", "docs")
+    for path in (ROOT / room).rglob("*.py")
+]
+RUNNABLE = [
+    *SOURCES,
+    *(path.parent for path in SOURCES if path.name == "__main__.py"),
+]  # a file, or python -m with a package
 UNDATED = {"index", "differential"}  # the latter is written by a program, and depends on no machine
 
 
@@ -42,6 +51,15 @@ def anchors(page: Path) -> Set[str]:
 def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", page.read_text())
     assert [link for link in links if link[1] not in anchors(page.parent / link[0] if link[0] else page)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_python_file_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"`([\w/]+\.py)(?:::\w+)?`", page.read_text())
+    named += [module.replace(".", "/") for module in re.findall(r"python -m (tests[\w.]*)", page.read_text())]
+    assert [
+        name for name in named if not any(f"/{path}".endswith((f"/{name}", f"/{name}.py")) for path in RUNNABLE)
+    ] == []
 
 
 def test_a_page_of_measurements_has_a_date_and_a_command() -> None:
