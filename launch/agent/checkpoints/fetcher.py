@@ -20,18 +20,18 @@ class Copier:
         self._fetching: Optional[asyncio.Future[None]] = None
         self._due = False
 
-    def heed(self) -> None:
+    def fetch(self) -> None:
         """Fetch the newest checkpoint, now or after the fetch under way."""
         self._due = True
         if self._fetching is None or self._fetching.done():
-            self._fetching = asyncio.ensure_future(self._fetch())
+            self._fetching = asyncio.ensure_future(self._fetch_all())
 
     def close(self) -> None:
         """Cancel the fetch under way; nothing of its checkpoint stays."""
         if self._fetching is not None:
             self._fetching.cancel()
 
-    async def _fetch(self) -> None:
+    async def _fetch_all(self) -> None:
         pause_s = FIRST_PAUSE_S
         while self._due:
             self._due = False

@@ -79,13 +79,13 @@ class Link:
         try:
             line = await asyncio.wait_for(self.streams.read(LIMIT), timeout_s)
             self.heard_at = _now()
-            return self._heed(decode(line))
+            return self._take_ping(decode(line))
         except asyncio.TimeoutError:
             raise LinkError(f"no message for {timeout_s:.0f} s") from None
         except (OSError, EOFError, ValueError) as error:
             raise LinkError(str(error)) from error
 
-    def _heed(self, message: Message) -> Message:
+    def _take_ping(self, message: Message) -> Message:
         if isinstance(message, Ping):
             self.confirmed_at = max(self.confirmed_at, message.echo)
             if message.at:

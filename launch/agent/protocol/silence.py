@@ -24,17 +24,17 @@ class Silences:
     def __init__(self, hosts: Sequence[str], lost_after_s: float, now: float):
         self._patience_s = lost_after_s * (1 + MARGIN_SHARE)
         self._unseen: Dict[str, float] = dict.fromkeys(hosts, now + UNSEEN_S)  # {host: when that is a silence}
-        self._since: Dict[str, float] = {}  # {host: when it was last heard}
-        self._told: Dict[str, None] = {}  # the lost ones, in the order in which they were
+        self._since: Dict[str, float] = {}  # {host: when its last message came}
+        self._reported: Dict[str, None] = {}  # the lost ones, in the order in which they were
 
-    def heard(self, host: str) -> None:
+    def end(self, host: str) -> None:
         """Record that a host has a link."""
-        for gone in (self._unseen, self._since, self._told):
+        for gone in (self._unseen, self._since, self._reported):
             gone.pop(host, None)  # type: ignore[attr-defined]
 
-    def fell(self, host: str, at: float) -> None:
+    def begin(self, host: str, at: float) -> None:
         """Record that a host's link broke; ``at`` is the time of its last message."""
-        if host not in self._told:
+        if host not in self._reported:
             self._since.setdefault(host, at)
 
     def length_s(self, host: str, now: float) -> float:
@@ -47,7 +47,7 @@ class Silences:
     def silent(self, now: float) -> List[str]:
         """Return the hosts that are silent, in order of their names."""
         unseen = [host for host, late in self._unseen.items() if now >= late]
-        return sorted([*unseen, *self._since, *self._told])
+        return sorted([*unseen, *self._since, *self._reported])
 
     def newly_lost(self, now: float, spared: Container[str] = ()) -> List[Lost]:
         """Return the hosts that are lost since the last call.
@@ -58,5 +58,5 @@ class Silences:
         found = [Lost(host, silent_s) for host, silent_s in late.items() if host not in spared]
         for each in found:
             del self._since[each.host]
-            self._told[each.host] = None
+            self._reported[each.host] = None
         return found

@@ -10,7 +10,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunRequest
 
-POLL_S = 0.25  # an exit is noticed at once, by its signal; progress is told once a second
+POLL_S = 0.25  # an exit is noticed at once, by its signal; progress is reported once a second
 
 
 class Agent(ABC):

@@ -45,8 +45,8 @@ class NotReady(Exception):
     """This host cannot take part in the run; the text has reason and remedy."""
 
 
-def serve(asked: RunRequest, tell: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> None:
-    """Run this host's part of the request; ``tell`` receives one answer, ready or an error."""
+def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> None:
+    """Run this host's part of the request; ``send`` receives one answer, ready or an error."""
     allow_open_files(ALL)
     folder = folder_of(asked)
     request = located(asked, folder)
@@ -58,7 +58,7 @@ def serve(asked: RunRequest, tell: Callable[[Dict[str, Any]], None], keeper: pro
             _furnish(request, folder)
 
             def ready(answer: Dict[str, Any]) -> None:
-                tell({**answer, "ended": left})
+                send({**answer, "ended": left})
 
             peers = None if request.guard is None else request.peers or ()
             with firewall.standing(request.run, firewall.ports(request), peers) as standing:
@@ -68,7 +68,7 @@ def serve(asked: RunRequest, tell: Callable[[Dict[str, Any]], None], keeper: pro
     except (NotReady, NameTaken, NoLocks, firewall.Unguarded) as error:
         if not request.again:  # else the run's files are those of the agent before
             _forget(request, folder)
-        tell({"error": str(error)})
+        send({"error": str(error)})
 
 
 @contextlib.contextmanager
@@ -176,7 +176,7 @@ async def _live(
     given: Dict[str, List[int]],
     bookings: Bookings,
     standing: Optional[firewall.Guard],
-    tell: Callable[[Dict[str, Any]], None],
+    send: Callable[[Dict[str, Any]], None],
     pulse: Pulse,
 ) -> None:
     processes.adopt_orphans()
@@ -191,10 +191,10 @@ async def _live(
         await bookings.answer()
     except OSError as error:
         raise NotReady(f"cannot listen: {error}") from error
-    _heed_signals(agent)
+    _handle_signals(agent)
     if standing is not None:
-        _heed_its_end(standing, agent)
-    tell({"ready": True, "pid": os.getpid()})
+        _end_with_guard(standing, agent)
+    send({"ready": True, "pid": os.getpid()})
     beating = asyncio.ensure_future(pulse.beat())
     try:
         await agent.run()
@@ -212,14 +212,14 @@ def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "as
     return Lead(request, request.run_plan, folder, tasks, events)
 
 
-def _heed_signals(agent: Agent) -> None:
+def _handle_signals(agent: Agent) -> None:
     loop = asyncio.get_event_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, agent.terminate, "received a signal to end")
     loop.add_signal_handler(signal.SIGCHLD, agent.wake)
 
 
-def _heed_its_end(standing: firewall.Guard, agent: Agent) -> None:
+def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
     """End the agent when its guard ends: the run was promised one."""
     loop = asyncio.get_event_loop()
 

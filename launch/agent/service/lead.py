@@ -64,7 +64,7 @@ class Lead(Agent):
         self._members = Members(others, request.token, self.incarnation, patience_s, events.put_nowait, serve)
         self._chief = next(task.name for task in self._run.tasks if task.chief)
         self._lease_s = request.lease_s
-        self._heard = 0.0
+        self._launcher_seen_at = 0.0
         self._is_attended = False  # whether the launcher has sent a line
         self._has_go = False
         self._changed = asyncio.Event()
@@ -87,10 +87,10 @@ class Lead(Agent):
 
     async def run(self) -> None:
         """Run until every task of the run is gone and every member has left."""
-        self._heard = now()
+        self._launcher_seen_at = now()
         self._events.put_nowait(Joined(self._host, self.incarnation))
         if self._request.again:
-            self._go_on()
+            self._take_over()
         while self._supervisor.state.phase is not Phase.ENDED:
             event = await self._next()
             self._look_around()
@@ -104,16 +104,16 @@ class Lead(Agent):
         self._publish(final=True)
         self._ended.set()
 
-    def _go_on(self) -> None:
+    def _take_over(self) -> None:
         """Continue the run of an agent that died; the launcher has sent go before."""
         before = recovery.read(self._folder)
         if before is not None:
-            recovery.go_on(self._supervisor, before, self._host, now())
+            recovery.continue_run(self._supervisor, before, self._host, now())
         self._go()
 
     def _go(self) -> None:
         """Let the run begin; a launcher that connects again sends go again, which changes nothing."""
-        self._is_attended, self._heard = True, now()
+        self._is_attended, self._launcher_seen_at = True, now()
         if not self._has_go:
             self._has_go = True
             self._events.put_nowait(Go())
@@ -122,9 +122,9 @@ class Lead(Agent):
         moment = now()
         self._tasks.poll(moment)
         self._replicas.look(self._checkpoint_step(), self._members.linked)
-        if self._lease_s is not None and moment - self._heard > (self._lease_s if self._is_attended else FIRST_WORD_S):
+        silent_s = moment - self._launcher_seen_at
+        if self._lease_s is not None and silent_s > (self._lease_s if self._is_attended else FIRST_WORD_S):
             self._lease_s = None
-            silent_s = moment - self._heard
             cause = f"no message from the launcher for {silent_s:.0f} s, so its lease on the run ended"
             self._events.put_nowait(StopRequested(cause))
         if moment >= self._look_at:
@@ -150,8 +150,8 @@ class Lead(Agent):
 
     def _checkpoint_step(self) -> Optional[int]:
         """Return the step of the newest checkpoint that the chief has reported."""
-        told = self._supervisor.tasks[self._chief].progress.get("checkpoint_step")
-        step: Optional[int] = self._supervisor.outcome.get("checkpoint_step", told)
+        reported = self._supervisor.tasks[self._chief].progress.get("checkpoint_step")
+        step: Optional[int] = self._supervisor.outcome.get("checkpoint_step", reported)
         return step
 
     def _cannot_copy(self, host: str, why: str) -> None:
@@ -172,10 +172,10 @@ class Lead(Agent):
         """
         verb = request.get("do")
         if verb == "beat":
-            self._is_attended, self._heard = True, now()
+            self._is_attended, self._launcher_seen_at = True, now()
             yield {"beat": True}
         elif verb == "pause":  # until its next beat, the launcher is not missed
-            self._is_attended, self._heard = True, math.inf
+            self._is_attended, self._launcher_seen_at = True, math.inf
             yield {"paused": True}
         elif verb == "ping":
             yield {"ping": True}
@@ -204,17 +204,17 @@ class Lead(Agent):
 
         Each item has all fields of the run, but incidents only when they have changed.
         """
-        told: Dict[str, TaskStatus] = {}
-        known: Any = None
+        sent: Dict[str, TaskStatus] = {}
+        sent_incidents: Any = None
         while True:
             over = self._ended.is_set()
             status = self.status()
             tasks = {task.name: task for task in status.tasks}
-            changed = {name: to_values(task) for name, task in tasks.items() if told.get(name) != task}
-            same = ["tasks"] if status.incidents is not known else ["tasks", "incidents"]  # they have logs' lines
+            changed = {name: to_values(task) for name, task in tasks.items() if sent.get(name) != task}
+            same = ["tasks", "incidents"] if status.incidents is sent_incidents else ["tasks"]  # they have logs' lines
             run = to_values(replace(status, tasks=[]))
             yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
-            told, known = tasks, status.incidents
+            sent, sent_incidents = tasks, status.incidents
             if over:
                 yield {"end": self._supervisor.state.label}
                 return

@@ -58,10 +58,10 @@ class Member(Agent):
         self._copier = Copier(request, folder)
         self._deserted_s = request.deserted_s
         self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
-        self._heard = 0.0  # the newest moment at which the lead has surely heard us
+        self._received_at = 0.0  # the newest moment at which the lead has surely received something from here
         self._silence = f"no message from the lead for {self._lost_after_s:.0f} s"
-        self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be told
-        self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to hear of them
+        self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be reported
+        self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to receive their events
         self._states: Dict[str, Dict[str, Any]] = {}
 
     async def open(self) -> None:
@@ -69,24 +69,24 @@ class Member(Agent):
 
     async def run(self) -> None:
         """Run until the lead, a local caller or a long silence ends this host's part."""
-        self._heard = now()
+        self._received_at = now()
         talking = asyncio.ensure_future(self._talk())
         try:
             while not (self._over and not self._tasks.running):
                 event = await self._next()
                 self._tasks.poll(now())
-                self._tell(event)
-                self._heed_silence()
+                self._send(event)
+                self._check_silence()
         finally:
             if self._link is not None:
                 await self._link.close()
             talking.cancel()
             self._copier.close()
 
-    def _heed_silence(self) -> None:
+    def _check_silence(self) -> None:
         if self._link is not None:
-            self._heard = max(self._heard, self._link.confirmed_at)
-        silent_s = now() - self._heard
+            self._received_at = max(self._received_at, self._link.confirmed_at)
+        silent_s = now() - self._received_at
         leave_after_s = self._lost_after_s + self._stay_s if self._joined else self._request.join_s
         if self._over:
             return
@@ -104,7 +104,7 @@ class Member(Agent):
         self._tasks.stop_all(0.0, now())
         self._tasks.poll(now())
 
-    def _tell(self, event: Event) -> None:
+    def _send(self, event: Event) -> None:
         """Send an event to the lead; without a link, the next link begins with it."""
         if getattr(event, "task", None) in self._forgotten:
             self._forgotten -= {event.task} if isinstance(event, Exited) else set()
@@ -154,10 +154,10 @@ class Member(Agent):
             except links.LinkError as error:
                 say(f"lead: {error}")
                 self._link = None
-                self._heed_refusal(error)
+                self._check_refusal(error)
                 await asyncio.sleep(REDIAL_S)
 
-    def _heed_refusal(self, error: links.LinkError) -> None:
+    def _check_refusal(self, error: links.LinkError) -> None:
         refused = isinstance(error.__cause__, ConnectionRefusedError)
         self._deserted_at = (self._deserted_at or now()) if refused else None
         if self._joined and self._deserted_at and now() - self._deserted_at > self._deserted_s:
@@ -194,7 +194,7 @@ class Member(Agent):
             self._obeyed.add(message)
             self._tasks.obey(message, now())
         elif isinstance(message, Fetch):
-            self._copier.heed()
+            self._copier.fetch()
         elif isinstance(message, End):
             self._leave(f"the run has {message.state}")
 

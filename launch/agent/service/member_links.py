@@ -28,7 +28,7 @@ class Members:
 
     Args:
       incarnation: the lead's.
-      tell: receives the messages of members, and before those their ``Joined``.
+      handle: receives the messages of members, and before those their ``Joined``.
       serve: sends the newest checkpoint over a link that is for that.
     """
 
@@ -38,10 +38,10 @@ class Members:
         token: str,
         incarnation: str,
         lost_after_s: float,
-        tell: Callable[[Message], None],
+        handle: Callable[[Message], None],
         serve: Callable[[links.Link], Awaitable[None]],
     ):
-        self._incarnation, self._tell, self._serve = incarnation, tell, serve
+        self._incarnation, self._handle, self._serve = incarnation, handle, serve
         self._quiet_s = lost_after_s * links.QUIET_SHARE
         self._silences = Silences(hosts, lost_after_s, now())
         self._arrived: Dict[str, links.Link] = {}  # not admitted yet
@@ -63,13 +63,13 @@ class Members:
             await self._serve(link)
             return
         if link.peer.serves not in ("", self._incarnation):
-            # It has just heard that this is another lead, kills the tasks of the one before, and comes again.
+            # It has just learnt that another agent leads, kills the tasks of the one before, and comes again.
             say(f"{link.peer.host}: still has tasks of an earlier agent on this host")
             await link.close()
             return
         self._arrived[link.peer.host] = link
         silent_s = self._silences.length_s(link.peer.host, now())
-        self._tell(Joined(link.peer.host, link.peer.incarnation, silent_s))
+        self._handle(Joined(link.peer.host, link.peer.incarnation, silent_s))
         await self._listen(link)
 
     async def _listen(self, link: links.Link) -> None:
@@ -82,12 +82,12 @@ class Members:
                 link.drop()
                 if self._links.get(host) is link:
                     del self._links[host]
-                    self._silences.fell(host, link.heard_at)
+                    self._silences.begin(host, link.heard_at)
                 return
             if link.over:  # a newer link has taken its place, and begins with all that counts
                 return
             if not isinstance(message, Ping):
-                self._tell(message)
+                self._handle(message)
 
     def admit(self, joined: Joined) -> None:
         """Make the host's newest link the one that counts from now on."""
@@ -100,9 +100,9 @@ class Members:
         before = self._links.pop(joined.host, None)
         if before is not None:
             before.drop()
-        self._silences.heard(joined.host)
+        self._silences.end(joined.host)
         if link.over:
-            self._silences.fell(joined.host, link.heard_at)
+            self._silences.begin(joined.host, link.heard_at)
             return
         self._links[joined.host] = link
         for order in self._given.get(joined.host, []):

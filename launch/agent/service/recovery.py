@@ -32,11 +32,13 @@ def read(folder: RunFolder) -> Optional[Earlier]:
     values = folder.read("status.json")
     if values is None or values.get("state") in ENDED:
         return None
-    began, told = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
-    return Earlier(from_values(RunStatus, values), max(0.0, time.time() - told), max(0.0, told - began))
+    began_at, published_at = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
+    return Earlier(
+        from_values(RunStatus, values), max(0.0, time.time() - published_at), max(0.0, published_at - began_at)
+    )
 
 
-def go_on(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
+def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
     """Continue the run in a new supervisor from the status of the earlier one.
 
     ``host`` is the lead's.

@@ -6,9 +6,9 @@ from launch.agent.protocol.silence import Silences
 
 def test_a_host_whose_link_broke_is_silent_at_once_and_lost_a_margin_after_its_agent_killed_its_tasks() -> None:
     silences = Silences(["b", "c"], lost_after_s=10.0, now=0.0)
-    silences.heard("b")
-    silences.heard("c")
-    silences.fell("b", 100.0)
+    silences.end("b")
+    silences.end("c")
+    silences.begin("b", 100.0)
     assert silences.silent(100.0) == ["b"] and silences.newly_lost(112.9) == []
     assert silences.newly_lost(114.0) == [Lost("b", 14.0)]
     assert silences.newly_lost(200.0) == [] and silences.silent(200.0) == ["b"]
@@ -16,25 +16,25 @@ def test_a_host_whose_link_broke_is_silent_at_once_and_lost_a_margin_after_its_a
 
 def test_a_host_that_is_back_in_time_is_not_lost() -> None:
     silences = Silences(["b"], lost_after_s=10.0, now=0.0)
-    silences.heard("b")
-    silences.fell("b", 100.0)
-    silences.heard("b")
+    silences.end("b")
+    silences.begin("b", 100.0)
+    silences.end("b")
     assert silences.silent(105.0) == [] and silences.newly_lost(1e6) == []
 
 
 def test_a_silence_counts_from_when_the_host_was_last_heard_however_often_its_link_breaks() -> None:
     silences = Silences(["b"], lost_after_s=10.0, now=0.0)
-    silences.heard("b")
-    silences.fell("b", 100.0)
-    silences.fell("b", 108.0)  # a link that never brought a word
+    silences.end("b")
+    silences.begin("b", 100.0)
+    silences.begin("b", 108.0)  # a link that never brought a word
     assert (silences.length_s("b", 110.0), silences.length_s("c", 110.0)) == (10.0, 0.0)
     assert [lost.host for lost in silences.newly_lost(114.0)] == ["b"]
 
 
 def test_a_host_whose_new_link_is_just_coming_is_spared() -> None:
     silences = Silences(["b"], lost_after_s=10.0, now=0.0)
-    silences.heard("b")
-    silences.fell("b", 100.0)
+    silences.end("b")
+    silences.begin("b", 100.0)
     assert silences.newly_lost(120.0, spared={"b"}) == []
     assert [lost.host for lost in silences.newly_lost(120.0)] == ["b"]
 
@@ -48,6 +48,6 @@ def test_a_host_that_was_never_seen_is_silent_after_a_moment_and_never_lost() ->
 def test_a_lost_host_that_comes_back_can_be_lost_again() -> None:
     silences = Silences(["b"], lost_after_s=10.0, now=0.0)
     for at in (100.0, 200.0):
-        silences.heard("b")
-        silences.fell("b", at)
+        silences.end("b")
+        silences.begin("b", at)
         assert len(silences.newly_lost(at + 20.0)) == 1

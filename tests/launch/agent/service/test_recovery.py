@@ -26,7 +26,7 @@ def before() -> RunStatus:
 def gone_on() -> Replay:
     """Another lead for that run, which begins at 100 on a clock of its own; the first died 2 s before."""
     replay = Replay()
-    recovery.go_on(replay.run, Earlier(before(), ago_s=2.0, lasted_s=50.0), "a", 100.0)
+    recovery.continue_run(replay.run, Earlier(before(), ago_s=2.0, lasted_s=50.0), "a", 100.0)
     return replay
 
 
