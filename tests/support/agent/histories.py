@@ -85,3 +85,49 @@ def succeeded(task: str, attempt: int = 0, code: int = 0) -> Exited:
 def left(task: str, attempt: int = 0, code: int = 0) -> Exited:
     """A program that tells no outcome left."""
     return Exited(task, attempt, code, None if code == 0 else f"exit code {code}")
+
+
+# -- runs that fail
+
+GONE = "AbortedError: Graph handle is not found: /job:ps/replica:0/task:0"
+
+
+def ended(task: str, kind: str, cause: str, attempt: int = 0, code: Optional[int] = 1) -> Exited:
+    """A task ended of this kind."""
+    return Exited(task, attempt, code, cause, {"succeeded": False, "cause": cause}, kind, ["line 1", "line 2"])
+
+
+def killed(task: str, attempt: int = 0) -> Exited:
+    """A task was killed from outside."""
+    return Exited(task, attempt, -9, "killed by SIGKILL; its last line: step 4", None, "signal", ["step 4"])
+
+
+def cut(task: str, attempt: int = 0, cause: str = GONE) -> Exited:
+    """A task lost its connection."""
+    return ended(task, "lost-connection", cause, attempt)
+
+
+def step(replay: Replay, now: float, to: int, *tasks: str, attempt: int = 0, **progress: Any) -> None:
+    """Workers tell that they have taken a step."""
+    for task in tasks or ("worker:0", "worker:1"):
+        replay.at(now, advanced(task, to, attempt, examples=to + 1, **progress))
+
+
+def incidents(replay: Replay) -> List[Dict[str, Any]]:
+    """As ``status --json`` has them."""
+    told: List[Dict[str, Any]] = replay.status()["incidents"]
+    return told
+
+
+def training(**options: Any) -> Replay:
+    """A run that takes a step a second, and is at step 10 after 10 s."""
+    replay = Replay(**options)
+    replay.up()
+    for second in range(1, 11):
+        step(replay, second, second)
+    return replay
+
+
+def kinds(replay: Replay) -> List[Any]:
+    """Of each incident its kind, and those of what followed."""
+    return [(each["kind"], [entry["kind"] for entry in each["followed"]]) for each in incidents(replay)]
