@@ -56,6 +56,12 @@ class Replay:
         return {name: task.state for name, task in self.run.tasks.items()}
 
 
+def with_evaluator() -> Replay:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@a")
+    replay.up()
+    return replay
+
+
 def in_words(incident: Dict[str, Any]) -> str:
     """The sentence of an incident, from its JSON values."""
     return sentence(from_values(IncidentStatus, incident))

@@ -1,11 +1,13 @@
-"""A straggler is told by the time it needs for itself, not by the step time, which is the same for all."""
+"""The status shows what a supervisor knows; a straggler is slow by the time that it needs for itself."""
 
-from typing import Dict
+from typing import Any, Dict
 
 import pytest
 
+from launch.agent.protocol.messages import Measured, Signs, Tick
 from launch.agent.supervision.status import Judgement, judge
 from launch.agent.supervision.task_records import Pace
+from tests.support.agent.histories import DONE, Replay, advanced, failed, started, succeeded
 
 
 def paces(**own_and_wait_ms: float) -> Dict[str, Pace]:
@@ -44,3 +46,130 @@ def test_steps_of_a_millisecond_have_no_stragglers() -> None:
 def test_a_worker_alone_has_nobody_to_wait_for() -> None:
     assert judge(paces(a=80)) == Judgement((), None)
     assert judge({}) == Judgement((), None)
+
+
+# -- what is shown
+
+
+def test_the_status_is_the_contract_and_few_fields_more() -> None:
+    status = set(Replay().status())
+    contract = {
+        "run", "name", "state", "global_step", "steps", "steps_per_second", "examples_per_second", "loss",
+        "checkpoint_step", "tasks",
+    }  # fmt: skip
+    assert contract <= status
+    assert status - contract == {
+        "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
+        "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated",
+    }  # fmt: skip
+
+
+def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:
+    task = set(Replay().status()["tasks"][0])
+    contract = {
+        "role", "index", "host", "address", "gpus", "state", "pid", "exit_code", "restarts", "step", "step_time_ms",
+        "log", "cause",
+    }  # fmt: skip
+    assert contract <= task
+    assert task - contract == {
+        "dropped_gradients", "wait_ms", "straggler", "bytes_in_per_second", "bytes_out_per_second", "gpu_percent",
+        "gpu_memory_bytes", "doing",
+    }  # fmt: skip
+
+
+def test_before_anything_happened_the_summary_claims_nothing() -> None:
+    summary = Replay().status()
+    assert (summary["state"], summary["steps"], summary["steps_per_second"]) == ("starting", 100, 0.0)
+    assert [summary[key] for key in ("global_step", "loss", "checkpoint_step", "cause")] == [None] * 4
+
+
+def test_the_global_step_is_the_farthest_workers_and_the_loss_the_chiefs() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, advanced("worker:0", 40, loss=0.5, checkpoint_step=20), advanced("worker:1", 42, loss=0.1))
+    summary = replay.status()
+    assert (summary["global_step"], summary["loss"], summary["checkpoint_step"]) == (42, 0.5, 20)
+
+
+def test_rates_are_those_of_the_last_seconds_steps_of_the_chief_examples_of_all_workers() -> None:
+    replay = Replay()
+    replay.up()
+    for second in range(1, 31):
+        step = second if second <= 15 else 2 * second - 15  # slow at first, then twice as fast
+        for task in ("worker:0", "worker:1"):
+            replay.at(second, advanced(task, step, examples=64 * step))
+    summary = replay.status()
+    assert summary["steps_per_second"] == pytest.approx(2.0)
+    assert summary["examples_per_second"] == pytest.approx(2.0 * 64 * 2)
+
+
+def test_a_restarted_worker_begins_to_count_anew() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, advanced("worker:0", 10, examples=1000))
+    replay.at(2, failed("worker:0"))
+    replay.at(3, Tick(), started("worker:0", 1), advanced("worker:0", 10, attempt=1, examples=0))
+    replay.at(4, advanced("worker:0", 11, attempt=1, examples=64))
+    assert replay.status()["steps_per_second"] == pytest.approx(1.0)
+    assert replay.status()["examples_per_second"] == pytest.approx(64.0)
+
+
+def test_what_a_task_uses_of_its_host_is_shown_while_that_attempt_lives() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, Measured({"worker:1": {"attempt": 0, "bytes_in_per_second": 7, "gpu_percent": 80.0}}))
+    shown = replay.run.tasks["worker:1"].status()
+    assert (shown.bytes_in_per_second, shown.bytes_out_per_second, shown.gpu_percent) == (7, None, 80.0)
+    replay.at(2, failed("worker:1"))
+    assert replay.run.tasks["worker:1"].status().gpu_percent is None
+    replay.at(3, Tick(), Measured({"worker:1": {"attempt": 0, "gpu_percent": 81.0}}))
+    assert replay.run.tasks["worker:1"].status().gpu_percent is None
+
+
+def test_a_ps_has_no_steps_of_its_own() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, advanced("ps:0", 0))
+    assert replay.run.tasks["ps:0"].status().step is None
+
+
+def test_after_a_success_the_outcome_of_the_chief_is_what_is_shown() -> None:
+    replay = Replay("ps:0@a", "worker:0@a")
+    replay.up()
+    replay.at(1, advanced("worker:0", 90, loss=0.5))
+    replay.at(2, succeeded("worker:0"), succeeded("ps:0"))
+    summary = replay.status()
+    assert (summary["state"], summary["global_step"], summary["checkpoint_step"]) == ("succeeded", 100, 100)
+    assert (summary["metrics"], summary["checkpoint"]) == (DONE["metrics"], DONE["checkpoint"])
+
+
+# -- stragglers
+
+
+def test_the_status_marks_the_slow_worker_and_tells_what_the_others_lose() -> None:
+    replay = Replay()
+    replay.begin()
+    for second in (1, 2, 3):
+        for name, waited_s in (("worker:0", 0.6 * second), ("worker:1", 0.1 * second)):
+            replay.at(second, advanced(name, step=10 * second, waited_s=waited_s))
+    status = replay.status()
+    assert [task["straggler"] for task in status["tasks"]] == [False, False, True]
+    assert status["waiting_share"] == 0.5
+    assert [task["wait_ms"] for task in status["tasks"]] == [None, 60.0, 10.0]
+
+
+def test_the_status_has_what_a_task_does_of_its_start_until_it_runs() -> None:
+    def doing(replay: Replay) -> Any:
+        return [task["doing"] for task in replay.status()["tasks"]]
+
+    def sign(attempt: int, what: str) -> Signs:
+        return Signs({"worker:1": {"attempt": attempt, "state": "S", "stopped_s": 0.0, "silent_s": 0.0, "doing": what}})
+
+    replay = Replay()
+    replay.begin()
+    replay.at(1.0, started("worker:1"), sign(0, "builds its graph"))
+    assert doing(replay) == [None, None, "builds its graph"]
+    replay.at(2.0, sign(1, "is of another attempt"))
+    assert doing(replay) == [None, None, "builds its graph"]
+    replay.at(3.0, advanced("worker:1"))
+    assert doing(replay) == [None, None, None]
