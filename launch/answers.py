@@ -7,6 +7,7 @@ of ``launch status --json`` are described beside its dataclasses, in ``launch.st
 
 from typing import Dict
 
+from launch.environments.builder import SetupReport
 from launch.status.meanings import meanings
 from launch.status.run import RunStatus
 from launch.teardown.down import DownAnswer
@@ -60,14 +61,6 @@ PLAN: Fields = {
     "network.tasks[].bytes_out": "Bytes that the task sends in a pull or push.",
 }
 
-SETUP: Fields = {
-    "ready": "True if every host has its environment.",
-    "hosts[].host": "Name of a host of the file.",
-    "hosts[].environment": "Environment of the tasks on the host, named by the hash of its lock file and Python.",
-    "hosts[].state": "State of the environment: built, up to date or failed.",
-    "hosts[].error": "Reason of the failure; else null.",
-}
-
 _FOUND: Fields = {
     "kind": "Subject in one word; docs/check.md lists the values.",
     "hosts[]": "Name of an affected host.",
@@ -116,6 +109,6 @@ ANSWERS: Dict[str, Fields] = {
     "status": meanings(RunStatus),
     "down": meanings(DownAnswer),
     "sweep": meanings(SweepReport),
-    "setup": SETUP,
+    "setup": meanings(SetupReport),
     "diagnose": DIAGNOSE,
 }

@@ -1,6 +1,7 @@
 """``launch setup``: build the environment that the hosts file asks for on every host, side by side."""
 
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
@@ -10,11 +11,13 @@ from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence
 from launch.hosts.conversation import Conversation
+from launch.status.meanings import means, means_parts
+from launch.status.values import to_values
 from launch.view.console import fold
 from launch.view.progress import Progress
 
 LOOK_S = 0.5
-SILENT_S = 300.0  # a host tells of its build every few seconds, but for removing old files on a slow disk
+SILENT_S = 300.0  # a host reports on its build every few seconds, but for removing old files on a slow disk
 INTERRUPTED = "interrupted"
 STATES = ("built", "up to date")  # of a host whose build has ended well
 END_S = 15.0  # for a build to end when it was interrupted
@@ -38,18 +41,18 @@ def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
     hosts = list(order.hosts)
     # Not left early: each conversation ends its build on the host when a signal comes.
     built, problems = fleet.each(
-        lambda host: _Conversation(fleet, host, order, progress).run(), hosts, interruptible=False
+        lambda host: _HostBuild(fleet, host, order, progress).run(), hosts, interruptible=False
     )
     fleet.interrupts.check()
     return Outcome(built, problems)
 
 
-class _Conversation:
+class _HostBuild:
     """The build of one host, from the request to the last answer, over one connection."""
 
     def __init__(self, fleet: Fleet, host: Host, order: Order, progress: Progress):
         self._fleet, self._host, self._order, self._progress = fleet, host, order, progress
-        self._lost = ""  # why not all could be sent; the host's own reason is the better one
+        self._lost: Optional[HostProblem] = None  # why not all could be sent; the host's own reason is the better one
 
     def run(self) -> str:
         """Build the environment, and return ``built``, ``up to date`` or ``interrupted``.
@@ -74,37 +77,31 @@ class _Conversation:
         return done
 
     def _follow(self, conversation: Conversation) -> str:
-        heard_at = time.monotonic()
+        received_at = time.monotonic()
         while not self._interrupted():
             try:
-                said = self._receive(conversation, LOOK_S)
+                answer = conversation.receive(LOOK_S)
             except Silence:
                 self._progress.look()
-                if time.monotonic() - heard_at > SILENT_S:
-                    unheard = f"no message from its build for {SILENT_S:.0f} s"
-                    raise HostProblem(self._host.name, ProblemKind.SILENT, unheard) from None
+                if time.monotonic() - received_at > SILENT_S:
+                    silent = f"no message from its build for {SILENT_S:.0f} s"
+                    raise HostProblem(self._host.name, ProblemKind.SILENT, silent) from None
                 continue
-            if said.get("done") in STATES:
-                return str(said["done"])
-            if "want" in said:
-                self._send(conversation, self._files(said["want"]))
-            if "stage" in said:
-                self._show(said["stage"])
-            heard_at = time.monotonic()
+            if answer is None:
+                raise self._lost or conversation.ended()
+            if answer.get("done") in STATES:
+                return str(answer["done"])
+            if "want" in answer:
+                self._send(conversation, self._files(conversation, answer["want"]))
+            if "stage" in answer:
+                self._show(answer["stage"])
+            received_at = time.monotonic()
         return self._end(conversation)
 
-    def _receive(self, conversation: Conversation, timeout_s: float) -> Dict[str, Any]:
-        said = conversation.receive(timeout_s)
-        if said is None:
-            unsaid = f"its build ended without output: {_last(conversation.complaint())}"
-            raise HostProblem(self._host.name, ProblemKind.BROKEN, self._lost or unsaid)
-        return said
-
-    def _files(self, wanted: List[str]) -> List[Path]:
+    def _files(self, conversation: Conversation, wanted: List[str]) -> List[Path]:
         unknown = [digest for digest in wanted if digest not in self._order.files]
         if unknown:
-            strange = f"the connection broke during its build: expected files of the lock, found {unknown[0][:80]!r}"
-            raise HostProblem(self._host.name, ProblemKind.NOISE, strange)
+            raise conversation.noise(f"expected files of the lock, found {unknown[0][:80]!r}")
         return [self._order.files[digest] for digest in wanted]
 
     def _send(self, conversation: Conversation, wanted: List[Path]) -> None:
@@ -117,7 +114,8 @@ class _Conversation:
             try:
                 self._send_file(conversation, path)
             except (HostProblem, OSError) as error:
-                self._lost = f"the connection broke while {path.name} was sent: {error.__cause__ or error}"
+                lost = f"the connection broke while {path.name} was sent: {error.__cause__ or error}"
+                self._lost = HostProblem(self._host.name, ProblemKind.BROKEN, lost)
                 conversation.end()
                 return
 
@@ -148,26 +146,37 @@ class _Conversation:
         self._progress.show(self._host.name, stage)
 
 
-def _last(complaint: str) -> str:
-    return complaint.splitlines()[-1] if complaint else "no reason given"
-
-
-def told(outcome: Outcome) -> List[str]:
+def in_lines(outcome: Outcome) -> List[str]:
     """Return a line for the hosts that were built, one for those up to date."""
     became = {state: [host for host, at in outcome.ready.items() if at == state] for state in STATES}
     return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
 
 
+@dataclass(frozen=True)
+class HostSetup:
+    """The environment of one host."""
+
+    host: str = field(metadata=means("Name of a host of the file."))
+    environment: str = field(
+        metadata=means("Environment of the tasks on the host, named by the hash of its lock file and Python.")
+    )
+    state: str = field(metadata=means("State of the environment: built, up to date or failed."))
+    error: Optional[str] = field(metadata=means("Reason of the failure; else null."))
+
+
+@dataclass(frozen=True)
+class SetupReport:
+    """The object of ``setup --json``."""
+
+    ready: bool = field(metadata=means("True if every host has its environment."))
+    hosts: List[HostSetup] = field(metadata=means_parts())
+
+
 def as_values(order: Order, outcome: Outcome) -> Dict[str, Any]:
     """Return the object of ``setup --json``."""
-    problems: Dict[str, Optional[str]] = {problem.host: problem.reason for problem in outcome.problems}
+    problems = {problem.host: problem.reason for problem in outcome.problems}
     hosts = [
-        {
-            "host": host,
-            "environment": digest,
-            "state": outcome.ready.get(host, "failed"),
-            "error": problems.get(host),
-        }
+        HostSetup(host, digest, outcome.ready.get(host, "failed"), problems.get(host))
         for host, digest in order.hosts.items()
     ]
-    return {"ready": not problems, "hosts": hosts}
+    return to_values(SetupReport(not problems, hosts))

@@ -34,11 +34,12 @@ class Words(NamedTuple):
 
 
 _PLAIN = Words()
+_BUILD = "the connection broke during its build: "
 _HANDOVER = "while the checkpoint was brought: "
 _CHECK = Words(ended="the check ended there: ")
 WORDS = {
     "logs": Words(noise="`logs`: ", expected="a line of a task's log"),
-    "build": Words("the connection broke during its build: ", "the connection broke during its build: "),
+    "build": Words(_BUILD, _BUILD, ended="its build ended without output: ", wordless="no reason given"),
     "board": Words("lost TensorBoard: ", "lost TensorBoard: ", "", "lost TensorBoard: ", "the connection ended"),
     "take": Words(_HANDOVER, _HANDOVER, "the checkpoint was not brought: "),
     "give": Words(_HANDOVER, _HANDOVER, "the checkpoint was not brought: "),

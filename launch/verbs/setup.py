@@ -7,7 +7,7 @@ from typing import Optional
 
 import click
 
-from launch.environments.builder import as_values, set_up, told
+from launch.environments.builder import as_values, in_lines, set_up
 from launch.environments.identity import Order
 from launch.errors import SUCCEEDED, CannotStart, UsageError
 from launch.target import Target
@@ -39,7 +39,7 @@ def setup(target: Target, as_json: bool, wheels: Optional[str]) -> int:
         order = Order(fleet.spec, pythons, Path(wheels) if wheels else None)
         with Progress(list(pythons), sys.stderr if as_json else sys.stdout) as progress:
             outcome = set_up(fleet, order, progress)
-    tell(as_json, as_values(order, outcome), told(outcome))
+    tell(as_json, as_values(order, outcome), in_lines(outcome))
     if outcome.problems:
         raise CannotStart(outcome.problems)
     return SUCCEEDED

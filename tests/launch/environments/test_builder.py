@@ -11,7 +11,7 @@ import pytest
 
 from cluster.spec.model import Setup
 from launch.environments import builder
-from launch.environments.builder import Outcome, as_values, set_up, told
+from launch.environments.builder import Outcome, as_values, in_lines, set_up
 from launch.environments.identity import Order
 from launch.errors import Interrupted
 from launch.fleet import Fleet
@@ -61,7 +61,7 @@ def test_a_host_gets_the_files_that_it_lacks_and_no_others(tmp_path: Path, progr
     assert outcome == Outcome({"a": "built", "b": "built", "c": "up to date"}, [])
     assert lacking.sent.endswith(path.read_bytes())
     assert json.loads(having.sent.splitlines()[-1].decode()) == to_values(order.request("b"))
-    assert told(outcome) == ["a,b: built", "c: up to date"]
+    assert in_lines(outcome) == ["a,b: built", "c: up to date"]
     assert progress.text() == "3 of 3 ready"
 
 

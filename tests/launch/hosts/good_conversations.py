@@ -172,7 +172,7 @@ def _setup(fleet: Fleet, folder: Path) -> str:
     with Progress([HOST], io.StringIO()) as progress:
         outcome = builder.set_up(fleet, order, progress)
     json.dumps(builder.as_values(order, outcome))
-    return "\n".join([*builder.told(outcome), *map(str, outcome.problems)])
+    return "\n".join([*builder.in_lines(outcome), *map(str, outcome.problems)])
 
 
 def _board(fleet: Fleet, folder: Path) -> str:
