@@ -7,7 +7,7 @@ from typing import Callable, Iterator, List, NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # Words that say less than the technical one: report, send, print, receive, again, recently.
 OBLIQUE = re.compile(
     r"\b(?:tells?|told|telling|says?|said|saying|hears?|heard|hearing|heeds?|heeded|anew|of late"
