@@ -53,6 +53,7 @@ FLOORS = {
         ("gpus", "network"),
         ("state",),
         ("protocol",),
+        ("endings",),
         ("supervision", "tasks", "checkpoints", "environments"),
         ("service", "verbs"),
         ("diagnosis",),

@@ -12,6 +12,7 @@ Rooms, each above those before it:
   state         files, records and locks of runs
   protocol      messages and connections between agents
   network       names, ports and ways between hosts
+  endings       the reason why a task's process ended
   supervision   the lead's decisions, as pure functions
   tasks         the task processes of this host
   checkpoints   checkpoints here, and on their way

@@ -16,11 +16,12 @@ from cluster.protocol.heartbeat import PULSE, STACKS, Sign, read_sign
 from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, read_outcome, read_progress
 from cluster.protocol.save_request import SAVE
 from launch.agent.diagnosis.run_files import logs, values
+from launch.agent.endings.exits import HANG_S
 from launch.agent.protocol.messages import Event, Exited, Go, Joined, Started, decode, encode
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
-from launch.agent.tasks.host_tasks import HANG_S, LINGER_S, HostTasks
+from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
 from launch.agent.tasks.log_reader import TaskLog
 from launch.agent.text.redaction import Redaction
 from launch.agent.wire.run_plan import RunPlan, TaskPlan

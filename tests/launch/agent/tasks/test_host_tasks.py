@@ -10,11 +10,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Type, TypeVar
 
 import pytest
 
+from launch.agent.endings.exits import HANG_S
 from launch.agent.linux import processes
 from launch.agent.linux.ports import free_ports
 from launch.agent.protocol.messages import Advanced, Event, Exited, Measured, Started
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.host_tasks import HANG_S, LINGER_S, HostTasks
+from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
 from launch.agent.wire.run_request import TaskRequest
 from tests.support.agent.requested import task_request
 from tests.support.waiting import eventually
@@ -204,7 +205,7 @@ class OneKill:
 
 def test_a_task_that_the_kernel_has_killed_for_want_of_memory_says_so(bench: Bench) -> None:
     bench.sh("echo hungry; kill -KILL $$")
-    bench.tasks._memory_kills = OneKill()  # type: ignore[assignment]
+    bench.tasks._exits._memory_kills = OneKill()  # type: ignore[assignment]
     exited = bench.comes(Exited)
     assert (exited.kind, exited.cause, exited.lines) == (
         "out-of-memory", "killed by the kernel: out of memory (SIGKILL); its last line: hungry", ["hungry"],
@@ -213,7 +214,7 @@ def test_a_task_that_the_kernel_has_killed_for_want_of_memory_says_so(bench: Ben
 
 def test_a_task_that_we_killed_ourselves_did_not_want_for_memory(bench: Bench) -> None:
     bench.start("sleep", "1000")
-    bench.tasks._memory_kills = kernel = OneKill()  # type: ignore[assignment]
+    bench.tasks._exits._memory_kills = kernel = OneKill()  # type: ignore[assignment]
     bench.tasks.stop("worker:0", 0.0, now=0.0)
     exited = bench.comes(Exited)
     assert (exited.kind, exited.cause, kernel.asked) == ("signal", "killed by SIGKILL", 0)
@@ -291,6 +292,7 @@ def test_a_task_that_ignores_term_is_killed_when_its_grace_is_over_and_not_befor
     bench.start(sys.executable, "-c", IGNORES_TERM + "while 1: time.sleep(1)")
     bench.logged("up")
     bench.tasks.stop("worker:0", 5.0, now=100.0)
+    bench.tasks.poll(100.0)
     bench.logged("no")
     bench.tasks.poll(104.9)
     assert not processes.has_exited(bench.tasks.running["worker:0"].process.pid)

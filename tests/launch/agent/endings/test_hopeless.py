@@ -6,8 +6,8 @@ import pytest
 
 from cluster.errors import JobError
 from cluster.protocol.outcome import Outcome
-from launch.agent.tasks import exit_causes
-from launch.agent.tasks.hopeless import judge
+from launch.agent.endings import exit_causes
+from launch.agent.endings.hopeless import judge
 
 NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow'"
 SETUP = (

@@ -20,9 +20,9 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 from cluster.protocol.failures import EXCEPTION, EXIT, OUT_OF_MEMORY, kind_in_log
 from cluster.protocol.outcome import Outcome
 from cluster.protocol.regular_file import open_to_read
+from launch.agent.endings import hopeless
+from launch.agent.endings.log_errors import Error, error_in
 from launch.agent.linux import processes
-from launch.agent.tasks import hopeless
-from launch.agent.tasks.log_errors import Error, error_in
 from launch.agent.text.plain_text import plain
 
 MOST_LINES, LONGEST = 20, 300  # characters

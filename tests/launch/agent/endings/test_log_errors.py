@@ -6,10 +6,10 @@ from typing import Dict, List
 
 import pytest
 
-from launch.agent.tasks.exit_causes import MOST_LINES, judge
-from launch.agent.tasks.log_errors import LONGEST, MOST_AFTER, SEARCHED, error_in
+from launch.agent.endings.exit_causes import MOST_LINES, judge
+from launch.agent.endings.log_errors import LONGEST, MOST_AFTER, SEARCHED, error_in
 
-ENDINGS = Path(__file__).parent / "endings"  # what programs have written, the last lines of their logs
+ENDINGS = Path(__file__).parent / "logs"  # what programs have written, the last lines of their logs
 FOUND: Dict[str, str] = {
     "tensorflow": "InvalidArgumentError: Input to reshape is a tensor with 3 values, but the requested shape has 4",
     "two_roots": "ResourceExhaustedError: 2 root error(s) found. (0) Resource exhausted: OOM when allocating "

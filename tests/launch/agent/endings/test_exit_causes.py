@@ -9,8 +9,8 @@ import pytest
 
 from cluster.errors import CheckpointError, JobError, NonFiniteError, TaskError, TrainingError
 from cluster.protocol.outcome import Outcome
+from launch.agent.endings.exit_causes import LONGEST, MOST_LINES, judge, last_lines
 from launch.agent.supervision.incident import KINDS
-from launch.agent.tasks.exit_causes import LONGEST, MOST_LINES, judge, last_lines
 from tests.support import ROOT
 
 TRACE = "Traceback (most recent call last):"

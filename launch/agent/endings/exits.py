@@ -1,0 +1,105 @@
+"""Report the end of a task's process to the lead, without the values of secrets."""
+
+import glob
+import os
+import signal
+from dataclasses import asdict
+from typing import Any, List, Mapping, Optional, Sequence
+
+from cluster.errors import CheckpointError
+from cluster.protocol.failures import EXIT
+from cluster.protocol.outcome import Outcome, read_outcome
+from cluster.protocol.regular_file import NotRegular
+from launch.agent.endings import exit_causes
+from launch.agent.endings.exit_causes import Ending
+from launch.agent.endings.log_errors import SEARCHED
+from launch.agent.linux import processes
+from launch.agent.linux.oom_kills import MemoryKills
+from launch.agent.protocol.messages import Exited
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.text.plain_text import without_controls
+from launch.agent.text.redaction import masked
+from launch.agent.wire.run_request import TaskRequest
+
+HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
+UNREADABLE = (OSError, ValueError)  # what a program of others may write under these names
+
+
+class Exits:
+    """The ends of this host's tasks. Call ``look`` often: the kernel's counts of killed processes have no times."""
+
+    def __init__(self, tasks: Sequence[TaskRequest], folder: RunFolder, secrets: Mapping[str, str]):
+        self._tasks = {task.name: task for task in tasks}
+        self._folder, self._secrets = folder, secrets
+        self._memory_kills = MemoryKills()
+
+    def look(self, now: float) -> None:
+        """Notice the processes that the kernel killed since the last look."""
+        self._memory_kills.look(now)
+
+    def not_started(self, name: str, attempt: int, error: OSError) -> Exited:
+        """Report a process that could not be started."""
+        # Not Popen's strerror, to which Python 3.7 adds the name once more.
+        why = error.strerror if isinstance(error, NotRegular) else os.strerror(error.errno or 0)
+        cause = f"cannot start {error.filename or self._tasks[name].argv[0]}: {why}"
+        return Exited(name, attempt, None, cause, kind="not-started")
+
+    def hanging(self, name: str, attempt: int, pid: int) -> Exited:
+        """Report the killed process ``pid``, which hangs in the kernel, as ``frozen``.
+
+        The run ends without the process, and ``down`` reports the process as left.
+        """
+        place = processes.wait_channel(pid)
+        cause = f"pid {pid} was killed and is still there after {HANG_S:.0f} s; it hangs in {place}"
+        return Exited(name, attempt, None, cause, kind="frozen")
+
+    def ended(
+        self, name: str, attempt: int, pid: int, code: int, now: float, killed: bool, stack: Optional[str]
+    ) -> Exited:
+        """Report a process that ended.
+
+        Args:
+          code: its exit code, negative for a signal.
+          killed: whether this agent was to kill the process. The kernel does not count as its killer then.
+          stack: the stacks that the process wrote before; None where it was not asked for them.
+        """
+        outcome = self._outcome(name)
+        shown = {key: self._masked(value) for key, value in asdict(outcome).items()} if outcome else None
+        if outcome and outcome.succeeded:
+            return Exited(name, attempt, code, None, shown)
+        lines = exit_causes.last_lines(self._folder.log(name, attempt), self._masked, SEARCHED)
+        no_memory = code == -signal.SIGKILL and not killed and self._memory_kills.took(pid, now)
+        ending = self._ending(code, outcome, lines, no_memory)
+        return Exited(
+            name, attempt, code, ending.cause, shown, ending.kind, lines[-exit_causes.MOST_LINES :],
+            self._masked(stack), ending.retry, ending.error,
+        )  # fmt: skip
+
+    def _ending(self, code: int, outcome: Optional[Outcome], lines: List[str], no_memory: bool) -> Ending:
+        ending = exit_causes.judge(code, outcome, lines, no_memory)
+        return ending._replace(cause=self._masked(ending.cause), error=self._masked(ending.error))
+
+    def _masked(self, value: Any) -> Any:
+        """Return a text without secrets and control characters; return other values unchanged.
+
+        A task's text goes to other hosts and into their files; secrets and control characters do not.
+        """
+        return masked(without_controls(value), self._secrets.values()) if isinstance(value, str) else value
+
+    def _outcome(self, name: str) -> Optional[Outcome]:
+        """Return the checked outcome that a task wrote; None where the task wrote none.
+
+        A chief that has to save a checkpoint succeeds only if its final checkpoint is there. An outcome that cannot be
+        read is a failure.
+        """
+        try:
+            outcome = read_outcome(self._folder.task(name))
+        except UNREADABLE as error:
+            return Outcome(False, cause=f"its outcome cannot be read: {error}", kind=EXIT)
+        task = self._tasks[name]
+        if outcome is None or not outcome.succeeded or not (task.chief and task.saves):
+            return outcome
+        if outcome.checkpoint and glob.glob(glob.escape(outcome.checkpoint) + "*"):
+            return outcome
+        missing = f"it reports success, but its final checkpoint is missing: {outcome.checkpoint}"
+        return Outcome(False, outcome.step, missing, kind=CheckpointError.kind)

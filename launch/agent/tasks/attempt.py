@@ -1,0 +1,75 @@
+"""One attempt of a task, while a process of it exists."""
+
+import signal
+import subprocess
+from dataclasses import dataclass
+from typing import List, Optional, Sequence
+
+from launch.agent.endings.exits import HANG_S
+from launch.agent.linux.processes import Process
+from launch.agent.tasks.descendants import Kin, signal_all
+from launch.agent.tasks.log_index import LogTimes
+from launch.agent.tasks.stacks import Stacks
+
+
+@dataclass
+class Attempt:
+    """An attempt. Times are those of the agent's clock.
+
+    Attributes:
+      number: which of the task's attempts, from 0.
+      wants_term: whether its processes get TERM at the next look.
+      kill_at: when its processes get KILL; None where nobody has stopped it.
+      stacks: the stacks that it writes before it is killed; None where they were not asked for.
+      progress_ns: modification time of its newest progress file.
+    """
+
+    task: str
+    number: int
+    process: "subprocess.Popen[bytes]"
+    times: LogTimes
+    kin: Kin
+    wants_term: bool = False
+    kill_at: Optional[float] = None
+    killed_at: Optional[float] = None
+    stacks: Optional[Stacks] = None
+    progress_ns: int = 0
+
+    def end_by(self, deadline: float, term: bool) -> None:
+        """Have the attempt killed at ``deadline``, or earlier where that was wanted before."""
+        self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
+        self.wants_term = self.wants_term or term
+
+    def next_signal(self, now: float) -> Optional["signal.Signals"]:
+        """Take the signal that the attempt is to get now; None for no signal.
+
+        KILL is due when the attempt has written its stacks, or at ``kill_at``.
+        """
+        wants_term, self.wants_term = self.wants_term, False
+        if self.killed_at is not None:
+            return None
+        has_stacks = self.stacks is not None and self.stacks.are_written()
+        if has_stacks or (self.kill_at is not None and now >= self.kill_at):
+            self.killed_at = now
+            return signal.SIGKILL
+        return signal.SIGTERM if wants_term else None
+
+    def hangs(self, now: float) -> bool:
+        """Return whether the attempt still runs ``HANG_S`` after it was killed.
+
+        Such an attempt does not end any more.
+        """
+        return self.killed_at is not None and now >= self.killed_at + HANG_S
+
+    def send(self, number: "signal.Signals", table: Sequence[Process]) -> None:
+        """Signal the attempt's leader, which is not reaped yet, and the rest of its processes."""
+        leader = [process for process in table if process.pid == self.process.pid]
+        signal_all([*leader, *self.kin.living(table)], number)
+
+    def end_rest(self, now: float, table: Sequence[Process]) -> List[Process]:
+        """Kill the processes that outlive the attempt's leader, and return them."""
+        rest = self.kin.living(table)
+        if rest and not self.hangs(now):
+            self.killed_at = now if self.killed_at is None else self.killed_at
+            signal_all(rest, signal.SIGKILL)
+        return rest
