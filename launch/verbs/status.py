@@ -24,7 +24,7 @@ from launch.view.console import say
 def status(target: Target, as_json: bool, watch: bool, wide: bool) -> int:
     """Show the newest run: step, rate, loss, every task's state.
 
-    Slow workers are named.
+    The table marks slow workers.
 
     \b
     Example:  launch status --watch hosts.yaml

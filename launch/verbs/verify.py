@@ -22,7 +22,7 @@ def verify(target: Target, steps: int) -> int:
 
     Both train on the same batches. Exit code 0: every variable was equal after every step.
     Exit code 1: the report names the first step and variable that differ. Tasks compute on CPUs,
-    restart never, and read and write no checkpoint.
+    never restart, and neither read nor write a checkpoint.
 
     \b
     Example:  launch verify hosts.yaml --steps 20

@@ -77,7 +77,7 @@ class Ending:
             return event
         if self._plan.judge != "exit" and event.exit_code == -signal.SIGTERM:
             return None
-        given = f"ended {now - self._began_at:.0f} s after the run had succeeded, before it left by itself"
+        given = f"stopped {now - self._began_at:.0f} s after the run had succeeded, before it ended by itself"
         measured = "" if self._plan.judge == "exit" else f" (it had measured step {task.progress.get('step') or 0})"
         return replace(event, kind=CUT_SHORT, cause=f"{given}{measured}; a larger leave_s gives it more time")
 

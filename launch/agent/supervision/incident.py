@@ -14,14 +14,14 @@ KINDS = {
     "signal": "a signal ended the task",
     "out-of-memory": "the kernel, or an allocator, had no memory left for the task",
     "lost-connection": "the task could not reach another one any more",
-    "exit": "the task left by itself, with an exit code and no more than that",
+    "exit": "the task ended by itself with an exit code, and without another sign of the cause",
     "not-started": "a task's process, or a host's agent, could not be started",
     "frozen": "the task's process was there and made no progress",
     "agent": "a host's agent ended",
     "host": "no message came from a host any more",
     "checkpoint": "a checkpoint could not be written or read",
     "non-finite": "a loss or a gradient was not a number",
-    CUT_SHORT: "an evaluator ended after the run had succeeded, before it left by itself",
+    CUT_SHORT: "an evaluator was stopped after the run had succeeded, before it ended by itself",
 }
 OF_A_HOST = ("host", "agent")
 MOST_LINES, LONGEST_LINE, MOST_STACK = 12, 300, 4000  # characters; they travel with every status

@@ -110,7 +110,7 @@ def test_a_foreign_evaluator_that_is_ended_says_so_and_how_long_it_was_given(lea
     replay.at(1, left("worker:0"))
     replay.at(at)
     assert replay.at(at, left("evaluator:0", code=-15)) == [Stop("ps:0", 10.0)]
-    cause = f"ended {leave_s:.0f} s after the run had succeeded, before it left by itself; a larger leave_s"
+    cause = f"stopped {leave_s:.0f} s after the run had succeeded, before it ended by itself; a larger leave_s"
     (told,) = replay.status()["incidents"]
     assert (told["kind"], replay.run.state.result) == ("cut-short", "succeeded")
     assert in_words(told) == f"evaluator:0@b: {cause} gives it more time"
@@ -270,7 +270,7 @@ def test_an_evaluator_that_does_not_end_in_its_time_says_so_and_what_it_had_meas
     assert replay.at(1, succeeded("worker:0")) == [Stop("evaluator:0", 10.0)]
     replay.at(11, Exited("evaluator:0", 0, -9, "killed by SIGKILL"))
     assert [in_words(told) for told in replay.status()["incidents"]] == [
-        "evaluator:0@a: ended 10 s after the run had succeeded, before it left by itself (it had measured step 90);"
+        "evaluator:0@a: stopped 10 s after the run had succeeded, before it ended by itself (it had measured step 90);"
         " a larger leave_s gives it more time"
     ]
 
