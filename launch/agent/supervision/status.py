@@ -19,6 +19,7 @@ from launch.status.run import FormationStatus, RunStatus
 
 SLOW = 1.25
 LEAST_MS = 2.0  # below, it is the noise of the machine
+EVIDENCE_S = 5.0  # of reports: the first steps of a process are slow on every machine
 
 
 class Judgement(NamedTuple):
@@ -85,8 +86,12 @@ def _newest_step(workers: Iterable[TaskRecord], before: Optional[int]) -> Option
 
 
 def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
-    paces = {name: task.pace() for name, task in tasks.items() if task.state == "running"}
-    return judge({name: pace for name, pace in paces.items() if pace is not None})
+    """Compare the workers that run, once there is evidence of all of them."""
+    running = {name: task for name, task in tasks.items() if task.state == "running"}
+    paces = {name: task.pace() for name, task in running.items()}
+    known = {name: pace for name, pace in paces.items() if pace is not None}
+    is_known_well = all(running[name].reported_s >= EVIDENCE_S for name in known)
+    return judge(known) if is_known_well else Judgement((), None)
 
 
 def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, float]]:

@@ -94,6 +94,11 @@ class TaskRecord:
         seconds = max(until - first.time, 1e-9)
         return (last.step - first.step) / seconds, (last.examples - first.examples) / seconds
 
+    @property
+    def reported_s(self) -> float:
+        """Return the time that the kept progress reports span, in seconds."""
+        return self.samples[-1].time - self.samples[0].time if self.samples else 0.0
+
     def pace(self) -> Optional[Pace]:
         """Return the mean step of the last ``RATE_WINDOW_S`` seconds.
 

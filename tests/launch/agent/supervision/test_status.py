@@ -146,12 +146,32 @@ def test_after_a_success_the_outcome_of_the_chief_is_what_is_shown() -> None:
 # -- stragglers
 
 
+def report_paces(replay: Replay, *seconds: int) -> None:
+    """Let worker:0 wait 60 % of each step for worker:1, which waits 10 %."""
+    for second in seconds:
+        for name, waited_s in (("worker:0", 0.6 * second), ("worker:1", 0.1 * second)):
+            replay.at(second, advanced(name, step=10 * second, waited_s=waited_s))
+
+
+def test_no_worker_is_slow_before_there_is_evidence_of_all() -> None:
+    replay = Replay()
+    replay.begin()
+    for second in range(1, 6):
+        report_paces(replay, second)
+        status = replay.status()
+        assert [task["straggler"] for task in status["tasks"]] == [False] * 3 and status["waiting_share"] is None
+    report_paces(replay, 6)
+    assert replay.status()["tasks"][2]["straggler"]
+    replay.at(7, failed("worker:0"))
+    replay.at(8, Tick(), started("worker:0", 1), advanced("worker:0", 70, attempt=1, waited_s=0.0))
+    replay.at(9, advanced("worker:0", 71, attempt=1, waited_s=0.9))
+    assert not replay.status()["tasks"][2]["straggler"]  # the first steps of another process prove nothing
+
+
 def test_the_status_marks_the_slow_worker_and_tells_what_the_others_lose() -> None:
     replay = Replay()
     replay.begin()
-    for second in (1, 2, 3):
-        for name, waited_s in (("worker:0", 0.6 * second), ("worker:1", 0.1 * second)):
-            replay.at(second, advanced(name, step=10 * second, waited_s=waited_s))
+    report_paces(replay, *range(1, 7))
     status = replay.status()
     assert [task["straggler"] for task in status["tasks"]] == [False, False, True]
     assert status["waiting_share"] == 0.5
