@@ -56,6 +56,9 @@ class Decision:
     failure: Optional[Failure] = None
 
 
+NOTHING = Decision()
+
+
 @dataclass
 class Absence:
     """A host that was lost, and the number of its losses.
@@ -173,13 +176,13 @@ class Formations:
         needed = any(task.state in ALIVE and task.plan.name in self.current.indices for task in tasks)
         self._show_lost(host, loss.cause, closing)
         if closing:
-            return Decision()
+            return NOTHING
         if not self.is_elastic:
             return Decision(failure=loss)
         self._out[host] = self._absences.setdefault(host, Absence())
         self._out[host].begin(loss.incident)
         self._losses.append(loss.incident)
-        decision = self._adapt() if phase is Phase.TRAINING and needed else Decision()
+        decision = self._adapt() if phase is Phase.TRAINING and needed else NOTHING
         if phase is not Phase.TRAINING or decision.phase is not None:
             self._first_loss = self._first_loss or loss
         return decision
@@ -229,9 +232,9 @@ class Formations:
         """Return what follows for the hosts that are out, while the formation trains."""
         if self._rested_at == math.inf and self.is_up:
             self._rested_at, self._first_loss = now + REST_S, None
-        ready = self._ready(now)
-        if now < self._rested_at or not ready or (self._saves and self._saving.is_pending(now)):
-            return Decision()
+        ready = self._ready(now) if self._out and now >= self._rested_at else []
+        if not ready or (self._saves and self._saving.is_pending(now)):
+            return NOTHING
         asked = self._saving.ask(now) if self._changes_cluster(ready) and not self._saves else []
         self._saves = bool(asked)
         if asked:

@@ -62,11 +62,12 @@ class Supervisor:
         self._restarts = Restarts(plan, self._roster, self.incidents)
         self._lives = Lives()
         self._ending = Ending(plan, self.tasks)
-        self._courses: Dict[Phase, Callable[[float], List[Order]]] = {  # in the order in which phases follow
+        self._courses: Dict[Phase, Callable[[float], List[Order]]] = {
             Phase.GATHERING: self._gather,
-            Phase.REFORMING: self._reform,
             Phase.TRAINING: self._train,
+            Phase.REFORMING: self._reform,
             Phase.CLOSING: self._shut,
+            Phase.ENDED: lambda now: [],
         }
         self._rules: Dict[Type[Any], Callable[[Any, float], List[Order]]] = {
             Joined: self._on_joined,
@@ -88,9 +89,10 @@ class Supervisor:
         self._watch.record_event(event, now)
         rule = self._rules.get(type(event))
         orders = rule(event, now) if rule else []
-        for phase, course in self._courses.items():
-            if self.state.phase is phase:
-                orders += course(now)
+        phase: Optional[Phase] = None
+        while phase is not self.state.phase:  # one phase may end and the next take its course at once
+            phase = self.state.phase
+            orders += self._courses[phase](now)
         return orders
 
     # -- what each event means
@@ -264,18 +266,16 @@ class Supervisor:
 
     def _train(self, now: float) -> List[Order]:
         """Take hosts back, and restart the tasks whose time has come."""
-        if self._formations.is_up:
+        if not self.state.was_up and self._formations.is_up:
             self.state.mark_up()
         if self._roster.have_succeeded:
             self._close("succeeded", None, now)
             return []
         orders = self._follow(self._formations.take_back(now), now)
         due = self._restarts.pop_due(now) if self.state.phase is Phase.TRAINING else []
-        return orders + [self._start_again(task) for task in due]
-
-    def _start_again(self, task: TaskRecord) -> Order:
-        task.attempt += 1
-        return self._formations.start_task(task)
+        for task in due:
+            task.attempt += 1
+        return orders + [self._formations.start_task(task) for task in due]
 
     def _shut(self, now: float) -> List[Order]:
         """End the tasks in their order, then the run."""
