@@ -1,20 +1,24 @@
-"""A cluster and the training of one of its tasks, on TensorFlow 1.15 and 2.x through ``compat.v1``.
+"""The training of one task in a cluster, on TensorFlow 1.15 and 2.x through ``compat.v1``.
 
-For authors of jobs:
+A worker has its own copy of the model. The parameter servers (ps) hold the variables that count. In a synchronous step
+every worker pushes gradients to the servers, the servers update their variables, and every worker fetches the new
+values. ``steps`` explains that in four lines.
+
+Authors of jobs may import what lies loose here, and nothing else:
 
   task, job     a task of a cluster and its settings; the functions of a job's file
   layers, optimizers, schedules, datafiles, stages, towers
                 what a model's file may import
   errors        everything that can be wrong on the cluster's side
 
-Rooms, each above those before it:
+Packages, each above those before it:
 
   protocol      what launcher, agent and task process agree on, without TensorFlow
   spec          the hosts file; only the launcher reads it
   runtime       sessions, servers, devices
-  variables     the properties of variables, and the places of their values
+  variables     which server holds which variable, in how many slices; values on their way
   sharing       several copies of a model on one set of variables
-  updates       how gradients change variables
+  updates       the optimizer's update, on the servers
   model         what plain TensorFlow would build of a job
   steps         how gradients of all workers become one update
   checkpoints   written and read by the chief

@@ -8,7 +8,7 @@ from cluster.runtime.tf_compat import tf
 
 
 def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
-    """The path of ``name``, or of ``name.gz``, in the folder ``args.data_dir`` on this host.
+    """Return the path of ``name``, or of ``name.gz``, in the folder ``args.data_dir`` on this host.
 
     Args:
       described_at: where the data set and its format are described; printed in errors.
@@ -33,7 +33,7 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
 
 
 def fixed_records(path: str, size: int) -> Any:
-    """A dataset of the records of ``size`` bytes that a file, not gzipped, consists of.
+    """Return a dataset of the records of ``size`` bytes that a file, not gzipped, consists of.
 
     Raises:
       JobError: the file is not of such records.
@@ -44,7 +44,7 @@ def fixed_records(path: str, size: int) -> Any:
 
 
 def damaged(path: str, expected: str, found: object) -> JobError:
-    """The error for a file that is not in the format that its name promises."""
+    """Return the error for a file that is not in the format that its name promises."""
     return JobError(f"{path}: expected {expected}, found {found}; copy the file again")
 
 

@@ -40,7 +40,7 @@ class Job:
 
     @classmethod
     def from_module(cls, module: ModuleType) -> "Job":
-        """The job that ``module`` defines.
+        """Return the job that ``module`` defines.
 
         Raises:
           JobError: a function is missing.
@@ -53,7 +53,7 @@ class Job:
 
     @contextlib.contextmanager
     def blamed(self) -> Iterator[None]:
-        """Turns an exception inside the job's code into a ``JobError`` that names file and line."""
+        """Turn an exception inside the job's code into a ``JobError`` that names file and line."""
         try:
             yield
         except ClusterError:
@@ -78,11 +78,11 @@ class Job:
         return f"{code.co_filename}:{code.co_firstlineno}" if code else self.path
 
     def with_args(self, args: Mapping[str, Any]) -> "Job":
-        """This job, for training, with ``args`` bound to its model if that has such a parameter."""
+        """Return this job, for training, with ``args`` bound to its model if that has such a parameter."""
         return self._bound(args=args, training=True)
 
     def for_evaluation(self) -> "Job":
-        """This job with ``training`` False for its model, if that has such a parameter."""
+        """Return this job with ``training`` False for its model, if that has such a parameter."""
         return self._bound(training=False)
 
     def _bound(self, **values: Any) -> "Job":
@@ -137,7 +137,7 @@ def _rank(value: Any) -> Optional[int]:
 
 
 def load(name: str, folder: Path) -> Job:
-    """The job called ``name``: a path to a .py file, a dotted module, or a bare name in ``folder``.
+    """Return the job called ``name``: a path to a .py file, a dotted module, or a bare name in ``folder``.
 
     Raises:
       JobError: there is no such job, or importing it fails; names file and line.

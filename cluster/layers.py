@@ -10,14 +10,14 @@ from cluster.runtime.tf_compat import tf
 
 
 def dense(name: str, x: Any, units: int) -> Any:
-    """A fully connected layer with a bias: [batch, n] to [batch, units]."""
+    """Return a fully connected layer with a bias: [batch, n] to [batch, units]."""
     with tf.variable_scope(name):
         weights = tf.get_variable("weights", [x.shape[-1], units], initializer=tf.glorot_uniform_initializer())
         return x @ weights + tf.get_variable("bias", [units], initializer=tf.zeros_initializer())
 
 
 def convolution(name: str, x: Any, filters: int, size: int = 3, stride: int = 1, bias: bool = True) -> Any:
-    """A convolution with a square kernel: [batch, h, w, n] to [batch, h / stride, w / stride, filters]."""
+    """Return a convolution with a square kernel: [batch, h, w, n] to [batch, h / stride, w / stride, filters]."""
     with tf.variable_scope(name):
         initial = tf.variance_scaling_initializer(2.0)  # He et al., "Delving Deep into Rectifiers", 2015
         kernel = tf.get_variable("kernel", [size, size, x.shape[-1], filters], initializer=initial)
@@ -70,7 +70,7 @@ def classified(logits: Any, labels: Any) -> Tuple[Any, Dict[str, Any]]:
 
 
 def _moved(average: Any, value: Any, momentum: float) -> Any:
-    """The operation that moves ``average`` towards ``value``, on its server: only ``value`` travels.
+    """Make the operation that moves ``average`` towards ``value``, on its server: only ``value`` travels.
 
     A value that is not finite is passed over: one bad batch must not spoil the average for good.
     """

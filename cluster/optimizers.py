@@ -31,7 +31,7 @@ _OPTIMIZERS: Dict[str, _Made] = {
 
 
 def from_args(args: Mapping[str, Any], **defaults: Any) -> Any:
-    """The ``tf.train.Optimizer`` that ``args`` describe; other keys in them are the job's own.
+    """Return the ``tf.train.Optimizer`` that ``args`` describe; other keys in them are the job's own.
 
     Args:
       defaults: the job's values for keys that ``args`` do not have: ``optimizer="momentum", learning_rate=0.1``.

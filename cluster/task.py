@@ -78,7 +78,7 @@ class Train:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Train":
-        """The settings of a parsed JSON or YAML mapping; keys left out take their default.
+        """Return the settings of a parsed JSON or YAML mapping; keys left out take their default.
 
         Raises:
           TaskError: a key is unknown.
@@ -130,7 +130,7 @@ class Task:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Task":
-        """The task that ``TF_CONFIG`` in ``environ`` describes.
+        """Return the task that ``TF_CONFIG`` in ``environ`` describes.
 
         Raises:
           TaskError: ``TF_CONFIG`` is missing, no JSON, or names a task outside the cluster.
@@ -166,7 +166,7 @@ class Task:
 
     @property
     def chief_role(self) -> str:
-        """The role of the chief, which is the first task of it."""
+        """Return the role of the chief, which is the first task of it."""
         return "chief" if self.cluster.get("chief") else "worker"
 
     @property
@@ -176,7 +176,7 @@ class Task:
 
     @property
     def num_workers(self) -> int:
-        """Tasks that compute gradients, the chief included."""
+        """Return the tasks that compute gradients, the chief included."""
         return sum(len(self.cluster.get(role, ())) for role in TRAINERS)
 
     @property

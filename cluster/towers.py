@@ -74,7 +74,7 @@ def outputs_of(
 
 
 def stages_of(devices: Devices) -> Sequence[Device]:
-    """The devices of one tower as a list, which holds one for a model without stages."""
+    """Return the devices of one tower as a list, which holds one for a model without stages."""
     return [devices] if isinstance(devices, str) or callable(devices) else devices
 
 
@@ -145,7 +145,7 @@ def _checks(name: str, size: Optional[int], shape: Any, towers: int) -> List[Any
 
 
 def add_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
-    """The sum over the towers of each variable's gradient, on the current device.
+    """Return the sum over the towers of each variable's gradient, on the current device.
 
     It is that of the sum of the towers' losses.
 

@@ -1,4 +1,4 @@
-"""Classifies the pictures of CIFAR-10 with ResNet-20 (He et al., "Deep Residual Learning", 2015, section 4.2).
+"""Classify the pictures of CIFAR-10 with ResNet-20 (He et al., "Deep Residual Learning", 2015, section 4.2).
 
 args: data_dir (a folder with CIFAR-10's binary files), seed (0), weight_decay (1.0e-4), and those of
 cluster/optimizers.py; the defaults are the paper's for a batch of 128 in all.
@@ -27,14 +27,14 @@ def records(args: Dict[str, Any], names: List[str]) -> tf.data.Dataset:
 
 
 def picture(record: tf.Tensor) -> Dict[str, tf.Tensor]:
-    """The picture, float32 [32, 32, 3], normalised, and its class."""
+    """Return the picture, float32 [32, 32, 3], normalised, and its class."""
     values = tf.cast(tf.decode_raw(record, tf.uint8), tf.int32)
     x = tf.transpose(tf.reshape(values[1:RECORD], [3, 32, 32]), [1, 2, 0])
     return {"x": (tf.cast(x, tf.float32) - MEAN) / DEVIATION, "y": values[0]}
 
 
 def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
-    """Pictures shifted by up to four pixels and flipped at random."""
+    """Return pictures shifted by up to four pixels and flipped at random."""
     seed = args.get("seed", 0)
 
     def augmented(record: tf.Tensor) -> Dict[str, tf.Tensor]:

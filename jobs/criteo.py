@@ -24,7 +24,7 @@ _MADE_UP = 20000  # examples, where there are no files
 
 
 def lines(task: Task, args: Mapping[str, Any], held_out: bool) -> Any:
-    """The lines to train on, of which this is one worker's share, or all that are held out.
+    """Return the lines to train on, of which this is one worker's share, or all that are held out.
 
     Workers share out the files of ``args.data_dir`` where these divide evenly, else the lines of all.
 
@@ -48,7 +48,7 @@ def is_held_out(line: Any) -> Any:
 
 
 def files_in(folder: str) -> List[str]:
-    """Paths of all files there, hidden ones left out, in the order of their names.
+    """Return paths of all files there, hidden ones left out, in the order of their names.
 
     Raises:
       JobError: there are none.
@@ -74,7 +74,7 @@ def _read(files: List[str]) -> Any:
 
 
 def parse(batch: Any) -> Dict[str, Any]:
-    """Lines [n] as label float32 [n], numbers float32 [n, 13] from log(1 + x), categories string [n, 26].
+    """Return lines [n] as label float32 [n], numbers float32 [n, 13] from log(1 + x), categories string [n, 26].
 
     A category has its column before it, ``3:68fd1e64``: equal values of two columns are not the same.
     """

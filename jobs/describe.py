@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Set
 
 from cluster.job import load
-from cluster.model.device_pool import as_client, own_devices
+from cluster.model.device_pool import as_client, own_pool
 from cluster.steps.replica import Replica
 from cluster.task import Task, Train
 from cluster.training.builder import Builder
 from cluster.variables.layout import Layout, whole
 from cluster.variables.masters import plain_name
 from cluster.variables.placement import assign, variable_bytes
-from cluster.variables.profile import Measured
+from cluster.variables.profile import VariableProfile
 from jobs.main import make_parser, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
@@ -41,18 +41,18 @@ def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], s
       JobError: the job's code fails.
     """
     job = load(job_name, Path(__file__).parent).with_args(args)
-    crew = own_devices(task, settings)
-    replica = Builder(job, as_client(task, crew), settings, args, crew, estimate=True).build()
+    pool = own_pool(task, settings)
+    replica = Builder(job, as_client(task, pool), settings, args, pool, estimate=True).build()
     trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
-    measured = replica.layout.measured
+    profiles = replica.layout.profiles
 
     def fullest(num_ps: int) -> int:
-        return max(pulled(measured, trained, num_ps, settings.wire))
+        return max(pulled(profiles, trained, num_ps, settings.wire))
 
     few = fewest(fullest, share)
     return {
         "ps": _held(replica, trained, len(task.cluster["ps"]), settings.wire),
-        "tables": [_table(name, each) for name, each in measured.items() if each.lookups is not None],
+        "tables": [_table(name, each) for name, each in profiles.items() if each.lookups is not None],
         "fewest": {"ps": few, "pulled": fullest(few)},
         "overlapped": replica.stepper.overlaps,
     }
@@ -73,15 +73,15 @@ def _server(variable: Any) -> int:
     return int(found.group(1)) if found else 0
 
 
-def _table(name: str, measured: Measured) -> Dict[str, Any]:
-    rows, taken = measured.shape[0], measured.lookups or 0
-    read = min(measured.bytes, taken * measured.bytes // rows)
-    return {"name": name, "rows": rows, "rows_per_step": taken, "bytes": measured.bytes, "bytes_per_step": read}
+def _table(name: str, profile: VariableProfile) -> Dict[str, Any]:
+    rows, taken = profile.shape[0], profile.lookups or 0
+    read = min(profile.bytes, taken * profile.bytes // rows)
+    return {"name": name, "rows": rows, "rows_per_step": taken, "bytes": profile.bytes, "bytes_per_step": read}
 
 
-def pulled(measured: Mapping[str, Measured], trained: Set[str], num_ps: int, wire: str = "float32") -> List[int]:
-    """Bytes that a worker reads in a step from each of ``num_ps`` servers, placed as training places them."""
-    layout = Layout(measured, num_ps)
+def pulled(profiles: Mapping[str, VariableProfile], trained: Set[str], num_ps: int, wire: str = "float32") -> List[int]:
+    """Return bytes that a worker reads in a step from each of ``num_ps`` servers, placed as training places them."""
+    layout = Layout(profiles, num_ps)
     read = [0] * num_ps
     for name, server in assign(layout.sizes, num_ps).items():
         read[server] += layout.read_bytes(name, wire) if whole(name) in trained else 0
@@ -104,7 +104,7 @@ def fewest(fullest: Callable[[int], int], share: float) -> int:
 
 
 def main() -> None:
-    """Reads argv and TF_CONFIG, prints the description."""
+    """Read argv and TF_CONFIG, prints the description."""
     parser = make_parser("python -m jobs.describe", __doc__ or "")
     parser.add_argument("--share", type=float, default=1.0, help="Largest number of bytes on one ps.")
     options = parser.parse_args()

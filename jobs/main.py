@@ -30,12 +30,12 @@ written there, and checkpoints into ../checkpoint beside it.
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs one task; returns 0 if it succeeded, else 1."""
+    """Run one task; return 0 if it succeeded, else 1."""
     # TensorFlow's waits run no Python signal handler: let a signal end the process at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
-    reporter.pulse.begin()
+    reporter.heartbeat.begin()
     _leave_the_code(os.environ)
     try:
         outcome = _run(options, reporter)
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
     _refuse_impossible(task, settings)
-    reporter.pulse.does("loads TensorFlow")
+    reporter.heartbeat.note("loads TensorFlow")
     if task.role == "ps":
         return _serve(task, settings, reporter)
     if task.role == "worker" and settings.replication == "in-graph" and not task.is_chief:
@@ -89,9 +89,9 @@ def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
 
 
 def _lend(task: Task, settings: Train, reporter: Reporter) -> Outcome:
-    from cluster.model.device_pool import devices_of
+    from cluster.model.device_pool import count_devices
 
-    return _serve(task, settings, reporter, devices_of(settings))
+    return _serve(task, settings, reporter, count_devices(settings))
 
 
 def _serve(task: Task, settings: Train, reporter: Reporter, devices: int = 1) -> Outcome:
@@ -99,7 +99,7 @@ def _serve(task: Task, settings: Train, reporter: Reporter, devices: int = 1) ->
 
     serving = server.start(task, devices, server.threads_of(settings))
     reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
-    reporter.pulse.turn("serving")
+    reporter.heartbeat.begin_phase("serving")
     shutdown.wait_until_done(task, serving)
     outcome = Outcome(True)
     reporter.outcome(outcome)
@@ -115,7 +115,7 @@ def _evaluate(job: Any, task: Task, settings: Train, args: Dict[str, Any], repor
 
 
 def read_mapping(flag: str, text: str) -> Dict[str, Any]:
-    """The JSON object that a flag holds.
+    """Return the JSON object that a flag holds.
 
     Raises:
       TaskError: it is none.

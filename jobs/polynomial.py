@@ -23,7 +23,7 @@ def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 
 
 def model(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """The squared error of w₀x² + w₁x + w₂; w should become 5, 0, 3."""
+    """Return the squared error of w₀x² + w₁x + w₂; w should become 5, 0, 3."""
     w = tf.get_variable("w", shape=[3, 1])
     features = tf.stack([tf.square(x), x, tf.ones_like(x)], axis=1)
     return tf.square(tf.squeeze(tf.matmul(features, w), axis=1) - y)
@@ -34,6 +34,6 @@ def optimizer(args: Dict[str, Any]) -> tf.train.Optimizer:
 
 
 def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
-    """A thousand points on a grid; the reported loss is the mean squared error there."""
+    """Return a thousand points on a grid; the reported loss is the mean squared error there."""
     x = tf.linspace(-10.0, 10.0, 1000)
     return tf.data.Dataset.from_tensors({"x": x, "y": 5 * tf.square(x) + 3})

@@ -89,7 +89,7 @@ class SmallVariables:
         self.load: Any = tf.group(*(_assign(each.variable, value) for each, value in zip(saved, read)))
 
 
-def grouped(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:
+def group_by_size(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:
     """Return the variables in groups, none larger than a piece."""
     groups: List[List[Saved]] = []
     room = 0

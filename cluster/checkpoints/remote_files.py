@@ -49,14 +49,14 @@ class ChiefFiles:
         self._session = tf.Session(f"grpc://{self.address}", graph=graph, config=config)
 
     def newest(self) -> Optional[str]:
-        """The path of the newest checkpoint on the chief's host; None before there is one."""
+        """Return the path of the newest checkpoint on the chief's host; None before there is one."""
         if not self._run(self._known):
             return None
         path: str = self._run(self._newest).decode()
         return path
 
     def fetch(self, path: str, folder: str) -> str:
-        """Copies a checkpoint into ``folder``, one file after the other; returns its path there."""
+        """Copy a checkpoint into ``folder``, one file after the other; return its path there."""
         for name in self._files(path):
             with open(os.path.join(folder, os.path.basename(name)), "wb") as file:
                 file.write(self._run(self._content, name))

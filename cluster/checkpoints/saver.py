@@ -17,7 +17,7 @@ from cluster.protocol.checkpoint_files import Held
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, reason_of
 from cluster.task import Checkpoint
-from cluster.variables.masters import saved
+from cluster.variables.masters import saved_variables
 
 RETRY_S = 20.0  # a save that failed is tried again after so long, where every_s is not less
 LAST_S = 10.0  # how long the final save is tried
@@ -25,7 +25,7 @@ _PAUSE_S = 1.0
 
 
 class Checkpoints:
-    """Saves all variables into files on the chief's host, so no shared filesystem is needed.
+    """Save all variables into files on the chief's host, so no shared filesystem is needed.
 
     Make it while the chief's graph is the default one. With no folder it does nothing.
     Training goes on when a save fails; ``problem`` then says why, until one succeeds.
@@ -50,13 +50,13 @@ class Checkpoints:
         self._saved_at = clock()
         self._where = f"{folder} on {socket.gethostname()}"
         self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
-        self._saver = StreamedSaver(saved(variables), host)
+        self._saver = StreamedSaver(saved_variables(variables), host)
         self._board = Noticeboard(host)
 
     # -- reading
 
     def open(self) -> None:
-        """Makes the folder this chief's, and clears away what one that was killed has left.
+        """Make the folder this chief's, and clear away what one that was killed has left.
 
         Raises:
           CheckpointError: another chief has replaced this one.
@@ -71,7 +71,7 @@ class Checkpoints:
         checkpoint_files.remove_unfinished(Path(str(self.folder)))
 
     def restore(self, session: Any) -> bool:
-        """Gives the variables the values of the newest checkpoint that can be read; False where there is none.
+        """Give the variables the values of the newest checkpoint that can be read; False where there is none.
 
         Those that cannot be read are named and set aside: their files stay, but they count no more.
 
@@ -101,7 +101,7 @@ class Checkpoints:
         return False
 
     def _why_unreadable(self, session: Any, path: str) -> Optional[str]:
-        """Restores a checkpoint and returns None, or why it cannot be read."""
+        """Restore a checkpoint and return None, or why it cannot be read."""
         try:
             self._saver.restore(session, path)
         except _REFUSED as error:
@@ -124,7 +124,7 @@ class Checkpoints:
         )
 
     def adopt(self) -> None:
-        """Finds what an earlier chief of this run has saved, without restoring it."""
+        """Find what an earlier chief of this run has saved, without restoring it."""
         with contextlib.suppress(OSError):
             for newest in self._held()[:1]:
                 self.path, self.step = newest.path, newest.step
@@ -135,7 +135,7 @@ class Checkpoints:
     # -- writing
 
     def save_if_due(self, session: Any, step: int) -> None:
-        """Saves when ``every_s`` has passed; training goes on if that fails.
+        """Save when ``every_s`` has passed; training goes on if that fails.
 
         Raises:
           CheckpointError: another chief has replaced this one; so for every save.
@@ -145,7 +145,7 @@ class Checkpoints:
             self.save_now(session, step)
 
     def save_now(self, session: Any, step: int) -> None:
-        """Saves unless this step is saved already; training goes on if that fails."""
+        """Save unless this step is saved already; training goes on if that fails."""
         if not self.folder or self._has(step):
             return
         self._saved_at = self._clock()
@@ -161,7 +161,7 @@ class Checkpoints:
         self.problem = self._unwritable = None
 
     def save_last(self, session: Any, step: int) -> None:
-        """Saves the final checkpoint, trying for ``LAST_S`` seconds.
+        """Save the final checkpoint, trying for ``LAST_S`` seconds.
 
         Raises:
           CheckpointError: it cannot be written.
@@ -177,8 +177,8 @@ class Checkpoints:
             self._pause(_PAUSE_S)
             self.save_now(session, step)
 
-    def told(self) -> Dict[str, Any]:
-        """Fields of ``Progress``."""
+    def progress_fields(self) -> Dict[str, Any]:
+        """Return the fields of ``Progress`` on checkpoints."""
         return {"checkpoint_step": self.step, "checkpoint_problem": self.problem}
 
     def _has(self, step: int) -> bool:

@@ -13,9 +13,9 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, grouped
+from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, group_by_size
 from cluster.protocol.checkpoint_files import PARTIAL
-from cluster.runtime.allocator import large_blocks_returned, trim
+from cluster.runtime.allocator import return_large_blocks, trim
 from cluster.runtime.tf_compat import tf
 from cluster.variables.saved import Saved, Shape
 
@@ -47,7 +47,7 @@ class StreamedSaver:
             )
             read = {dtype: self._fed.read(dtype) for dtype in {each.dtype for each in large}}
             self._large = [LargeVariable(each, self._fed, read[each.dtype]) for each in large]
-            self._together = [SmallVariables(some, self._fed) for some in grouped(small, self._piece_bytes)]
+            self._together = [SmallVariables(some, self._fed) for some in group_by_size(small, self._piece_bytes)]
 
     # -- writing
 
@@ -62,7 +62,7 @@ class StreamedSaver:
         shutil.rmtree(partial, ignore_errors=True)
         os.mkdir(partial)
         try:
-            with large_blocks_returned():
+            with return_large_blocks():
                 self._write(session, partial)
             _publish(os.path.join(partial, "merged"), path)
         finally:
@@ -100,7 +100,7 @@ class StreamedSaver:
           tf.errors.DataLossError, tf.errors.OutOfRangeError: a file is damaged, or ends too early.
         """
         self._refuse_others(path)
-        with large_blocks_returned():
+        with return_large_blocks():
             for operation, feed in self._loads(session, max(self._piece_bytes, _largest_file(path))):
                 session.run(operation, {**feed, self._fed.path: path})
                 trim()

@@ -75,7 +75,8 @@ class Evaluation:
           batches: takes at most so many of them; all if it is None.
         """
         session.run(self._start)
-        examples, sums = 0, dict.fromkeys(self._sums, 0.0)
+        examples = 0
+        sums = dict.fromkeys(self._sums, 0.0)
         kept: Dict[str, List[Tuple[Any, Any]]] = {name: [] for name in self._ranked}
         for size, totals, pairs, _ in islice(_until_end(session, self._fetches), batches):
             examples += int(size)

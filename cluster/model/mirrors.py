@@ -37,30 +37,30 @@ class Mirrors:
         self.variables, self.step = dict(variables), step
         self._layout, self._masters = layout, masters
 
-    def assigned(self, values: Mapping[str, Any], fetched: Iterable[str], step: Any) -> Any:
-        """The operation that makes the variables those of a step.
+    def assign(self, values: Mapping[str, Any], fetched: Iterable[str], step: Any) -> Any:
+        """Make the operation that gives the variables the values of a step.
 
         Args:
-          values: what came of each piece that travels in parcels, by its name.
+          values: what came of each piece that travels in buckets, by its name.
           fetched: names of variables to read from the servers now.
           step: the global step that begins.
         """
-        taken = [self._assign(name, self._of(name, values)) for name in self._in_parcels(values)]
+        taken = [self._assign(name, self._of(name, values)) for name in self._in_buckets(values)]
         read = [self._assign(name, self._masters.read(name)) for name in fetched]
         return tf.group(*taken, *read, tf.assign(self.step, step).op)
 
-    def fetched_within(self, step: Set[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any) -> None:
-        """Let the operations of a step wait until the variables have these values: see ``assigned``."""
+    def fetch_within(self, step: Set[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any) -> None:
+        """Let the operations of a step wait until the variables have these values: see ``assign``."""
         with tf.control_dependencies(None):
-            fresh = self.assigned(values, fetched, number)
-        let_wait([*self.variables.values(), self.step], step, fresh)
+            fresh = self.assign(values, fetched, number)
+        make_wait([*self.variables.values(), self.step], step, fresh)
 
-    def filled(self, step: Any) -> Any:
-        """The operation that reads everything from the servers but tables, for a global step that begins."""
+    def fill(self, step: Any) -> Any:
+        """Make the operation that reads everything from the servers but tables, for a global step that begins."""
         names = [name for name in self.variables if not self._masters.is_table(name)]
-        return self.assigned({}, names, step)
+        return self.assign({}, names, step)
 
-    def _in_parcels(self, values: Mapping[str, Any]) -> List[str]:
+    def _in_buckets(self, values: Mapping[str, Any]) -> List[str]:
         return [name for name in self.variables if all(piece.name in values for piece in self._layout.pieces(name))]
 
     def _of(self, name: str, values: Mapping[str, Any]) -> Any:
@@ -70,7 +70,7 @@ class Mirrors:
         return tf.assign(self.variables[name], value).op
 
 
-def let_wait(variables: Iterable[Any], step: Set[Any], fresh: Any) -> None:
+def make_wait(variables: Iterable[Any], step: Set[Any], fresh: Any) -> None:
     """Let those operations of a step that take these variables wait for ``fresh``."""
     waiting = {
         op for each in variables for op in each.op.outputs[0].consumers() if op in step and op is not each.initializer
@@ -88,7 +88,7 @@ class NotedInitializers:
         self.found: Dict[str, Any] = {}
 
     def scope(self) -> Any:
-        """The scope in which a model is built."""
+        """Return the scope in which a model is built."""
 
         def get(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
             given = kwargs.get("initializer")

@@ -13,7 +13,7 @@ from cluster.model.mirrors import NotedInitializers
 from cluster.model.nccl import add_gradients_on_gpus
 from cluster.model.reads import read_before_loops
 from cluster.model.shares import Parts
-from cluster.runtime.devices import stage_units, worker_device
+from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
@@ -57,13 +57,13 @@ class ModelGraph:
       parts: what part of a step's mean loss each of them is.
       variables: all global ones but the step's, by name.
       owned: names of those that the optimizer made.
-      batches: a batch of each member of the crew, as its dataset has it.
+      batches: a batch of each member of the pool, as its dataset has it.
       start_input: makes the datasets begin, once tables have their values.
       prepare: gives lookup tables and local variables their values.
     """
 
-    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], crew: Sequence[Member]):
-        self.job, self.task, self.train, self.args, self.crew = job, task, train, args, crew
+    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], pool: Sequence[Member]):
+        self.job, self.task, self.train, self.args, self.pool = job, task, train, args, pool
         self.noted = NotedInitializers()
         self._sharing = Sharing()
 
@@ -103,9 +103,9 @@ class ModelGraph:
         return Grouped(optimizer) if isinstance(optimizer, dict) else optimizer
 
     def _inputs(self, estimate: bool) -> Tuple[List[Dict[str, Any]], Any]:
-        """A batch of each member of the crew, read in its own memory, and what makes the datasets begin."""
+        """Return a batch of each member of the pool, read in its own memory, and what makes the datasets begin."""
         batches, starts = [], []
-        for member in self.crew:
+        for member in self.pool:
             with tf.device(self._host(member.task)):
                 batch, start = self._input(member.task)
             batches.append(self._known(batch) if estimate else batch)
@@ -113,7 +113,7 @@ class ModelGraph:
         return batches, tf.group(*starts)
 
     def _host(self, task: Task) -> str:
-        """The device of a task's memory."""
+        """Return the device of a task's memory."""
         return worker_device(task.role, task.index)
 
     def _input(self, task: Task) -> Tuple[Dict[str, Any], Any]:
@@ -133,7 +133,7 @@ class ModelGraph:
         self.job.check("inputs", f"batches of task.batch_size = {expected}", f"batches of {size} as {name!r}", ok)
 
     def _known(self, batch: Mapping[str, Any]) -> Dict[str, Any]:
-        """The same batch, of which all tensors have the number of examples in their shape."""
+        """Return the same batch, of which all tensors have the number of examples in their shape."""
         return {
             name: self._with_size(value) if isinstance(value, tf.Tensor) else value for name, value in batch.items()
         }
@@ -145,24 +145,24 @@ class ModelGraph:
 
     def _parts(self, batches: Sequence[Dict[str, Any]], setter: Setter) -> List[Part]:
         parts = []
-        for batch, member in zip(batches, self.crew):
-            towers = [self._devices(setter, member.task, unit) for unit in member.units]
+        for batch, member in zip(batches, self.pool):
+            towers = [self._devices(setter, member.task, first) for first in member.devices]
             with self.job.blamed():
                 split = split_batch(batch, self.train.accumulate * len(towers))
             parts += [Part(towers[index % len(towers)], each) for index, each in enumerate(split)]
         return parts
 
-    def _devices(self, setter: Setter, task: Task, unit: str) -> List[Any]:
+    def _devices(self, setter: Setter, task: Task, first: str) -> List[Any]:
         """Return the placement of each stage of one tower of ``task``."""
-        units = stage_units(unit, self.train.stages)
-        return [setter(worker_device(task.role, task.index, unit)) for unit in units]
+        devices = stage_devices(first, self.train.stages)
+        return [setter(worker_device(task.role, task.index, device)) for device in devices]
 
     def _differentiated(self, parts: Sequence[Part]) -> Gradients:
-        """The sum of the gradients of all parts."""
-        return self._sum_of(self.task, parts, sum(len(member.units) for member in self.crew))
+        """Return the sum of the gradients of all parts."""
+        return self._sum_of(self.task, parts, sum(len(member.devices) for member in self.pool))
 
     def _sum_of(self, task: Task, parts: Sequence[Part], towers: int) -> Gradients:
-        """The sum of the gradients of parts of one worker's batch.
+        """Return the sum of the gradients of parts of one worker's batch.
 
         A tower begins with its next part when it has the gradients of the one before.
         """
@@ -176,13 +176,13 @@ class ModelGraph:
         return Gradients(self._added([pairs for pairs, _ in found], parts[:towers]), any(each for _, each in found))
 
     def _added(self, grads: Sequence[GradsAndVars], first: Sequence[Part]) -> GradsAndVars:
-        """The sum of gradients of parts; ``first`` has one part of each tower."""
+        """Return the sum of gradients of parts; ``first`` has one part of each tower."""
         if self.train.tower_sum == "worker":
             return add_gradients(grads)
         return add_gradients_on_gpus(grads, [stages_of(part.devices)[0] for part in first])
 
     def _loss(self, index: int, part: Part) -> Any:
-        """The loss per example of one part."""
+        """Return the loss per example of one part."""
         with self.job.blamed(), tower_on(stages_of(part.devices)):
             output = self._sharing.call(self.job.model, part.batch, f"tower_{index}", f"tower {index}", training=True)
             read_before_loops(tf.trainable_variables())
@@ -214,14 +214,14 @@ class ModelGraph:
 
     @property
     def owned(self) -> List[str]:
-        """Names of the variables that the optimizer made."""
+        """Return names of the variables that the optimizer made."""
         return [name for name in self.variables if name not in self.model_variables]
 
     def _evaluation(self, setter: Setter) -> Optional[Evaluation]:
         if not self.task.is_chief:
             return None
-        first = self.crew[0]
-        devices = self._devices(setter, first.task, first.units[0])
+        first = self.pool[0]
+        devices = self._devices(setter, first.task, first.devices[0])
         return Evaluation.build(self.job, self.task, self.args, devices, self._sharing)
 
 

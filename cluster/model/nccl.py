@@ -20,18 +20,18 @@ _OPERATION = "NcclAllReduce"
 _DTYPES = (tf.float16, tf.float32, tf.float64)  # of those that the operation takes: what gradients have
 
 
-def refuse_without_nccl(units: Sequence[str]) -> None:
+def refuse_without_nccl(devices: Sequence[str]) -> None:
     """Refuse towers whose gradients NCCL cannot add up in this process.
 
     Args:
-      units: the first device of each tower: ``["GPU:0", "GPU:1"]``.
+      devices: the first device of each tower: ``["GPU:0", "GPU:1"]``.
 
     Raises:
       TaskError: TensorFlow has no such operation for GPUs, or there are no two towers on GPUs.
     """
-    on_gpus = sum(unit.startswith("GPU:") for unit in units)
-    if len(units) < 2 or on_gpus < len(units):
-        raise TaskError(_refused("at least 2 towers, each on a GPU of its own", f"{len(units)}, {on_gpus} on a GPU"))
+    on_gpus = sum(device.startswith("GPU:") for device in devices)
+    if len(devices) < 2 or on_gpus < len(devices):
+        raise TaskError(_refused("at least 2 towers, each on a GPU of its own", f"{len(devices)}, {on_gpus} on a GPU"))
     if not has_kernel(_OPERATION):
         raise TaskError(_refused(f"TensorFlow with {_OPERATION} for GPUs", f"{tf.__version__} without it"))
 

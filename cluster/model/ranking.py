@@ -4,7 +4,7 @@ import numpy as np
 
 
 def area_under_curve(labels: np.ndarray, scores: np.ndarray) -> float:
-    """The area under the ROC curve: how likely a positive example has a higher score than a negative one.
+    """Return the area under the ROC curve: how likely a positive example has a higher score than a negative one.
 
     Computed from ranks, exactly (Mann and Whitney, 1947); equal scores count one half.
 

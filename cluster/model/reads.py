@@ -43,7 +43,7 @@ def read_before_loops(variables: Iterable[Any]) -> None:
 
 
 def _in_loops(handle: Any) -> Iterator[Any]:
-    """The operations in loops, and in loops within loops, that take a variable's handle."""
+    """Return the operations in loops, and in loops within loops, that take a variable's handle."""
     for entry in handle.consumers():
         if entry.type == "Enter":
             yield from entry.outputs[0].consumers()

@@ -41,7 +41,7 @@ class Parts:
 
     @property
     def weight(self) -> Any:
-        """The sum of this worker's parts."""
+        """Return the sum of this worker's parts."""
         return tf.add_n(self._weights) if self._weights else None
 
     @property
@@ -84,7 +84,7 @@ class Shares:
             table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name=name)
             worker, own = tf.constant([task.worker_index], tf.int64), tf.constant([examples], tf.int64)
             self._tell = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=worker, values=own)
-            self._told = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64).values
+            self._sizes = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64).values
 
     def settle(self, session: Any) -> None:
         """Write this worker's number, wait for those of all, and take the share.
@@ -98,5 +98,5 @@ class Shares:
         session.run(self._keep, {self._number: self._examples * self._task.num_workers / (total or 1)})
 
     def _all(self, session: Any) -> Optional[int]:
-        told = session.run(self._told)
-        return int(told.sum()) if len(told) == self._task.num_workers else None
+        sizes = session.run(self._sizes)
+        return int(sizes.sum()) if len(sizes) == self._task.num_workers else None

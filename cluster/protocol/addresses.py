@@ -46,10 +46,10 @@ def is_public(address: str) -> bool:
 
 
 def port_of(address: str) -> int:
-    """The port of ``host:port`` or ``[::1]:port``."""
+    """Return the port of ``host:port`` or ``[::1]:port``."""
     return int(address.rsplit(":", 1)[1])
 
 
 def host_of(address: str) -> str:
-    """The host of ``host:port`` or ``[::1]:port``."""
+    """Return the host of ``host:port`` or ``[::1]:port``."""
     return address.rsplit(":", 1)[0].strip("[]")

@@ -33,7 +33,7 @@ class Held(NamedTuple):
 
 
 def held(folder: Path) -> List[Held]:
-    """The checkpoints in a folder, newest first, whether they can be read or not.
+    """Return the checkpoints in a folder, newest first, whether they can be read or not.
 
     Raises:
       OSError: the folder is there and cannot be read.
@@ -81,7 +81,7 @@ def make_durable(path: str) -> None:
 
 
 def prune(folder: Path, newest: Held, keep: int) -> List[Held]:
-    """Removes all but the ``keep`` newest of our own checkpoints up to ``newest``; returns those that stay.
+    """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return those that stay.
 
     ``keep`` is at least 1, or else nothing is removed, as TensorFlow has it.
 

@@ -35,7 +35,7 @@ def fill(word: str, values: Mapping[str, str]) -> str:
 
 
 def unknown(word: str) -> List[str]:
-    """Names in braces that are no placeholder."""
+    """Return names in braces that are no placeholder."""
     return [name for name in _NAMED.findall(word) if name not in PLACEHOLDERS]
 
 

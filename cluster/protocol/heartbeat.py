@@ -1,6 +1,6 @@
 """A sign of life of a task, written every second by a thread beside it, also when no step ends.
 
-``pulse.json`` in the task's folder holds a ``Sign``: what the task is doing. The thread writes over the file in
+``heartbeat.json`` in the task's folder holds a ``Sign``: what the task is doing. The thread writes over the file in
 place, so that a full disk does not make a task look dead. Time is counted in beats: where the whole machine stands
 still, nothing is counted.
 
@@ -64,7 +64,7 @@ class Sign:
     doing: str = ""
 
 
-class Pulse:
+class Heartbeat:
     """Record what a task is doing, and write its signs in a thread beside the task's own.
 
     A record costs the task's own thread little: a few writes of attributes. The other thread does the rest.
@@ -77,19 +77,19 @@ class Pulse:
         self._folder = None if folder is None else Path(folder)
         self.ask: Optional[Callable[[], Optional[bool]]] = None
         self._phase, self._doing = "starting", ""
-        self._turns = 0  # phases so far
+        self._phases = 0  # phases so far
         self._clock = clock
         self._since = clock()
         self._slowest: Dict[str, Slowest] = {}
         self._steps: Deque[float] = deque(maxlen=USUAL_OF)  # seconds that each has lasted
         self._beats = 0
-        self._seen: Tuple[int, int] = (0, 0)  # turns, and at which beat they were first seen
+        self._seen: Tuple[int, int] = (0, 0)  # phases, and at which beat they were first seen
         self._asker: Optional[threading.Thread] = None
-        self._answer: Tuple[int, Optional[bool]] = (-1, None)  # turns when it was asked, what was said
+        self._answer: Tuple[int, Optional[bool]] = (-1, None)  # phases when it was asked, what was said
 
     # -- the task's own thread
 
-    def turn(self, phase: str, waited_s: float = 0.0) -> None:
+    def begin_phase(self, phase: str, waited_s: float = 0.0) -> None:
         """Begin a phase, and end the one before it.
 
         In the phase that ends, the task spent ``waited_s`` seconds waiting for other workers.
@@ -102,16 +102,16 @@ class Pulse:
         if self._phase in STEPS:
             self._steps.append(now - self._since)
         self._phase, self._doing, self._since = phase, "", now
-        self._turns += 1
+        self._phases += 1
 
-    def does(self, what: str) -> None:
+    def note(self, doing: str) -> None:
         """Note the current part of a start, in a few words: ``builds its graph``."""
-        self._doing = what
+        self._doing = doing
 
     def restart(self) -> None:
         """Return to the phase ``starting``, without recording the duration of the interrupted phase."""
         self._phase, self._since = "starting", self._clock()
-        self._turns += 1
+        self._phases += 1
 
     # -- the thread beside it
 
@@ -136,31 +136,31 @@ class Pulse:
     def beat(self) -> Sign:
         """Return the next sign; where the step is late, call ``ask`` in another thread."""
         self._beats += 1
-        turns, phase = self._turns, self._phase
-        if turns != self._seen[0]:
-            self._seen = (turns, self._beats)
+        phases, phase = self._phases, self._phase
+        if phases != self._seen[0]:
+            self._seen = (phases, self._beats)
         lasts_s = (self._beats - self._seen[1]) * BEAT_S
         slowest = self._slowest.get(phase)
         slowest_s = 0.0 if slowest is None else slowest.seconds
         # The lower one of two: what a first step takes says nothing once there is another.
         usual_s = statistics.median_low(self._steps.copy() or [0.0])
         if phase in STEPS and lasts_s >= max(LATE_S, 2 * slowest_s):
-            self._ask_beside(turns)
-        owes = self._answer[1] if self._answer[0] == turns else None
+            self._ask_beside(phases)
+        owes = self._answer[1] if self._answer[0] == phases else None
         return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), round(usual_s, 3), owes, self._doing)
 
-    def _ask_beside(self, turns: int) -> None:
+    def _ask_beside(self, phases: int) -> None:
         ask = self.ask
         if ask is not None and (self._asker is None or not self._asker.is_alive()):
-            self._asker = threading.Thread(target=self._asked, args=[ask, turns], name="pulse asks", daemon=True)
+            self._asker = threading.Thread(target=self._asked, args=[ask, phases], name="pulse asks", daemon=True)
             self._asker.start()
 
-    def _asked(self, ask: Callable[[], Optional[bool]], turns: int) -> None:
+    def _asked(self, ask: Callable[[], Optional[bool]], phases: int) -> None:
         try:
             owes = ask()
-        except Exception:  # whatever breaks a session breaks the step, which tells of it
+        except Exception:  # whatever breaks a session breaks the step, which reports it
             owes = None
-        self._answer = (turns, owes)
+        self._answer = (phases, owes)
 
 
 class Slowest:
@@ -184,7 +184,7 @@ class Slowest:
 
 
 def read_sign(folder: Union[str, Path]) -> Optional[Sign]:
-    """The newest sign in a task's folder; None where there is none, or it is being written, or is no sign."""
+    """Return the newest sign in a task's folder; None where there is none, or it is being written, or is no sign."""
     try:
         sign = read_record(Path(folder) / PULSE, Sign, SIZE)
     except (OSError, ValueError):

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union
 from cluster.errors import JobError, TaskError, TrainingError
 from cluster.protocol import failures
 from cluster.protocol.atomic_file import replace, reserve
-from cluster.protocol.heartbeat import Pulse
+from cluster.protocol.heartbeat import Heartbeat
 from cluster.protocol.record_file import ANY_NUMBER, read_record
 
 PROGRESS = "progress.json"
@@ -84,7 +84,7 @@ class Outcome:
 
     @classmethod
     def from_exception(cls, error: BaseException, step: Optional[int] = None) -> "Outcome":
-        """The outcome of a task that ``error`` ended."""
+        """Return the outcome of a task that ``error`` ended."""
         text = str(error).strip()
         own = isinstance(error, (JobError, TaskError, TrainingError))
         cause = text if own and text else f"{type(error).__name__}: {text}".rstrip(": ")
@@ -96,13 +96,13 @@ class Outcome:
 
 
 class Reporter:
-    """Writes a task's progress and outcome into ``folder``; with None, nowhere. ``pulse`` is its sign of life there."""
+    """Write a task's progress, outcome and heartbeat into ``folder``; with None, nowhere."""
 
     def __init__(
         self, folder: Optional[Union[str, Path]], clock: Callable[[], float] = time.time, every_s: float = 1.0
     ):
         self._folder = None if folder is None else Path(folder)
-        self.pulse = Pulse(folder)
+        self.heartbeat = Heartbeat(folder)
         self._clock = clock
         self._every_s = every_s
         self._written_at: Optional[float] = None
@@ -110,16 +110,16 @@ class Reporter:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Reporter":
-        """The reporter of a task that an agent started, or a silent one."""
+        """Return the reporter of a task that an agent started, or a silent one."""
         return cls(environ.get("LAUNCH_TASK_DIR"))
 
     def beside(self, name: str) -> Optional[Path]:
-        """The folder ``name`` of the run, beside those of its tasks on this host; None without a folder."""
+        """Return the folder ``name`` of the run, beside those of its tasks on this host; None without a folder."""
         return None if self._folder is None else self._folder.parent / name
 
     @property
     def folder(self) -> Optional[Path]:
-        """The task's own folder; None where nothing is written."""
+        """Return the task's own folder; None where nothing is written."""
         return self._folder
 
     def due(self) -> bool:
@@ -131,19 +131,20 @@ class Reporter:
         return self._written_at is None or now - self._written_at >= self._every_s
 
     def progress(self, progress: Progress, force: bool = False) -> None:
-        """Replaces the progress file, at most every ``every_s`` seconds unless forced; never raises OSError.
+        """Replace the progress file, at most every ``every_s`` seconds unless forced; never raises OSError.
 
         The first time it also makes room for the outcome, which decides about the run: the disk may be full by then.
         """
         if force or self.due():
-            first, self._written_at = self._written_at is None, self._clock()
+            first = self._written_at is None
+            self._written_at = self._clock()
             self._replace(PROGRESS, {**asdict(progress), "time": self._written_at})
             if first and self._folder is not None:
                 with contextlib.suppress(OSError):
                     reserve(self._folder / _ROOM, _ROOM_BYTES)
 
     def outcome(self, outcome: Outcome) -> None:
-        """Writes the outcome file, without the traceback where there is room for no more; never raises OSError."""
+        """Write the outcome file, without the traceback where there is room for no more; never raises OSError."""
         values = {**asdict(outcome), "time": self._clock()}
         if not self._replace(OUTCOME, values) and self._folder is not None:
             with contextlib.suppress(OSError):
@@ -174,7 +175,7 @@ class Reporter:
 
 
 def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
-    """The newest progress in ``folder``, or None where there is none yet.
+    """Return the newest progress in ``folder``, or None where there is none yet.
 
     Raises:
       OSError: it cannot be read, or is no regular file.
@@ -186,7 +187,7 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
 
 
 def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
-    """The outcome in ``folder``, or None where the task wrote none. Raises as ``read_progress`` does."""
+    """Return the outcome in ``folder``, or None where the task wrote none. Raises as ``read_progress`` does."""
     outcome = _read(Path(folder) / OUTCOME, Outcome)
     if outcome is not None and not (outcome.checkpoint or "").isprintable():
         raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")

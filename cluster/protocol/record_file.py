@@ -37,7 +37,8 @@ def read_record(path: Path, kind: Type[T], limit: int) -> T:
 
 def make_record(values: Mapping[str, Any], kind: Type[T]) -> T:
     """Return ``values`` as ``kind``. Raises ValueError for one that is missing, unknown, or of another type."""
-    hints, wanted = get_type_hints(kind), {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    hints = get_type_hints(kind)
+    wanted = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name, value in values.items():
         if name not in wanted:
             raise ValueError(f"expected {', '.join(wanted)}, found {_shown(name)}")
@@ -78,7 +79,7 @@ def _named(hint: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value, however large or deep, in a few characters."""
+    """Return a value, however large or deep, in a few characters."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     if isinstance(value, int) and not -_BOUND < value < _BOUND:

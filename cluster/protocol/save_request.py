@@ -14,7 +14,7 @@ LOOK_S = 0.1  # a look costs some microseconds, a step may take less than a mill
 
 
 def ask(folder: Union[str, Path], number: int) -> None:
-    """Asks the task of this folder to save. A higher number than any before is a new request. Raises OSError."""
+    """Ask the task of this folder to save. A higher number than any before is a new request. Raises OSError."""
     partial = Path(folder) / f".{SAVE}.partial"
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()
@@ -50,7 +50,7 @@ class SaveRequests:
         """Mark the request that was taken up as followed, as far as it could be."""
         self.done = self.begun
 
-    def told(self) -> Dict[str, int]:
+    def progress_fields(self) -> Dict[str, int]:
         """Return the fields of ``Progress`` on the requests."""
         return {"save_begun": self.begun, "save_done": self.done}
 

@@ -12,7 +12,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 @contextmanager
-def large_blocks_returned() -> Iterator[None]:
+def return_large_blocks() -> Iterator[None]:
     """Inside, blocks of 1 MiB and more go back to the system when they are freed.
 
     Afterwards the C library keeps them again, as it does by itself once it has seen large blocks.

@@ -25,7 +25,7 @@ class Speed(NamedTuple):
     busy: float
 
 
-class Link:
+class BandwidthProbe:
     """Measure the network in the current graph: every server sends to the worker at once.
 
     Each server sends the same number of values.
@@ -45,7 +45,7 @@ class Link:
         with tf.device(host):
             return sent[0]  # needs all of them
 
-    def speed(self, session: Any) -> Speed:
+    def measure(self, session: Any) -> Speed:
         """Send more and more values, until sending takes long enough to be timed."""
         self._timed(session, 1)  # connects
         values = _FIRST

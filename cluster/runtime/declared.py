@@ -7,7 +7,7 @@ from tensorflow.core.framework.variable_pb2 import VariableDef
 from cluster.runtime.tf_compat import tf
 
 
-def declared(name: str, shape: Tuple[int, ...], dtype: Any, shared_name: str = "") -> Any:
+def declare(name: str, shape: Tuple[int, ...], dtype: Any, shared_name: str = "") -> Any:
     """Make the operation of a variable on the current device; nothing gives it a value.
 
     Args:

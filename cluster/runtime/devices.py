@@ -7,13 +7,13 @@ from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 
 
-def tower_units(settings: Train) -> List[str]:
-    """The first device of each of this task's towers: ``["GPU:0", "GPU:1"]``; see ``units_among``."""
-    return units_among(len(available_gpus()), settings)
+def tower_devices(settings: Train) -> List[str]:
+    """Return the first device of each of this task's towers: ``["GPU:0", "GPU:1"]``; see ``devices_among``."""
+    return devices_among(len(available_gpus()), settings)
 
 
-def units_among(gpus: int, settings: Train) -> List[str]:
-    """The first device of each tower of a task with that many GPUs; CPU devices where it has none.
+def devices_among(gpus: int, settings: Train) -> List[str]:
+    """Return the first device of each tower of a task with that many GPUs; CPU devices where it has none.
 
     A tower takes ``settings.stages`` devices in a row.
 
@@ -29,8 +29,8 @@ def units_among(gpus: int, settings: Train) -> List[str]:
     return [f"{'GPU' if gpus else 'CPU'}:{tower * stages}" for tower in range(towers)]
 
 
-def stage_units(first: str, stages: int) -> List[str]:
-    """All devices of the tower whose first one is ``first``: of ``GPU:2`` with 2 stages, GPU:2 and GPU:3."""
+def stage_devices(first: str, stages: int) -> List[str]:
+    """Return all devices of the tower whose first one is ``first``: of ``GPU:2`` with 2 stages, GPU:2 and GPU:3."""
     kind, _, index = first.partition(":")
     return [f"{kind}:{int(index) + stage}" for stage in range(stages)]
 
@@ -42,17 +42,17 @@ def gpus_of(task: Task, devices: Iterable[Any]) -> int:
 
 
 def ps_device(index: int) -> str:
-    """The device of the values that server ``index`` holds."""
+    """Return the device of the values that server ``index`` holds."""
     return f"/job:ps/task:{index}/device:CPU:0"
 
 
-def worker_device(role: str, index: int, unit: str = "CPU:0") -> str:
-    """A device of one worker: ``/job:worker/task:1/device:GPU:0``."""
-    return f"/job:{role}/task:{index}/device:{unit}"
+def worker_device(role: str, index: int, device: str = "CPU:0") -> str:
+    """Return a device of one worker: ``/job:worker/task:1/device:GPU:0``."""
+    return f"/job:{role}/task:{index}/device:{device}"
 
 
 def available_gpus() -> List[str]:
-    """Names of the GPUs that this process sees, ``["/device:GPU:0", …]``.
+    """Return names of the GPUs that this process sees, ``["/device:GPU:0", …]``.
 
     Asks for the physical devices: listing the logical ones would take their memory.
     """
@@ -61,7 +61,7 @@ def available_gpus() -> List[str]:
 
 
 def device_names(number: int) -> List[str]:
-    """Names of ``number`` devices: GPUs where there are any, else as many CPU devices.
+    """Return names of ``number`` devices: GPUs where there are any, else as many CPU devices.
 
     A process has one CPU device unless its session or server is configured with
     ``tf.ConfigProto(device_count={"CPU": number})``.

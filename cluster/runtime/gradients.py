@@ -6,22 +6,22 @@ from cluster.runtime.tf_compat import tf
 
 
 def merge_rows(grad: Any) -> Any:
-    """The same sparse gradient with its rows in order and each row once."""
+    """Return the same sparse gradient with its rows in order and each row once."""
     rows, where = tf.unique(grad.indices)
     values = tf.math.unsorted_segment_sum(grad.values, where, tf.size(rows))
     order = tf.argsort(rows)
     return tf.IndexedSlices(tf.gather(values, order), tf.gather(rows, order), grad.dense_shape)
 
 
-def same(grad: Any) -> Any:
-    """The gradient, dense, sparse or None, in a new tensor."""
+def copy_gradient(grad: Any) -> Any:
+    """Return the gradient, dense, sparse or None, in a new tensor."""
     if isinstance(grad, tf.IndexedSlices):
         return tf.IndexedSlices(tf.identity(grad.values), grad.indices, grad.dense_shape)
     return None if grad is None else tf.identity(grad)
 
 
-def clipped(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
-    """The gradients scaled down so that their global norm is at most ``clip_norm``; None leaves them."""
+def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
+    """Return the gradients scaled down so that their global norm is at most ``clip_norm``; None leaves them."""
     if clip_norm is None:
         return list(grads_and_vars)
     grads, _ = tf.clip_by_global_norm([grad for grad, _ in grads_and_vars], clip_norm)
@@ -29,7 +29,7 @@ def clipped(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[T
 
 
 def scalars_of(optimizer: Any, gradients: List[Any]) -> Dict[str, Any]:
-    """The norm of all these gradients together and, where it can be known, the optimizer's learning rate."""
+    """Return the norm of all these gradients together and, where it can be known, the optimizer's learning rate."""
     norm = tf.global_norm([gradient for gradient in gradients if gradient is not None])
     rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))  # TensorFlow has no public name for it
     rate = rate() if callable(rate) else rate

@@ -18,7 +18,7 @@ _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
 def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
-    """Starts this task's server; it lives as long as the process. Without GPUs it has ``devices`` CPU devices.
+    """Start this task's server; it lives as long as the process. Without GPUs it has ``devices`` CPU devices.
 
     Each operation has as many ``threads`` as the machine has processors, unless their number is given: how TensorFlow
     sums, and so the last bits of a sum, depends on it.
@@ -82,7 +82,7 @@ def _server_config(devices: int, threads: int) -> Any:
 
 
 def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
-    """A session of this task talks to the parameter servers and itself only, but for workers that lend devices.
+    """Return the options of a session that talks only to parameter servers, to itself and to lent workers.
 
     Without these filters a session waits for every task of the cluster, also for
     workers that have finished.

@@ -9,12 +9,12 @@ from typing import Any, Callable, List
 from cluster.runtime.tf_compat import tf
 
 
-def newest(queue: Any) -> Any:
+def take_newest(queue: Any) -> Any:
     """Wait for an element, take all elements of the queue, and return the last."""
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
-def emptied(queue: Any) -> Any:
+def take_all(queue: Any) -> Any:
     """Take all elements of the queue, if there are any, and wait for nothing."""
     return queue.dequeue_many(queue.size())
 

@@ -15,7 +15,7 @@ from cluster.runtime.waiting import listens, wait_for
 from cluster.task import Task
 
 LEAVE_S = 30.0  # for the other workers to finish the step they are in
-_TELL_S = 5.0
+_REPORT_S = 5.0
 
 
 def wait_until_done(task: Task, server: Any) -> None:
@@ -27,14 +27,14 @@ def wait_until_done(task: Task, server: Any) -> None:
     with tf.Graph().as_default():
         done = _done(task).dequeue()
         connect(task, server, done.graph).run(done)
-    _let_go_of_chief(task)
+    _wait_for_chief_to_end(task)
 
 
-def _let_go_of_chief(task: Task) -> None:
-    """Waits until the chief has ended: it may not have the answer yet, and would wait for it."""
+def _wait_for_chief_to_end(task: Task) -> None:
+    """Wait until the chief has ended: it may not have the answer yet, and would wait for it."""
     chief = task.cluster[task.chief_role][0]
-    with contextlib.suppress(TimeoutError):  # it is told all the same, and has nothing left to do here
-        wait_for(f"the chief at {chief} to end", lambda: not listens(chief), timeout_s=_TELL_S, poll_s=0.02)
+    with contextlib.suppress(TimeoutError):  # this task has nothing left to do either way
+        wait_for(f"the chief at {chief} to end", lambda: not listens(chief), timeout_s=_REPORT_S, poll_s=0.02)
 
 
 def _done(task: Task) -> Any:
@@ -42,7 +42,7 @@ def _done(task: Task) -> Any:
         return tf.FIFOQueue(1, tf.int32, shapes=(), shared_name=f"done_{task.role}_{task.index}")
 
 
-class Farewell:
+class Shutdown:
     """The queues of the end, in the graph of a worker; ``lent`` are workers that only serve it."""
 
     def __init__(self, task: Task, lent: Sequence[Task] = ()):
@@ -56,10 +56,10 @@ class Farewell:
 
     def leave(self, session: Any) -> None:
         """Report, as another worker than the chief, that this worker takes no more steps."""
-        session.run(self._leave, options=_within(_TELL_S))
+        session.run(self._leave, options=_within(_REPORT_S))
 
     def wait_for_others(self, session: Any) -> List[int]:
-        """Chief: waits until the others have left; returns the indices of those that did not in time."""
+        """Wait, as the chief, until the others have left; return the indices of those that have not in time."""
         missing = set(range(1, self._others + 1))
         try:
             while missing:
@@ -69,10 +69,10 @@ class Farewell:
         return sorted(missing)
 
     def end_servers(self, session: Any) -> None:
-        """Chief: report the end of the run to every task that only serves."""
+        """Report the end of the run, as the chief, to every task that only serves."""
         for name, done in self._done.items():
             try:
-                session.run(done, options=_within(_TELL_S))
+                session.run(done, options=_within(_REPORT_S))
             except (tf.errors.OpError, RuntimeError) as error:
                 print(f"{name}: cannot send the end of the run: {error}", flush=True)
 

@@ -20,7 +20,7 @@ _FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # for a task, of the failure
 
 
 @contextlib.contextmanager
-def causes_told_apart() -> Iterator[None]:
+def raise_only_the_cause() -> Iterator[None]:
     """Replace an error of several tasks by the one that is the cause.
 
     Inside, such an error is raised as the cause, with the cause's own type.
@@ -36,30 +36,30 @@ def causes_told_apart() -> Iterator[None]:
 
 def cause_among(error: BaseException) -> Optional[BaseException]:
     """The one of several tasks' errors that does not follow from another; None without several, or such a one."""
-    told = getattr(error, "message", None) or str(error)
-    starts = list(_FAILED.finditer(told))
+    message = getattr(error, "message", None) or str(error)
+    starts = list(_FAILED.finditer(message))
     if len(starts) < 2:
         return None
     for start, end in zip(starts, [*(each.start() for each in starts[1:]), None]):
         code = start.group(1).upper().replace(" ", "_")
         if code not in _FOLLOWS and hasattr(tf.errors, code):
             kind = tf.errors.exception_type_from_error_code(getattr(tf.errors, code))
-            text = told[start.end(1) + len(": ") : end]
+            text = message[start.end(1) + len(": ") : end]
             return kind(None, None, text.strip().strip("=").strip())  # type: ignore[no-any-return]
     return None
 
 
 def line_of(error: BaseException) -> str:
-    """The line that says why; of an error that names no operation the first."""
-    told = (getattr(error, "message", None) or str(error)).strip()
-    above, operation, _ = told.partition("[[")
-    lines = [line.strip() for line in above.split("\n") if line.strip()] or [told]
+    """Return the line that says why; of an error that names no operation the first."""
+    message = (getattr(error, "message", None) or str(error)).strip()
+    above, operation, _ = message.partition("[[")
+    lines = [line.strip() for line in above.split("\n") if line.strip()] or [message]
     return lines[-1] if operation else lines[0]
 
 
 def reason_of(error: BaseException) -> str:
-    """The line that says why, without the name of a file before it, which differs from save to save."""
+    """Return the line that says why, without the name of a file before it, which differs from save to save."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    told = [part for part in line_of(error).split("; ") if part]
-    return told[-1] if told else type(error).__name__
+    parts = [part for part in line_of(error).split("; ") if part]
+    return parts[-1] if parts else type(error).__name__

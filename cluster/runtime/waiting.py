@@ -5,7 +5,7 @@ import time
 from typing import Callable
 
 TIMEOUT_S = 600.0  # other hosts may still be installing, or loading data
-_TELL_S = 5.0
+_REPORT_S = 5.0
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S, poll_s: float = 0.1) -> None:
@@ -14,13 +14,13 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOU
     Raises:
       TimeoutError: ``condition`` did not hold within ``timeout_s``.
     """
-    start = told = time.monotonic()
+    start = reported = time.monotonic()
     while not condition():
         now = time.monotonic()
         if now - start > timeout_s:
             raise TimeoutError(f"waited {timeout_s:.0f} s for {what}; see the logs of the tasks named there")
-        if now - told >= _TELL_S:
-            told = now
+        if now - reported >= _REPORT_S:
+            reported = now
             print(f"waiting for {what} ({now - start:.0f} s)", flush=True)
         time.sleep(poll_s)
 

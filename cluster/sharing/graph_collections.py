@@ -56,6 +56,6 @@ class Collections:
 
 
 def _own_names() -> List[str]:
-    """The collections that an author may use."""
+    """Return the collections that an author may use."""
     names = tf.get_default_graph().get_all_collection_keys()
     return [name for name in names if isinstance(name, str) and name not in _SHARED and "/open_" not in name]

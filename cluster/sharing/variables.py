@@ -74,7 +74,8 @@ class Sharing:
         Raises:
           NotShared: a call after the first made variables of its own.
         """
-        is_first, known, outer = self._keras_names is None, len(tf.global_variables()), _scope()
+        is_first, outer = self._keras_names is None, _scope()
+        known = len(tf.global_variables())
         if self._keras_names is None:
             self._keras_names = keras_graphs.names()
         keras_graphs.rename_from(self._keras_names)

@@ -1,15 +1,27 @@
 """Turn the gradients of all workers into one update: synchronous, overlapped or asynchronous.
 
-exchange           the loads of a step: gradients sent, new values received
-accumulators       gradients of several workers, collected on a server
+A synchronous step, on N workers of which worker 0 is the chief:
+
+1. Every worker computes a gradient with its own copy of the variables.
+2. Every worker pushes it to the servers. Each server adds up N gradients.
+3. The chief has the servers update their variables, and gives each worker a token for the next step.
+4. Every worker waits for its token, and fetches the new values.
+
+How gradients and values travel:
+
+exchange           pushes, buckets, and the values that come back
+accumulators       add up the gradients of N workers, on a server
 ordered            the same in a fixed order, for ``launch verify``
-token_sync         exactly one gradient of every worker to every step
-sync_worker        such steps on one worker, and its return after a restart
-overlapped_sync    the same step with pushes and pulls at once
-overlapped_worker  overlapped steps on one worker, and its return after a restart
-server_queues      one server's record of overlapped steps
-send_window        the order of loads, and how many are under way
-async_worker       a gradient applied as soon as it is there
-stock              steps that TensorFlow's own class makes
+send_window        the order of pushes, and how many are under way
+
+Who builds a step (an optimizer), and who takes it in a session (a worker):
+
+token_sync         a step that first pushes everything, then fetches everything
+sync_worker        takes such steps; rejoins after a restart
+overlapped_sync    the same step, with pushes and pulls at the same time
+server_queues      one server's record of an overlapped step
+overlapped_worker  takes overlapped steps; rejoins in the middle of one
+async_worker       steps without waiting: servers apply each gradient at once
+stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
 replica            the parts of one worker's graph that a session needs
 """

@@ -1,4 +1,4 @@
-"""Collect gradients of several workers: one accumulator for each load, on the load's server.
+"""Collect gradients of several workers: one accumulator for each push, on the push's server.
 
 TensorFlow's accumulators drop a gradient whose local step is older than their own step. They add 1 to their own step
 each time that gradients are taken.
@@ -9,12 +9,12 @@ from typing import Any, List, Optional, Tuple
 from cluster.runtime.constants import Constants
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import Load
+from cluster.steps.exchange import Push
 from cluster.variables.wire_format import Wire
 
 
 class Accumulator:
-    """Collect the gradients of one load, on its server.
+    """Collect the gradients of one push, on its server.
 
     ``wire`` is the format in which gradients arrive. ``number`` workers make a step. The accumulator adds gradients up.
     With backup workers (``is_exact`` is False) a step may also get more gradients than ``number``. Then the result is
@@ -26,61 +26,62 @@ class Accumulator:
     """
 
     def __init__(
-        self, load: Load, number: int, wire: Wire, is_exact: bool = True, constants: Optional[Constants] = None
+        self, push: Push, number: int, wire: Wire, is_exact: bool = True, constants: Optional[Constants] = None
     ):
-        self.load, constants = load, constants or Constants()
-        self._number, self._wire, self._is_exact = constants.of(number, load.device), wire, is_exact
-        self._one = constants.of(1, load.device)
-        self._sparse = isinstance(load.grad, tf.IndexedSlices)
+        self.push, constants = push, constants or Constants()
+        self._wire, self._is_exact = wire, is_exact
+        self._number = constants.of(number, push.device)
+        self._one = constants.of(1, push.device)
+        self._sparse = isinstance(push.grad, tf.IndexedSlices)
         make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
         counts = self._sparse and not is_exact
         reduction = "SUM" if self._sparse or is_exact else "MEAN"
-        shape = _with_a_row_more(load.shape) if counts else load.shape
-        dtype = load.variables[0].dtype.base_dtype
-        with tf.device(load.device):
-            self._inner = make(dtype, shape=shape, shared_name=f"{load.name}/gradients", reduction_type=reduction)
+        shape = _with_a_row_more(push.shape) if counts else push.shape
+        dtype = push.variables[0].dtype.base_dtype
+        with tf.device(push.device):
+            self._inner = make(dtype, shape=shape, shared_name=f"{push.name}/gradients", reduction_type=reduction)
 
     def give(self, grad: Any, local_step: Any) -> Any:
-        """The operation that adds this worker's gradient of step ``local_step``."""
+        """Make the operation that adds this worker's gradient of step ``local_step``."""
         if not self._sparse:
-            with tf.device(self.load.device):
-                grad = self._wire.widen(grad) if self.load.parcel else grad
+            with tf.device(self.push.device):
+                grad = self._wire.widen(grad) if self.push.bucket else grad
                 return self._inner.apply_grad(grad, local_step=local_step)
         merged = merge_rows(grad)  # on the worker, so that each row travels once
-        sent = merged if self._is_exact else _counted(merged, self.load.shape)
-        with tf.device(self.load.device):
+        sent = merged if self._is_exact else _counted(merged, self.push.shape)
+        with tf.device(self.push.device):
             return self._inner.apply_indexed_slices_grad(sent, local_step=local_step)
 
     def take(self) -> Any:
-        """The step's gradient, once all that make it are there; leaves the accumulator empty."""
-        with tf.device(self.load.device):
+        """Return the step's gradient, once all that make it are there; leave the accumulator empty."""
+        with tf.device(self.push.device):
             if not self._sparse:
                 taken = self._inner.take_grad(self._number)
                 return taken if self._is_exact else taken * tf.cast(self._number, taken.dtype)
             total = self._inner.take_indexed_slices_grad(self._number)
-            shape = tf.constant(self.load.shape.as_list(), tf.int64)
+            shape = tf.constant(self.push.shape.as_list(), tf.int64)
             if self._is_exact:
                 return tf.IndexedSlices(total.values, total.indices, shape)
             number = tf.cast(self._number, total.values.dtype)
             return tf.IndexedSlices(number * total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
 
-    def unpacked(self, taken: Any) -> List[Tuple[Any, Any]]:
-        """Return a taken gradient as (gradient, variable) pairs, on the load's server.
+    def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
+        """Return a taken gradient as (gradient, variable) pairs, on the push's server.
 
-        There is one pair for each variable of the load.
+        There is one pair for each variable of the push.
         """
-        with tf.device(self.load.device):
-            return self.load.unpack(taken)
+        with tf.device(self.push.device):
+            return self.push.unpack(taken)
 
     def discard(self) -> Any:
         """Make the operation that drops all gradients here; it waits for one if needed."""
-        with tf.device(self.load.device):
+        with tf.device(self.push.device):
             if self._sparse:
                 return self._inner.take_indexed_slices_grad(self._one).values
             return self._inner.take_grad(self._one)
 
     def waiting(self) -> Any:
-        """The number of gradients there, an int32 scalar."""
+        """Return the number of gradients there, an int32 scalar."""
         return self._inner.num_accumulated()
 
     def set_step(self, step: Any) -> Any:
@@ -94,7 +95,7 @@ def _with_a_row_more(shape: Any) -> Any:
 
 
 def _counted(grad: Any, shape: Any) -> Any:
-    """A sparse gradient of a variable of ``shape`` with a row of ones behind its last."""
+    """Return a sparse gradient of a variable of ``shape`` with a row of ones behind its last."""
     rows, *width = shape.as_list()
     values = tf.concat([grad.values, tf.ones([1, *width], grad.dtype)], 0)
     indices = tf.concat([grad.indices, tf.constant([rows], grad.indices.dtype)], 0)

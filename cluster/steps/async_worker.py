@@ -1,32 +1,33 @@
 """Asynchronous training: a worker applies its gradient as soon as it has one.
 
-A step consists of loads, like an overlapped synchronous step (``cluster.steps.overlapped_sync``), but no worker waits
-for another:
+A worker exchanges bucket after bucket, as in an overlapped synchronous step (``cluster.steps.overlapped_sync``). But no
+worker waits for another:
 
-    worker   pushes load j, which updates the variables at once
-    worker   fetches the new values into its copies, while it pushes the loads behind load j
+    worker   pushes bucket j; the server updates its variables at once
+    worker   fetches the new values into its copies, while it pushes the buckets behind bucket j
 
-A step computes with the values that came back while the worker sent the step before. For a large model these values
-are about as fresh as values that are fetched afterwards, since fetching takes as long as pushing. More time may pass
-between two steps than a step takes, as while a checkpoint is written. Then the worker fetches all values again. A
-worker fetches the values of a small model when a step begins. To fetch these values earlier would gain nothing, and
-would add the time between two steps to their age. The older the values are, the worse is a gradient.
+The older the values are that a step computes with, the worse is its gradient:
+
+* Large model: a step computes with the values that came back during the step before. They are about as fresh as values
+  that are fetched afterwards, since fetching takes as long as pushing.
+* Small model: the worker fetches the values when a step begins. To fetch them earlier would save nothing.
+* After a pause longer than a step, such as for a checkpoint, the worker fetches all values again.
 """
 
 import math
 import time
 from typing import Any, Dict, List, Sequence, Tuple
 
-from cluster.runtime.gradients import clipped, scalars_of
+from cluster.runtime.gradients import clip, scalars_of
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import Exchange, Load, arrived
-from cluster.steps.send_window import Turns
+from cluster.steps.exchange import Exchange, Push, unpack_arrived
+from cluster.steps.send_window import SendWindow
 from cluster.steps.token_sync import counter
-from cluster.updates.incremental_apply import Piecewise
+from cluster.updates.incremental_apply import IncrementalApply
 from cluster.variables.partition import overlap_pays
 
 
-class Asynchronous:
+class AsyncWorker:
     """Take the asynchronous steps of one worker, in a session.
 
     The servers apply a gradient even if other workers have changed its variables meanwhile. So no worker ever waits for
@@ -40,7 +41,8 @@ class Asynchronous:
         self.waited_s = None  # for nobody
         self._global_step = global_step
         self._loss = loss
-        self._optimizer, self._gradients = optimizer, [grad for grad, _ in grads_and_vars]
+        self._optimizer = optimizer
+        self._gradients = [grad for grad, _ in grads_and_vars]
         self._exchange, self._copies = exchange, exchange.copies
         self._ended_s, self._took_s = 0.0, math.inf
         self._step = 0  # the newest that is known
@@ -53,38 +55,38 @@ class Asynchronous:
             # tf.maximum makes a new tensor: a queued alias of the variable would change with it.
             self._stamp = tf.maximum(life.read_value(), 1)
         present = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
-        loads = exchange.loads(clipped(present, clip_norm))
-        servers = {parcel.server for parcel in self._copies.parcels}
-        self.overlaps = Piecewise.can(optimizer) and overlap_pays(self._copies.bytes, len(servers))
-        finished, laid = self._in_turn(loads) if self.overlaps else (self._at_once(loads), tf.no_op())
+        pushes = exchange.pushes(clip(present, clip_norm))
+        servers = {bucket.server for bucket in self._copies.buckets}
+        self.overlaps = IncrementalApply.supports(optimizer) and overlap_pays(self._copies.bytes, len(servers))
+        finished, laid = self._in_turn(pushes) if self.overlaps else (self._at_once(pushes), tf.no_op())
         published = [exchange.publish()] if exchange.publish else []
         self._brought = tf.group(laid, *published)
         with tf.device(global_step.device), tf.control_dependencies([finished]):
             self._next_step = tf.assign_add(global_step, 1, use_locking=True)
         self._forget = exchange.forget()
 
-    def _in_turn(self, loads: Sequence[Load]) -> Tuple[Any, Any]:
+    def _in_turn(self, pushes: Sequence[Push]) -> Tuple[Any, Any]:
         """Make two operations: one ends the step's updates, one queues the next step's values."""
-        turns, pieces = Turns(), Piecewise(self._optimizer)
-        for load in loads:
-            sent = turns.wait(load) if load.parcel else load
-            with tf.device(load.device):
-                updated = pieces.update(arrived(sent, self._exchange.wire))
-            if load.parcel:
-                sent = self._exchange.outgoing(load.parcel, [updated])
-                turns.came_back(load, self._exchange.came(load.parcel, sent))
+        window, pieces = SendWindow(), IncrementalApply(self._optimizer)
+        for push in pushes:
+            sent = window.wait(push) if push.bucket else push
+            with tf.device(push.device):
+                updated = pieces.update(unpack_arrived(sent, self._exchange.wire))
+            if push.bucket:
+                sent = self._exchange.read_outgoing(push.bucket, [updated])
+                window.note_return(push, self._exchange.receive(push.bucket, sent))
         with tf.device(self._global_step.device):
-            return pieces.finish(), self._copies.put(turns.values, self._stamp)
+            return pieces.finish(), self._copies.put(window.values, self._stamp)
 
-    def _at_once(self, loads: Sequence[Load]) -> Any:
+    def _at_once(self, pushes: Sequence[Push]) -> Any:
         """Make the operation that applies all gradients of a step."""
-        pairs = [pair for load in loads for pair in arrived(load, self._exchange.wire)]
+        pairs = [pair for push in pushes for pair in unpack_arrived(push, self._exchange.wire)]
         with tf.device(self._global_step.device):
             return self._optimizer.apply_gradients(pairs)
 
     @property
     def needed(self) -> List[Any]:
-        """Variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables beyond the global ones that must have a value before this worker can join."""
         return []
 
     def is_open(self, session: Any) -> bool:
@@ -95,19 +97,20 @@ class Asynchronous:
         """Do nothing: only variables without a value keep workers out."""
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Chief: joins; nothing is needed beyond the variables, which others may have changed already."""
+        """Join as the chief; others may have changed the variables already."""
         return self.join(session, steps)
 
     def join(self, session: Any, steps: int) -> int:
-        """Drops what a step that was given up has left, fetches what one begins with; returns the global step."""
-        self._life, self._took_s = max(self._life + 1, time.time_ns()), math.inf
+        """Drop what a step that was given up has left, fetches what one begins with; return the global step."""
+        self._life = max(self._life + 1, time.time_ns())
+        self._took_s = math.inf
         session.run(self._begin, {self._number: self._life})
         self._step = int(session.run(self._global_step))
         self._copies.fill(session, self._step, [self._forget])
         return self._step
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
-        """Applies one gradient; returns the global step after it, the loss, and ``more``."""
+        """Apply one gradient; return the global step after it, the loss, and ``more``."""
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
             self._copies.fill(session, self._step)
@@ -119,13 +122,13 @@ class Asynchronous:
         return self._step, float(loss), fetched
 
     def _load(self, session: Any) -> None:
-        """Gives the worker's variables the values of the step that begins, unless that step itself fetches them."""
+        """Give the worker's variables the values of the step that begins, unless that step itself fetches them."""
         stamp = self._copies.load(session, self._step) if self.overlaps else None
         if stamp is not None and stamp != self._life:  # left behind by a session that was given up
             self.refresh(session)
 
     def refresh(self, session: Any) -> None:
-        """Gives the worker's variables the newest values."""
+        """Give the worker's variables the newest values."""
         self._copies.fill(session, self._step)
         self._copies.load(session, self._step)
 

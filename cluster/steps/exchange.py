@@ -1,22 +1,22 @@
 """Send gradients to the servers and new values back, piece by piece.
 
-    worker   the gradient of a load            -> its server
-    server   [the update, when it is due; then the new value is laid out]
-    worker   the new value of a parcel         <- its server, into the worker's memory
+    worker   pushes a gradient                 -> its server
+    server   [updates its variables, when the update is due; then prepares the new values]
+    worker   receives a bucket's new values    <- its server, in the worker's memory
 
-A *load* is one unit that a worker sends in a step. It is the gradients of a parcel in one tensor, or the gradient of a
-variable that has no copy. Such a variable is, for example, a table, of which only rows travel.
+A *push* is what a worker sends to one server as one tensor. Most pushes are of a *bucket*: variables, or slices, of one
+server. The others are of one variable without a copy on the worker: a table, of which only rows travel.
 """
 
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.runtime.constants import Constants
-from cluster.runtime.declared import declared
+from cluster.runtime.declared import declare
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
-from cluster.variables.buckets import Parcel
-from cluster.variables.local_copies import Copies
+from cluster.variables.buckets import Bucket
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.masters import plain_name
 from cluster.variables.wire_format import Wire
 
@@ -26,7 +26,7 @@ Publish = Callable[[], Any]  # makes the operation by which the chief writes the
 
 
 @dataclass(frozen=True)
-class Load:
+class Push:
     """One gradient, dense or sparse, for one server, or something else of which a step takes the mean.
 
     ``unpack`` makes (gradient, variable) pairs of a gradient of this kind, such as a mean of several.
@@ -38,11 +38,11 @@ class Load:
     shape: Any
     variables: List[Any]
     unpack: Callable[[Any], List[Tuple[Any, Any]]]
-    parcel: Optional[Parcel] = None
+    bucket: Optional[Bucket] = None
 
 
-class Came(NamedTuple):
-    """The values of a parcel that a worker has received, by name.
+class Received(NamedTuple):
+    """The values of a bucket that a worker has received, by name.
 
     ``arrived`` is a number that is there once the values are.
     """
@@ -51,123 +51,123 @@ class Came(NamedTuple):
     values: Dict[str, Any]
 
 
-def plain_load(grad: Any, variable: Any) -> Load:
-    """The gradient of one variable by itself."""
-    return Load(variable.op.name, variable.device, grad, variable.shape, [variable], lambda taken: [(taken, variable)])
+def plain_push(grad: Any, variable: Any) -> Push:
+    """Return the push of one variable by itself."""
+    return Push(variable.op.name, variable.device, grad, variable.shape, [variable], lambda taken: [(taken, variable)])
 
 
-def arrived(load: Load, wire: Wire) -> List[Tuple[Any, Any]]:
-    """The (gradient, variable) pairs of a load, on its server."""
-    with tf.device(load.device):
-        return load.unpack(wire.widen(load.grad) if load.parcel else load.grad)
+def unpack_arrived(push: Push, wire: Wire) -> List[Tuple[Any, Any]]:
+    """Return the (gradient, variable) pairs of a push, on its server."""
+    with tf.device(push.device):
+        return push.unpack(wire.widen(push.grad) if push.bucket else push.grad)
 
 
 def is_outbox(op: Any) -> bool:
-    """Return whether a variable's operation is an outbox: a parcel ready to travel."""
+    """Return whether a variable's operation is an outbox: a bucket ready to travel."""
     return bool(op.get_attr("shared_name").decode().endswith(f"/{_OUTBOX}"))
 
 
 class Exchange:
-    """Send the parcels of ``copies``, in the number format of ``wire``.
+    """Send the buckets of ``copies``, in the number format of ``wire``.
 
     ``publish`` is None where a model changes no variables but those that are trained. ``in_order``: whether gradients
     are added in the order of the workers, which ``launch verify`` needs.
     """
 
-    def __init__(self, copies: Copies, wire: Wire, publish: Optional[Publish] = None, in_order: bool = False):
+    def __init__(self, copies: LocalCopies, wire: Wire, publish: Optional[Publish] = None, in_order: bool = False):
         self.copies, self.wire, self.publish, self.in_order = copies, wire, publish, in_order
         self.constants = Constants()
         self._outboxes: Dict[str, Any] = {}
 
-    def loads(self, grads_and_vars: GradsAndVars) -> List[Load]:
-        """Everything that a worker gives to a step, parcels first; variables without a gradient are left out."""
+    def pushes(self, grads_and_vars: GradsAndVars) -> List[Push]:
+        """Everything that a worker gives to a step, buckets first; variables without a gradient are left out."""
         grads = {plain_name(variable): grad for grad, variable in grads_and_vars}
-        found = [self._load(parcel, grads) for parcel in self.copies.parcels]
+        found = [self._push(bucket, grads) for bucket in self.copies.buckets]
         return found + [
-            plain_load(grad, variable)
+            plain_push(grad, variable)
             for grad, variable in grads_and_vars
             if grad is not None and plain_name(variable) not in self.copies.variables
         ]
 
-    def _load(self, parcel: Parcel, grads: Dict[str, Any]) -> Load:
-        of_parcel = {name: tf.convert_to_tensor(grads[name]) for name in parcel.names}
-        packed = self.wire.narrow_gradient(parcel.name, self.copies.pack(parcel, of_parcel))
+    def _push(self, bucket: Bucket, grads: Dict[str, Any]) -> Push:
+        of_bucket = {name: tf.convert_to_tensor(grads[name]) for name in bucket.names}
+        packed = self.wire.narrow_gradient(bucket.name, self.copies.pack(bucket, of_bucket))
 
         def unpack(taken: Any) -> List[Tuple[Any, Any]]:
-            values = self.copies.unpack(parcel, taken)
-            return [(values[name], self.copies.variables[name]) for name in parcel.names]
+            values = self.copies.unpack(bucket, taken)
+            return [(values[name], self.copies.variables[name]) for name in bucket.names]
 
-        variables = [self.copies.variables[name] for name in parcel.names]
-        return Load(parcel.name, ps_device(parcel.server), packed, packed.shape, variables, unpack, parcel)
+        variables = [self.copies.variables[name] for name in bucket.names]
+        return Push(bucket.name, ps_device(bucket.server), packed, packed.shape, variables, unpack, bucket)
 
-    def fetched(self, after: Sequence[Any] = ()) -> Dict[str, Any]:
-        """Fetch all parcels from their servers, once ``after`` has happened; return values by name.
+    def fetch(self, after: Sequence[Any] = ()) -> Dict[str, Any]:
+        """Fetch all buckets from their servers, once ``after`` has happened; return values by name.
 
-        The worker fetches all parcels at once.
+        The worker fetches all buckets at once.
         """
-        came = [self.came(parcel, self.outgoing(parcel, after)) for parcel in self.copies.parcels]
+        came = [self.receive(bucket, self.read_outgoing(bucket, after)) for bucket in self.copies.buckets]
         return {name: value for each in came for name, value in each.values.items()}
 
     def forget(self) -> Any:
-        """The operation that forgets what the wire kept. Make it after ``loads``."""
+        """Make the operation that forgets what the wire kept. Make it after ``pushes``."""
         return tf.group(*self.wire.reset)
 
-    def outgoing(self, parcel: Parcel, after: Sequence[Any] = ()) -> Any:
-        """Return a parcel's values as they travel to a worker, read once ``after`` has happened.
+    def read_outgoing(self, bucket: Bucket, after: Sequence[Any] = ()) -> Any:
+        """Return a bucket's values as they travel to a worker, read once ``after`` has happened.
 
-        The values are on the parcel's server.
+        The values are on the bucket's server.
         """
-        with tf.device(ps_device(parcel.server)):
+        with tf.device(ps_device(bucket.server)):
             with tf.control_dependencies(after):
-                values = {name: self.copies.variables[name].read_value() for name in parcel.names}
+                values = {name: self.copies.variables[name].read_value() for name in bucket.names}
             # TensorFlow moves a cast to before the reading of its variable: it must wait itself, or is a step behind.
             with tf.control_dependencies(after):
-                return self.wire.narrow(self.copies.pack(parcel, values))
+                return self.wire.narrow(self.copies.pack(bucket, values))
 
-    def lay_out(self, parcel: Parcel, after: Any) -> Any:
-        """Prepare a parcel's values for all workers; return the operation after which they are ready.
+    def prepare(self, bucket: Bucket, after: Any) -> Any:
+        """Prepare a bucket's values for all workers; return the operation after which they are ready.
 
         A variable that travels unchanged needs no preparation. The server writes several variables together, or one in
         another number format, into an *outbox*. An outbox is a variable of the server that holds the values as they
         travel.
         """
-        if self._travels_as_it_is(parcel):
+        if self._travels_as_it_is(bucket):
             return after
-        sent = self.outgoing(parcel, [after])
-        with tf.device(ps_device(parcel.server)):
-            return tf.assign(self._outbox(parcel), sent).op
+        sent = self.read_outgoing(bucket, [after])
+        with tf.device(ps_device(bucket.server)):
+            return tf.assign(self._outbox(bucket), sent).op
 
-    def laid_out(self, parcel: Parcel, after: Sequence[Any]) -> Any:
-        """Return the values that ``lay_out`` prepared, on the server, once ``after`` has happened."""
-        if self._travels_as_it_is(parcel):
-            return self.outgoing(parcel, after)
-        with tf.device(ps_device(parcel.server)), tf.control_dependencies(after):
-            return tf.identity(self._outbox(parcel))
+    def read_prepared(self, bucket: Bucket, after: Sequence[Any]) -> Any:
+        """Return the values that ``prepare`` prepared, on the server, once ``after`` has happened."""
+        if self._travels_as_it_is(bucket):
+            return self.read_outgoing(bucket, after)
+        with tf.device(ps_device(bucket.server)), tf.control_dependencies(after):
+            return tf.identity(self._outbox(bucket))
 
-    def cleared(self) -> List[Any]:
+    def clear(self) -> List[Any]:
         """Make the operations that give outboxes a value, so that nobody finds one without."""
         of: Dict[str, List[Any]] = {}
         for outbox in self._outboxes.values():
             of.setdefault(outbox.device, []).append(outbox)
-        return [op for device, outboxes in of.items() for op in _zeroed(device, outboxes)]
+        return [op for device, outboxes in of.items() for op in _zero(device, outboxes)]
 
-    def _travels_as_it_is(self, parcel: Parcel) -> bool:
-        return len(parcel.names) == 1 and self.wire.type == tf.float32
+    def _travels_as_it_is(self, bucket: Bucket) -> bool:
+        return len(bucket.names) == 1 and self.wire.type == tf.float32
 
-    def _outbox(self, parcel: Parcel) -> Any:
-        if parcel.name not in self._outboxes:
-            name = f"{parcel.name}/{_OUTBOX}"
-            self._outboxes[parcel.name] = declared(name, self.copies.packed_shape(parcel), self.wire.type, name)
-        return self._outboxes[parcel.name]
+    def _outbox(self, bucket: Bucket) -> Any:
+        if bucket.name not in self._outboxes:
+            name = f"{bucket.name}/{_OUTBOX}"
+            self._outboxes[bucket.name] = declare(name, self.copies.packed_shape(bucket), self.wire.type, name)
+        return self._outboxes[bucket.name]
 
-    def came(self, parcel: Parcel, sent: Any) -> "Came":
-        """Receive the ``sent`` values of a parcel in the worker's memory."""
+    def receive(self, bucket: Bucket, sent: Any) -> "Received":
+        """Receive the ``sent`` values of a bucket in the worker's memory."""
         with tf.device(self.copies.host):
             received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.of(1, self.copies.host)])
-            return Came(arrived, self.copies.unpack(parcel, received))
+            return Received(arrived, self.copies.unpack(bucket, received))
 
 
-def _zeroed(device: str, outboxes: Sequence[Any]) -> List[Any]:
+def _zero(device: str, outboxes: Sequence[Any]) -> List[Any]:
     """Make the operations that fill the outboxes of one server with zeros, one for each.
 
     A function makes the zeros, on the server: they do not travel, and its operations are no operations of the graph.

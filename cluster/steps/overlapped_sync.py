@@ -1,53 +1,53 @@
 """A strictly synchronous step in which pushes and pulls run at the same time.
 
-A network card sends while it receives. In a step that pushes every gradient and then pulls every variable it
-does one at a time, and takes twice as long as it must. Here each load goes its own way, on its server:
+A network card can send while it receives. A step that pushes every gradient and then pulls every variable does one
+after the other, and takes twice as long as it must. Here each bucket is exchanged by itself, with its server:
 
-    worker i   pushes load j
+    worker i   pushes bucket j
     chief      takes the sum of N gradients from its accumulator            (blocks until N came)
     chief      updates its variables, then puts a token into each worker's queue of that server
-    worker i   fetches the new values into its copies, when it has its token for load j
+    worker i   fetches the new values into its copies, when it has its token for bucket j
 
-and the order makes it quick. All workers push the loads of a server in the same order, and load j only
-when the values of load j - WINDOW have come back (``cluster.steps.send_window``). The first loads are
-those whose gradients backpropagation knows first, so pushing begins while it is still at work. Tokens
-come in that order too, so that one queue of a server is enough for a worker.
+The order makes it quick. All workers push the buckets of a server in the same order. They push bucket j only when the
+values of bucket j - WINDOW have come back (``cluster.steps.send_window``). Backpropagation knows the gradients of the
+first buckets first, so pushing begins while backpropagation still runs. Tokens come in the same order, so a worker
+needs only one queue on each server.
 
-The order is also why this is strict: the values of load j that a worker computes step t + 1 with are those of
-step t, as it waits for their token, and nothing changes them until it has given its gradient of step t + 1.
+The order also makes the step strict. A worker waits for the token of bucket j, so it computes step t + 1 with the
+values of step t. Nothing changes these values until the worker has given its gradient of step t + 1.
 
-The idea of slices in order with a bound on what is under way is that of Y. Peng et al., "A Generic Communication
+Slices in order, with a bound on how many are under way, are the idea of Y. Peng et al., "A Generic Communication
 Scheduler for Distributed DNN Training Acceleration", SOSP 2019 (ByteScheduler), and A. Jayarajan et al.,
 "Priority-based Parameter Propagation for Distributed DNN Training", SysML 2019.
 
-Each server notes for every load of its own the stamp of the last step that was applied, and for every worker
-the stamp of the last gradient that it gave. ``cluster.steps.overlapped_worker`` has the rules made of them, for
-a worker or a chief that dies somewhere between.
+For each of its pushes, a server notes two things: the stamp of the last step that was applied, and the stamp of each
+worker's last gradient. ``cluster.steps.overlapped_worker`` derives from these notes what to do when a worker or the
+chief dies within a step.
 """
 
 from typing import Any, Dict, List, Sequence
 
 from cluster.runtime.server_state import ManyQueues
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import Exchange, Load
-from cluster.steps.send_window import WINDOW, Turns
-from cluster.steps.server_queues import ChiefsLane, Lane
+from cluster.steps.exchange import Exchange, Push
+from cluster.steps.send_window import WINDOW, SendWindow
+from cluster.steps.server_queues import ChiefServerQueues, ServerQueues
 from cluster.steps.token_sync import Meeting, TokenSyncOptimizer
-from cluster.updates.incremental_apply import Piecewise
+from cluster.updates.incremental_apply import IncrementalApply
 
 
 class OverlappedSyncOptimizer(TokenSyncOptimizer):
-    """A ``TokenSyncOptimizer`` that exchanges its loads one by one.
+    """A ``TokenSyncOptimizer`` that exchanges its pushes one by one.
 
     Available after ``apply_gradients``, beside what that has:
-      lanes: each server's part of a step.
-      give: one operation for each load, in the order of ``lanes``: gives the load's gradient when the load's turn
+      servers: each server's part of a step.
+      give: one operation for each push, in the order of ``servers``: gives the push's gradient when the push's turn
         comes.
-      at_once: what to feed to a session for loads that are given without waiting for their turns.
-      finish_now: one for each load: takes, updates, notes the load as applied, and sends no token (chief only).
-      let_go: releases all workers from waiting for tokens in the rest of the step (chief only).
-      settle: one for each lane: notes the loads at ``places`` of it, fed to it, which were taken before (chief only).
-      conclude: after all loads were applied: counts the step and sends tokens for it (chief only).
+      at_once: what to feed to a session for pushes that are given without waiting for their turns.
+      finish_now: one for each push: takes, updates, notes the push as applied, and sends no token (chief only).
+      release: releases all workers from waiting for tokens in the rest of the step (chief only).
+      settle: one for each server: notes the pushes at its ``places``, which are fed, as applied (chief only).
+      conclude: after all pushes were applied: counts the step and sends tokens for it (chief only).
     """
 
     def __init__(self, opt: Any, num_workers: int, worker_index: int, exchange: Exchange):
@@ -57,89 +57,91 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         """Make one whole step of this worker; see ``TokenSyncOptimizer``."""
         self._global_step = global_step
         self._make_state(global_step)
-        self._loads = self._exchange.loads(grads_and_vars)
+        self._pushes = self._exchange.pushes(grads_and_vars)
         self._next_stamp = self._stamp + 1
-        self.lanes = self._lanes()
-        self._turns = Turns()
-        self._pieces = Piecewise(self._opt)
+        self.servers = self._make_servers()
+        self._window = SendWindow()
+        self._pieces = IncrementalApply(self._opt)
         self.taken = []
         self.finish_now: List[Any] = []
-        self.give = [self._exchange_load(lane, place) for lane in self.lanes for place in range(len(lane.loads))]
-        self.at_once = self._turns.at_once
+        self.give = [
+            self._exchange_push(server, place) for server in self.servers for place in range(len(server.pushes))
+        ]
+        self.at_once = self._window.at_once
         counted = self._count(self.give)
         self._make_own()
         finish = self._make_chief() if self.is_chief else []
         with tf.control_dependencies([counted, *finish]):
             token = self._wait_for_token()
-        lanes = [lane for lane in self.lanes if lane.is_timed]
-        self.waited = tf.reduce_mean(tf.stack([lane.waited() for lane in lanes]))
-        self.behind = self._next_stamp - tf.reduce_min(tf.stack([lane.oldest_token() for lane in lanes]))
-        with tf.control_dependencies([self.copies.put(self._turns.values, self._next_stamp)]):
+        servers = [server for server in self.servers if server.is_timed]
+        self.waited = tf.reduce_mean(tf.stack([server.seconds_waited() for server in servers]))
+        self.behind = self._next_stamp - tf.reduce_min(tf.stack([server.oldest_token() for server in servers]))
+        with tf.control_dependencies([self.copies.put(self._window.values, self._next_stamp)]):
             return tf.identity(token)
 
-    def _lanes(self) -> Sequence[Lane]:
-        of: Dict[str, List[Load]] = {}
-        for load in self._loads:
-            of.setdefault(load.device, []).append(load)
-        common = (self.num_workers, self._told, self._stamp)
+    def _make_servers(self) -> Sequence[ServerQueues]:
+        of: Dict[str, List[Push]] = {}
+        for push in self._pushes:
+            of.setdefault(push.device, []).append(push)
+        common = (self.num_workers, self._receivers, self._stamp)
         if not self.is_chief:
-            return [Lane(device, loads, *common) for device, loads in of.items()]
+            return [ServerQueues(device, pushes, *common) for device, pushes in of.items()]
         many = ManyQueues(self.num_workers)
-        return [ChiefsLane(device, loads, *common, many) for device, loads in of.items()]
+        return [ChiefServerQueues(device, pushes, *common, many) for device, pushes in of.items()]
 
     @property
-    def _led(self) -> List[ChiefsLane]:
-        """All lanes on the chief, and none on another worker."""
-        return [lane for lane in self.lanes if isinstance(lane, ChiefsLane)]
+    def _chiefs_servers(self) -> List[ChiefServerQueues]:
+        """Return the records of all servers on the chief, and none on another worker."""
+        return [server for server in self.servers if isinstance(server, ChiefServerQueues)]
 
-    def _exchange_load(self, lane: Lane, place: int) -> Any:
-        """Exchange one load with its server; return the operation that notes its gradient as given."""
-        load = lane.loads[place]
-        accumulator = self._accumulator(load)
-        if isinstance(lane, ChiefsLane):
-            self._make_update(lane, place, accumulator)
-        if load.parcel is None:
-            return self._given(lane, place, accumulator, load.grad)
-        given = self._given(lane, place, accumulator, self._turns.wait(load).grad)
-        # The waits of loads that are not under way together add up to what the step has waited.
-        token = lane.wait(given, is_timed=place % WINDOW == 0)
-        sent = self._exchange.laid_out(load.parcel, [token])
-        self._turns.came_back(load, self._exchange.came(load.parcel, sent))
+    def _exchange_push(self, server: ServerQueues, place: int) -> Any:
+        """Exchange one push with its server; return the operation that notes its gradient as given."""
+        push = server.pushes[place]
+        accumulator = self._accumulator(push)
+        if isinstance(server, ChiefServerQueues):
+            self._make_update(server, place, accumulator)
+        if push.bucket is None:
+            return self._given(server, place, accumulator, push.grad)
+        given = self._given(server, place, accumulator, self._window.wait(push).grad)
+        # The waits of pushes that are not under way together add up to what the step has waited.
+        token = server.wait(given, is_timed=place % WINDOW == 0)
+        sent = self._exchange.read_prepared(push.bucket, [token])
+        self._window.note_return(push, self._exchange.receive(push.bucket, sent))
         return given
 
-    def _given(self, lane: Lane, place: int, accumulator: Meeting, grad: Any) -> Any:
+    def _given(self, server: ServerQueues, place: int, accumulator: Meeting, grad: Any) -> Any:
         given = accumulator.give(grad, self._stamp)
-        with tf.device(lane.device), tf.control_dependencies([given]):
-            return lane.note_given(place)
+        with tf.device(server.device), tf.control_dependencies([given]):
+            return server.note_given(place)
 
-    def _make_update(self, lane: ChiefsLane, place: int, accumulator: Meeting) -> None:
+    def _make_update(self, server: ChiefServerQueues, place: int, accumulator: Meeting) -> None:
         taken = accumulator.take()
         self.taken.append(taken)
-        with tf.device(lane.device):
-            updated = self._pieces.update(accumulator.unpacked(taken))
-        parcel = lane.loads[place].parcel
-        if parcel is not None:
-            updated = self._exchange.lay_out(parcel, updated)
-            lane.tell(updated)
-        self.finish_now.append(lane.note_applied(place, updated))
+        with tf.device(server.device):
+            updated = self._pieces.update(accumulator.unpack(taken))
+        bucket = server.pushes[place].bucket
+        if bucket is not None:
+            updated = self._exchange.prepare(bucket, updated)
+            server.send_token(updated)
+        self.finish_now.append(server.note_applied(place, updated))
 
     def _apply(self) -> Any:
-        self.conclude = self._concluded([self._pieces.finish_alone()])
-        told = [each for lane in self._led for each in lane.told]
-        with tf.control_dependencies([tf.group(*self.finish_now, *told)]):
+        self.conclude = self._conclude([self._pieces.finish_alone()])
+        sent = [each for server in self._chiefs_servers for each in server.last_sent]
+        with tf.control_dependencies([tf.group(*self.finish_now, *sent)]):
             return self._pieces.finish()
 
     def _make_own(self) -> None:
         super()._make_own()
-        self.drain = tf.group(self.drain, *[lane.drained() for lane in self.lanes])
+        self.drain = tf.group(self.drain, *[server.drain() for server in self.servers])
 
     def _make_chief(self) -> List[Any]:
         finish = super()._make_chief()
-        self.drain_all = tf.group(self.drain_all, *[lane.all_drained() for lane in self._led])
-        self.let_go = tf.group(*[lane.let_go() for lane in self._led])
-        self.recall = tf.group(self.recall, self.let_go)
-        self.places = [tf.placeholder(tf.int32, [None]) for _ in self._led]
-        self.settle = [lane.settled(places) for lane, places in zip(self._led, self.places)]
-        noted = [lane.all_noted(self._opening_stamp) for lane in self._led]
-        self.set_stamps = tf.group(self.set_stamps, *noted, *self._exchange.cleared())
+        self.drain_all = tf.group(self.drain_all, *[server.drain_all() for server in self._chiefs_servers])
+        self.release = tf.group(*[server.release() for server in self._chiefs_servers])
+        self.recall = tf.group(self.recall, self.release)
+        self.places = [tf.placeholder(tf.int32, [None]) for _ in self._chiefs_servers]
+        self.settle = [server.note_applied_at(places) for server, places in zip(self._chiefs_servers, self.places)]
+        noted = [server.note_all(self._opening_stamp) for server in self._chiefs_servers]
+        self.set_stamps = tf.group(self.set_stamps, *noted, *self._exchange.clear())
         return finish

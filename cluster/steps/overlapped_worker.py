@@ -8,33 +8,33 @@ from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
 from cluster.steps.send_window import WINDOW
-from cluster.steps.server_queues import Lane, returning
-from cluster.steps.sync_worker import ASK_MS, Synchronous
+from cluster.steps.server_queues import ServerQueues, count_returning
+from cluster.steps.sync_worker import ASK_MS, SyncWorker
 
 
 class Notes(NamedTuple):
-    """The progress of every load that the servers noted.
+    """The progress of every push that the servers noted.
 
-    Loads are in the order of the optimizer's lanes. ``applied``: int64 [loads]; ``given``: int64 [loads, workers]; the
-    stamp after the last step of each.
+    Pushes are in the order of the optimizer's servers. Both numbers are the stamp after the last step of each:
+    ``applied`` is int64 [pushes], ``given`` int64 [pushes, workers].
     """
 
     applied: Any
     given: Any
 
 
-class Overlapping(Synchronous):
-    """Take the steps of one worker, in which the chief applies loads one by one.
+class OverlappedWorker(SyncWorker):
+    """Take the steps of one worker, in which the chief applies pushes one by one.
 
-    A task that dies leaves some loads of step t given or applied, and others not. No task undoes any of these loads:
+    A task that dies leaves some pushes of step t given or applied, and others not. No task undoes any of these pushes:
 
     * A worker that has given nothing to step t begins the step, like a worker that never died.
-    * A worker that has given some loads gives the others now, and waits until the step is over. The gradient of these
-      loads is of another batch, and of variables of which some are a step further. Each load has one gradient of every
+    * A worker that has given some pushes gives the others now, and waits until the step is over. The gradient of these
+      pushes is of another batch, and of variables of which some are a step further. Each push has one gradient of every
       worker.
-    * A chief does the same, and takes over: it releases all waiting workers, and applies each load that has all its
-      gradients. A load that was taken, but not noted as applied, counts as applied: its update may be missing.
-      When all loads are applied, the chief counts the step. A worker that continued without a token fetches all values
+    * A chief does the same, and takes over: it releases all waiting workers, and applies each push that has all its
+      gradients. A push that was taken, but not noted as applied, counts as applied: its update may be missing.
+      When all pushes are applied, the chief counts the step. A worker that continued without a token fetches all values
       then.
     """
 
@@ -42,9 +42,9 @@ class Overlapping(Synchronous):
     _optimizer: OverlappedSyncOptimizer
 
     def owes(self, session: Any) -> bool:
-        """Return whether the current step waits for a load that this worker could give now.
+        """Return whether the current step waits for a push that this worker could give now.
 
-        On the chief, a load that the chief could apply counts too.
+        On the chief, a push that the chief could apply counts too.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -56,15 +56,15 @@ class Overlapping(Synchronous):
         if self._optimizer.is_chief and (applied.all() or (given.all(axis=1) & ~applied).any()):
             return True
         own = given[:, self._optimizer.worker_index]
-        return bool((~own & may_be_given(applied, self._optimizer.lanes)).any())
+        return bool((~own & may_be_given(applied, self._optimizer.servers)).any())
 
     @property
     def _stamp(self) -> int:
         return self._era + self._local
 
     def _notes(self, session: Any, options: Optional[Any] = None) -> Notes:
-        lanes = self._optimizer.lanes
-        found = session.run([(lane.applied, lane.given) for lane in lanes], options=options)
+        servers = self._optimizer.servers
+        found = session.run([(server.applied, server.given) for server in servers], options=options)
         given = [given.reshape([-1, self._optimizer.num_workers]) for _, given in found]
         return Notes(np.concatenate([applied for applied, _ in found]), np.concatenate(given))
 
@@ -79,7 +79,7 @@ class Overlapping(Synchronous):
         session.run(self._optimizer.announce)
         if not self._has_given(session):
             return self._begin(session, step)
-        session.run(self._optimizer.let_go)  # what is left of the step is applied in another order than tokens have
+        session.run(self._optimizer.release)  # what is left of the step is applied in another order than tokens have
         self._give_rest(session)
         wait_for(f"the other workers' gradients of step {step}", lambda: self._has_applied_all(session))
         session.run([self._optimizer.conclude])
@@ -95,7 +95,7 @@ class Overlapping(Synchronous):
         return step
 
     def _over(self, session: Any, step: int) -> int:
-        session.run(self._optimizer.drain)  # of the loads of the step that was caught up with
+        session.run(self._optimizer.drain)  # of the pushes of the step that was caught up with
         return step
 
     def _give_rest(self, session: Any) -> None:
@@ -104,36 +104,37 @@ class Overlapping(Synchronous):
         session.run(_those(self._optimizer.give, ~given), self._optimizer.at_once)
 
     def _has_applied_all(self, session: Any) -> bool:
-        """Apply the loads that can be applied; return whether none is left."""
+        """Apply the pushes that can be applied; return whether none is left."""
         notes = self._notes(session)
-        waiting = session.run(self._optimizer.accumulated)  # after the notes: what they tell of is in there or taken
+        waiting = session.run(self._optimizer.accumulated)  # after the notes: what they name is in there or taken
         left = notes.applied <= self._stamp
         complete = waiting >= self._optimizer.num_workers
         taken = (notes.given > self._stamp).all(axis=1) & ~complete
         session.run(_those(self._optimizer.finish_now, left & complete))
-        session.run(self._optimizer.settle, dict(zip(self._optimizer.places, self._by_lane(left & taken))))
+        session.run(self._optimizer.settle, dict(zip(self._optimizer.places, self._by_server(left & taken))))
         return not (left & ~complete & ~taken).any()
 
-    def _by_lane(self, chosen: Any) -> List[Any]:
-        """Return the places of the ``chosen`` loads in each lane."""
-        lengths = [len(lane.loads) for lane in self._optimizer.lanes]
-        return [np.flatnonzero(of_lane) for of_lane in np.split(chosen, np.cumsum(lengths)[:-1])]
+    def _by_server(self, chosen: Any) -> List[Any]:
+        """Return the places of the ``chosen`` pushes on each server."""
+        lengths = [len(server.pushes) for server in self._optimizer.servers]
+        return [np.flatnonzero(of_server) for of_server in np.split(chosen, np.cumsum(lengths)[:-1])]
 
 
-def may_be_given(applied: Any, lanes: Sequence[Lane]) -> Any:
-    """Return the loads that a worker may give now, as bool [loads].
+def may_be_given(applied: Any, servers: Sequence[ServerQueues]) -> Any:
+    """Return the pushes that a worker may give now, as bool [pushes].
 
-    A load's turn has come when the load a window before it, of the same server, is applied.
+    A push's turn has come when the push a window before it, of the same server, is applied.
 
     Args:
-      applied: bool [loads], of this step.
+      applied: bool [pushes], of this step.
     """
-    turns, start = np.ones(len(applied), bool), 0
-    for lane in lanes:
-        for place in range(WINDOW, returning(lane.loads)):
-            turns[start + place] = applied[start + place - WINDOW]
-        start += len(lane.loads)
-    return turns
+    may = np.ones(len(applied), bool)
+    start = 0
+    for server in servers:
+        for place in range(WINDOW, count_returning(server.pushes)):
+            may[start + place] = applied[start + place - WINDOW]
+        start += len(server.pushes)
+    return may
 
 
 def _those(operations: List[Any], chosen: Any) -> List[Any]:

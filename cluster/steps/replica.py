@@ -5,14 +5,14 @@ from typing import Any, List, Optional, Union
 
 from cluster.model.evaluation import Evaluation
 from cluster.model.shares import Shares
-from cluster.steps.async_worker import Asynchronous
-from cluster.steps.stock import Stock
-from cluster.steps.sync_worker import Synchronous
-from cluster.variables.buckets import Parcel
+from cluster.steps.async_worker import AsyncWorker
+from cluster.steps.stock_worker import StockWorker
+from cluster.steps.sync_worker import SyncWorker
+from cluster.variables.buckets import Bucket
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement
 
-Stepper = Union[Synchronous, Asynchronous, Stock]
+Stepper = Union[SyncWorker, AsyncWorker, StockWorker]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Replica:
 
     ``first_values`` are operations that the chief runs one after the other for a run that begins. ``variables`` are the
     servers' variables: on the chief those of a checkpoint, optimizer slots and global step included. ``agreed`` are the
-    variables that every worker has. ``parcels`` are the groups of variables that travel together. ``prepare`` and then
+    variables that every worker has. ``buckets`` are the groups of variables that travel together. ``prepare`` and then
     ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
     varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
     a verified run what each worker has computed, and with which batch.
@@ -35,7 +35,7 @@ class Replica:
     global_step: Any
     variables: List[Any]
     agreed: List[Any]
-    parcels: List[Parcel]
+    buckets: List[Bucket]
     prepare: Any
     start_input: Any
     first_values: List[Any]

@@ -1,54 +1,54 @@
-"""One server's record of overlapped steps: the progress of each load, for each worker.
+"""One server's record of overlapped steps: the progress of each push, for each worker.
 
-Every worker has a queue of tokens on the server. When a load was applied, each worker gets a token, in the order of the
-loads. So the first token of a step reports that the first load was applied, and so on. A token is the stamp after the
-step, so a worker recognises a token that was left over from another step.
+Every worker has a queue of tokens on the server. When the chief has applied a push, each worker gets a token, in the
+order of the pushes. So the first token of a step reports that the first push was applied, and so on. A token is the
+stamp after the step, so a worker recognises a token that was left over from another step.
 """
 
 from typing import Any, List, Sequence
 
-from cluster.runtime.server_state import ManyQueues, emptied
+from cluster.runtime.server_state import ManyQueues, take_all
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import Load
+from cluster.steps.exchange import Push
 from cluster.steps.token_sync import CLOSED, counter, time_after
 
 
-class Lane:
-    """The loads of one server, in the graph of one worker. The *place* of a load is its index in ``loads``.
+class ServerQueues:
+    """The pushes of one server, in the graph of one worker. The *place* of a push is its index in ``pushes``.
 
-    The loads whose values come back are the first: see ``Exchange.loads``.
+    The pushes whose values come back are the first: see ``Exchange.pushes``.
 
     Args:
       workers: how many there are.
-      told: those whose queues this graph uses, its own worker first.
+      receivers: those whose queues this graph uses, its own worker first.
       stamp: of this worker's gradient, on the worker.
 
     Attributes:
-      applied: int64 [loads] on the server, for each load the stamp after the last step that was applied to it.
-      given: int64 [loads * workers] on the server, the stamp after the last gradient of each worker.
-      queues: of tokens, for each worker of ``told``.
+      applied: int64 [pushes] on the server, for each push the stamp after the last step that was applied to it.
+      given: int64 [pushes * workers] on the server, the stamp after the last gradient of each worker.
+      queues: of tokens, for each worker of ``receivers``.
     """
 
-    def __init__(self, device: str, loads: List[Load], workers: int, told: Sequence[int], stamp: Any):
-        self.device, self.loads = device, loads
+    def __init__(self, device: str, pushes: List[Push], workers: int, receivers: Sequence[int], stamp: Any):
+        self.device, self.pushes = device, pushes
         self._tokens: List[Any] = []
         self._began: List[Any] = []
         self._ended: List[Any] = []
         server = device.split("task:")[1].split("/")[0]
         with tf.device(device):
             self._after = tf.identity(stamp) + 1
-            self.applied = counter(f"applied_{server}", [len(loads)], CLOSED)
-            self.given = counter(f"given_{server}", [len(loads) * workers], CLOSED)
-            names = [f"token_sync/loads_of_{server}_for_{worker}" for worker in told]
+            self.applied = counter(f"applied_{server}", [len(pushes)], CLOSED)
+            self.given = counter(f"given_{server}", [len(pushes) * workers], CLOSED)
+            names = [f"token_sync/pushes_of_{server}_for_{worker}" for worker in receivers]
             self.queues = [tf.FIFOQueue(-1, tf.int64, [()], shared_name=name) for name in names]
-            self._own = tf.unstack(tf.range(len(loads)) * workers + told[0])
+            self._own = tf.unstack(tf.range(len(pushes)) * workers + receivers[0])
 
     def note_given(self, place: int) -> Any:
         """Make the operation that notes this worker's gradient of this step, on the current device."""
         return tf.scatter_update(self.given, self._own[place], self._after)
 
     def wait(self, given: Any, is_timed: bool) -> Any:
-        """Wait, once a gradient is ``given``, until the load is applied. Ask in the order of the loads.
+        """Wait, once a gradient is ``given``, until the push is applied. Ask in the order of the pushes.
 
         Returns:
           The token for it, or one that was left over, an int64 scalar on the server.
@@ -69,76 +69,78 @@ class Lane:
         return bool(self._ended)
 
     def oldest_token(self) -> Any:
-        """The oldest of a step's tokens, an int64 scalar on the server."""
+        """Return the oldest of a step's tokens, an int64 scalar on the server."""
         with tf.device(self.device):
             return tf.reduce_min(tf.stack(self._tokens))
 
-    def waited(self) -> Any:
-        """Return the time that a step waited for others at timed loads, in float64 seconds."""
+    def seconds_waited(self) -> Any:
+        """Return the time that a step waited for others at timed pushes, in float64 seconds."""
         with tf.device(self.device):
             return tf.add_n(self._ended) - tf.add_n(self._began)
 
-    def drained(self) -> Any:
+    def drain(self) -> Any:
         """Make the operation that drops this worker's tokens."""
         with tf.device(self.device):
-            return emptied(self.queues[0])
+            return take_all(self.queues[0])
 
 
-class ChiefsLane(Lane):
-    """A ``Lane`` in the graph of the chief, which applies the loads.
+class ChiefServerQueues(ServerQueues):
+    """A ``ServerQueues`` in the graph of the chief, which applies the pushes.
 
     Args:
       many: fills and empties the queues of as many workers at once.
 
     Attributes:
-      told: the last operation of each step that gives tokens; none if no values come back.
+      last_sent: the last operation of each step that gives tokens; none if no values come back.
     """
 
-    def __init__(self, device: str, loads: List[Load], workers: int, told: Sequence[int], stamp: Any, many: ManyQueues):
-        super().__init__(device, loads, workers, told, stamp)
-        self.told: List[Any] = []
+    def __init__(
+        self, device: str, pushes: List[Push], workers: int, receivers: Sequence[int], stamp: Any, many: ManyQueues
+    ):
+        super().__init__(device, pushes, workers, receivers, stamp)
+        self.last_sent: List[Any] = []
         self._many = many
         with tf.device(device):
             self._handles = tf.stack([queue.queue_ref for queue in self.queues])
             self._token = tf.reshape(self._after, [1])
-            self._places = tf.unstack(tf.range(len(loads)))
+            self._places = tf.unstack(tf.range(len(pushes)))
 
     def note_applied(self, place: int, after: Any) -> Any:
-        """Make the operation that notes, ``after`` its update, that a load was applied in this step."""
+        """Make the operation that notes, ``after`` its update, that a push was applied in this step."""
         with tf.device(self.device), tf.control_dependencies([after]):
             return tf.scatter_update(self.applied, self._places[place], self._after)
 
-    def tell(self, after: Any) -> None:
-        """Send every worker the token of a load ``after`` the load's values are ready.
+    def send_token(self, after: Any) -> None:
+        """Send every worker the token of a push ``after`` the push's values are ready.
 
-        Call this method in the order of the loads.
+        Call this method in the order of the pushes.
         """
-        with tf.device(self.device), tf.control_dependencies([after, *self.told]):
-            self.told = [self._many.put(self._handles, self._token)]
+        with tf.device(self.device), tf.control_dependencies([after, *self.last_sent]):
+            self.last_sent = [self._many.put(self._handles, self._token)]
 
-    def let_go(self) -> Any:
+    def release(self) -> Any:
         """Make the operation that releases all workers that wait for tokens of this server.
 
         The operation releases workers that wait now or later in this step: no token is left to wait for. A worker that
         gets such a token, ``CLOSED``, fetches the servers' values when the step is over.
         """
         with tf.device(self.device):
-            return self._many.put(self._handles, tf.fill([returning(self.loads)], tf.constant(CLOSED, tf.int64)))
+            return self._many.put(self._handles, tf.fill([count_returning(self.pushes)], tf.constant(CLOSED, tf.int64)))
 
-    def settled(self, places: Any) -> Any:
-        """Make the operation that notes loads as applied at ``places``, int32 [n]."""
+    def note_applied_at(self, places: Any) -> Any:
+        """Make the operation that notes pushes as applied at ``places``, int32 [n]."""
         with tf.device(self.device):
             return tf.scatter_update(self.applied, places, tf.fill(tf.shape(places), self._after))
 
-    def all_drained(self) -> Any:
+    def drain_all(self) -> Any:
         """Make the operation that drops the tokens of all workers."""
         with tf.device(self.device):
             return self._many.empty(self._handles)
 
-    def all_noted(self, stamp: Any) -> Any:
-        """Make the operation that sets the notes of all loads and workers to ``stamp``.
+    def note_all(self, stamp: Any) -> Any:
+        """Make the operation that sets the notes of all pushes and workers to ``stamp``.
 
-        The next load and the next gradient then belong to the step of ``stamp``.
+        The next push and the next gradient then belong to the step of ``stamp``.
         """
         with tf.device(self.device):
             stamp = tf.identity(stamp)
@@ -146,6 +148,6 @@ class ChiefsLane(Lane):
             return tf.group(*fresh)
 
 
-def returning(loads: Sequence[Load]) -> int:
-    """Count those of a server's loads whose values come back: for so many tokens a worker waits in a step."""
-    return sum(load.parcel is not None for load in loads)
+def count_returning(pushes: Sequence[Push]) -> int:
+    """Count those of a server's pushes whose values come back: for so many tokens a worker waits in a step."""
+    return sum(push.bucket is not None for push in pushes)

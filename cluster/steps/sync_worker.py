@@ -21,7 +21,7 @@ def era_after(last: int, seconds: float) -> int:
     return max(int(seconds) - _LONG_AGO, (last >> 33) + 1, 0) << 33
 
 
-class Synchronous:
+class SyncWorker:
     """Take the strictly synchronous steps of one worker, in a session.
 
     All rules for a restart follow from two numbers that the servers keep. They are the global step g, and the number of
@@ -65,7 +65,8 @@ class Synchronous:
         self._take_step = tf.assign(optimizer.local_step, self._number)
         self._take_era = tf.assign(optimizer.local_era, self._number)
         self._set_era = tf.assign(optimizer.era, self._number)
-        has_era, none = tf.is_variable_initialized(optimizer.era), tf.constant(0, tf.int64)
+        has_era = tf.is_variable_initialized(optimizer.era)
+        none = tf.constant(0, tf.int64)
         self._last_era = tf.cond(has_era, optimizer.era.read_value, lambda: none)
         with tf.device(optimizer.contributions.device):
             everyone = tf.fill([optimizer.num_workers], self._number)
@@ -76,7 +77,7 @@ class Synchronous:
 
     @property
     def needed(self) -> List[Any]:
-        """Variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables beyond the global ones that must have a value before this worker can join."""
         return [self._optimizer.contributions, self._optimizer.era]
 
     def is_open(self, session: Any, options: Any = None) -> bool:
@@ -87,7 +88,7 @@ class Synchronous:
         return bool(session.run(self._optimizer.contributions, options=options).min() > CLOSED)
 
     def close(self, session: Any) -> None:
-        """Chief: keeps workers out, and calls them back, while variables are initialised or restored."""
+        """Keep workers out as the chief, and call them back, while variables are initialised or restored."""
         opened_before = session.run(self._without_value) == 0
         session.run(self._count_all, {self._number: CLOSED})
         if opened_before:
@@ -95,7 +96,7 @@ class Synchronous:
             session.run(self._optimizer.recall)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Chief: after every variable has its value, prepares the servers, lets workers join, and joins.
+        """Prepare the servers as the chief, let workers join, and join; every variable has its value.
 
         Args:
           steps: where training stops; only backup workers need to know it here.
@@ -114,7 +115,7 @@ class Synchronous:
         return step
 
     def join(self, session: Any, steps: int) -> int:
-        """Takes this worker's place among others that train already; returns the global step.
+        """Take this worker's place among others that train already; return the global step.
 
         Args:
           steps: where training stops; at or beyond it there is nothing to join.
@@ -136,13 +137,13 @@ class Synchronous:
         self._copies.fill(session, self._local, [self._optimizer.forget])
 
     def _load(self, session: Any) -> None:
-        """Gives the worker's variables the values of the step that begins."""
+        """Give the worker's variables the values of the step that begins."""
         stamp = self._copies.load(session, self._local)
         if stamp is not None and stamp != self._era + self._local:  # left behind by a session that was given up
             self.refresh(session)
 
     def refresh(self, session: Any) -> None:
-        """Gives the worker's variables the newest values."""
+        """Give the worker's variables the newest values."""
         self._fill_copies(session)
         self._copies.load(session, self._local)
 
@@ -152,7 +153,7 @@ class Synchronous:
             self._finisher.start()
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
-        """Gives one gradient and waits for the step; returns the global step after it, the loss, and ``more``.
+        """Give one gradient and wait for the step; return the global step after it, the loss, and ``more``.
 
         Raises:
           tf.errors.AbortedError: variables are being restored; join again, in a new session.

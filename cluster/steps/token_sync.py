@@ -3,63 +3,59 @@
 One step, seen from the parameter servers (N workers, worker 0 is the chief):
 
     worker i   computes a gradient with its copies of the variables  (local step = t)
-    worker i   pushes it: one accumulator for every load, on its variables' server
+    worker i   pushes it: one accumulator for every push, on its variables' server
     worker i   counts its contribution, then waits in its own token queue
     chief      takes the sum of N gradients from every accumulator      (blocks until N came)
     chief      [clips] applies, global step = t + 1, one token "t + 1" into every queue
     worker i   gets its token: local step = t + 1; fetches the new values into its copies
 
-This way everything is pushed before anything comes back. ``cluster.steps.overlapped_sync`` has the same step with
-both at a time; this one is for what needs all gradients at once, and to compare with.
+A worker pushes everything before anything comes back. ``cluster.steps.overlapped_sync`` does both at the same time.
+This module is for updates that need all gradients at once, and for comparison.
 
-What the chief adds happens in the same ``session.run`` that pushes its own gradient, so
-there is no thread that would be left blocked when training ends.
+The chief's part runs in the same ``session.run`` that pushes the chief's own gradient. So no thread stays blocked
+when training ends.
 
-``TokenSyncOptimizer`` builds these operations; ``cluster.steps.sync_worker`` runs them and holds
-the rules for a worker, a chief or a parameter server that starts again.
+``TokenSyncOptimizer`` builds these operations. ``cluster.steps.sync_worker`` runs them, and has the rules for a worker,
+a chief or a parameter server that restarts.
 """
 
 from typing import Any, List, Optional, Sequence, Union
 
-from cluster.runtime.gradients import clipped, same
-from cluster.runtime.server_state import emptied, newest
+from cluster.runtime.gradients import clip, copy_gradient
+from cluster.runtime.server_state import take_all, take_newest
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator
-from cluster.steps.exchange import Exchange, Load
+from cluster.steps.exchange import Exchange, Push
 from cluster.steps.ordered import Ordered
-from cluster.variables.local_copies import Copies
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
 _SCOPE = "token_sync"  # of the variables that are not the job's
-Meeting = Union[Accumulator, Ordered]  # where the workers' gradients of a load meet
+Meeting = Union[Accumulator, Ordered]  # where the workers' gradients of a push meet
 
 
 class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     """``SyncReplicasOptimizer`` with a token queue for every worker and no queue runner.
 
-    The stock class has one queue: after a step the chief puts N tokens into it and each
-    worker takes one. Nothing says *which*: a worker that is quick may give its gradient,
-    take a token, and find the next one still lying there because another worker's process
-    was not scheduled in time. It then gives two gradients to one step, the other's comes
-    late and is dropped, and the step is no longer the mean over all workers. With a queue
-    each, a token can only be taken by the worker it is meant for.
+    The stock class has one queue for all workers. After a step the chief puts N tokens into it, and each worker takes
+    one. A quick worker may take two: it gives its gradient, takes its token, and finds the token of another worker that
+    was not scheduled in time. Then the quick worker gives two gradients to one step, and the other's is dropped. That
+    step is not the mean over all workers. With a queue for each worker, no other worker can take its token.
 
-    The stock class also applies gradients in a queue runner, a thread of the chief that
-    blocks in ``take_grad`` when training ends and holds the exit up for two minutes, and
-    it preloads N tokens, which let a chief train alone before the others have joined.
-    Here the chief's own step applies the gradients and nothing is preloaded.
+    The stock class applies gradients in a queue runner, a thread of the chief. When training ends, the thread blocks in
+    ``take_grad``, and the exit takes two minutes. The class also preloads N tokens, so a chief may train alone before
+    the others have joined. Here the chief's own step applies the gradients, and no token is preloaded.
 
-    With backup workers a step takes the first ``required`` gradients. The same queues see to
-    it that a slow worker's late gradient costs the others nothing: it is dropped, and the
-    worker goes on from its own newest token.
+    With backup workers, a step takes the first ``required`` gradients. A slow worker's late gradient is dropped, and
+    the worker continues from its own newest token.
 
-    What accumulators compare is the *stamp* of a gradient: its step and the era of the variables, a
-    number that grows whenever the chief gives them their values. So a gradient of a worker that has not noticed
-    yet that the variables were restored is dropped, though its step may be the higher one.
+    Accumulators compare the *stamp* of a gradient: its step and its era. The era grows whenever the chief gives the
+    variables their values. So the gradient of a worker that has not noticed a restore is dropped, even if its step is
+    the higher one.
 
-    A step's gradient is the sum of those that are given to it: a worker gives that of its part of the mean loss. Where
-    batches vary in size, the parts' ``weight``s do not add up to 1, and the sum is divided by theirs.
+    A step's gradient is the sum of all given gradients; each worker gives the gradient of its part of the mean loss.
+    Where batches vary in size, the parts' ``weight``s do not add up to 1, and the sum is divided by theirs.
 
     ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
       waited: float64 seconds that this worker waited for others when it had given its gradient.
@@ -75,7 +71,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
       next_token: waits for this worker's token, adopts it as local step, and returns it.
       drain: empties this worker's token queue.
       copies: of the values that come to this worker; forget: drops what the wire kept of gradients.
-      accumulated: int32 [loads], gradients waiting in each accumulator (chief only).
+      accumulated: int32 [pushes], gradients waiting in each accumulator (chief only).
       taken: the mean gradients that a step applies, before clipping (chief only).
       finish: takes, applies, counts and sends tokens, without this worker's own model (chief only).
       announce: sends the global step as a token to every worker (chief only).
@@ -106,12 +102,12 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.behind: Any = None
         self.waited: Any = None
         self._clip_norm, self._weight = clip_norm, weight
-        self._exchange = exchange or Exchange(Copies([], {}, ""), Wire())
+        self._exchange = exchange or Exchange(LocalCopies([], {}, ""), Wire())
         self._accumulators: List[Meeting] = []
 
     @property
-    def copies(self) -> Copies:
-        """The values that come to this worker."""
+    def copies(self) -> LocalCopies:
+        """Return the values that come to this worker."""
         return self._exchange.copies
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
@@ -126,9 +122,9 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         """
         self._global_step = global_step
         self._make_state(global_step)
-        self._loads = self._exchange.loads(grads_and_vars)
+        self._pushes = self._exchange.pushes(grads_and_vars)
         if self._weight is not None:
-            self._loads.append(_weight_load(self._weight, global_step))
+            self._pushes.append(_weight_push(self._weight, global_step))
         pushed = self._push()
         counted = self._count(pushed)
         self._make_own()
@@ -141,8 +137,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return self._with_copies(token)
 
     @property
-    def _told(self) -> List[int]:
-        """The workers whose queues this graph uses: the chief everybody's, another its own."""
+    def _receivers(self) -> List[int]:
+        """Return the workers whose queues this graph uses: the chief everybody's, another its own."""
         return list(range(self.num_workers)) if self.is_chief else [self.worker_index]
 
     def _count(self, pushed: Sequence[Any]) -> Any:
@@ -152,11 +148,11 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     def _make_own(self) -> None:
         self.next_token = self._wait_for_token()
         self.forget = self._exchange.forget()
-        self.drain = self._drained([self._tokens[self.worker_index]])
+        self.drain = self._drain([self._tokens[self.worker_index]])
 
     def _with_copies(self, token: Any) -> Any:
         stamp = token + self.local_era.read_value()
-        with tf.control_dependencies([self.copies.put(self._exchange.fetched([token]), stamp)]):
+        with tf.control_dependencies([self.copies.put(self._exchange.fetch([token]), stamp)]):
             return tf.identity(token)
 
     def _time_after(self, done: Any) -> Any:
@@ -169,33 +165,33 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         with tf.device(global_step.device):
             self.era = counter("era", [], 0)
             self.contributions = counter("contributions", [self.num_workers], CLOSED)
-            self._tokens = {index: self._queue("tokens", index) for index in self._told}
+            self._tokens = {index: self._queue("tokens", index) for index in self._receivers}
 
     def _queue(self, name: str, worker: int) -> Any:
         return tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{_SCOPE}/{name}_{worker}")
 
     def _push(self) -> List[Any]:
-        grads = [load.grad for load in self._loads]
+        grads = [push.grad for push in self._pushes]
         if not self.is_strict:
-            grads = self._told_late(grads)
-        return [self._accumulator(load).give(grad, self._stamp) for load, grad in zip(self._loads, grads)]
+            grads = self._notice_late(grads)
+        return [self._accumulator(push).give(grad, self._stamp) for push, grad in zip(self._pushes, grads)]
 
-    def _accumulator(self, load: Load) -> Meeting:
+    def _accumulator(self, push: Push) -> Meeting:
         wire, constants = self._exchange.wire, self._exchange.constants
         accumulator: Meeting = (
-            Ordered(load, self.worker_index, self._told)
+            Ordered(push, self.worker_index, self._receivers)
             if self._exchange.in_order
-            else Accumulator(load, self.required, wire, self.is_strict, constants)
+            else Accumulator(push, self.required, wire, self.is_strict, constants)
         )
         self._accumulators.append(accumulator)
         return accumulator
 
-    def _told_late(self, grads: Sequence[Any]) -> List[Any]:
+    def _notice_late(self, grads: Sequence[Any]) -> List[Any]:
         """Return the same gradients, sent after the servers' step was read."""
         with tf.control_dependencies(grads):
             self.late = tf.greater(self._global_step.read_value(), self.local_step.read_value())
         with tf.control_dependencies([self.late]):
-            return [same(grad) for grad in grads]
+            return [copy_gradient(grad) for grad in grads]
 
     def _wait_for_token(self) -> Any:
         """Return the newest token of this worker, and adopt a newer one as local step.
@@ -204,14 +200,14 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         """
         queue = self._tokens[self.worker_index]
         with tf.device(self._global_step.device):
-            token = newest(queue)
+            token = take_newest(queue)
         adopted = tf.assign(self.local_step, tf.maximum(token, self.local_step.read_value()))
         with tf.control_dependencies([adopted]):
             return tf.identity(token)
 
     def _make_chief(self) -> List[Any]:
         applied = self._apply()
-        self.finish = self._concluded([applied])
+        self.finish = self._conclude([applied])
         own = self._finish_own(applied)
         self.empty = [accumulator.discard() for accumulator in self._accumulators]
         self._opening_stamp = self._global_step.read_value() + self.local_era.read_value()
@@ -219,8 +215,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         with tf.device(self._global_step.device):
             self.accumulated = tf.stack([accumulator.waiting() for accumulator in self._accumulators])
             self.announce = self._send_tokens()
-            self.drain_all = self._drained(list(self._tokens.values()))
-            self.recall = tf.group(*[self._tokens[index].enqueue(CLOSED) for index in self._told[1:]])
+            self.drain_all = self._drain(list(self._tokens.values()))
+            self.recall = tf.group(*[self._tokens[index].enqueue(CLOSED) for index in self._receivers[1:]])
         return own
 
     def _finish_own(self, applied: Any) -> List[Any]:
@@ -236,10 +232,10 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         if publish is None:
             return [self.finish]
         with tf.control_dependencies([applied]):
-            return [self._concluded([publish()])]
+            return [self._conclude([publish()])]
 
-    def _concluded(self, after: Sequence[Any]) -> Any:
-        """The operation that counts the step and sends tokens for it, ``after`` all else."""
+    def _conclude(self, after: Sequence[Any]) -> Any:
+        """Make the operation that counts the step and sends tokens for it, ``after`` all else."""
         with tf.device(self._global_step.device):
             with tf.control_dependencies(after):
                 counted = tf.assign_add(self._global_step, 1)
@@ -247,21 +243,19 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
                 return self._send_tokens()
 
     def _apply(self) -> Any:
-        """The operation that takes the mean gradients and updates the variables."""
+        """Make the operation that takes the mean gradients and updates the variables."""
         taken = [(accumulator.take(), accumulator) for accumulator in self._accumulators]
         if self._weight is not None:
             weight, _ = taken.pop()
-            taken = [(_divided(grad, weight), accumulator) for grad, accumulator in taken]
+            taken = [(_divide(grad, weight), accumulator) for grad, accumulator in taken]
         self.taken = [grad for grad, _ in taken]
         with tf.device(self._global_step.device):
-            pairs = [
-                pair for grad, accumulator in clipped(taken, self._clip_norm) for pair in accumulator.unpacked(grad)
-            ]
+            pairs = [pair for grad, accumulator in clip(taken, self._clip_norm) for pair in accumulator.unpack(grad)]
             return self._opt.apply_gradients(pairs)
 
-    def _drained(self, queues: Sequence[Any]) -> Any:
+    def _drain(self, queues: Sequence[Any]) -> Any:
         with tf.device(self._global_step.device):
-            return tf.group(*[emptied(queue) for queue in queues])
+            return tf.group(*[take_all(queue) for queue in queues])
 
     def _send_tokens(self) -> Any:
         # tf.fill makes a new tensor: a queued alias of the variable would change with it.
@@ -269,11 +263,11 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return tf.group(*[queue.enqueue_many(token) for queue in self._tokens.values()])
 
 
-def _weight_load(weight: Any, global_step: Any) -> Load:
-    return Load(f"{_SCOPE}/weight", global_step.device, weight, weight.shape, [weight], lambda taken: [])
+def _weight_push(weight: Any, global_step: Any) -> Push:
+    return Push(f"{_SCOPE}/weight", global_step.device, weight, weight.shape, [weight], lambda taken: [])
 
 
-def _divided(grad: Any, weight: Any) -> Any:
+def _divide(grad: Any, weight: Any) -> Any:
     with tf.device(grad.device):
         if isinstance(grad, tf.IndexedSlices):
             return tf.IndexedSlices(grad.values / tf.cast(weight, grad.dtype), grad.indices, grad.dense_shape)
@@ -287,7 +281,7 @@ def time_after(done: Any) -> Any:
 
 
 def counter(name: str, shape: List[int], value: int) -> Any:
-    """An int64 variable that belongs to no collection: neither saved nor initialised with the model."""
+    """Return an int64 variable that belongs to no collection: neither saved nor initialised with the model."""
     with tf.variable_scope(_SCOPE):
         return tf.get_variable(
             name, shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[], use_resource=False

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from cluster.trace.picture import picture
+from cluster.trace.svg import picture
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

@@ -13,16 +13,16 @@ from typing import Any, Iterator, List, Optional, Tuple
 from cluster.protocol.atomic_file import replace
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
-from cluster.trace.cargo import Cargo
-from cluster.trace.chrome import Whole, trace
-from cluster.trace.clocks import clocks, on_one_clock
-from cluster.trace.spans import Span, spans, unrecorded
+from cluster.trace.chrome_format import Whole, trace
+from cluster.trace.clock_offsets import clocks, on_one_clock
+from cluster.trace.payload import Payload
+from cluster.trace.spans import Span, count_unrecorded, spans
 
 TRIES = 5  # steps that are traced, at most, until TensorFlow has recorded all transfers of one
 
 
 class Tracing:
-    """Watches over one step of a worker, and over the next ones while TensorFlow has not recorded all of it.
+    """Watch over one step of a worker, and over the next ones while TensorFlow has not recorded all of it.
 
     Args:
       task: the worker's name, ``worker:1``.
@@ -61,14 +61,14 @@ class Tracing:
         self._keep(step + 1, recorded, replica)
 
     def _keep(self, step: int, recorded: "Recorded", replica: Any) -> None:
-        missing = unrecorded(recorded.devices)
+        missing = count_unrecorded(recorded.devices)
         self._tries = self._tries - 1 if missing and step < self._last else 0
         whole = Whole(self._task, step, recorded.runs, missing)
         path = Path(str(self._folder)) / f"step_{whole.step}.{self._task.replace(':', '_')}.json"
-        parcels = {parcel.name: parcel.names for parcel in replica.parcels}
-        cargo = Cargo(replica.graph, replica.layout.sizes, parcels)
+        buckets = {bucket.name: bucket.names for bucket in replica.buckets}
+        payload = Payload(replica.graph, replica.layout.sizes, buckets)
         try:
-            self._write(path, whole, spans(recorded.devices, cargo))
+            self._write(path, whole, spans(recorded.devices, payload))
         except Exception as error:  # whatever a job's graph is like, or the disk: training goes on
             why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             print(f"train.trace: {path} cannot be written: {why}", flush=True)

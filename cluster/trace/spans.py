@@ -49,10 +49,10 @@ class Span(NamedTuple):
     variables: Sequence[str] = ()  # that are transferred, or whose gradients are
 
 
-Cargo = Callable[[Transfer], Sequence[str]]  # the variables whose values or gradients travel so
+NamesOf = Callable[[Transfer], Sequence[str]]  # the variables whose values or gradients travel so
 
 
-def spans(devices: Iterable[Any], cargo: Cargo) -> List[Span]:
+def spans(devices: Iterable[Any], payload: NamesOf) -> List[Span]:
     """Return the spans of what happened on the devices of tasks, each thing once.
 
     Transfers are at the device that got them.
@@ -60,23 +60,23 @@ def spans(devices: Iterable[Any], cargo: Cargo) -> List[Span]:
     Args:
       devices: ``step_stats.dev_stats`` of every ``session.run`` of the step.
     """
-    return [span for device in devices for span in _of_device(device, cargo)]
+    return [span for device in devices for span in _of_device(device, payload)]
 
 
-def _of_device(device: Any, cargo: Cargo) -> Iterator[Span]:
+def _of_device(device: Any, payload: NamesOf) -> Iterator[Span]:
     place = place_of(device.device)
-    if place is None:  # what threads did, which 1.15 tells besides, for other sessions too
+    if place is None:  # what threads did, which 1.15 reports besides, for other sessions too
         return
     for node in device.node_stats:
         transfer = transfer_of(node) if node.node_name == "RecvTensor" else None
         if transfer is not None:
-            yield _travelled(transfer, cargo(transfer), node)
+            yield _travelled(transfer, payload(transfer), node)
         elif node.node_name != "RecvTensor":
             start_us, duration_us = _times(node)
             yield Span(place, _lane(node.timeline_label), node.node_name, start_us, duration_us)
 
 
-def unrecorded(devices: Iterable[Any]) -> int:
+def count_unrecorded(devices: Iterable[Any]) -> int:
     """Count the transferred tensors that TensorFlow did not record.
 
     TensorFlow has every task switch recording on as the step begins, and waits for none of the tasks. So a tensor that
@@ -96,7 +96,7 @@ def unrecorded(devices: Iterable[Any]) -> int:
 
 
 def place_of(device: str) -> Optional[Place]:
-    """The place that TensorFlow calls ``/job:ps/replica:0/task:1/device:CPU:0``; None for what is no device."""
+    """Return the place that TensorFlow calls ``/job:ps/replica:0/task:1/device:CPU:0``; None for what is no device."""
     found = _DEVICE.match(device)
     return Place(f"{found[1]}:{found[2]}", found[3].upper()) if found else None
 

@@ -1,4 +1,4 @@
-"""Builds the graph of one worker: its model, as plain TensorFlow builds it, and the transport around it.
+"""Build the graph of one worker: its model, as plain TensorFlow builds it, and the transport around it.
 
 *Between graphs* every worker builds the same model for its own devices; the variables that they share are the
 servers'. *In-graph* the chief builds one graph with towers on the devices of every worker.
@@ -23,25 +23,25 @@ from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
-from cluster.steps.async_worker import Asynchronous
+from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.exchange import Exchange
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
-from cluster.steps.overlapped_worker import Overlapping
+from cluster.steps.overlapped_worker import OverlappedWorker
 from cluster.steps.replica import Replica, Stepper
-from cluster.steps.sync_worker import Synchronous
+from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
 from cluster.task import Task, Train
 from cluster.training.global_step import counting_by, servers_step
 from cluster.training.stock_graph import stock_replica
 from cluster.updates.imported_update import ImportedUpdate, VariableSpec
-from cluster.updates.incremental_apply import Piecewise, is_elementwise
-from cluster.updates.nan_guard import guarded
+from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
+from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
-from cluster.variables.local_copies import Copies
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.masters import Masters
 from cluster.variables.partition import SLICES
 from cluster.variables.placement import Placement
-from cluster.variables.profile import Measured, measured
+from cluster.variables.profile import VariableProfile, profile_variables
 from cluster.variables.tables import move, split_rows
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
@@ -51,7 +51,7 @@ _LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
 
 
 class Builder:
-    """Builds the graph with which ``task`` trains, on the devices of its crew.
+    """Build the graph with which ``task`` trains, on the devices of its pool.
 
     Args:
       slices: chooses for the model's variables in how many slices a server holds them.
@@ -64,17 +64,17 @@ class Builder:
         task: Task,
         train: Train,
         args: Mapping[str, Any],
-        crew: Sequence[Member],
-        slices: Callable[[Mapping[str, Measured]], int] = lambda measured: SLICES,
+        pool: Sequence[Member],
+        slices: Callable[[Mapping[str, VariableProfile]], int] = lambda profiles: SLICES,
         estimate: bool = False,
     ):
-        self.job, self.task, self.train, self.args, self.crew = job, task, train, args, crew
+        self.job, self.task, self.train, self.args, self.pool = job, task, train, args, pool
         self._slices, self._estimate = slices, estimate
         self.host = worker_device(task.role, task.index)
         self.digests: Optional[Digests] = None
 
     def build(self) -> Replica:
-        """The graph, with everything in it that training needs.
+        """Return the graph, with everything in it that training needs.
 
         Raises:
           JobError: the job's code fails, or does not return what it should.
@@ -82,15 +82,15 @@ class Builder:
         graph = tf.Graph()
         with graph.as_default(), tf.device(self.host):
             set_seed(self.task, self.args)
-            self.model = ModelGraph(self.job, self.task, self.train, self.args, self.crew)
+            self.model = ModelGraph(self.job, self.task, self.train, self.args, self.pool)
             if self.train.sync == "stock":
                 return stock_replica(self.model, self._estimate)
             self.model.build(lambda device: device_setter(self.task, device), self._estimate)
             self._look()
-            slices = self._slices(self.measured)
+            slices = self._slices(self.profiles)
         # Servers that live may hold values and queues for slices of another size, under the same names.
         with graph.as_default(), tf.device(self.host), tf.container(f"slices-{slices}"):
-            self.layout = Layout(self.measured, len(self.task.cluster["ps"]), slices)
+            self.layout = Layout(self.profiles, len(self.task.cluster["ps"]), slices)
             self._refuse_too_large()
             self._make_masters(f"slices-{slices}")
             return self._replica(graph)
@@ -99,11 +99,12 @@ class Builder:
         """Measure how the model uses each of its variables."""
         model = self.model
         grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
-        self.grads, step = grads, ancestors([model.loss, *grads.values()])
+        self.grads = grads
+        step = ancestors([model.loss, *grads.values()])
         self._refuse_unknown_shapes()
         self.is_elementwise = is_elementwise(model.optimizer)
         self.step = step | ancestors(model.updates)
-        self.measured: Dict[str, Measured] = measured(
+        self.profiles: Dict[str, VariableProfile] = profile_variables(
             list(model.variables.values()), grads, self.is_elementwise, self.step
         )
         of_model = {name: each for name, each in model.variables.items() if name in model.model_variables}
@@ -117,7 +118,7 @@ class Builder:
             self.job.check("model", "variables of known shape", f"one of shape {variable.shape} as {name!r}", known)
 
     def _refuse_too_large(self) -> None:
-        for name, each in self.measured.items():
+        for name, each in self.profiles.items():
             ok = name in self.layout.cuts or each.bytes <= _LARGEST
             expected = (
                 "variables of at most 2 GiB, where the optimizer is not one of TensorFlow's own or a constraint keeps"
@@ -162,8 +163,8 @@ class Builder:
         exchange = self._exchange()
         known = len(tf.global_variables())
         stepper = self._stepper(exchange)
-        if isinstance(stepper, Asynchronous) and not stepper.overlaps:
-            self.mirrors.fetched_within(self.step, exchange.fetched(), self._fetched(), self.global_step.read_value())
+        if isinstance(stepper, AsyncWorker) and not stepper.overlaps:
+            self.mirrors.fetch_within(self.step, exchange.fetch(), self._fetched(), self.global_step.read_value())
         slots = [*tf.global_variables()[known:], *(self.imported.others if self.imported else [])]
         agreed = self.masters.all
         model = self.model
@@ -176,30 +177,30 @@ class Builder:
             self.global_step,
             [*agreed, *slots, self.global_step],
             agreed,
-            exchange.copies.parcels,
+            exchange.copies.buckets,
             model.prepare,
             model.start_input,
             self._first_values(slots),
             model.parts.examples,
             model.parts.shares,
-            self.digests.told if self.digests else None,
+            self.digests.received if self.digests else None,
         )
 
     def _exchange(self) -> Exchange:
-        copies = Copies(self.layout.parcels(self.placement.servers), self.layout.shapes, self.host)
+        copies = LocalCopies(self.layout.buckets(self.placement.servers), self.layout.shapes, self.host)
         copies.adopt(self.masters.all)
         self.mirrors = Mirrors(self.model.variables, self.model.step, self.layout, self.masters)
         fetched = self._fetched()
-        copies.load_into(lambda values, step: self.mirrors.assigned(values, fetched, step), self.mirrors.filled)
+        copies.load_into(lambda values, step: self.mirrors.assign(values, fetched, step), self.mirrors.fill)
         publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
         return Exchange(copies, Wire(self.train.wire), publish, in_order=self.train.verify)
 
     def _fetched(self) -> List[str]:
-        """Return the names of variables that a step must fetch outside of parcels.
+        """Return the names of variables that a step must fetch outside of buckets.
 
         A step uses these variables, and they may have changed on the servers.
         """
-        trained = [name for name in self.grads if not self.measured[name].travels]
+        trained = [name for name in self.grads if not self.profiles[name].travels]
         state = [name for name in self.state.used if name not in self.state.changed]
         return [*trained, *([] if self.task.is_chief else state), *self.model.owned]
 
@@ -218,25 +219,30 @@ class Builder:
     def _stepper(self, exchange: Exchange) -> Stepper:
         task, train = self.task, self.train
         optimizer = self.imported or self._elementwise()
-        loss, pairs = guarded(self.model.loss, self.grads, train.on_nan, self.model.gradients.scales)
+        loss, pairs = guard(self.model.loss, self.grads, train.on_nan, self.model.gradients.scales)
         weight = self.model.parts.weight
         split = [pair for grad, name in pairs for pair in self._split(grad, name)]
-        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._tell(split)])
+        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._send_digests(split)])
         clip_norm = (
             None if self.imported else train.clip_norm
         )  # an imported update clips after what the optimizer itself does
         with counting_by(self.global_step):
             if train.mode == "async":
-                return Asynchronous(optimizer, split, self.global_step, loss, clip_norm, exchange)
-            if train.may_overlap and weight is None and Piecewise.can(optimizer) and bool(exchange.copies.parcels):
+                return AsyncWorker(optimizer, split, self.global_step, loss, clip_norm, exchange)
+            if (
+                train.may_overlap
+                and weight is None
+                and IncrementalApply.supports(optimizer)
+                and bool(exchange.copies.buckets)
+            ):
                 overlapped = OverlappedSyncOptimizer(optimizer, task.num_workers, task.worker_index, exchange)
-                return Overlapping(overlapped, split, self.global_step, loss)
+                return OverlappedWorker(overlapped, split, self.global_step, loss)
             whole = TokenSyncOptimizer(
                 optimizer, task.num_workers, task.worker_index, train.backup_workers, clip_norm, exchange, weight
             )
-            return Synchronous(whole, split, self.global_step, loss)
+            return SyncWorker(whole, split, self.global_step, loss)
 
-    def _tell(self, pairs: Sequence[Any]) -> List[Any]:
+    def _send_digests(self, pairs: Sequence[Any]) -> List[Any]:
         """Make, for ``launch verify``, the operation that reports this worker's digests to the chief.
 
         The digests show which batch this worker has, and which gradients it gives.
@@ -244,15 +250,15 @@ class Builder:
         if not self.train.verify:
             return []
         self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])
-        return [self.digests.tell]
+        return [self.digests.send]
 
     def _elementwise(self) -> Any:
-        """The optimizer that works on the servers' variables, and counts by their step."""
+        """Return the optimizer that works on the servers' variables, and counts by their step."""
         with counting_by(self.global_step):
             return self.model.make_optimizer()
 
     def _split(self, grad: Any, name: str) -> List[Any]:
-        """The (gradient, variable) pairs of the pieces of one variable."""
+        """Return the (gradient, variable) pairs of the pieces of one variable."""
         pieces = self.masters.pieces[name]
         if not isinstance(grad, tf.IndexedSlices):
             return list(zip(self.masters.split(name, grad), pieces))

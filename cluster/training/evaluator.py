@@ -21,11 +21,11 @@ from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome, Progress, Reporter
-from cluster.runtime.devices import tower_units
+from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
 from cluster.task import Task, Train
-from cluster.variables.masters import saved
+from cluster.variables.masters import saved_variables
 
 _AWAY = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
 _HERE = "/device:CPU:0"
@@ -34,7 +34,7 @@ GONE_S = 15.0  # a chief that starts again answers within this time
 
 
 def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter) -> Outcome:
-    """Measures checkpoints until the chief has gone, the last step's has been measured, or SIGTERM came.
+    """Measure checkpoints until the chief has gone, the last step's has been measured, or SIGTERM came.
 
     Raises:
       JobError: the job has nothing to evaluate with, or its code fails.
@@ -45,11 +45,11 @@ def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], repor
         )
     follower = Follower(job, task, settings, args)
     reporter.progress(Progress(0), force=True)
-    reporter.pulse.turn("following")
+    reporter.heartbeat.begin_phase("following")
     wait_for(f"the chief at {follower.chief.address}", lambda: listens(follower.chief.address))
-    while follower.step < settings.steps and not follower.told_to_end and _answers(follower.chief.address):
+    while follower.step < settings.steps and not follower.is_ending and _answers(follower.chief.address):
         if follower.measure_next():
-            _tell(reporter, follower)
+            _report(reporter, follower)
         else:
             time.sleep(POLL_S)
     return Outcome(True, follower.step, metrics=follower.metrics)
@@ -64,7 +64,7 @@ def _answers(address: str) -> bool:
     return True
 
 
-def _tell(reporter: Reporter, follower: "Follower") -> None:
+def _report(reporter: Reporter, follower: "Follower") -> None:
     metrics = follower.metrics
     print(f"step {follower.step}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()), flush=True)
     reporter.progress(Progress(follower.step, metrics.get("loss"), metrics=metrics), force=True)
@@ -74,27 +74,27 @@ class Follower:
     """The evaluation's own graph, and how far it has come.
 
     ``step`` and ``metrics`` are those of the newest checkpoint that was measured; 0 and {} before.
-    ``told_to_end``: whether SIGTERM came while it measured.
+    ``is_ending``: whether SIGTERM came while it measured.
     """
 
     def __init__(self, job: Job, task: Task, settings: Train, args: Mapping[str, Any]):
-        units = tower_units(settings)
+        devices = tower_devices(settings)
         self.step, self._batches = 0, settings.evaluate_batches
         self.metrics: Dict[str, float] = {}
-        self.told_to_end = False
+        self.is_ending = False
         self._unreadable: Optional[str] = None  # the path of a checkpoint
         self.chief = ChiefFiles(task)
-        task = replace(task, batch_size=settings.tower_batch_size * len(units))
+        task = replace(task, batch_size=settings.tower_batch_size * len(devices))
         with tf.Graph().as_default() as graph:
             tf.train.get_or_create_global_step()  # as in training: the model may read it
-            self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{units[0]}")
-            self._saver = StreamedSaver(saved(tf.global_variables()), _HERE)
+            self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{devices[0]}")
+            self._saver = StreamedSaver(saved_variables(tf.global_variables()), _HERE)
             prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
         self._session = tf.Session(graph=graph, config=_config())
         self._session.run(prepare)
 
     def measure_next(self) -> bool:
-        """Measures the newest checkpoint, if there is one that was not; False where there is none."""
+        """Measure the newest checkpoint, if there is one that was not; False where there is none."""
         path = self._newest()
         step = int(path.rpartition("-")[2]) if path else 0
         if path is None or step <= self.step or path == self._unreadable:
@@ -110,17 +110,17 @@ class Follower:
             print(f"checkpoint {path} could not be fetched: {str(error).splitlines()[0]}", flush=True)
             self._unreadable = None if isinstance(error, _AWAY) else path  # the next one is measured
             return False
-        with self._told_later():
+        with self._deferring_sigterm():
             self.metrics = self._evaluation.run(self._session, self._batches) if self._evaluation else {}
         self.step = step
         return True
 
     @contextmanager
-    def _told_later(self) -> Iterator[None]:
+    def _deferring_sigterm(self) -> Iterator[None]:
         """Note SIGTERM here instead of ending the process; only for the main thread."""
 
         def remember(*_: Any) -> None:
-            self.told_to_end = True
+            self.is_ending = True
 
         earlier = signal.signal(signal.SIGTERM, remember)
         try:

@@ -13,16 +13,16 @@ from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.task import Task
-from cluster.variables.buckets import Parcel
+from cluster.variables.buckets import Bucket
 from cluster.variables.masters import plain_name
 
 NOTHING = "(nothing more)"
 
 
-def listing(variables: Sequence[Any], parcels: Sequence[Parcel] = ()) -> List[str]:
-    """A line each: the runtime; every variable, by name, with type, shape, device; what each parcel has."""
+def listing(variables: Sequence[Any], buckets: Sequence[Bucket] = ()) -> List[str]:
+    """Return one line each for the runtime; every variable, by name, with type, shape, device; what each bucket has."""
     described = [_line(variable) for variable in sorted(variables, key=lambda variable: str(variable.op.name))]
-    packed = [f"{parcel.name} of {' '.join(parcel.names)}" for parcel in parcels]
+    packed = [f"{bucket.name} of {' '.join(bucket.names)}" for bucket in buckets]
     return [f"TensorFlow {tf.__version__}", *described, *packed]
 
 
@@ -32,12 +32,12 @@ def _line(variable: Any) -> str:
 
 
 def digest(lines: Sequence[str]) -> str:
-    """A short text that is equal for equal listings only."""
+    """Return a short text that is equal for equal listings only."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tuple[str, str]]:
-    """The first line that differs, of each side; None if they are equal."""
+    """Return the first line that differs, of each side; None if they are equal."""
     for index in range(max(len(ours), len(theirs))):
         pair = tuple(lines[index] if index < len(lines) else NOTHING for lines in (ours, theirs))
         if pair[0] != pair[1]:
@@ -45,16 +45,16 @@ def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tup
     return None
 
 
-class Agreement:
+class GraphAgreement:
     """The chief's listing on ``ps:0``, in the graph of one worker.
 
-    Make an ``Agreement`` once all variables are in the graph. Workers may settle it any number of times: a task or a
-    parameter server that restarts settles it again.
+    Make it once all variables are in the graph. Workers may settle it any number of times: a task or a parameter
+    server that restarts settles it again.
     """
 
-    def __init__(self, task: Task, variables: Sequence[Any], parcels: Sequence[Parcel] = ()):
+    def __init__(self, task: Task, variables: Sequence[Any], buckets: Sequence[Bucket] = ()):
         self._task = task
-        self._lines = listing(variables, parcels)
+        self._lines = listing(variables, buckets)
         with tf.device(ps_device(0)), tf.variable_scope("agreement"):
             # A resource: what one session reads does not change while another writes it.
             left = tf.get_variable(
@@ -66,7 +66,7 @@ class Agreement:
             self._digest, self._listing = left.read_value()[0], left.read_value()[1]
 
     def settle(self, session: Any) -> None:
-        """Chief: leaves its listing. Others: wait for it and compare.
+        """Write the chief's listing; on another worker, wait for it and compare.
 
         Raises:
           TrainingError: this worker's variables or its TensorFlow differ from the chief's.

@@ -10,14 +10,14 @@ from typing import Any, Optional
 
 from cluster.checkpoints.saver import Checkpoints
 from cluster.errors import TrainingError
-from cluster.protocol.heartbeat import Pulse
+from cluster.protocol.heartbeat import Heartbeat
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.replica import Replica
 from cluster.task import Task, Train
-from cluster.training.graph_agreement import Agreement
+from cluster.training.graph_agreement import GraphAgreement
 from cluster.training.step_times import StepTimes
-from cluster.variables.partition_count import Slicing
+from cluster.variables.partition_count import PartitionCount
 
 
 class Joining:
@@ -32,16 +32,16 @@ class Joining:
         task: Task,
         settings: Train,
         replica: Replica,
-        slicing: Slicing,
+        partition_count: PartitionCount,
         step_times: StepTimes,
         checkpoints: Optional[Checkpoints],
     ):
         self._steps, self._replica, self._stepper = settings.steps, replica, replica.stepper
-        self._slicing, self._step_times, self._checkpoints = slicing, step_times, checkpoints
+        self._partition_count, self._step_times, self._checkpoints = partition_count, step_times, checkpoints
         self._without_value = tf.report_uninitialized_variables([*replica.variables, *replica.stepper.needed])
-        self._agreement = Agreement(task, replica.agreed, replica.parcels)
+        self._agreement = GraphAgreement(task, replica.agreed, replica.buckets)
 
-    def join(self, session: Any, pulse: Pulse) -> int:
+    def join(self, session: Any, heartbeat: Heartbeat) -> int:
         """Take this worker's place among the others, and return the global step.
 
         Raises:
@@ -52,30 +52,30 @@ class Joining:
         if self._replica.shares is not None:
             self._replica.shares.settle(session)
         if self._checkpoints is not None:
-            return self._join_as_chief(session, pulse, self._checkpoints)
-        pulse.does("waits for the chief to give the variables their values")
+            return self._join_as_chief(session, heartbeat, self._checkpoints)
+        heartbeat.note("waits for the chief to give the variables their values")
         wait_for("the chief to give the variables their values", lambda: self._is_ready(session))
         return self._stepper.join(session, self._steps)
 
-    def _join_as_chief(self, session: Any, pulse: Pulse, checkpoints: Checkpoints) -> int:
+    def _join_as_chief(self, session: Any, heartbeat: Heartbeat, checkpoints: Checkpoints) -> int:
         self._step_times.begin(session)
         checkpoints.open()
         if self._is_ready(session):
             checkpoints.adopt()
             return self._stepper.join(session, self._steps)
         self._stepper.close(session)
-        pulse.does("gives the variables their values")
+        heartbeat.note("gives the variables their values")
         is_new = not checkpoints.restore(session)
         for given in self._replica.first_values if is_new else []:
             session.run(given)
         return self._stepper.open(session, self._steps, is_new)
 
     def _settle(self, session: Any) -> None:
-        self._slicing.settle(session)
+        self._partition_count.settle(session)
         try:
             self._agreement.settle(session)
         except TrainingError:
-            self._slicing.settle(session)  # the number may have changed between the two
+            self._partition_count.settle(session)  # the number may have changed between the two
             raise
 
     def _is_ready(self, session: Any) -> bool:

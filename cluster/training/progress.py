@@ -10,7 +10,7 @@ from cluster.protocol.outcome import Outcome, Progress, Reporter
 _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of them
 
 
-class Diary:
+class TrainingProgress:
     """Report training progress: a file and a line on stdout, at most once a second."""
 
     def __init__(self, reporter: Reporter, steps: int):
@@ -55,17 +55,18 @@ class Diary:
         self._ignored += not math.isfinite(loss)
         if self._first or self._reporter.due() or step >= self._steps:
             elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
-            told = Progress(
+            progress = Progress(
                 step, _number(loss), elapsed_ms, self._examples, ignored_gradients=self._ignored,
                 dropped_gradients=dropped, waited_s=waited_s, **saved,
             )  # fmt: skip
-            self._tell(told, loss)
+            self._report(progress, loss)
             return elapsed_ms
         return None
 
-    def _tell(self, progress: Progress, loss: float) -> None:
+    def _report(self, progress: Progress, loss: float) -> None:
         self._reporter.progress(progress, force=True)
-        self._last, self._first, self._taken, self._since = progress, False, 0, time.monotonic()
+        self._last, self._first = progress, False
+        self._taken, self._since = 0, time.monotonic()
         ignored = f", {self._ignored} gradients that were not finite ignored" if self._ignored else ""
         rate = f"{progress.step_time_ms:.1f} ms/step"
         print(f"step {progress.step}/{self._steps} loss {loss:.4g} {rate}{ignored}", flush=True)
@@ -78,13 +79,13 @@ class Diary:
         """
         return self._ignored == self.taken >= min(_ENOUGH, self._steps) > 0
 
-    def tell_at_once(self, step: int, saved: Mapping[str, Any]) -> None:
+    def report_now(self, step: int, saved: Mapping[str, Any]) -> None:
         """Report the newest progress again, with ``step`` and the checkpoint fields ``saved``."""
         self._last = replace(self._last or Progress(step), step=step, **saved)
         self._reporter.progress(self._last, force=True)
 
     def end(self, outcome: Outcome) -> Outcome:
-        """Writes the last progress and the outcome."""
+        """Write the last progress and the outcome."""
         last = self._last or Progress(int(outcome.step or 0))
         checkpoint_step = outcome.checkpoint_step
         self._reporter.progress(replace(last, step=int(outcome.step or 0), checkpoint_step=checkpoint_step), force=True)

@@ -6,13 +6,13 @@ from typing import Any, Iterator, Optional
 from cluster.errors import JobError, NonFiniteError
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
-from cluster.runtime.tf_errors import causes_told_apart, line_of
+from cluster.runtime.tf_errors import line_of, raise_only_the_cause
 from cluster.task import Task
 from cluster.updates import nan_guard
 
 
 @contextlib.contextmanager
-def explained(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator[None]:
+def explain_errors(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator[None]:
     """Inside, raise an error of the step after ``step`` as what a person can act on.
 
     Raises:
@@ -20,7 +20,7 @@ def explained(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator
       NonFiniteError: a loss or gradient is not a finite number.
     """
     try:
-        with causes_told_apart():
+        with raise_only_the_cause():
             yield
     except tf.errors.OutOfRangeError as error:
         raise JobError(

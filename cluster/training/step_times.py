@@ -28,16 +28,16 @@ class StepTimes:
                 use_resource=False,
             )
             self._own = tf.placeholder(tf.float32, [])
-            self._tell = tf.scatter_update(self._times, task.worker_index, self._own).op
+            self._report = tf.scatter_update(self._times, task.worker_index, self._own).op
         self._names = worker_names(task)
 
     def begin(self, session: Any) -> None:
         """Chief, before it lets workers join: reset all step times to 0."""
         session.run(self._times.initializer)
 
-    def tell(self, session: Any, step_time_ms: float) -> None:
+    def report(self, session: Any, step_time_ms: float) -> None:
         """Write this worker's step time."""
-        session.run(self._tell, {self._own: step_time_ms})
+        session.run(self._report, {self._own: step_time_ms})
 
     def scalars(self) -> Dict[str, Any]:
         """Before the graph is finished: the tensor of each worker's time, by a name for it."""

@@ -1,7 +1,7 @@
 """The graph of TensorFlow's own documentation, for ``train.sync: stock``: no variable on a worker, none in slices.
 
 Variables are on the servers, where ``tf.train.replica_device_setter`` puts them, each on the one that holds least so
-far; every tower reads them there, and TensorFlow's own class makes the steps (``cluster.steps.stock``).
+far; every tower reads them there, and TensorFlow's own class makes the steps (``cluster.steps.stock_worker``).
 """
 
 from dataclasses import replace
@@ -11,11 +11,11 @@ from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
-from cluster.steps.stock import Stock
-from cluster.updates.nan_guard import guarded
+from cluster.steps.stock_worker import StockWorker
+from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement, device_setter
-from cluster.variables.profile import measured
+from cluster.variables.profile import profile_variables
 from cluster.variables.uses import ancestors
 
 
@@ -27,14 +27,16 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     placement = Placement(num_ps)
     model.build(lambda device: device_setter(placement, device), estimate)
     grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
-    loss, named = guarded(model.loss, grads, train.on_nan, model.gradients.scales)
+    loss, named = guard(model.loss, grads, train.on_nan, model.gradients.scales)
     loss = with_updates(loss, model.updates if task.is_chief else [])
     pairs = [(grad, model.variables[name]) for grad, name in named]
     agreed = [*model.variables.values(), global_step]
-    stepper = Stock(
+    stepper = StockWorker(
         model.optimizer, pairs, global_step, loss, task.num_workers, task.worker_index, train.backup_workers
     )
-    looked_at = measured(list(model.variables.values()), grads, False, ancestors([model.loss, *grads.values()]))
+    looked_at = profile_variables(
+        list(model.variables.values()), grads, False, ancestors([model.loss, *grads.values()])
+    )
     whole = {name: replace(each, may_be_cut=False) for name, each in looked_at.items()}
     return Replica(
         tf.get_default_graph(),

@@ -29,7 +29,7 @@ _NOT_SHOWN = re.compile(r"(evaluation|tower_[1-9]\d*)/")  # scopes of what a tra
 
 
 class Summaries:
-    """Decides when to write, what to fetch for it, and writes; with no folder it does nothing.
+    """Decide when to write, what to fetch for it, and writes; with no folder it does nothing.
 
     Args:
       scalars: tensors by their tags, fetched when they are due.
@@ -58,7 +58,7 @@ class Summaries:
         return [self._tensors, *self._own] if due and self._file else []
 
     def note(self, step: int, loss: float, fetched: List[Any]) -> None:
-        """Writes what was fetched with the step that led to the global step ``step``."""
+        """Write what was fetched with the step that led to the global step ``step``."""
         if not fetched or self._file is None:
             return
         values = {"loss": loss, **dict(zip(self._tags, map(float, fetched[0]))), **self._rates(step)}
@@ -74,7 +74,7 @@ class Summaries:
 
 
 def own_summaries() -> List[Any]:
-    """The summary operations that the job's model has made, those of one tower."""
+    """Return the summary operations that the job's model has made, those of one tower."""
     return [each for each in tf.get_collection(tf.GraphKeys.SUMMARIES) if not _NOT_SHOWN.match(each.op.name)]
 
 
@@ -92,7 +92,7 @@ class EventFile:
         self._failed = False
 
     def write(self, step: int, values: Mapping[str, float], more: List[bytes], began: bool) -> None:
-        """Appends one event of scalars and ready-made summaries; never raises for what a disk does.
+        """Append one event of scalars and ready-made summaries; never raises for what a disk does.
 
         Args:
           began: values of this step and later ones, written before by a run that was restored
@@ -123,7 +123,7 @@ class EventFile:
         self._writer.flush()  # what has been written survives a process that is killed
 
     def _remove_empty(self) -> None:
-        """Every try begins a new file: on a full disk nothing is in it."""
+        """Remove the newest file if it is empty, as on a full disk; every try begins a new one."""
         with contextlib.suppress(OSError):
             if self._path is not None and self._path.stat().st_size == 0:
                 self._path.unlink()

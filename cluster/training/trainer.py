@@ -15,7 +15,7 @@ from cluster.protocol.outcome import Outcome, Reporter
 from cluster.protocol.save_request import SaveRequests
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
-from cluster.runtime.shutdown import Farewell
+from cluster.runtime.shutdown import Shutdown
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import reason_of
 from cluster.runtime.waiting import TIMEOUT_S
@@ -23,11 +23,11 @@ from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.builder import Builder
 from cluster.training.joining import Joining
-from cluster.training.progress import Diary
-from cluster.training.step_errors import explained
+from cluster.training.progress import TrainingProgress
+from cluster.training.step_errors import explain_errors
 from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
-from cluster.variables.partition_count import Resliced, Slicing
+from cluster.variables.partition_count import PartitionCount, PartitionCountChanged
 from cluster.variables.placement import imbalance
 from cluster.verify.verification import Verification
 
@@ -37,7 +37,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 def train(
     job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter, checkpoint_dir: Optional[str]
 ) -> Outcome:
-    """Trains as one worker of the cluster until the global step is ``settings.steps``.
+    """Train as one worker of the cluster until the global step is ``settings.steps``.
 
     Args:
       reporter: gets the progress, and the outcome whatever it is.
@@ -77,34 +77,40 @@ class Trainer:
         self._folder = None if settings.verify else checkpoint_dir
         self._reporter = reporter
         self._requests = SaveRequests(reporter.folder)
-        self._pulse = reporter.pulse
+        self._heartbeat = reporter.heartbeat
         self._pause_s = _FIRST_PAUSE_S
 
     def setup(self) -> None:
-        """Starts this task's server, then builds the whole graph."""
-        self._pulse.does("opens its port")
-        self._server = server.start(self.task, device_pool.devices_of(self.settings), server.threads_of(self.settings))
-        self._pulse.does("looks for the devices of its towers")
-        self._crew = device_pool.gathered(self.task, self.settings, self._server)
-        self.task = device_pool.as_client(self.task, self._crew)
-        self._slicing = Slicing(self.task, self.settings, self._server)
-        self._diary = Diary(self._reporter, self.settings.steps)
+        """Start this task's server, then builds the whole graph."""
+        self._heartbeat.note("opens its port")
+        self._server = server.start(
+            self.task, device_pool.count_devices(self.settings), server.threads_of(self.settings)
+        )
+        self._heartbeat.note("looks for the devices of its towers")
+        self._pool = device_pool.gather_pool(self.task, self.settings, self._server)
+        self.task = device_pool.as_client(self.task, self._pool)
+        self._partition_count = PartitionCount(self.task, self.settings, self._server)
+        self._progress = TrainingProgress(self._reporter, self.settings.steps)
         self._build()
 
     def _build(self) -> None:
-        """Builds the graph, which does not change afterwards."""
-        self._pulse.does("builds its graph")
+        """Build the graph, which does not change afterwards."""
+        self._heartbeat.note("builds its graph")
         self._waited_before_s = 0.0
-        self.replica = Builder(self.job, self.task, self.settings, self.args, self._crew, self._slicing.chosen).build()
+        self.replica = Builder(
+            self.job, self.task, self.settings, self.args, self._pool, self._partition_count.choose
+        ).build()
         host = worker_device(self.task.role, self.task.index)
         with self.replica.graph.as_default(), tf.device(host):
-            self._slicing.keep()
-            self._farewell = Farewell(self.task, device_pool.lent(self._crew))
+            self._partition_count.keep()
+            self._shutdown = Shutdown(self.task, device_pool.lent_tasks(self._pool))
             if self.task.is_chief:
                 self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
             self._step_times = StepTimes(self.task)
             saved = self._checkpoints if self.task.is_chief else None
-            self._joining = Joining(self.task, self.settings, self.replica, self._slicing, self._step_times, saved)
+            self._joining = Joining(
+                self.task, self.settings, self.replica, self._partition_count, self._step_times, saved
+            )
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
@@ -120,28 +126,28 @@ class Trainer:
     def _make_verification(self) -> Optional[Verification]:
         if not (self.settings.verify and self.task.is_chief):
             return None
-        return Verification(self.job, self.task, self._crew[0].units, self.settings, self.args, self.replica)
+        return Verification(self.job, self.task, self._pool[0].devices, self.settings, self.args, self.replica)
 
     def describe(self) -> None:
         """Print in one line what this worker is about to do."""
-        held = self.replica.placement.held()
-        towers = sum(len(member.units) for member in self._crew)
-        slices = f", in {self._slicing.number} slices each" if self._slicing.number else ""
+        held = self.replica.placement.bytes_per_server()
+        towers = sum(len(member.devices) for member in self._pool)
+        slices = f", in {self._partition_count.number} slices each" if self._partition_count.number else ""
         print(
             f"{self.task.name}: {self.settings.mode}, {self.settings.replication}, to step {self.settings.steps},"
-            f" {self._crew[0].task.num_workers} workers,"
+            f" {self._pool[0].task.num_workers} workers,"
             f" {towers} towers of batch {self.settings.tower_batch_size} here; {sum(held):,} bytes of variables"
             f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean){slices}",
             flush=True,
         )
 
     def loop(self) -> Outcome:
-        """Trains to the end, with a new session whenever a parameter server has started again."""
+        """Train to the end, with a new session whenever a parameter server has started again."""
         while True:
             session = self._connect()
             try:
                 return self._train_in(session)
-            except Resliced:
+            except PartitionCountChanged:
                 print(f"{self.task.name}: building the graph again, because the chief chose other slices", flush=True)
                 session.close()
                 self._build()
@@ -150,11 +156,11 @@ class Trainer:
                 self._recover(session, error)
 
     def _connect(self) -> Any:
-        self._pulse.restart()
-        self._pulse.does("waits for the parameter servers")
+        self._heartbeat.restart()
+        self._heartbeat.note("waits for the parameter servers")
         server.wait_for_ps(self.task)
-        device_pool.wait_for_lent(self._crew)
-        return server.connect(self.task, self._server, self.replica.graph, device_pool.lent(self._crew))
+        device_pool.wait_for_lent_tasks(self._pool)
+        return server.connect(self.task, self._server, self.replica.graph, device_pool.lent_tasks(self._pool))
 
     def _refuse_recovery(self, error: Exception) -> None:
         """Refuse to recover a run that is verified.
@@ -175,22 +181,22 @@ class Trainer:
             raise error
         print(f"{self.task.name}: joining again: {type(error).__name__}: {reason_of(error)}", flush=True)
         if self.step is not None:
-            self._diary.tell_at_once(self.step, {})  # so that it is known how far training goes back
+            self._progress.report_now(self.step, {})  # so that it is known how far training goes back
         time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
         self._pause_s *= 2
         session.close()
 
     def _train_in(self, session: Any) -> Outcome:
-        self._pulse.does("begins to read its data")
+        self._heartbeat.note("begins to read its data")
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
-        self.step = self._joining.join(session, self._pulse)
+        self.step = self._joining.join(session, self._heartbeat)
         if self._verification is not None:
-            self._pulse.does("builds the one process to compare with")
+            self._heartbeat.note("builds the one process to compare with")
             self._verification.begin(session)
-        self._diary.begin(self.step)
+        self._progress.begin(self.step)
         self._tracing.begin(self.step)
-        self._pulse.ask = lambda: self.replica.stepper.owes(session)
+        self._heartbeat.ask = lambda: self.replica.stepper.owes(session)
         self._placed: Set[int] = set()
         while self.step < self.settings.steps:
             with self._tracing.watch(session, self.step, self.replica) as watched:
@@ -204,7 +210,7 @@ class Trainer:
         examples = self.replica.examples
         more = [*([] if examples is None else [examples]), *self._summaries.wanted(int(self.step or 0))]
         self._begin_step(len(more))
-        with explained(self.job, self.task, self.step, self.replica.graph):
+        with explain_errors(self.job, self.task, self.step, self.replica.graph):
             return self.replica.stepper.step(session, more)
 
     def _begin_step(self, fetches: int) -> None:
@@ -214,37 +220,37 @@ class Trainer:
         """
         if fetches not in self._placed:
             self._placed.add(fetches)
-            self._pulse.turn("first step")
+            self._heartbeat.begin_phase("first step")
 
     def _after_step(self, session: Any, loss: float, examples: int) -> None:
         self._pause_s = _FIRST_PAUSE_S
         if self.task.is_chief:
-            self._pulse.turn("saving", self._waited_s())
+            self._heartbeat.begin_phase("saving", self._waited_s())
             self._save(session, int(self.step or 0))
             if self._verification is not None:
-                self._pulse.turn("comparing")
+                self._heartbeat.begin_phase("comparing")
                 self._verification.step(session, int(self.step or 0))
-            self._pulse.turn("step")
+            self._heartbeat.begin_phase("step")
         else:
-            self._pulse.turn("step", self._waited_s())
+            self._heartbeat.begin_phase("step", self._waited_s())
         stepper = self.replica.stepper
-        step_time_ms = self._diary.note(
+        step_time_ms = self._progress.note(
             int(self.step or 0), loss, examples, self._saved(), stepper.dropped, stepper.waited_s
         )
         if step_time_ms is not None:
-            self._step_times.tell(session, step_time_ms)
+            self._step_times.report(session, step_time_ms)
 
     def _save(self, session: Any, step: int) -> None:
         if not self._requests.take():
             self._checkpoints.save_if_due(session, step)
             return
-        self._diary.tell_at_once(step, self._saved())
+        self._progress.report_now(step, self._saved())
         self._checkpoints.save_now(session, step)
         self._requests.answer()
-        self._diary.tell_at_once(step, self._saved())
+        self._progress.report_now(step, self._saved())
 
     def _saved(self) -> Dict[str, Any]:
-        return {**self._checkpoints.told(), **self._requests.told()} if self.task.is_chief else {}
+        return {**self._checkpoints.progress_fields(), **self._requests.progress_fields()} if self.task.is_chief else {}
 
     def _waited_s(self) -> float:
         """Return the seconds that the last step spent waiting for other workers."""
@@ -259,10 +265,10 @@ class Trainer:
         Raises:
           NonFiniteError: every gradient of this worker was ignored.
         """
-        if self._diary.all_ignored:
+        if self._progress.all_ignored:
             raise NonFiniteError(
-                f"{self.task.name}: expected gradients that are finite numbers, found none in {self._diary.taken} steps"
-                "; look at the data and the learning rate; train.on_nan: stop names the first loss or gradient"
+                f"{self.task.name}: expected gradients that are finite numbers, found none in {self._progress.taken}"
+                " steps; look at the data and the learning rate; train.on_nan: stop names the first loss or gradient"
             )
 
     def _evaluate(self, session: Any) -> Dict[str, float]:
@@ -274,12 +280,12 @@ class Trainer:
         return self.replica.evaluation.run(session, self.settings.evaluate_batches)
 
     def _finish(self, session: Any) -> Outcome:
-        self._pulse.turn("ending")
+        self._heartbeat.begin_phase("ending")
         self._refuse_nothing_trained()
         if not self.task.is_chief:
-            self._farewell.leave(session)
-            return self._diary.end(Outcome(True, self.step))
-        for index in self._farewell.wait_for_others(session):
+            self._shutdown.leave(session)
+            return self._progress.end(Outcome(True, self.step))
+        for index in self._shutdown.wait_for_others(session):
             print(f"worker with index {index} has not left; ending without it", flush=True)
         self.step = int(session.run(self.replica.global_step))
         print(self.replica.stepper.account(session), flush=True)
@@ -287,6 +293,6 @@ class Trainer:
         metrics = self._evaluate(session)
         saved = self._checkpoints
         outcome = Outcome(True, self.step, checkpoint=saved.path, checkpoint_step=saved.step, metrics=metrics)
-        self._diary.end(outcome)
-        self._farewell.end_servers(session)
+        self._progress.end(outcome)
+        self._shutdown.end_servers(session)
         return outcome

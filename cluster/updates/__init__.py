@@ -1,9 +1,17 @@
-"""Change variables by their gradients, once the gradients are where the variables are.
+"""Update the servers' variables by the optimizer, on the servers, once the step's gradients are there.
 
-incremental_apply    an optimizer applied to some variables at a time
-imported_update      an optimizer that looks at names, whole variables or all gradients
-optimizer_gradients  the gradients that an optimizer computes, and changes
-grouped              several optimizers, by the beginnings of names
-slots                an optimizer's values for a variable, in few operations
-nan_guard            losses and gradients that are not finite numbers
+TensorFlow's elementwise optimizers update each bucket as soon as its gradients are complete:
+
+incremental_apply    apply an optimizer to some variables at a time
+slots                make an optimizer's slots in few operations
+
+Any other optimizer needs all variables, whole and under the author's names:
+
+imported_update      build its update in a graph of its own, and import that
+optimizer_gradients  the part of it that each worker does before pushing
+
+For both kinds:
+
+grouped              one optimizer made of several, by the beginnings of names
+nan_guard            stop at, or ignore, a loss or gradient that is not finite
 """

@@ -50,11 +50,11 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
 
     def apply_gradients(self, grads_and_vars: GradsAndVars, global_step: Any = None, name: Any = None) -> Any:
         """Apply each part's gradients by that part."""
-        applied = [optimizer.apply_gradients(pairs) for optimizer, pairs in self.shared_out(grads_and_vars)]
+        applied = [optimizer.apply_gradients(pairs) for optimizer, pairs in self.share_out(grads_and_vars)]
         return tf.group(*applied, name=name)
 
-    def shared_out(self, grads_and_vars: GradsAndVars) -> List[Tuple[Any, List[Tuple[Any, Any]]]]:
-        """Optimizers with their part of these pairs, those that have any."""
+    def share_out(self, grads_and_vars: GradsAndVars) -> List[Tuple[Any, List[Tuple[Any, Any]]]]:
+        """Return optimizers with their part of these pairs, those that have any."""
         found: Dict[str, List[Tuple[Any, Any]]] = {}
         for grad, variable in grads_and_vars:
             found.setdefault(self._prefix(variable), []).append((grad, variable))

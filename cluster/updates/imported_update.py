@@ -8,7 +8,7 @@ exactly what it finds and makes in one process.
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.errors import JobError
-from cluster.runtime.gradients import clipped
+from cluster.runtime.gradients import clip
 from cluster.runtime.tf_compat import tf
 from cluster.updates.nan_guard import NOT_FINITE
 from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients
@@ -114,7 +114,7 @@ class ImportedUpdate:
         # given up while it waits has changed nothing.
         ready = [each for grad in grads.values() if grad is not None for each in _tensors(grad)]
         with tf.control_dependencies(ready):
-            pairs = clipped(changed_gradients(optimizer, grads, variables), self._clip_norm)
+            pairs = clip(changed_gradients(optimizer, grads, variables), self._clip_norm)
         with tf.control_dependencies(ready):
             update = optimizer.apply_gradients(pairs)
         if update is None:
@@ -147,7 +147,7 @@ class ImportedUpdate:
         self.update = self._graph.get_operation_by_name(f"{SCOPE}/{update.name}")
 
     def apply_gradients(self, grads_and_vars: Sequence[Tuple[Any, Any]]) -> Any:
-        """The operation that updates all variables, once their mean gradients are there."""
+        """Make the operation that updates all variables, once their mean gradients are there."""
         for grad, variable in grads_and_vars:
             holes = self._holes[variable.op.name[len(SCOPE) + 1 :]]
             for hole, tensor in zip(holes, _tensors(grad)):
@@ -164,7 +164,7 @@ def _checked(variable: Any, update: Any) -> Any:
 
 
 def _imported(variable: Any) -> Any:
-    """The Python object of a variable whose graph became part of the current one."""
+    """Return the Python object of a variable whose graph became part of the current one."""
     return type(variable).from_proto(variable.to_proto(), import_scope=SCOPE)
 
 
@@ -173,7 +173,7 @@ def _tensors(grad: Any) -> List[Any]:
 
 
 def _devices(graph: Any, default: str) -> Dict[str, str]:
-    """A device for every operation: its own, that of what it is colocated with, or of its largest input."""
+    """Return a device for every operation: its own, that of what it is colocated with, or of its largest input."""
     found: Dict[str, str] = {}
     for op in graph.get_operations():
         together = [found.get(group.decode()[len("loc:@") :], "") for group in op.colocation_groups()]

@@ -31,8 +31,8 @@ def is_elementwise(optimizer: Any) -> bool:
     return type(optimizer) in _ELEMENTWISE and not any(hasattr(type(optimizer), name) for name in vars(optimizer))
 
 
-class Piecewise:
-    """Lets ``optimizer`` update variables as their gradients come, in one step.
+class IncrementalApply:
+    """Let ``optimizer`` update variables as their gradients come, in one step.
 
     An optimizer updates each variable by itself, and then, once a step, what belongs to none of them
     (Adam its powers of beta). ``update`` does the first for some variables, ``finish`` the second, after
@@ -47,7 +47,7 @@ class Piecewise:
         self._slots = ZeroSlots()
 
     @staticmethod
-    def can(optimizer: Any) -> bool:
+    def supports(optimizer: Any) -> bool:
         """Return whether ``optimizer`` can update some variables at a time.
 
         An optimizer that has an ``apply_gradients`` of its own cannot: the effect of that method is unknown. A
@@ -58,13 +58,13 @@ class Piecewise:
         return type(optimizer).apply_gradients is tf.train.Optimizer.apply_gradients
 
     def update(self, grads_and_vars: GradsAndVars) -> Any:
-        """The operation that updates these variables, on their servers."""
-        shared_out = (
-            self.optimizer.shared_out(grads_and_vars)
+        """Make the operation that updates these variables, on their servers."""
+        shares = (
+            self.optimizer.share_out(grads_and_vars)
             if isinstance(self.optimizer, Grouped)
             else [(self.optimizer, list(grads_and_vars))]
         )
-        update = _grouped([self._apply(optimizer, pairs) for optimizer, pairs in shared_out])
+        update = _grouped([self._apply(optimizer, pairs) for optimizer, pairs in shares])
         self._updates.append(update)
         return update
 
@@ -90,12 +90,12 @@ class Piecewise:
         vars(optimizer).update(made)
 
     def finish(self) -> Any:
-        """The operation that does what is left of the step, after every update."""
+        """Make the operation that does what is left of the step, after every update."""
         updates = tf.group(*self._updates)
         return tf.group(*[each._finish([updates], "finish") for each in self._used])
 
     def finish_alone(self) -> Any:
-        """The same, for a step whose updates have been run before."""
+        """Do as ``finish``, for a step whose updates have been run before."""
         return tf.group(*[each._finish([tf.no_op()], "finish_alone") for each in self._used])
 
 

@@ -14,8 +14,8 @@ NOT_FINITE = "is not a finite number"  # TensorFlow puts these words into its er
 _FOUND = re.compile(rf"the (?:loss|gradient of \S+|new value of \S+) {NOT_FINITE}")
 
 
-def guarded(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, List[Tuple[Any, str]]]:
-    """The loss, and (gradient, name) of each variable, as ``train.on_nan`` wants them.
+def guard(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, List[Tuple[Any, str]]]:
+    """Return the loss, and (gradient, name) of each variable, as ``train.on_nan`` wants them.
 
     Args:
       grads: by name.
@@ -23,7 +23,7 @@ def guarded(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> T
     """
     named = [(grad, Named(name)) for name, grad in grads.items()]
     if not scales:
-        loss, named = (stopping if on_nan == "stop" else ignoring)(loss, named)
+        loss, named = (stop_unless_finite if on_nan == "stop" else ignore_unless_finite)(loss, named)
     return loss, [(grad, each.name) for grad, each in named]
 
 
@@ -33,7 +33,7 @@ class Named(NamedTuple):
     name: str
 
 
-def stopping(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
+def stop_unless_finite(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
     """Return the same loss and gradients, which fail unless they are finite.
 
     They fail with ``tf.errors.InvalidArgumentError``. The loss is judged first; each gradient then by itself, so that
@@ -43,7 +43,7 @@ def stopping(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsA
     return loss, [(_checked(loss, grad, source), source) for grad, source in grads_and_sources]
 
 
-def ignoring(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
+def ignore_unless_finite(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
     """Return the same loss and gradients, with all gradients zero unless all are finite.
 
     The loss is NaN then. So a worker that met such numbers adds nothing to the step, and its loss shows that.
@@ -66,7 +66,7 @@ def reason(error: Exception) -> Optional[str]:
 def _checked(loss: Any, grad: Any, source: Any) -> Any:
     if grad is None:
         return None
-    with tf.control_dependencies([loss]):  # a loss that is not finite is what to tell, not what follows from it
+    with tf.control_dependencies([loss]):  # a loss that is not finite is the cause, and goes first
         total = tf.debugging.check_numerics(_total(grad), f"the gradient of {source.name} {NOT_FINITE}")
     with tf.control_dependencies([total]):
         return _map(grad, tf.identity)

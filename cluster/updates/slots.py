@@ -5,7 +5,7 @@ Names, places and what a checkpoint makes of a part of a variable are as TensorF
 
 from typing import Any, Dict, Tuple
 
-from cluster.runtime.declared import declared, variable_of
+from cluster.runtime.declared import declare, variable_of
 from cluster.runtime.tf_compat import tf
 
 
@@ -22,16 +22,17 @@ class ZeroSlots:
         """
         if variable.dtype == variable.dtype.base_dtype:
             return type(optimizer)._zeros_slot(optimizer, variable, kind, name)
-        slots, key = optimizer._slot_dict(kind), (variable.op.graph, variable.op.name)
+        slots = optimizer._slot_dict(kind)
+        key = (variable.op.graph, variable.op.name)
         if key not in slots:
-            slots[key] = self._made(variable, name)
+            slots[key] = self._make(variable, name)
         return slots[key]
 
-    def _made(self, variable: Any, name: str) -> Any:
+    def _make(self, variable: Any, name: str) -> Any:
         shape, dtype = tuple(variable.shape.as_list()), variable.dtype.base_dtype
         full_name = variable.op.graph.unique_name(f"{variable.op.name}/{name}", mark_as_used=False)
         with tf.device(variable.device):
-            held = declared(full_name, shape, dtype)
+            held = declare(full_name, shape, dtype)
             with tf.control_dependencies(None):
                 first = tf.assign(held, self._zeros_of(variable.device, shape, dtype)).op
         made = variable_of(held, first)

@@ -1,9 +1,9 @@
-"""Pack variables into parcels, which travel together, in one order.
+"""Pack variables into buckets, which travel together, in one order.
 
-Parcels are the pieces in which a step goes over the network. A large variable has been cut into slices
-(``cluster.variables.partition``), each a parcel of its own. Small variables that are on the same server share a
-parcel, as every request costs time whatever its size. Every worker must find the same parcels in the same order, so
-parcels follow from the variables alone.
+Buckets are the pieces in which a step goes over the network. A large variable has been cut into slices
+(``cluster.variables.partition``), each a bucket of its own. Small variables that are on the same server share a
+bucket, as every request costs time whatever its size. Every worker must find the same buckets in the same order, so
+buckets follow from the variables alone.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ALONE = 256 << 10  # bytes; from here on to put variables together, and take the
 
 
 @dataclass(frozen=True)
-class Parcel:
+class Bucket:
     """Variables, or slices of some, on one server; ``place`` is its turn among that server's, from 0."""
 
     server: int
@@ -22,12 +22,14 @@ class Parcel:
 
     @property
     def name(self) -> str:
-        """``parcel_2_of_ps_0``"""
-        return f"parcel_{self.place}_of_ps_{self.server}"
+        """``bucket_2_of_ps_0``"""
+        return f"bucket_{self.place}_of_ps_{self.server}"
 
 
-def packed(names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str, int], piece: int) -> List[Parcel]:
-    """Parcels of about ``piece`` bytes, those of each server in the order in which they are complete.
+def make_buckets(
+    names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str, int], piece: int
+) -> List[Bucket]:
+    """Return buckets of about ``piece`` bytes, those of each server in the order in which they are complete.
 
     Args:
       names: of variables or slices, in the order in which their gradients become known.
@@ -48,7 +50,7 @@ def packed(names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str,
     for server, rest in filling.items():
         full[server] += [rest] if rest else []
     return [
-        Parcel(server, place, tuple(together))
+        Bucket(server, place, tuple(together))
         for server, of_server in full.items()
         for place, together in enumerate(of_server)
     ]

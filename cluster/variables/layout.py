@@ -3,9 +3,9 @@
 import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
-from cluster.variables.buckets import Parcel, packed
+from cluster.variables.buckets import Bucket, make_buckets
 from cluster.variables.partition import SLICES, cuts, piece_bytes, slice_shapes, slice_sizes
-from cluster.variables.profile import Measured
+from cluster.variables.profile import VariableProfile
 
 
 class Piece(NamedTuple):
@@ -20,34 +20,34 @@ class Layout:
     """The pieces of a model's variables.
 
     Args:
-      measured: the model's variables, by name and in the order of making.
+      profiles: the model's variables, by name and in the order of making.
       num_ps: number of parameter servers.
       slices: how many of what travels whole fill a server.
 
     ``sizes`` has the bytes of every piece by its name; ``cuts`` says which variables are in slices.
     """
 
-    def __init__(self, measured: Mapping[str, Measured], num_ps: int, slices: int = SLICES):
-        self.measured = measured
-        self.cuts = cuts(measured, num_ps, slices)
-        self.sizes: Dict[str, int] = slice_sizes(measured, self.cuts)
-        self.shapes = slice_shapes(measured, self.cuts)
-        self._piece_bytes = piece_bytes(measured, num_ps, slices)
+    def __init__(self, profiles: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES):
+        self.profiles = profiles
+        self.cuts = cuts(profiles, num_ps, slices)
+        self.sizes: Dict[str, int] = slice_sizes(profiles, self.cuts)
+        self.shapes = slice_shapes(profiles, self.cuts)
+        self._piece_bytes = piece_bytes(profiles, num_ps, slices)
 
-    def parcels(self, servers: Mapping[str, int]) -> List[Parcel]:
-        """Return the parcels of the variables with dense gradients.
+    def buckets(self, servers: Mapping[str, int]) -> List[Bucket]:
+        """Return the buckets of the variables with dense gradients.
 
-        Backpropagation reaches the variables that were made last first, so their parcels go first.
+        Backpropagation reaches the variables that were made last first, so their buckets go first.
 
         Args:
           servers: the index of each piece's server.
         """
-        dense = [piece.name for name, each in self.measured.items() if each.is_dense for piece in self.pieces(name)]
-        return packed(dense[::-1], self.sizes, servers, self._piece_bytes)
+        dense = [piece.name for name, each in self.profiles.items() if each.is_dense for piece in self.pieces(name)]
+        return make_buckets(dense[::-1], self.sizes, servers, self._piece_bytes)
 
     def pieces(self, name: str) -> Iterator[Piece]:
-        """The pieces of one variable, in order along the axis along which it is cut."""
-        shape = self.measured[name].shape
+        """Return the pieces of one variable, in order along the axis along which it is cut."""
+        shape = self.profiles[name].shape
         if name not in self.cuts:
             yield Piece(name, shape, (0,) * len(shape))
             return
@@ -58,24 +58,24 @@ class Layout:
             begin += length
 
     def read_bytes(self, name: str, wire: str = "float32") -> int:
-        """Bytes of the piece called ``name`` that a worker receives in a step, at most.
+        """Return bytes of the piece called ``name`` that a worker receives in a step, at most.
 
         Args:
           wire: the numbers in which values travel that all steps send whole.
         """
-        of = name if name in self.measured else whole(name)
-        measured, size = self.measured[of], self.sizes[name]
-        if measured.is_dense:
-            return size // measured.item_bytes * _ITEM_BYTES[wire]
-        if measured.lookups is None:
+        of = name if name in self.profiles else whole(name)
+        profile, size = self.profiles[of], self.sizes[name]
+        if profile.is_dense:
+            return size // profile.item_bytes * _ITEM_BYTES[wire]
+        if profile.lookups is None:
             return size
         parts = self.cuts[of].parts if of in self.cuts else 1
-        return min(size, measured.lookups * measured.bytes // measured.shape[0] // parts)
+        return min(size, profile.lookups * profile.bytes // profile.shape[0] // parts)
 
 
 _ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 def whole(name: str) -> str:
-    """The variable that ``w/part_0`` is a slice of; any other name is its own."""
+    """Return the variable that ``w/part_0`` is a slice of; any other name is its own."""
     return re.sub(r"/part_\d+$", "", name)

@@ -13,16 +13,16 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from cluster.runtime.server_state import emptied
+from cluster.runtime.server_state import take_all
 from cluster.runtime.tf_compat import tf
-from cluster.variables.buckets import Parcel
+from cluster.variables.buckets import Bucket
 from cluster.variables.masters import plain_name
 
 _ROW = 16  # values: TensorFlow takes rows of 64 bytes apart without copying them
 
 
-class Copies:
-    """The new values of what is in ``parcels``, on one worker.
+class LocalCopies:
+    """The new values of what is in ``buckets``, on one worker.
 
     Args:
       shapes: of each variable or slice, by name.
@@ -34,31 +34,31 @@ class Copies:
       drain: the operation that drops all values.
     """
 
-    def __init__(self, parcels: Sequence[Parcel], shapes: Mapping[str, Tuple[int, ...]], host: str):
-        self.parcels = list(parcels)
+    def __init__(self, buckets: Sequence[Bucket], shapes: Mapping[str, Tuple[int, ...]], host: str):
+        self.buckets = list(buckets)
         self.variables: Dict[str, Any] = {}
         self._shapes, self.host = shapes, host
-        self._names = [name for parcel in self.parcels for name in parcel.names]
+        self._names = [name for bucket in self.buckets for name in bucket.names]
         self._is_filled = False  # the worker's variables have their values already
         with tf.device(host):
             kinds = [tf.int64, *(tf.float32 for _ in self._names)]
             self._queue = tf.FIFOQueue(-1, kinds, [(), *self._of_names(shapes)], shared_name="copies")
             self.number = self._queue.size()
-            self.drain = tf.group(emptied(self._queue))
+            self.drain = tf.group(take_all(self._queue))
             self._stamp = self._load = self._fill = tf.no_op()
             self._step = tf.placeholder(tf.int64, [])
 
     @property
     def bytes(self) -> int:
         """Return the bytes of all values."""
-        return sum(4 * self._size(name) for parcel in self.parcels for name in parcel.names)
+        return sum(4 * self._size(name) for bucket in self.buckets for name in bucket.names)
 
     def _of_names(self, values: Mapping[str, Any]) -> List[Any]:
         return [values[name] for name in self._names]
 
     def adopt(self, variables: Sequence[Any]) -> None:
-        """Note variables of the servers, those that are in parcels."""
-        together = {name for parcel in self.parcels for name in parcel.names}
+        """Note variables of the servers, those that are in buckets."""
+        together = {name for bucket in self.buckets for name in bucket.names}
         self.variables.update({plain_name(each): each for each in variables if plain_name(each) in together})
 
     def load_into(self, assign: Callable[[Mapping[str, Any], Any], Any], fill: Callable[[Any], Any]) -> None:
@@ -73,7 +73,8 @@ class Copies:
             values: List[Any] = []
             if self._names:
                 self._stamp, *values = self._queue.dequeue()
-            self._load, self._fill = assign(dict(zip(self._names, values)), self._step), fill(self._step)
+            self._load = assign(dict(zip(self._names, values)), self._step)
+            self._fill = fill(self._step)
 
     def load(self, session: Any, step: int) -> Optional[int]:
         """Load the values that have come for global step ``step`` into the worker's variables.
@@ -106,33 +107,33 @@ class Copies:
         session.run(self.drain)
         self._is_filled = True
 
-    def pack(self, parcel: Parcel, tensors: Mapping[str, Any]) -> Any:
-        """Pack the tensors of a parcel into one, on the current device.
+    def pack(self, bucket: Bucket, tensors: Mapping[str, Any]) -> Any:
+        """Pack the tensors of a bucket into one, on the current device.
 
         A single tensor keeps its own shape; several become one of [rows, 16]. Each of several tensors begins a row, and
         zeros fill the rest of its last row.
         """
-        if len(parcel.names) == 1:
-            return tensors[parcel.names[0]]
+        if len(bucket.names) == 1:
+            return tensors[bucket.names[0]]
         pieces = []
-        for name in parcel.names:
+        for name in bucket.names:
             pieces.append(tf.reshape(tensors[name], [-1]))
             if self._size(name) % _ROW:
                 pieces.append(tf.zeros([-self._size(name) % _ROW]))
         return tf.reshape(tf.concat(pieces, 0), [-1, _ROW])
 
-    def packed_shape(self, parcel: Parcel) -> Tuple[int, ...]:
-        """The shape of what ``pack`` makes."""
-        if len(parcel.names) == 1:
-            return self._shapes[parcel.names[0]]
-        return sum(-(-self._size(name) // _ROW) for name in parcel.names), _ROW
+    def packed_shape(self, bucket: Bucket) -> Tuple[int, ...]:
+        """Return the shape of what ``pack`` makes."""
+        if len(bucket.names) == 1:
+            return self._shapes[bucket.names[0]]
+        return sum(-(-self._size(name) // _ROW) for name in bucket.names), _ROW
 
-    def unpack(self, parcel: Parcel, tensor: Any) -> Dict[str, Any]:
-        """The opposite of ``pack``."""
-        if len(parcel.names) == 1:
-            return {parcel.names[0]: tensor}
-        parts = tf.split(tensor, [-(-self._size(name) // _ROW) for name in parcel.names])
-        return {name: self._unpadded(name, part) for name, part in zip(parcel.names, parts)}
+    def unpack(self, bucket: Bucket, tensor: Any) -> Dict[str, Any]:
+        """Undo ``pack``."""
+        if len(bucket.names) == 1:
+            return {bucket.names[0]: tensor}
+        parts = tf.split(tensor, [-(-self._size(name) // _ROW) for name in bucket.names])
+        return {name: self._unpadded(name, part) for name, part in zip(bucket.names, parts)}
 
     def _unpadded(self, name: str, rows: Any) -> Any:
         if self._size(name) % _ROW:

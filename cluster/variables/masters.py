@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 import numpy as np
 
-from cluster.runtime.declared import declared, variable_of
+from cluster.runtime.declared import declare, variable_of
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Layout, Piece
@@ -28,17 +28,17 @@ _ELEMENTWISE = (
 
 
 def plain_name(variable: Any) -> str:
-    """The author's name of a variable on the servers; a slice's is ``w/part_3``."""
+    """Return the author's name of a variable on the servers; a slice's is ``w/part_3``."""
     return author_name(variable.op)
 
 
 def author_name(op: Any) -> str:
-    """The author's name of an operation on the servers."""
+    """Return the author's name of an operation on the servers."""
     name: str = op.name
     return name[len(SCOPE) + 1 :] if name.startswith(f"{SCOPE}/") else name
 
 
-def saved(variables: Sequence[Any]) -> List[Saved]:
+def saved_variables(variables: Sequence[Any]) -> List[Saved]:
     """Return variables of the servers, and those that an optimizer keeps, as checkpoints name them."""
     return [_saved(each) for each in variables]
 
@@ -52,7 +52,7 @@ def _saved(variable: Any) -> Saved:
 
 
 class Masters:
-    """Makes the servers' variables for those of a worker's graph.
+    """Make the servers' variables for those of a worker's graph.
 
     Args:
       mirrors: the worker's variables, by name.
@@ -74,25 +74,25 @@ class Masters:
         with tf.control_dependencies(None):
             self._nothing = tf.no_op()
         self.pieces: Dict[str, List[Any]] = {
-            name: [made[name]] if made else [self._made(name, piece) for piece in layout.pieces(name)]
-            for name in layout.measured
+            name: [made[name]] if made else [self._make(name, piece) for piece in layout.pieces(name)]
+            for name in layout.profiles
         }
 
     @property
     def all(self) -> List[Any]:
-        """All pieces, in the order in which the model made their variables."""
+        """Return all pieces, in the order in which the model made their variables."""
         return [piece for pieces in self.pieces.values() for piece in pieces]
 
-    def _made(self, name: str, piece: Piece) -> Any:
+    def _make(self, name: str, piece: Piece) -> Any:
         with tf.device(ps_device(self._servers[piece.name])):
-            made = self._drawn(name, piece) if self._draws_its_own(name) else self._declared(name, piece)
+            made = self._draw(name, piece) if self._draws_its_own(name) else self._declare(name, piece)
         made._set_save_slice_info(self._slice_info(name, piece))
         return made
 
-    def _drawn(self, name: str, piece: Piece) -> Any:
-        """A variable with an initializer of its own."""
+    def _draw(self, name: str, piece: Piece) -> Any:
+        """Return a variable with an initializer of its own."""
         mirror = self._mirrors[name]
-        initializer = _for_piece(self._initializers.get(name), piece, self._layout.measured[name].shape)
+        initializer = _for_piece(self._initializers.get(name), piece, self._layout.profiles[name].shape)
         return tf.get_variable(
             f"{SCOPE}/{piece.name}",
             piece.shape,
@@ -104,10 +104,10 @@ class Masters:
             constraint=mirror.constraint,
         )
 
-    def _declared(self, name: str, piece: Piece) -> Any:
+    def _declare(self, name: str, piece: Piece) -> Any:
         """Make a variable that gets its first value from the chief's own variable."""
         mirror = self._mirrors[name]
-        held = declared(f"{SCOPE}/{piece.name}", piece.shape, mirror.dtype.base_dtype)
+        held = declare(f"{SCOPE}/{piece.name}", piece.shape, mirror.dtype.base_dtype)
         made = variable_of(held, self._nothing)
         made._constraint = mirror.constraint
         return made
@@ -121,7 +121,7 @@ class Masters:
         own = self._mirrors[name]._get_save_slice_info()
         if own is None and piece.name == name:
             return None
-        full_name, full, begin = name, self._layout.measured[name].shape, (0,) * len(piece.offset)
+        full_name, full, begin = name, self._layout.profiles[name].shape, (0,) * len(piece.offset)
         if own is not None:
             full_name, full, begin = own.full_name, own.full_shape, own.var_offset
         offset = [one + other for one, other in zip(begin, piece.offset)]
@@ -137,25 +137,25 @@ class Masters:
 
     def is_table(self, name: str) -> bool:
         """Return whether a step takes only rows of the variable."""
-        return self._layout.measured[name].lookups is not None
+        return self._layout.profiles[name].lookups is not None
 
     def split(self, name: str, value: Any) -> List[Any]:
-        """The parts of a whole value that its pieces hold."""
+        """Return the parts of a whole value that its pieces hold."""
         cut = self._layout.cuts.get(name)
         if cut is None:
             return [value]
-        return list(tf.split(value, list(cut.lengths(self._layout.measured[name].shape)), cut.axis))
+        return list(tf.split(value, list(cut.lengths(self._layout.profiles[name].shape)), cut.axis))
 
     def joined(self, name: str, values: Sequence[Any]) -> Any:
-        """The opposite of ``split``."""
+        """Undo ``split``."""
         return values[0] if name not in self._layout.cuts else tf.concat(values, self._layout.cuts[name].axis)
 
     def write(self, name: str, value: Any) -> List[Any]:
-        """The operations that give the pieces of a variable their parts of ``value``."""
+        """Make the operations that give the pieces of a variable their parts of ``value``."""
         return [tf.assign(piece, part).op for piece, part in zip(self.pieces[name], self.split(name, value))]
 
     def read(self, name: str) -> Any:
-        """The whole value of a variable, joined on the current device."""
+        """Return the whole value of a variable, joined on the current device."""
         return self.joined(name, [piece.read_value() for piece in self.pieces[name]])
 
     def first_values(self) -> Any:
@@ -179,7 +179,7 @@ def _is_elementwise(initializer: Any) -> bool:
 
 
 def _for_piece(initializer: Any, piece: Piece, full: Tuple[int, ...]) -> Any:
-    """The same initializer for a slice: with a seed of its own, else all slices would be alike."""
+    """Return the same initializer for a slice: with a seed of its own, else all slices would be alike."""
     part = copy.copy(initializer)
     if getattr(part, "seed", None) is not None:
         part.seed = part.seed + sum(piece.offset)

@@ -11,14 +11,14 @@ import math
 from dataclasses import dataclass
 from typing import Dict, Mapping, Tuple
 
-from cluster.variables.placement import assign, imbalance, loads
-from cluster.variables.profile import Measured
+from cluster.variables.placement import assign, bytes_per_server, imbalance
+from cluster.variables.profile import VariableProfile
 
 SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this the request costs more than the bytes
 CHOICES = (4, 16, 64)  # so far apart that the same cluster has the same number again; more make a large graph
 FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
 SLICES = 64  # where nobody has chosen
-LOAD_S = 0.00015  # what a load takes of a worker's processor in a step, whatever its size
+PUSH_S = 0.00015  # what a push takes of a worker's processor in a step, whatever its size
 BUILD_S = 0.02  # what it adds to the building and the first run of the chief's graph, for which all others wait
 LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
 _BALANCED = 1.02  # bytes of the fullest server over the mean
@@ -41,7 +41,7 @@ def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
     """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
 
     With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. Nothing comes back while the first slice is on
-    its way there, and nothing is sent while the last is on its way back. A step also takes ``num_ps s LOAD_S`` of a
+    its way there, and nothing is sent while the last is on its way back. A step also takes ``num_ps s PUSH_S`` of a
     worker's processor. That time counts for the more, the less of the processor is idle while the network is busy.
     Before the first step, ``num_ps s BUILD_S`` pass.
 
@@ -50,7 +50,7 @@ def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
       busy: the part of them in which that takes a processor.
       steps: of the run.
     """
-    cost = num_ps * (LOAD_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
+    cost = num_ps * (PUSH_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
     best = math.sqrt(2 * whole_s / cost)
     return min(CHOICES, key=lambda number: abs(math.log(number / best)))
 
@@ -63,7 +63,7 @@ def overlap_pays(size: int, num_ps: int) -> bool:
     return size > num_ps * FEWEST_SLICES * SMALLEST_SLICE
 
 
-def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
+def cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
     """Return the variables that are cut, for ``num_ps`` servers.
 
     Variables that travel whole fill ``slices`` slices on each server. A variable that may not be cut stays whole, and
@@ -80,7 +80,7 @@ def cuts(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -
     return found
 
 
-def _cuts(variables: Mapping[str, Measured], num_ps: int, slices: int) -> Dict[str, Cut]:
+def _cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int) -> Dict[str, Cut]:
     piece = piece_bytes(variables, num_ps, slices)
     may_be_cut = {name: each for name, each in variables.items() if each.may_be_cut and each.travels}
     found = {name: _in_pieces(each, piece) for name, each in may_be_cut.items() if each.is_dense}
@@ -95,7 +95,7 @@ def _cuts(variables: Mapping[str, Measured], num_ps: int, slices: int) -> Dict[s
     return found
 
 
-def piece_bytes(variables: Mapping[str, Measured], num_ps: int, slices: int = SLICES) -> int:
+def piece_bytes(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES) -> int:
     """Return the bytes that a slice should have.
 
     Slices are of those variables that travel whole in every step.
@@ -103,12 +103,12 @@ def piece_bytes(variables: Mapping[str, Measured], num_ps: int, slices: int = SL
     return max(SMALLEST_SLICE, -(-dense_bytes(variables) // (num_ps * slices)))
 
 
-def dense_bytes(variables: Mapping[str, Measured]) -> int:
-    """Bytes of those variables that travel whole in every step."""
+def dense_bytes(variables: Mapping[str, VariableProfile]) -> int:
+    """Return bytes of those variables that travel whole in every step."""
     return sum(each.bytes for each in variables.values() if each.is_dense)
 
 
-def cut(variable: Measured, num_ps: int) -> Cut:
+def cut(variable: VariableProfile, num_ps: int) -> Cut:
     """Cut a variable into one slice for every server.
 
     There are several slices for every server where one would be too large, and fewer slices where they would be too
@@ -118,12 +118,12 @@ def cut(variable: Measured, num_ps: int) -> Cut:
     return _cut(variable, min(num_ps * max(rounds, 1), variable.bytes // SMALLEST_SLICE), num_ps)
 
 
-def _in_pieces(variable: Measured, piece: int) -> Cut:
+def _in_pieces(variable: VariableProfile, piece: int) -> Cut:
     parts = -(-variable.bytes // piece)
     return _cut(variable, parts, parts)
 
 
-def _cut(variable: Measured, parts: int, enough: int) -> Cut:
+def _cut(variable: VariableProfile, parts: int, enough: int) -> Cut:
     """Cut a variable into at most ``parts`` slices.
 
     The slices are along the first axis if its length is ``enough``, or if a step takes only rows of the variable. Else
@@ -134,8 +134,8 @@ def _cut(variable: Measured, parts: int, enough: int) -> Cut:
     return Cut(axis, max(min(parts, shape[axis]), 1))
 
 
-def slice_shapes(variables: Mapping[str, Measured], found: Mapping[str, Cut]) -> Dict[str, Tuple[int, ...]]:
-    """The shape of every variable or slice by its name; slices of ``w`` are ``w/part_0``, ``w/part_1``, …"""
+def slice_shapes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, Tuple[int, ...]]:
+    """Return the shape of every variable or slice by its name; slices of ``w`` are ``w/part_0``, ``w/part_1``, …"""
     shapes: Dict[str, Tuple[int, ...]] = {}
     for name, variable in variables.items():
         if name not in found:
@@ -147,19 +147,19 @@ def slice_shapes(variables: Mapping[str, Measured], found: Mapping[str, Cut]) ->
     return shapes
 
 
-def slice_sizes(variables: Mapping[str, Measured], found: Mapping[str, Cut]) -> Dict[str, int]:
-    """Bytes of every variable or slice by its name."""
+def slice_sizes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, int]:
+    """Return bytes of every variable or slice by its name."""
     sizes: Dict[str, int] = {}
     for name, variable in variables.items():
         shapes = slice_shapes({name: variable}, found)
-        sizes.update({part: Measured(shape, variable.item_bytes).bytes for part, shape in shapes.items()})
+        sizes.update({part: VariableProfile(shape, variable.item_bytes).bytes for part, shape in shapes.items()})
     return sizes
 
 
-def _must_be_cut(variable: Measured) -> bool:
+def _must_be_cut(variable: VariableProfile) -> bool:
     return variable.lookups is not None or variable.bytes > LARGEST_SLICE
 
 
-def _fullest(variables: Mapping[str, Measured], found: Mapping[str, Cut], num_ps: int) -> float:
+def _fullest(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut], num_ps: int) -> float:
     sizes = slice_sizes(variables, found)
-    return imbalance(loads(sizes, assign(sizes, num_ps), num_ps))
+    return imbalance(bytes_per_server(sizes, assign(sizes, num_ps), num_ps))

@@ -9,20 +9,20 @@ their graphs again.
 from typing import Any, List, Mapping, Optional
 
 from cluster.runtime import server
-from cluster.runtime.bandwidth import Link
+from cluster.runtime.bandwidth import BandwidthProbe
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.task import Task, Train
 from cluster.variables.partition import FEWEST_SLICES, best_slices, dense_bytes, overlap_pays
-from cluster.variables.profile import Measured
+from cluster.variables.profile import VariableProfile
 
 
-class Resliced(Exception):
+class PartitionCountChanged(Exception):
     """Another number was chosen than that of this worker's graph."""
 
 
-class Slicing:
+class PartitionCount:
     """One worker's knowledge of the number of slices.
 
     Args:
@@ -37,7 +37,7 @@ class Slicing:
         self.number: Optional[int] = None
         self._note: Optional[Note] = None
 
-    def chosen(self, variables: Mapping[str, Measured]) -> int:
+    def choose(self, variables: Mapping[str, VariableProfile]) -> int:
         """Return the number of slices for a model with these variables.
 
         The number is the chief's choice, where there is something to choose.
@@ -63,7 +63,7 @@ class Slicing:
         return self.number
 
     def keep(self) -> None:
-        """Makes in the current graph what ``settle`` needs."""
+        """Make in the current graph what ``settle`` needs."""
         self._note = None if self.number is None else Note()
 
     def settle(self, session: Any) -> None:
@@ -72,23 +72,23 @@ class Slicing:
         Call this method in every session.
 
         Raises:
-          Resliced: the number is another than that of this worker's graph.
+          PartitionCountChanged: the number is another than that of this worker's graph.
         """
         if self._note is None:
             return
         if not self._note.is_left(session):
             self._note.leave(session, self.number)
         if self._note.read(session) != self.number:
-            raise Resliced
+            raise PartitionCountChanged
 
     def _ask(self, size: int) -> int:
         server.wait_for_ps(self._task)
         with tf.Graph().as_default() as graph:
             note = Note()
-            link = Link(self._num_ps, worker_device(self._task.role, self._task.index))
+            probe = BandwidthProbe(self._num_ps, worker_device(self._task.role, self._task.index))
         session = server.connect(self._task, self._serving, graph)
         if self._task.is_chief and not note.is_left(session):
-            speed = link.speed(session)
+            speed = probe.measure(session)
             number = best_slices(self._whole_s(size, speed.bytes_per_s), speed.busy, self._num_ps, self._train.steps)
             if not note.is_left(session):  # nor has anybody left one meanwhile
                 note.leave(session, number)
@@ -125,5 +125,5 @@ class Note:
         session.run(self._leave, {self._new: number})
 
     def read(self, session: Any) -> int:
-        """The number, once there is one."""
+        """Return the number, once there is one."""
         return int(session.run(self._number))

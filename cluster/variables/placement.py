@@ -12,7 +12,7 @@ from cluster.runtime.tf_compat import tf
 
 
 def assign(sizes: Mapping[str, int], num_ps: int) -> Dict[str, int]:
-    """Places variables on parameter servers so that the fullest one holds little.
+    """Place variables on parameter servers so that the fullest one holds little.
 
     The largest variable that is left goes to the server that holds least (longest
     processing time first; R. L. Graham, "Bounds on Multiprocessing Timing Anomalies",
@@ -34,8 +34,8 @@ def assign(sizes: Mapping[str, int], num_ps: int) -> Dict[str, int]:
     return placement
 
 
-def loads(sizes: Mapping[str, int], placement: Mapping[str, int], num_ps: int) -> List[int]:
-    """Bytes that each of the ``num_ps`` servers holds under ``placement``."""
+def bytes_per_server(sizes: Mapping[str, int], placement: Mapping[str, int], num_ps: int) -> List[int]:
+    """Return the bytes that each of the ``num_ps`` servers holds under ``placement``."""
     held = [0] * num_ps
     for name, index in placement.items():
         held[index] += sizes[name]
@@ -43,12 +43,12 @@ def loads(sizes: Mapping[str, int], placement: Mapping[str, int], num_ps: int) -
 
 
 def imbalance(held: List[int]) -> float:
-    """Bytes of the fullest server over the mean; 1.0 is perfect, and for no bytes at all."""
+    """Return bytes of the fullest server over the mean; 1.0 is perfect, and for no bytes at all."""
     return max(held) * len(held) / sum(held) if sum(held) else 1.0
 
 
 def variable_bytes(op: Any) -> int:
-    """Bytes of the value that a variable's operation holds; 0 where its shape is not known.
+    """Return bytes of the value that a variable's operation holds; 0 where its shape is not known.
 
     The value's type and shape are attributes of the operation. A resource variable's
     *output* is a scalar handle, so measuring outputs would count it as nothing.
@@ -72,18 +72,18 @@ class Placement:
 
     def __call__(self, op: Any) -> int:
         if op.name not in self.servers:
-            held = self.held()
+            held = self.bytes_per_server()
             self.servers[op.name] = held.index(min(held))
             self.sizes[op.name] = variable_bytes(op)
         return self.servers[op.name]
 
-    def held(self) -> List[int]:
-        """Bytes on each server."""
-        return loads(self.sizes, self.servers, self.num_ps)
+    def bytes_per_server(self) -> List[int]:
+        """Return bytes on each server."""
+        return bytes_per_server(self.sizes, self.servers, self.num_ps)
 
 
 def device_setter(placement: Placement, worker_device: str) -> Callable[[Any], str]:
-    """Puts variables on their server's CPU and everything else on ``worker_device``.
+    """Put variables on their server's CPU and everything else on ``worker_device``.
 
     Use one per tower rather than nesting ``tf.device``: an inner ``/device:GPU:0`` would
     be merged into a variable's device too, and ask a parameter server for a GPU.

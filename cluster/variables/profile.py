@@ -15,7 +15,7 @@ _FROZEN = 64 << 20  # bytes; a smaller variable that is never trained is copied 
 
 
 @dataclass(frozen=True)
-class Measured:
+class VariableProfile:
     """One variable of a model.
 
     ``lookups`` is None for a variable that is read whole. For a table it is the number of rows that a worker takes for
@@ -37,16 +37,16 @@ class Measured:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the whole value."""
+        """Return bytes of the whole value."""
         size = self.item_bytes
         for length in self.shape:
             size *= length
         return size
 
 
-def measured(
+def profile_variables(
     variables: Sequence[Any], gradients: Mapping[str, Any], is_elementwise: bool, step: Container[Any]
-) -> Dict[str, Measured]:
+) -> Dict[str, VariableProfile]:
     """Describe every variable, by name and in the order of making.
 
     Args:
@@ -54,14 +54,14 @@ def measured(
       is_elementwise: whether the optimizer treats each element of a variable by itself.
       step: the operations that a training step runs; what no step runs does not count.
     """
-    return {each.op.name: _measured(each, gradients.get(each.op.name), is_elementwise, step) for each in variables}
+    return {each.op.name: _profile(each, gradients.get(each.op.name), is_elementwise, step) for each in variables}
 
 
-def _measured(variable: Any, grad: Any, is_elementwise: bool, step: Container[Any]) -> Measured:
+def _profile(variable: Any, grad: Any, is_elementwise: bool, step: Container[Any]) -> VariableProfile:
     shape, dtype = tuple(variable.shape.as_list()), variable.dtype.base_dtype
     may_be_cut = is_elementwise and variable.constraint is None
     is_dense = isinstance(grad, tf.Tensor) and dtype == tf.float32
-    found = Measured(shape, dtype.size, is_dense=is_dense, may_be_cut=may_be_cut)
+    found = VariableProfile(shape, dtype.size, is_dense=is_dense, may_be_cut=may_be_cut)
     if isinstance(grad, tf.IndexedSlices) or (grad is None and found.bytes > _FROZEN):
         return replace(found, lookups=lookups(variable, step))
     return found

@@ -20,7 +20,7 @@ class Saved:
 
     @property
     def shape(self) -> Shape:
-        """The variable's own shape."""
+        """Return the variable's own shape."""
         return tuple(self.variable.shape.as_list())
 
     @property
@@ -30,11 +30,11 @@ class Saved:
 
     @property
     def bytes(self) -> int:
-        """Its size in memory."""
+        """Return its size in memory."""
         return elements(self.shape) * int(self.dtype.size)
 
     def spec(self, begin: Shape, size: Shape) -> str:
-        """Returns what TensorFlow calls a part of this variable: "100 16 20,10:0,16"; "" for the whole tensor."""
+        """Return what TensorFlow calls a part of this variable: "100 16 20,10:0,16"; "" for the whole tensor."""
         if size == self.full_shape:
             return ""
         begins = (offset + first for offset, first in zip(self.offset, begin))
@@ -43,7 +43,7 @@ class Saved:
 
 
 def elements(shape: Shape) -> int:
-    """Returns how many numbers a tensor of this shape holds."""
+    """Return how many numbers a tensor of this shape holds."""
     found = 1
     for length in shape:
         found *= length

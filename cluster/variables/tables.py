@@ -98,7 +98,7 @@ def _forget_reads(variable: Any) -> None:
 
 
 def distinct_rows(slices: Sequence[Any], ids: Any) -> Any:
-    """Rows of a table: distinct ids [n] -> [n, …], on the current device.
+    """Return rows of a table: distinct ids [n] -> [n, …], on the current device.
 
     Raises:
       tf.errors.InvalidArgumentError: when it runs, an id is not in the table.
@@ -127,13 +127,13 @@ def _ends(slices: Sequence[Any]) -> List[int]:
 
 
 def _take(part: Any, ids: Any) -> Any:
-    """The rows of one slice, taken on its server. Every id is there once."""
+    """Return the rows of one slice, taken on its server. Every id is there once."""
     with tf.device(part.device):
         return tf.gather(part, ids)
 
 
 def split_rows(grad: Any, slices: Sequence[Any]) -> List[Any]:
-    """The gradient of a table, sparse and with each row once, as one sparse gradient for each of its slices."""
+    """Return the gradient of a table, sparse and with each row once, as one sparse gradient for each of its slices."""
     if len(slices) == 1:
         return [grad]
     owner, starts = owners(slices, grad.indices)

@@ -20,7 +20,7 @@ _WRITES = ("Assign", "Scatter", "Apply", "ResourceScatter", "ResourceApply", "Re
 
 
 def uses(variable: Any) -> Iterator[Tuple[Any, Any]]:
-    """The operations that use a variable's value, each with the tensor that brings it.
+    """Yield the operations that use a variable's value, each with the tensor that brings it.
 
     Left out is what needs no value: its initializer, the question whether it has one, its shape.
     """
@@ -30,7 +30,7 @@ def uses(variable: Any) -> Iterator[Tuple[Any, Any]]:
 
 
 def readers(variable: Any) -> Iterator[Tuple[Any, Any]]:
-    """The operations behind a variable and its plain reads, each with the tensor that it takes."""
+    """Return the operations behind a variable and its plain reads, each with the tensor that it takes."""
     yield from _behind(handle_of(variable), variable.initializer)
 
 
@@ -63,7 +63,7 @@ def takes_rows(op: Any, tensor: Any) -> bool:
 
 
 def ancestors(things: Iterable[Any]) -> Set[Any]:
-    """All operations that must run for these tensors and operations."""
+    """Return all operations that must run for these tensors and operations."""
     left = [op for thing in things for op in ops_of(thing)]
     found: Set[Any] = set(left)
     while left:
@@ -75,7 +75,7 @@ def ancestors(things: Iterable[Any]) -> Set[Any]:
 
 
 def ops_of(thing: Any) -> List[Any]:
-    """The operations that make a tensor, a sparse gradient or nothing."""
+    """Return the operations that make a tensor, a sparse gradient or nothing."""
     if thing is None:
         return []
     if isinstance(thing, tf.IndexedSlices):
@@ -84,7 +84,7 @@ def ops_of(thing: Any) -> List[Any]:
 
 
 def writes(variable: Any) -> List[Any]:
-    """The operations that change a variable, also in loops and branches; its initializer left out."""
+    """Return the operations that change a variable, also in loops and branches; its initializer left out."""
     return [op for op in _writes_behind(handle_of(variable)) if op is not variable.initializer]
 
 

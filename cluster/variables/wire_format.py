@@ -16,7 +16,7 @@ _SCOPE = "wire"  # of what is kept
 
 
 class Wire:
-    """Turns float32 into what travels, and back.
+    """Turn float32 into what travels, and back.
 
     ``reset`` are the operations that make a worker forget what it has kept.
     """
@@ -26,17 +26,17 @@ class Wire:
         self.reset: List[Any] = []
 
     def narrow(self, value: Any) -> Any:
-        """A value as it is sent, made on the current device."""
+        """Return a value as it is sent, made on the current device."""
         return value if self.type == tf.float32 else tf.cast(value, self.type)
 
     def widen(self, value: Any) -> Any:
-        """A value that has come, in float32, made on the current device."""
+        """Return a value that has come, in float32, made on the current device."""
         if value.dtype == tf.bfloat16:
             return _from_bfloat16(value)
         return tf.cast(value, tf.float32) if value.dtype == tf.float16 else value
 
     def narrow_gradient(self, name: str, grad: Any) -> Any:
-        """A gradient as it is sent; in float16 with what was kept of those before it under the same ``name``."""
+        """Return a gradient as it is sent; in float16 with what was kept of those before it under the same ``name``."""
         if self.type != tf.float16:
             return self.narrow(grad)
         with tf.variable_scope(_SCOPE):
@@ -57,7 +57,7 @@ class Wire:
 
 
 def _from_bfloat16(value: Any) -> Any:
-    """The same numbers in float32, of which bfloat16 is the upper half of the bits.
+    """Return the same numbers in float32, of which bfloat16 is the upper half of the bits.
 
     TensorFlow 1.15 takes more than twice as long for a cast.
     """

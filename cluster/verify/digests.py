@@ -13,16 +13,16 @@ from cluster.task import Task
 _BITS = 62
 
 
-class Told(NamedTuple):
+class WorkerDigests(NamedTuple):
     """The digests of all workers in one step, in their order."""
 
     batches: List[int]
     gradients: List[int]
 
 
-def told(numbers: Any) -> Told:
-    """Return what came through ``Digests.told``."""
-    return Told(*(column.tolist() for column in numbers.T))
+def digests_of(numbers: Any) -> WorkerDigests:
+    """Return the digests in a value of ``Digests.received``."""
+    return WorkerDigests(*(column.tolist() for column in numbers.T))
 
 
 def digest(tensors: Sequence[Any]) -> Any:
@@ -60,17 +60,17 @@ class Digests:
     """A queue for each worker on ``ps:0``, in the current graph.
 
     Attributes:
-      tell: the operation by which this worker reports its step.
-      told: int64 [workers, 2], waits until every worker has reported its next step (chief only, else None).
+      send: the operation by which this worker reports its step.
+      received: int64 [workers, 2], waits until every worker has reported its next step (chief only, else None).
     """
 
     def __init__(self, task: Task, batch: Mapping[str, Any], grads: Sequence[Any]):
         own = tf.stack([batch_digest(batch), gradient_digest(grads)])
         with tf.device(ps_device(0)):
-            self.tell = self._queue(task.worker_index).enqueue(own)
-            self.told: Any = None
+            self.send = self._queue(task.worker_index).enqueue(own)
+            self.received: Any = None
             if task.is_chief:
-                self.told = tf.stack([self._queue(worker).dequeue() for worker in range(task.num_workers)])
+                self.received = tf.stack([self._queue(worker).dequeue() for worker in range(task.num_workers)])
 
     @staticmethod
     def _queue(worker: int) -> Any:

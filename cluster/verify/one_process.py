@@ -13,14 +13,14 @@ from functools import reduce
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.model.state import State
-from cluster.runtime.gradients import clipped, same
+from cluster.runtime.gradients import clip, copy_gradient
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.updates.optimizer_gradients import changed_gradients
-from cluster.variables.buckets import Parcel
+from cluster.variables.buckets import Bucket
 from cluster.variables.layout import Layout
-from cluster.variables.local_copies import Copies
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
 from cluster.verify.digests import gradient_digest, tensors_of
 from cluster.verify.pieces import Pieces, added
@@ -38,7 +38,7 @@ class OneProcess:
     Args:
       make_model: makes of a batch of each worker the model that is to be built in the current graph.
       clip_norm: of the run.
-      layout, parcels: how the servers cut variables, and what travels together.
+      layout, buckets: how the servers cut variables, and what travels together.
       structures: what the dataset of each worker gives.
 
     Attributes:
@@ -50,10 +50,10 @@ class OneProcess:
         make_model: MakeModel,
         clip_norm: Optional[float],
         layout: Layout,
-        parcels: Sequence[Parcel],
+        buckets: Sequence[Bucket],
         structures: Sequence[Mapping[str, Any]],
     ):
-        self._parcels, self._layout, self._clip_norm = parcels, layout, clip_norm
+        self._buckets, self._layout, self._clip_norm = buckets, layout, clip_norm
         with tf.Graph().as_default() as graph, tf.device(HERE):
             fed, batches = zip(*map(placeholders, structures))
             self._fed = fed
@@ -99,7 +99,7 @@ class OneProcess:
         sums = {name: added([of_worker[name] for of_worker in workers]) for name in workers[0]}
         self._settle_state([*model.losses, *tensors_of([each for worker in workers for each in worker.values()])])
         with tf.control_dependencies(tensors_of(list(sums.values()))):  # nothing changes before all is computed
-            sums = {name: same(grad) for name, grad in self._divided(sums).items()}
+            sums = {name: copy_gradient(grad) for name, grad in self._divided(sums).items()}
         with tf.control_dependencies([self._update(sums), *model.updates]):
             joined = self._pieces.join()
         with tf.control_dependencies([joined]):
@@ -113,7 +113,7 @@ class OneProcess:
         state.write_last(computed)
 
     def _divided(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
-        """Gradients of batches that vary in size, over the sum of their weights."""
+        """Return gradients of batches that vary in size, over the sum of their weights."""
         if self._model.workers[0].weight is None:
             return dict(sums)
         weight = reduce(lambda one, other: one + other, [worker.weight for worker in self._model.workers])
@@ -125,19 +125,19 @@ class OneProcess:
             pairs = [(grad, self._pieces.variables[name]) for name, grad in self._clipped(sums).items()]
             return optimizer.apply_gradients(pairs)
         grads = {name: sums.get(name) for name in model.variables}
-        return optimizer.apply_gradients(clipped(changed_gradients(optimizer, grads, model.variables), self._clip_norm))
+        return optimizer.apply_gradients(clip(changed_gradients(optimizer, grads, model.variables), self._clip_norm))
 
     def _clipped(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
         """Gradients scaled down, with the norm of what travels together: a sum depends on what is summed at once."""
         if self._clip_norm is None:
             return dict(sums)
-        copies = Copies(self._parcels, self._layout.shapes, HERE)
-        together = [name for parcel in self._parcels for name in parcel.names]
-        loads: List[Tuple[Any, Any]] = [(copies.pack(parcel, sums), parcel) for parcel in self._parcels]
-        loads += [(grad, name) for name, grad in sums.items() if name not in together]
+        copies = LocalCopies(self._buckets, self._layout.shapes, HERE)
+        together = [name for bucket in self._buckets for name in bucket.names]
+        parts: List[Tuple[Any, Any]] = [(copies.pack(bucket, sums), bucket) for bucket in self._buckets]
+        parts += [(grad, name) for name, grad in sums.items() if name not in together]
         found: Dict[str, Any] = {}
-        for grad, load in clipped(loads, self._clip_norm):
-            found.update(copies.unpack(load, grad) if isinstance(load, Parcel) else {load: grad})
+        for grad, part in clip(parts, self._clip_norm):
+            found.update(copies.unpack(part, grad) if isinstance(part, Bucket) else {part: grad})
         return found
 
 

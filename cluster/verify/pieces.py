@@ -54,7 +54,7 @@ class Pieces:
         cut = self._layout.cuts.get(name)
         if cut is None:
             return {name: grad}
-        return dict(zip(names, tf.split(grad, list(cut.lengths(self._layout.measured[name].shape)), cut.axis)))
+        return dict(zip(names, tf.split(grad, list(cut.lengths(self._layout.profiles[name].shape)), cut.axis)))
 
     def join(self) -> Any:
         """Make the operation that gives variables that are cut the values of their pieces."""

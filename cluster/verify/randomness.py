@@ -32,7 +32,7 @@ def refuse_random(ops: Iterable[Any]) -> None:
 
 
 def _kinds(op: Any) -> Iterator[str]:
-    """The type of an operation, and of those in the functions that it calls."""
+    """Return the type of an operation, and of those in the functions that it calls."""
     yield op.type
     if not _calls(op.node_def):
         return
@@ -48,5 +48,5 @@ def _kinds(op: Any) -> Iterator[str]:
 
 
 def _calls(node: Any) -> Set[str]:
-    """The functions that a node of a graph names."""
+    """Return the functions that a node of a graph names."""
     return {attr.func.name for attr in node.attr.values() if attr.HasField("func")}

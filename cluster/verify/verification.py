@@ -11,7 +11,7 @@ from cluster.task import TRAINERS, Task, Train
 from cluster.variables.layout import whole
 from cluster.variables.masters import plain_name
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
-from cluster.verify.digests import told
+from cluster.verify.digests import digests_of
 from cluster.verify.one_process import OneProcess
 from cluster.verify.reader import Reader
 from cluster.verify.whole_model import WholeModel
@@ -25,11 +25,13 @@ class Verification:
     Args:
       job: with its args bound.
       task: the chief; ``batch_size`` is that of its towers together.
-      units: of the towers of each worker.
+      devices: of the towers of each worker.
     """
 
-    def __init__(self, job: Job, task: Task, units: List[str], train: Train, args: Mapping[str, Any], replica: Replica):
-        self._job, self._task, self._units, self._train, self._args = job, task, units, train, args
+    def __init__(
+        self, job: Job, task: Task, devices: List[str], train: Train, args: Mapping[str, Any], replica: Replica
+    ):
+        self._job, self._task, self._devices, self._train, self._args = job, task, devices, train, args
         self._replica = replica
         self._servers = {plain_name(each): _read(each) for each in replica.variables}
         self._model = [plain_name(each) for each in replica.agreed]
@@ -48,8 +50,8 @@ class Verification:
         train = self._train_of_all()
         self._readers = [Reader(self._job, task, train, self._args) for task in self._tasks()]
         structures = [reader.structure for reader in self._readers]
-        layout, parcels = self._replica.layout, self._replica.parcels
-        self._one = OneProcess(self._whole_model, train.clip_norm, layout, parcels, structures)
+        layout, buckets = self._replica.layout, self._replica.buckets
+        self._one = OneProcess(self._whole_model, train.clip_norm, layout, buckets, structures)
         self._refuse_other_names()
         self._one.begin({name: first[name] for name in self._model})
         self._compare(0, first)
@@ -64,7 +66,7 @@ class Verification:
           TrainingError: a worker's batch, or a variable, differs; names the first.
         """
         batches = [reader.next() for reader in self._readers]
-        there = told(session.run(self._replica.digests))
+        there = digests_of(session.run(self._replica.digests))
         _refuse(unlike_batch(step, there.batches, [batch.digest for batch in batches]))
         gradients = self._one.step(batches)
         self._compare(step, session.run(self._servers), unlike_gradient(there.gradients, gradients))
@@ -91,7 +93,7 @@ class Verification:
         _refuse(text and text + reason)
 
     def _tasks(self) -> List[Task]:
-        """Every worker, the chief first, with as many examples as it."""
+        """Return every worker, the chief first, with as many examples as it."""
         batch_size = self._task.batch_size
         return [
             Task(role, index, self._task.cluster, batch_size)
@@ -100,10 +102,10 @@ class Verification:
         ]
 
     def _train_of_all(self) -> Train:
-        return replace(self._train, towers=len(self._units))
+        return replace(self._train, towers=len(self._devices))
 
     def _whole_model(self, batches: Sequence[Dict[str, Any]]) -> WholeModel:
-        return WholeModel(self._job, self._tasks(), self._units, self._train_of_all(), self._args, batches)
+        return WholeModel(self._job, self._tasks(), self._devices, self._train_of_all(), self._args, batches)
 
     def _refuse_unlike_workers(self, session: Any) -> None:
         shares = self._replica.shares

@@ -7,7 +7,7 @@ from cluster.model.device_pool import Member
 from cluster.model.model_graph import Gradients, ModelGraph, Part
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
-from cluster.updates.nan_guard import guarded
+from cluster.updates.nan_guard import guard
 
 
 class OfWorker(NamedTuple):
@@ -25,7 +25,7 @@ class WholeModel(ModelGraph):
 
     Args:
       tasks: the workers, the chief first; ``batch_size`` of each is that of its towers together.
-      units: of the towers of each.
+      devices: of the towers of each.
       batches: one for each worker.
 
     Attributes:
@@ -36,12 +36,12 @@ class WholeModel(ModelGraph):
         self,
         job: Job,
         tasks: Sequence[Task],
-        units: Sequence[str],
+        devices: Sequence[str],
         train: Train,
         args: Mapping[str, Any],
         batches: Sequence[Dict[str, Any]],
     ):
-        super().__init__(job, tasks[0], train, args, [Member(task, list(units)) for task in tasks])
+        super().__init__(job, tasks[0], train, args, [Member(task, list(devices)) for task in tasks])
         self._given = list(batches)
         self.workers: List[OfWorker] = []
 
@@ -49,18 +49,18 @@ class WholeModel(ModelGraph):
         return self._given, tf.no_op()
 
     def _differentiated(self, parts: Sequence[Part]) -> Gradients:
-        """The chief's gradients; those of all workers are in ``workers``."""
-        each = len(parts) // len(self.crew)
+        """Return the chief's gradients; those of all workers are in ``workers``."""
+        each = len(parts) // len(self.pool)
         found = []
-        for index, member in enumerate(self.crew):
-            found.append(self._sum_of(member.task, parts[index * each : (index + 1) * each], len(member.units)))
+        for index, member in enumerate(self.pool):
+            found.append(self._sum_of(member.task, parts[index * each : (index + 1) * each], len(member.devices)))
             self.workers.append(self._of_worker(found[-1], self.losses[-each:]))
         return found[0]
 
     def _of_worker(self, found: Gradients, losses: Sequence[Any]) -> OfWorker:
         loss = tf.reduce_mean(tf.stack([tf.reduce_mean(each) for each in losses]))
         grads = {variable.op.name: grad for grad, variable in found.pairs if grad is not None}
-        _, pairs = guarded(loss, grads, self.train.on_nan, found.scales)
+        _, pairs = guard(loss, grads, self.train.on_nan, found.scales)
         return OfWorker({name: grad for grad, name in pairs}, self.parts.weight)
 
     def _evaluation(self, setter: Any) -> None:

@@ -22,10 +22,10 @@ NETWORKS = {"slow": MOST_SLICES, "quick": FEWEST_SLICES}
 
 
 class Size(NamedTuple):
-    """Of one worker's graph; ``loads`` is what a step gives to the servers one by one."""
+    """Of one worker's graph; ``pushes`` is what a step gives to the servers one by one."""
 
     operations: int
-    loads: int
+    pushes: int
     seconds: float
 
 
@@ -35,12 +35,12 @@ def size(ps: int, workers: int, index: int, slices: int, of: List[List[int]]) ->
     roles = {"ps": ps, "worker": workers}
     cluster = {role: [f"127.0.0.1:{next(ports)}" for _ in range(number)] for role, number in roles.items()}
     train = Train.from_dict({"steps": 1, "batch_size": 8})
-    devices = device_pool.own_devices(Task("worker", index, cluster), train)
+    devices = device_pool.own_pool(Task("worker", index, cluster), train)
     task = device_pool.as_client(devices[0].task, devices)
     args: Dict[str, Any] = {"shapes": of}
     began = time.monotonic()
     replica = Builder(_job().with_args(args), task, train, args, devices, lambda measured: slices).build()
-    return Size(len(replica.graph.get_operations()), len(replica.parcels), time.monotonic() - began)
+    return Size(len(replica.graph.get_operations()), len(replica.buckets), time.monotonic() - began)
 
 
 def _job() -> Job:
@@ -51,14 +51,14 @@ def _job() -> Job:
 
 def main() -> None:
     """Prints a row for each cluster and network."""
-    print("| ps | workers | network | loads | chief's operations | built in s | another worker's | built in s |")
+    print("| ps | workers | network | pushes | chief's operations | built in s | another worker's | built in s |")
     print("|---:|---:|---|---:|---:|---:|---:|---:|")
     size(2, 2, 0, FEWEST_SLICES, SHAPES)  # what TensorFlow loads when it is used first
     for ps, workers in CLUSTERS:
         for network, slices in NETWORKS.items():
             chief, worker = (size(ps, workers, index, slices, SHAPES) for index in (0, 1))
             print(
-                f"| {ps} | {workers} | {network} | {chief.loads} | {chief.operations:,} | {chief.seconds:.1f} |"
+                f"| {ps} | {workers} | {network} | {chief.pushes} | {chief.operations:,} | {chief.seconds:.1f} |"
                 f" {worker.operations:,} | {worker.seconds:.1f} |",
                 flush=True,
             )

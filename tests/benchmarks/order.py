@@ -1,6 +1,6 @@
 """What a fixed order of summation costs, on this machine.
 
-    python -m tests.benchmarks.order loads             # the sum of one load, by size
+    python -m tests.benchmarks.order pushes            # the sum of one push, by size
     python -m tests.benchmarks.order runs digits 4     # whole steps of 4 workers and 2 ps
 
 Each is measured in turns with accumulators and with a queue for each worker. Nothing is compared with one process.
@@ -20,7 +20,7 @@ from unittest.mock import patch
 from tests.support.training import processes
 
 ROUNDS, WARM_UP = 4, 50  # measurements of each kind; steps that do not count
-ITEMS = (1 << 10, 1 << 16, 1 << 20)  # float32 numbers in a load
+ITEMS = (1 << 10, 1 << 16, 1 << 20)  # float32 numbers in a push
 CASES: Dict[str, Any] = {
     "digits": ("digits", {}, {"steps": 300, "batch_size": 32}),
     "resnet50": ("synthetic", {"model": "resnet50"}, {"steps": 80, "batch_size": 1}),
@@ -51,11 +51,11 @@ def _step_ms(case: str, workers: int, in_order: bool) -> float:
 def task(in_order: bool, argv: List[str]) -> int:
     """Be one task of a run, which notes how long its steps take."""
     from cluster.steps.exchange import Exchange
-    from cluster.steps.sync_worker import Synchronous
+    from cluster.steps.sync_worker import SyncWorker
     from jobs.main import main as run
 
     took: List[float] = []
-    step, made = Synchronous.step, Exchange.__init__
+    step, made = SyncWorker.step, Exchange.__init__
 
     @functools.wraps(step)
     def timed(*args: Any) -> Any:
@@ -67,15 +67,15 @@ def task(in_order: bool, argv: List[str]) -> int:
     def ordered(self: Any, *args: Any, **named: Any) -> None:
         made(self, *args, **{**named, "in_order": in_order})
 
-    with patch.object(Synchronous, "step", timed), patch.object(Exchange, "__init__", ordered):
+    with patch.object(SyncWorker, "step", timed), patch.object(Exchange, "__init__", ordered):
         code = run(argv)
     if took:
         (Path(os.environ["LAUNCH_TASK_DIR"]) / "median").write_text(json.dumps(statistics.median(took[WARM_UP:])))
     return code
 
 
-def loads() -> None:
-    """Print how long it takes to give, add and apply one load of 4 and of 8 workers, at best."""
+def pushes() -> None:
+    """Print how long it takes to give, add and apply one push of 4 and of 8 workers, at best."""
     for workers in (4, 8):
         for items in ITEMS:
             best = [min(_load_us(workers, items, in_order) for _ in range(ROUNDS)) for in_order in (False, True)]
@@ -105,30 +105,30 @@ def _one_load(workers: int, items: int, in_order: bool) -> List[Any]:
     """What gives the gradients, and what adds and applies them."""
     from cluster.runtime.tf_compat import tf
     from cluster.steps.accumulators import Accumulator
-    from cluster.steps.exchange import plain_load
+    from cluster.steps.exchange import plain_push
     from cluster.steps.ordered import Ordered
     from cluster.variables.wire_format import Wire
 
     names = ["w", *(f"gradient_{worker}" for worker in range(workers))]
     w, *grads = [tf.get_variable(n, [items], initializer=tf.ones_initializer(), use_resource=False) for n in names]
-    load = plain_load(grads[0].read_value(), w)
+    push = plain_push(grads[0].read_value(), w)
     if in_order:
         meeting: List[Any] = [
-            Ordered(load, worker, [worker] if worker else list(range(workers))) for worker in range(workers)
+            Ordered(push, worker, [worker] if worker else list(range(workers))) for worker in range(workers)
         ]
     else:
-        meeting = [Accumulator(load, workers, Wire())] * workers
+        meeting = [Accumulator(push, workers, Wire())] * workers
     given = [each.give(grad + 1.0, tf.constant(1 << 40, tf.int64)) for each, grad in zip(meeting, grads)]
     return [tf.group(*given), tf.assign_sub(w, meeting[0].take()).op]
 
 
 if __name__ == "__main__":
-    what, *arguments = sys.argv[1:] or ["loads"]
+    what, *arguments = sys.argv[1:] or ["pushes"]
     if what == "task":
         code = task(bool(int(arguments[0])), arguments[1:])
         sys.stdout.flush()
         os._exit(code)
-    if what == "loads":
-        loads()
+    if what == "pushes":
+        pushes()
     else:
         runs(arguments[0], int(arguments[1]))

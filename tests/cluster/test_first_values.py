@@ -8,7 +8,7 @@ import pytest
 from cluster.job import Job
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
-from cluster.variables.local_copies import Copies
+from cluster.variables.local_copies import LocalCopies
 from tests.support.training.alone import train_alone
 
 
@@ -31,13 +31,13 @@ def test_it_does_not_fetch_them_back_and_one_that_goes_on_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: str
 ) -> None:
     filled: List[int] = []
-    fill = Copies.fill
+    fill = LocalCopies.fill
 
-    def noted(self: Copies, session: Any, step: int, also: Any = ()) -> None:
+    def noted(self: LocalCopies, session: Any, step: int, also: Any = ()) -> None:
         filled.append(step)
         fill(self, session, step, also)
 
-    monkeypatch.setattr(Copies, "fill", noted)
+    monkeypatch.setattr(LocalCopies, "fill", noted)
     kept = {"sync": sync, "batch_size": 1, "checkpoint": {"every_s": 0}}
     new = train_alone(JOB, tmp_path, {}, steps=1, **kept)
     assert filled == [] and value(new) == pytest.approx(3 * 0.8)

@@ -20,5 +20,5 @@ def test_a_worker_that_starts_again_lends_its_devices_again_and_the_chief_goes_o
         assert cluster.finish().step == TRAIN["steps"]
         joined = [int(line.split()[-1]) for line in cluster.log("worker", 0).splitlines() if "joined" in line]
         assert joined[0] == 0 and joined[1] >= reached
-        lent = cluster.outcome("worker", 1)
-        assert lent is not None and lent.succeeded
+        lent_tasks = cluster.outcome("worker", 1)
+        assert lent_tasks is not None and lent_tasks.succeeded

@@ -65,8 +65,8 @@ def moving(index: int) -> Dict[str, List[str]]:
 
     task = Task("worker", index, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, batch_size=len(X))
     job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), inputs)
-    crew = [Member(task, ["CPU:0", "CPU:1"])]
-    replica = Builder(job, task, Train(tower_batch_size=len(X) // 2, towers=2), {}, crew).build()
+    pool = [Member(task, ["CPU:0", "CPU:1"])]
+    replica = Builder(job, task, Train(tower_batch_size=len(X) // 2, towers=2), {}, pool).build()
     stepper: Any = replica.stepper
     with replica.graph.as_default():
         step = ancestors([stepper._loss, stepper._token])

@@ -18,7 +18,7 @@ TIMEOUT_S = 60.0  # on a machine with nothing else to do
 _MOST_PATIENT = 5.0  # times as long, on a machine that others use
 RUNTIME = "tf1" if sys.version_info < (3, 8) else "tf2"  # of this very process
 PYTHONS = {"tf1": ROOT / ".venv/bin/python", "tf2": ROOT / ".venv-tf2/bin/python", RUNTIME: Path(sys.executable)}
-Told = Callable[["Result"], None]
+Digested = Callable[["Result"], None]
 
 
 class Result(NamedTuple):

@@ -5,18 +5,18 @@ from typing import Dict, List
 import pytest
 
 from cluster.task import Task, Train
-from cluster.variables.profile import Measured
+from cluster.variables.profile import VariableProfile
 from jobs.describe import describe, fewest, pulled
 
 MIB = 1 << 20
 
 
-def model(*shapes: List[int]) -> Dict[str, Measured]:
+def model(*shapes: List[int]) -> Dict[str, VariableProfile]:
     """Variables v0, v1, … of float32, each trained and read whole."""
-    return {f"v{index}": Measured(tuple(shape), 4, is_dense=True) for index, shape in enumerate(shapes)}
+    return {f"v{index}": VariableProfile(tuple(shape), 4, is_dense=True) for index, shape in enumerate(shapes)}
 
 
-def few(variables: Dict[str, Measured], share: float) -> int:
+def few(variables: Dict[str, VariableProfile], share: float) -> int:
     return fewest(lambda number: max(pulled(variables, set(variables), number)), share)
 
 
@@ -45,7 +45,7 @@ def test_no_smaller_number_would_do() -> None:
 
 
 def test_of_a_table_the_rows_of_a_step_count_and_of_what_is_not_trained_nothing() -> None:
-    variables = {"table": Measured((MIB, 16), 4, lookups=1024), "mean": Measured((1000,), 4)}
+    variables = {"table": VariableProfile((MIB, 16), 4, lookups=1024), "mean": VariableProfile((1000,), 4)}
     assert pulled(variables, {"table"}, 1) == [1024 * 64]
     assert pulled(variables, {"table"}, 4) == [256 * 64] * 4
     assert pulled(variables, {"table", "mean"}, 1) == [1024 * 64 + 4000]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster.job import Job
-from cluster.model.device_pool import as_client, own_devices
+from cluster.model.device_pool import as_client, own_pool
 from cluster.runtime.tf_compat import tf
 from cluster.spec import load
 from cluster.task import Task, Train
@@ -62,8 +62,8 @@ def test_layers_and_their_gradients_sit_on_their_stages(graph: Any) -> None:
 def test_in_a_cluster_the_variables_are_on_the_ps_and_the_layers_on_the_stages_of_each_tower() -> None:
     task = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1"]})
     train = Train(stages=2, towers=2, tower_batch_size=4)
-    crew = own_devices(task, train)
-    replica = Builder(Job.from_module(pipeline).with_args(ARGS), as_client(task, crew), train, ARGS, crew).build()
+    pool = own_pool(task, train)
+    replica = Builder(Job.from_module(pipeline).with_args(ARGS), as_client(task, pool), train, ARGS, pool).build()
     assert {variable.device.split("/")[1] for variable in replica.variables} == {"job:ps"}
     for kind, scope in [("Relu", "tower_"), ("ReluGrad", "gradients")]:
         devices = [op.device for op in replica.graph.get_operations() if op.type == kind and op.name.startswith(scope)]

@@ -120,7 +120,7 @@ def test_of_a_broken_newest_checkpoint_the_one_before_is_used_and_file_and_host_
     found.open()
     assert found.restore(session) and found.step == 2
     assert session.run(w).tolist() == [2, 2]
-    told = str(found.told()["checkpoint_problem"])
+    told = str(found.progress_fields()["checkpoint_problem"])
     assert f"{tmp_path}/model-3 (" in told and f"on {socket.gethostname()}" in told and "model-2" in told
     assert capsys.readouterr().out.splitlines() == [told]
 
@@ -136,7 +136,7 @@ def test_a_checkpoint_that_was_set_aside_counts_no_more_and_its_files_stay(sessi
     found.save_now(session, 4)
     assert kept(tmp_path) == ["model-2", "model-4"]
     assert (tmp_path / DATA).exists() and (tmp_path / f"{INDEX}.unreadable").exists()
-    assert found.told() == {"checkpoint_step": 4, "checkpoint_problem": None}
+    assert found.progress_fields() == {"checkpoint_step": 4, "checkpoint_problem": None}
     later = checkpoints(tmp_path)
     later.open()
     assert (tmp_path / DATA).exists()
@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_again_when_it_works(
     assert capsys.readouterr().out.splitlines() == [written.problem]
     folder.unlink()
     written.save_if_due(session, 4)
-    assert written.told() == {"checkpoint_step": 4, "checkpoint_problem": None}
+    assert written.progress_fields() == {"checkpoint_step": 4, "checkpoint_problem": None}
     assert "checkpoints are written again into" in capsys.readouterr().out
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.errors import TaskError
 from cluster.model import device_pool
-from cluster.runtime.devices import gpus_of, stage_units, units_among
+from cluster.runtime.devices import devices_among, gpus_of, stage_devices
 from cluster.runtime.server import session_config
 from cluster.task import Task, Train
 
@@ -18,7 +18,7 @@ class Device(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "train", "units"),
+    ("gpus", "train", "devices"),
     [
         (4, Train(stages=2), ["GPU:0", "GPU:2"]),
         (5, Train(stages=2), ["GPU:0", "GPU:2"]),
@@ -27,19 +27,19 @@ class Device(NamedTuple):
         (0, Train(), ["CPU:0"]),
     ],
 )
-def test_a_tower_takes_as_many_devices_in_a_row_as_it_has_stages(gpus: int, train: Train, units: Any) -> None:
-    assert units_among(gpus, train) == units
-    assert stage_units("GPU:2", 2) == ["GPU:2", "GPU:3"]
+def test_a_tower_takes_as_many_devices_in_a_row_as_it_has_stages(gpus: int, train: Train, devices: Any) -> None:
+    assert devices_among(gpus, train) == devices
+    assert stage_devices("GPU:2", 2) == ["GPU:2", "GPU:3"]
 
 
 def test_towers_that_need_more_gpus_than_there_are_are_refused() -> None:
     with pytest.raises(TaskError, match="expected at most 1, the GPUs of this task, at 2 a tower; found 2"):
-        units_among(3, Train(stages=2, towers=2))
+        devices_among(3, Train(stages=2, towers=2))
 
 
 def test_a_batch_of_a_worker_has_what_all_its_towers_accumulate_to_a_step() -> None:
-    (member,) = device_pool.own_devices(Task("worker", 0, CLUSTER), Train(tower_batch_size=4, towers=2, accumulate=3))
-    assert (member.units, member.task.batch_size) == (["CPU:0", "CPU:1"], 24)
+    (member,) = device_pool.own_pool(Task("worker", 0, CLUSTER), Train(tower_batch_size=4, towers=2, accumulate=3))
+    assert (member.devices, member.task.batch_size) == (["CPU:0", "CPU:1"], 24)
 
 
 def test_the_gpus_of_a_task_are_counted_among_the_devices_of_all() -> None:

@@ -4,7 +4,7 @@ from typing import Any, Callable
 
 import pytest
 
-from cluster.model.mirrors import let_wait
+from cluster.model.mirrors import make_wait
 from cluster.runtime.tf_compat import tf
 from cluster.variables.uses import ancestors
 
@@ -30,6 +30,6 @@ def test_whatever_a_step_does_with_a_variable_waits_for_its_value(use: Callable[
         expected = use(tf.constant([7.0, 8.0, 9.0, 10.0])) * 1
         numbers = tf.random.shuffle(tf.constant([[7.0, 8.0, 9.0, 10.0]]))[0]  # nothing that is known beforehand
         fresh = tf.assign(variable, numbers)
-        let_wait([variable], ancestors([found]), fresh.op)
+        make_wait([variable], ancestors([found]), fresh.op)
         got, wanted = session.run([found, expected])  # without a value before
     assert got.tolist() == wanted.tolist()

@@ -152,14 +152,14 @@ def test_rows_missing_gradients_and_types_that_nccl_does_not_know_are_added_up_o
 )
 def test_in_a_worker_s_graph_nothing_but_the_whole_sum_takes_what_a_participant_gives(settings: Dict[str, Any]) -> None:
     train = Train(tower_batch_size=2, towers=2, tower_sum="nccl", **settings)
-    units = [f"GPU:{tower * train.stages}" for tower in range(2)]
-    crew = [Member(Task("worker", 0, TASK.cluster, 4 * train.accumulate), units)]
+    devices = [f"GPU:{tower * train.stages}" for tower in range(2)]
+    pool = [Member(Task("worker", 0, TASK.cluster, 4 * train.accumulate), devices)]
     args = {"hidden": 8}
-    replica = Builder(Job.from_module(digits).with_args(args), as_client(TASK, crew), train, args, crew).build()
+    replica = Builder(Job.from_module(digits).with_args(args), as_client(TASK, pool), train, args, pool).build()
     found = participants(replica.graph)
     assert len(found) == len(replica.graph.get_collection("trainable_variables"))
     for group in found.values():
-        assert [op.device for op in group] == [f"/job:worker/task:0/device:{unit}" for unit in units]
+        assert [op.device for op in group] == [f"/job:worker/task:0/device:{device}" for device in devices]
         (total,) = group[0].outputs[0].consumers()
         assert not group[1].outputs[0].consumers()
         assert set(group) <= {*total.control_inputs, group[0]}
@@ -173,12 +173,12 @@ def test_towers_on_gpus_are_not_refused_where_tensorflow_has_the_operation() -> 
 
 
 @pytest.mark.parametrize(
-    ("units", "found"), [(["CPU:0", "CPU:1"], "2, 0 on a GPU"), (["GPU:0"], "1, 1 on a GPU"), (["CPU:0"], "1, 0 on")]
+    ("devices", "found"), [(["CPU:0", "CPU:1"], "2, 0 on a GPU"), (["GPU:0"], "1, 1 on a GPU"), (["CPU:0"], "1, 0 on")]
 )
-def test_towers_on_processors_and_a_single_one_are_refused(units: List[str], found: str) -> None:
+def test_towers_on_processors_and_a_single_one_are_refused(devices: List[str], found: str) -> None:
     expected = "train.tower_sum: expected at least 2 towers, each on a GPU of its own for nccl, found"
     with pytest.raises(TaskError, match=f"{expected} {found}.*leave tower_sum out, or set worker"):
-        refuse_without_nccl(units)
+        refuse_without_nccl(devices)
 
 
 def test_a_tensorflow_without_the_operation_for_gpus_is_refused_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:

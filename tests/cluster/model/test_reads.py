@@ -10,7 +10,7 @@ from typing import Counter as Counts
 import pytest
 
 from cluster.job import Job
-from cluster.model.device_pool import as_client, own_devices
+from cluster.model.device_pool import as_client, own_pool
 from cluster.model.mirrors import device_setter
 from cluster.model.reads import read_before_loops, read_once
 from cluster.runtime.tf_compat import tf
@@ -187,8 +187,8 @@ def _reads_of(tensor: Any) -> List[Any]:
 )
 def test_a_worker_s_step_reads_each_variable_of_a_keras_layer_once(settings: Dict[str, Any]) -> None:
     task, train = Task("worker", 0, CLUSTER), Train(tower_batch_size=2, towers=2, **settings)
-    crew = own_devices(task, train)
-    built = Builder(Job.from_module(twice), as_client(task, crew), train, {}, crew)
+    pool = own_pool(task, train)
+    built = Builder(Job.from_module(twice), as_client(task, pool), train, {}, pool)
     built.build()
     reads = [op for op in built.step if op.type == "ReadVariableOp"]
     read = [op.inputs[0] for op in reads if {*op.outputs[0].consumers()} & built.step]

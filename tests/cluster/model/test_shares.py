@@ -30,14 +30,14 @@ def trained(folder: Path, args: Dict[str, Any], **settings: Any) -> float:
     return float(run.start().finish()["w"])
 
 
-def units(settings: Train) -> List[str]:
+def devices(settings: Train) -> List[str]:
     """Worker 0 has two towers, all others one."""
     return ["CPU:0", "CPU:1"] if threading.current_thread().name in ("worker:0", "MainThread") else ["CPU:0"]
 
 
 @pytest.mark.parametrize("sync", ["overlapped", "plain"])
 def test_a_worker_with_two_towers_counts_for_two(tmp_path: Path, monkeypatch: Any, sync: str) -> None:
-    monkeypatch.setattr("cluster.model.device_pool.tower_units", units)
+    monkeypatch.setattr("cluster.model.device_pool.tower_devices", devices)
     assert trained(tmp_path, {}, steps=2, sync=sync) == pytest.approx((2 * 1.0 + 4.0) / 3)
 
 

@@ -9,7 +9,7 @@ from cluster.model.state import State
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Layout
 from cluster.variables.masters import Masters
-from cluster.variables.profile import measured
+from cluster.variables.profile import profile_variables
 from cluster.variables.uses import ancestors
 from tests.cluster.steps.test_sync_worker import servers_of
 
@@ -79,7 +79,9 @@ def test_what_is_published_is_what_the_step_has_made_of_it(average: Any) -> None
     with tf.device("/job:worker/task:0"):
         with tf.name_scope("tower_0"):
             moved = tf.assign_add(average, 2.0).op
-        masters = Masters(Layout(measured([average], {}, True, set()), 1), {"average": 0}, {"average": average}, {})
+        masters = Masters(
+            Layout(profile_variables([average], {}, True, set()), 1), {"average": 0}, {"average": average}, {}
+        )
         published = state([average], [moved]).publish(masters)
     with tf.Session(target, config=tf.ConfigProto(isolate_session_state=True)) as session:
         session.run(average.initializer)
@@ -94,7 +96,9 @@ def test_a_branch_that_is_taken_in_some_steps_only_is_published_after_each(avera
     is_taken = tf.placeholder(tf.bool, [])
     with tf.device("/job:worker/task:0"):
         moved = tf.cond(is_taken, lambda: tf.assign_add(average, 2.0), lambda: 0.0).op
-        masters = Masters(Layout(measured([average], {}, True, set()), 1), {"average": 0}, {"average": average}, {})
+        masters = Masters(
+            Layout(profile_variables([average], {}, True, set()), 1), {"average": 0}, {"average": average}, {}
+        )
         published = state([average], [moved]).publish(masters)
     with tf.Session(target, config=tf.ConfigProto(isolate_session_state=True)) as session:
         session.run(average.initializer)

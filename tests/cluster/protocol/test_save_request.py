@@ -12,10 +12,10 @@ def test_a_request_is_taken_up_once_and_then_answered(tmp_path: Path) -> None:
     assert not requests.take()
     ask(tmp_path, 3)
     clock.now += LOOK_S
-    assert requests.take() and requests.told() == {"save_begun": 3, "save_done": 0}
+    assert requests.take() and requests.progress_fields() == {"save_begun": 3, "save_done": 0}
     requests.answer()
     clock.now += LOOK_S
-    assert not requests.take() and requests.told() == {"save_begun": 3, "save_done": 3}
+    assert not requests.take() and requests.progress_fields() == {"save_begun": 3, "save_done": 3}
 
 
 def test_between_two_looks_the_disk_is_left_alone(tmp_path: Path) -> None:

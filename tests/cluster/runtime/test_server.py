@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from cluster.errors import TaskError
-from cluster.runtime.devices import tower_units
+from cluster.runtime.devices import tower_devices
 from cluster.runtime.server import session_config, start
 from cluster.task import Task, Train
 
@@ -31,8 +31,8 @@ def test_a_workers_sessions_do_not_wait_for_other_workers() -> None:
 def test_graphs_are_rewritten_only_where_that_makes_steps_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = (Task("worker", index, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}) for index in (0, 1))
 
-    def rewrites(*lent: Task) -> bool:
-        return not session_config(one, lent).graph_options.rewrite_options.disable_meta_optimizer
+    def rewrites(*lent_tasks: Task) -> bool:
+        return not session_config(one, lent_tasks).graph_options.rewrite_options.disable_meta_optimizer
 
     monkeypatch.setattr("cluster.runtime.server.available_gpus", list)
     assert (rewrites(), rewrites(other)) == (False, True)  # the other's devices may be GPUs
@@ -44,12 +44,12 @@ def test_without_gpus_a_worker_has_one_tower_or_as_many_cpu_devices_as_it_is_tol
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cluster.runtime.devices.available_gpus", list)
-    assert tower_units(Train(towers="auto")) == ["CPU:0"]
-    assert tower_units(Train(towers=3)) == ["CPU:0", "CPU:1", "CPU:2"]
+    assert tower_devices(Train(towers="auto")) == ["CPU:0"]
+    assert tower_devices(Train(towers=3)) == ["CPU:0", "CPU:1", "CPU:2"]
 
 
 def test_more_towers_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.runtime.devices.available_gpus", lambda: ["/device:GPU:0", "/device:GPU:1"])
-    assert tower_units(Train(towers="auto")) == ["GPU:0", "GPU:1"]
+    assert tower_devices(Train(towers="auto")) == ["GPU:0", "GPU:1"]
     with pytest.raises(TaskError, match="expected at most 2, the GPUs of this task; found 3"):
-        tower_units(Train(towers=3))
+        tower_devices(Train(towers=3))

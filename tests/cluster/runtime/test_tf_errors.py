@@ -11,7 +11,7 @@ import pytest
 
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.runtime.tf_errors import causes_told_apart, line_of, reason_of
+from cluster.runtime.tf_errors import line_of, raise_only_the_cause, reason_of
 from tests.cluster.steps.test_sync_worker import servers_of
 
 
@@ -56,7 +56,7 @@ def in_2_x(parts: Sequence[str]) -> str:
 @pytest.mark.parametrize("form", [in_1_15, in_2_x])
 def test_of_several_tasks_errors_the_one_is_raised_that_does_not_follow_from_another(form: Any) -> None:
     for parts in itertools.permutations([f"Aborted: {REFUSED}", f"Unknown: {RAISED}", f"Unavailable: {REFUSED}"]):
-        with pytest.raises(tf.errors.UnknownError) as raised, causes_told_apart():
+        with pytest.raises(tf.errors.UnknownError) as raised, raise_only_the_cause():
             raise tf.errors.AbortedError(None, None, form(parts))
         assert raised.value.message.startswith(RAISED) and "twice" not in raised.value.message
 
@@ -66,7 +66,7 @@ def test_of_several_tasks_errors_the_one_is_raised_that_does_not_follow_from_ano
 )
 def test_an_error_that_only_tells_of_lost_connections_stays_what_it_is(message: str) -> None:
     error = tf.errors.AbortedError(None, None, message)
-    with pytest.raises(tf.errors.AbortedError) as raised, causes_told_apart():
+    with pytest.raises(tf.errors.AbortedError) as raised, raise_only_the_cause():
         raise error
     assert raised.value is error
 
@@ -89,5 +89,5 @@ def test_what_a_job_raises_is_the_cause_though_a_ps_was_refused_a_tensor_of_that
         with tf.device(ps_device(0)):
             waiting = tf.reshape(failing, []) + 1
         session = tf.Session(target)
-        with session, pytest.raises(tf.errors.UnknownError, match="went wrong"), causes_told_apart():
+        with session, pytest.raises(tf.errors.UnknownError, match="went wrong"), raise_only_the_cause():
             session.run([waiting, lingering])

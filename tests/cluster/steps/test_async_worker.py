@@ -10,20 +10,20 @@ from typing import Any, Callable, Iterator, List
 import numpy as np
 import pytest
 
-from cluster.model.mirrors import let_wait
+from cluster.model.mirrors import make_wait
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps.async_worker import Asynchronous
+from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.exchange import Exchange
-from cluster.variables.buckets import Parcel
-from cluster.variables.local_copies import Copies
+from cluster.variables.buckets import Bucket
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_overlapped_sync import mirrors_of
 from tests.cluster.steps.test_sync_worker import filters, servers_of
 
-PARCELS = [Parcel(0, place, (name,)) for place, name in enumerate("abcde")] + [Parcel(1, 0, ("f", "g"))]
-NAMES = [name for parcel in PARCELS for name in parcel.names]
+BUCKETS = [Bucket(0, place, (name,)) for place, name in enumerate("abcde")] + [Bucket(1, 0, ("f", "g"))]
+NAMES = [name for bucket in BUCKETS for name in bucket.names]
 LARGE, SMALL = 1 << 15, 2  # values of each: so that pushes and pulls overlap, and so that they do not
 PLACES = np.arange(len(NAMES), dtype=np.float32)[:, None]
 
@@ -57,10 +57,10 @@ class Worker:
         with tf.Graph().as_default() as graph, tf.container(container), tf.device(host):
             with tf.device(ps_device(0)):
                 self.global_step = tf.train.get_or_create_global_step()
-            copies = Copies(PARCELS, dict.fromkeys(NAMES, (values,)), host)
-            for parcel in PARCELS:
-                with tf.device(ps_device(parcel.server)):
-                    copies.adopt([variable(name, values) for name in parcel.names])
+            copies = LocalCopies(BUCKETS, dict.fromkeys(NAMES, (values,)), host)
+            for bucket in BUCKETS:
+                with tf.device(ps_device(bucket.server)):
+                    copies.adopt([variable(name, values) for name in bucket.names])
             variables = [copies.variables[name] for name in NAMES]
             mirrors = mirrors_of(copies)
             pairs = [
@@ -68,12 +68,12 @@ class Worker:
                 for name, place in zip(NAMES, PLACES[:, 0])
             ]
             exchange = Exchange(copies, Wire(wire))
-            self.stepper = Asynchronous(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange)
+            self.stepper = AsyncWorker(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange)
             if not self.stepper.overlaps:
                 step = ancestors([grad for grad, _ in pairs])
                 with tf.control_dependencies(None):
-                    fresh = tf.group(*[tf.assign(mirrors[name], value) for name, value in exchange.fetched().items()])
-                let_wait(mirrors.values(), step, fresh)
+                    fresh = tf.group(*[tf.assign(mirrors[name], value) for name, value in exchange.fetch().items()])
+                make_wait(mirrors.values(), step, fresh)
             self.copies = copies
             self._on_servers = [each.read_value() for each in variables]
             initialise = tf.global_variables_initializer()

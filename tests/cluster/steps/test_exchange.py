@@ -5,8 +5,8 @@ from typing import Any, List
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.exchange import Exchange
-from cluster.variables.buckets import Parcel
-from cluster.variables.local_copies import Copies
+from cluster.variables.buckets import Bucket
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 
 HOST = "/job:worker/task:0/device:CPU:0"
@@ -14,16 +14,16 @@ HOST = "/job:worker/task:0/device:CPU:0"
 
 def clearing(number: int) -> List[Any]:
     """The operations that clear so many outboxes, in 16 bits, on two servers."""
-    parcels = [Parcel(index % 2, index // 2, (f"v{index}",)) for index in range(number)]
+    buckets = [Bucket(index % 2, index // 2, (f"v{index}",)) for index in range(number)]
     shapes = {f"v{index}": (30 + index, 40) for index in range(number)}
     with tf.Graph().as_default() as graph, tf.device(HOST):
-        copies = Copies(parcels, shapes, HOST)
+        copies = LocalCopies(buckets, shapes, HOST)
         copies.adopt([tf.get_variable(name, shape, use_resource=False) for name, shape in shapes.items()])
         exchange = Exchange(copies, Wire("bfloat16"))
-        for parcel in parcels:
-            exchange.lay_out(parcel, tf.no_op())
+        for bucket in buckets:
+            exchange.prepare(bucket, tf.no_op())
         known = len(graph.get_operations())
-        exchange.cleared()
+        exchange.clear()
         return list(graph.get_operations())[known:]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import plain_load
+from cluster.steps.exchange import plain_push
 from cluster.steps.ordered import Ordered
 
 ROWS = 5
@@ -22,8 +22,8 @@ def session() -> Iterator[Any]:
 
 def meeting(grads: Sequence[Any], variable: Any) -> List[Any]:
     """What each worker gives its gradient to; the chief, worker 0, has everybody's queues."""
-    told = [list(range(len(grads))), *([worker] for worker in range(1, len(grads)))]
-    return [Ordered(plain_load(grad, variable), worker, told[worker]) for worker, grad in enumerate(grads)]
+    receivers = [list(range(len(grads))), *([worker] for worker in range(1, len(grads)))]
+    return [Ordered(plain_push(grad, variable), worker, receivers[worker]) for worker, grad in enumerate(grads)]
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))

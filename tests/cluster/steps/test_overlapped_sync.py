@@ -1,4 +1,4 @@
-"""Steps whose loads go their way one by one: what they compute, and coming back in the middle of one.
+"""Steps whose pushes go their way one by one: what they compute, and coming back in the middle of one.
 
 Two servers and up to three workers inside this process. A death in the middle of a step is a session that has
 run some of the step's operations and never another.
@@ -14,19 +14,19 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.exchange import Exchange
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
-from cluster.steps.overlapped_worker import Overlapping, may_be_given
+from cluster.steps.overlapped_worker import OverlappedWorker, may_be_given
 from cluster.steps.send_window import WINDOW
-from cluster.steps.sync_worker import Synchronous
+from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
-from cluster.variables.buckets import Parcel
-from cluster.variables.local_copies import Copies
+from cluster.variables.buckets import Bucket
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_sync_worker import Stepping, filters, servers_of, together
 from tests.support.waiting import eventually
 
 NAMES = "abcdefgh"
-SERVERS = {name: int(name in "gh") for name in NAMES}  # six parcels on one, so that their turns matter
-PARCELS = [Parcel(0, place, (name,)) for place, name in enumerate("abcdef")] + [Parcel(1, 0, ("g", "h"))]
+SERVERS = {name: int(name in "gh") for name in NAMES}  # six buckets on one, so that their turns matter
+BUCKETS = [Bucket(0, place, (name,)) for place, name in enumerate("abcdef")] + [Bucket(1, 0, ("g", "h"))]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def targets() -> List[str]:
     return servers_of([("ps", 2), ("worker", 3)])
 
 
-def mirrors_of(copies: Copies) -> Dict[str, Any]:
+def mirrors_of(copies: LocalCopies) -> Dict[str, Any]:
     """The worker's own variables, by name, which the values that came are loaded into."""
     with tf.device(copies.host):
         mirrors = {
@@ -79,7 +79,7 @@ class Worker(Stepping):
         with tf.Graph().as_default() as graph, tf.container(container), tf.device(host):
             with tf.device(ps_device(0)):
                 self.global_step = tf.train.get_or_create_global_step()
-            copies = Copies(PARCELS, dict.fromkeys(NAMES, (2,)), host)
+            copies = LocalCopies(BUCKETS, dict.fromkeys(NAMES, (2,)), host)
             for name in NAMES:
                 with tf.device(ps_device(SERVERS[name])):
                     copies.adopt([tf.get_variable(name, [2], initializer=tf.zeros_initializer(), use_resource=False)])
@@ -95,7 +95,7 @@ class Worker(Stepping):
                 self.optimizer: Any = OverlappedSyncOptimizer(optimizer, workers, index, exchange)
             else:
                 self.optimizer = TokenSyncOptimizer(optimizer, workers, index, exchange=exchange)
-            stepper = Overlapping if overlaps else Synchronous
+            stepper = OverlappedWorker if overlaps else SyncWorker
             self.stepper = stepper(self.optimizer, pairs, self.global_step, tf.constant(0.0))
             self._on_servers = [variable.read_value() for variable in self.variables]
             self._initialise = tf.global_variables_initializer()
@@ -103,13 +103,13 @@ class Worker(Stepping):
             self.session.run([mirror.initializer for mirror in mirrors.values()])
 
     def give(self, number: int) -> None:
-        """Gives the first loads of its step, and is gone."""
+        """Gives the first pushes of its step, and is gone."""
         self.stepper._load(self.session)
         self.give_at_once(range(number))
         self.session.close()
 
     def give_at_once(self, places: Iterable[int]) -> None:
-        """Gives these loads without waiting for any that it gave before."""
+        """Gives these pushes without waiting for any that it gave before."""
         self.session.run([self.optimizer.give[place] for place in places], self.optimizer.at_once)
 
     def values(self) -> np.ndarray:
@@ -207,14 +207,14 @@ def test_a_worker_that_gave_some_loads_gives_only_the_others_when_it_comes_back(
     other.give(3)
     again = make(1)
     assert together(chief.step, again.join) == [1, 1]
-    np.testing.assert_allclose(chief.values(), expected(2, 1), rtol=1e-6)  # each load has one gradient of each
+    np.testing.assert_allclose(chief.values(), expected(2, 1), rtol=1e-6)  # each push has one gradient of each
     assert chief.given() == [1, 1]
     np.testing.assert_allclose(stepped([chief, again], 2), expected(2, 3), rtol=1e-6)
 
 
 def test_a_worker_that_gave_everything_gives_nothing_again(workers: List[Worker], make: Make) -> None:
     chief, other = workers
-    other.give(len(PARCELS))
+    other.give(len(BUCKETS))
     again = make(1)
     assert together(chief.step, again.join) == [1, 1]
     np.testing.assert_allclose(stepped([chief, again], 2), expected(2, 3), rtol=1e-6)
@@ -228,13 +228,13 @@ def test_a_worker_that_gave_nothing_begins_the_step(workers: List[Worker], make:
     np.testing.assert_allclose(stepped([chief, again], 2), expected(2, 2), rtol=1e-6)
 
 
-@pytest.mark.parametrize("gave", [1, 4, len(PARCELS)])
+@pytest.mark.parametrize("gave", [1, 4, len(BUCKETS)])
 @pytest.mark.parametrize("applied", [0, 1, 4])
 def test_a_chief_that_died_in_a_step_finishes_it_when_it_comes_back(
     workers: List[Worker], make: Make, gave: int, applied: int
 ) -> None:
     chief, other = workers
-    other.give_at_once(range(len(PARCELS)))
+    other.give_at_once(range(len(BUCKETS)))
     chief.give_at_once(range(gave))
     chief.session.run(chief.optimizer.finish_now[: min(gave, applied)])
     chief.session.close()
@@ -248,7 +248,7 @@ def test_a_chief_that_died_in_a_step_finishes_it_when_it_comes_back(
 def test_a_load_that_was_taken_and_not_told_counts_as_applied(workers: List[Worker], make: Make) -> None:
     chief, _other = workers
     for worker in workers:
-        worker.give_at_once(range(len(PARCELS)))
+        worker.give_at_once(range(len(BUCKETS)))
     chief.session.run(chief.optimizer.empty[0])  # as if it had died before the update
     chief.session.close()
     again, other_again = make(0), make(1)
@@ -262,7 +262,7 @@ def test_a_load_that_was_taken_and_not_told_counts_as_applied(workers: List[Work
 def test_a_chief_that_died_before_it_counted_the_step_counts_it(workers: List[Worker], make: Make) -> None:
     chief, _other = workers
     for worker in workers:
-        worker.give_at_once(range(len(PARCELS)))
+        worker.give_at_once(range(len(BUCKETS)))
     chief.session.run(chief.optimizer.finish_now)
     chief.session.close()
     again, other_again = make(0), make(1)
@@ -282,19 +282,19 @@ def test_tokens_left_over_are_noticed_and_the_values_fetched_when_the_step_is_ov
 
     assert together(step_of_the_chief, other.step) == [2, 2]
     np.testing.assert_allclose(stepped(workers, 2), expected(2, 4), rtol=1e-6)
-    assert other.session.run(other.optimizer.lanes[0].queues[0].size()) == 0
+    assert other.session.run(other.optimizer.servers[0].queues[0].size()) == 0
 
 
 def left_over(worker: Worker, tokens: List[int]) -> None:
     """Leaves tokens in the worker's queue of the first server."""
     with worker.session.graph.as_default():
-        put = worker.optimizer.lanes[0].queues[0].enqueue_many([np.array(tokens, np.int64)])
+        put = worker.optimizer.servers[0].queues[0].enqueue_many([np.array(tokens, np.int64)])
     worker.session.run(put)
 
 
 def has_given_all(chief: Worker, other: Worker) -> bool:
-    lane = chief.optimizer.lanes[0]
-    given = chief.session.run(lane.given).reshape([len(lane.loads), -1])
+    server = chief.optimizer.servers[0]
+    given = chief.session.run(server.given).reshape([len(server.pushes), -1])
     return bool((given[:, other.index] > other.stepper._stamp).all())
 
 
@@ -310,15 +310,15 @@ def test_who_is_let_go_fetches_what_the_others_have(workers: List[Worker], make:
 def test_who_is_let_go_too_late_has_the_right_values_one_step_later(workers: List[Worker]) -> None:
     chief, _ = workers
     stepped(workers, 1)
-    chief.session.run(chief.optimizer.let_go)  # by a chief that came back when the other had all its tokens
+    chief.session.run(chief.optimizer.release)  # by a chief that came back when the other had all its tokens
     chief.session.run(chief.optimizer.drain)
     np.testing.assert_allclose(stepped(workers, 3), expected(2, 4), rtol=1e-6)
 
 
-def test_a_worker_has_one_queue_of_tokens_for_all_loads_of_a_server(workers: List[Worker]) -> None:
+def test_a_worker_has_one_queue_of_tokens_for_all_pushes_of_a_server(workers: List[Worker]) -> None:
     chief, other = workers
-    assert [len(lane.queues) for lane in other.optimizer.lanes] == [1, 1]
-    assert [len(lane.queues) for lane in chief.optimizer.lanes] == [2, 2]
+    assert [len(server.queues) for server in other.optimizer.servers] == [1, 1]
+    assert [len(server.queues) for server in chief.optimizer.servers] == [2, 2]
 
 
 def test_values_left_in_the_copies_are_noticed(workers: List[Worker]) -> None:
@@ -347,8 +347,8 @@ def test_a_gradient_of_before_the_variables_were_restored_is_dropped(workers: Li
     chief, other = workers
     stepped(workers, 2)
     chief.open()
-    other.give(len(PARCELS))  # it has not noticed, and its step is the higher one
-    assert chief.session.run(chief.optimizer.accumulated).tolist() == [0] * len(PARCELS)
+    other.give(len(BUCKETS))  # it has not noticed, and its step is the higher one
+    assert chief.session.run(chief.optimizer.accumulated).tolist() == [0] * len(BUCKETS)
     again = make(1)
     assert again.join() == 0
     np.testing.assert_allclose(stepped([chief, again], 2), expected(2, 2), rtol=1e-6)
@@ -364,7 +364,7 @@ def test_a_worker_in_the_middle_of_a_step_is_called_back_when_variables_are_rest
         return str(caught.value)
 
     def restore() -> None:
-        given = other.optimizer.lanes[0].given
+        given = other.optimizer.servers[0].given
         eventually("the other's first gradient", lambda: chief.session.run(given.name).max() > other.stepper._stamp)
         chief.open()
 
@@ -390,7 +390,7 @@ def owing(workers: List[Worker]) -> List[bool]:
 def test_who_gave_all_that_may_be_given_owes_nothing(workers: List[Worker], make: Make) -> None:
     chief, other = workers
     assert owing(workers) == [True, True]
-    other.give_at_once([*range(WINDOW), len(PARCELS) - 1])
+    other.give_at_once([*range(WINDOW), len(BUCKETS) - 1])
     assert owing(workers) == [True, False]
     chief.give_at_once([0])
     assert owing(workers) == [True, False]  # the chief could apply
@@ -400,10 +400,10 @@ def test_who_gave_all_that_may_be_given_owes_nothing(workers: List[Worker], make
 
 def test_a_load_may_be_given_once_that_of_a_window_before_is_applied() -> None:
     class Loads:
-        parcel = object()
+        bucket = object()
 
-    lane: Any = type("lane", (), {"loads": [Loads] * (WINDOW + 2)})
-    other: Any = type("lane", (), {"loads": [Loads]})
+    server: Any = type("lane", (), {"pushes": [Loads] * (WINDOW + 2)})
+    other: Any = type("lane", (), {"pushes": [Loads]})
     applied = np.array([True] + [False] * (WINDOW + 2))
     expected_turns = [True] * WINDOW + [True, False] + [True]
-    assert may_be_given(applied, [lane, other]).tolist() == expected_turns
+    assert may_be_given(applied, [server, other]).tolist() == expected_turns

@@ -1,4 +1,4 @@
-"""Tokens of one server come in the order of its loads, whichever load was given or applied first.
+"""Tokens of one server come in the order of its pushes, whichever push was given or applied first.
 
 A step's parts are held up by queues of the test's own.
 """
@@ -10,7 +10,7 @@ import pytest
 
 from cluster.runtime.server_state import ManyQueues
 from cluster.runtime.tf_compat import tf
-from cluster.steps.server_queues import ChiefsLane
+from cluster.steps.server_queues import ChiefServerQueues
 from cluster.steps.token_sync import CLOSED
 from tests.cluster.steps.test_sync_worker import together
 
@@ -27,22 +27,22 @@ class Gate:
 
 
 class Step:
-    """The chief's lane of three loads and a worker beside it; the last load brings no values back."""
+    """The chief's record of three pushes and a worker beside it; the last push brings no values back."""
 
     def __init__(self) -> None:
-        loads: Any = [SimpleNamespace(parcel=parcel) for parcel in ("a", "b", None)]
+        pushes: Any = [SimpleNamespace(bucket=bucket) for bucket in ("a", "b", None)]
         with tf.Graph().as_default() as graph:
             stamp = tf.constant(STAMP, tf.int64)
-            self.lane = ChiefsLane(HERE, loads, 2, [0, 1], stamp, ManyQueues(2))
+            self.server = ChiefServerQueues(HERE, pushes, 2, [0, 1], stamp, ManyQueues(2))
             self.given = [Gate(f"given_{place}") for place in range(2)]
             self.ready = [Gate(f"ready_{place}") for place in range(2)]
-            self.tokens = [self.lane.wait(gate.passed, is_timed=False) for place, gate in enumerate(self.given)]
+            self.tokens = [self.server.wait(gate.passed, is_timed=False) for place, gate in enumerate(self.given)]
             for gate in self.ready:
-                self.lane.tell(gate.passed)
-            self.number = [queue.size() for queue in self.lane.queues]
-            self.put = self.lane.queues[0].enqueue_many([tf.constant([5, 6], tf.int64)])
-            self.let_go, self.drained = self.lane.let_go(), self.lane.drained()
-            self.all_drained, self.oldest = self.lane.all_drained(), self.lane.oldest_token()
+                self.server.send_token(gate.passed)
+            self.number = [queue.size() for queue in self.server.queues]
+            self.put = self.server.queues[0].enqueue_many([tf.constant([5, 6], tf.int64)])
+            self.release, self.drain = self.server.release(), self.server.drain()
+            self.drain_all, self.oldest = self.server.drain_all(), self.server.oldest_token()
             self.session = tf.Session(graph=graph)
 
     def run(self, *fetches: Any) -> List[Any]:
@@ -70,7 +70,7 @@ def test_a_load_applied_first_is_told_after_those_before_it(step: Step) -> None:
         found["early"] = step.run(step.number)[0]
         step.run(step.ready[0].open)
 
-    together(lambda: step.session.run(step.lane.told), apply)
+    together(lambda: step.session.run(step.server.last_sent), apply)
     assert found["early"] == [0, 0]
     assert step.run(step.number)[0] == [2, 2]
     step.run(*(gate.open for gate in step.given))
@@ -78,22 +78,22 @@ def test_a_load_applied_first_is_told_after_those_before_it(step: Step) -> None:
 
 
 def test_who_is_let_go_has_a_token_for_each_load_that_brings_values(step: Step) -> None:
-    step.run(step.let_go)
+    step.run(step.release)
     assert step.run(step.number)[0] == [2, 2]
     step.run(*(gate.open for gate in step.given))
     assert step.run(step.oldest)[0] == CLOSED
 
 
 def test_a_worker_drops_its_own_tokens_and_a_chief_all(step: Step) -> None:
-    step.run(step.let_go, step.drained)
+    step.run(step.release, step.drain)
     assert step.run(step.number)[0] == [0, 2]
-    step.run(step.all_drained)
+    step.run(step.drain_all)
     assert step.run(step.number)[0] == [0, 0]
 
 
 def test_what_was_applied_before_is_noted_by_place(step: Step) -> None:
     with step.session.graph.as_default():
-        settled = step.lane.settled(tf.constant([0, 2]))
-        begun = tf.group(step.lane.applied.initializer, step.lane.given.initializer)
-    step.run(begun, settled)
-    assert step.run(step.lane.applied)[0].tolist() == [STAMP + 1, CLOSED, STAMP + 1]
+        note_applied_at = step.server.note_applied_at(tf.constant([0, 2]))
+        begun = tf.group(step.server.applied.initializer, step.server.given.initializer)
+    step.run(begun, note_applied_at)
+    assert step.run(step.server.applied)[0].tolist() == [STAMP + 1, CLOSED, STAMP + 1]

@@ -15,7 +15,7 @@ import pytest
 
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps.sync_worker import Synchronous
+from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
 from tests.support.training.processes import free_ports
 from tests.support.waiting import eventually
@@ -48,7 +48,7 @@ def targets() -> List[str]:
 class Stepping:
     """A worker's stepper, and the session in which it takes steps."""
 
-    stepper: Synchronous
+    stepper: SyncWorker
     session: Any
     _initialise: Any
 
@@ -79,7 +79,7 @@ class Worker(Stepping):
             gradients = [tf.fill([2], sign * (index + 1.0) / workers) for sign in (1, -1)]
             self.optimizer = TokenSyncOptimizer(tf.train.GradientDescentOptimizer(1.0), workers, index)
             pairs = list(zip(gradients, self.variables))
-            self.stepper = Synchronous(self.optimizer, pairs, self.global_step, tf.constant(0.0))
+            self.stepper = SyncWorker(self.optimizer, pairs, self.global_step, tf.constant(0.0))
             self._initialise = tf.global_variables_initializer()
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
 

@@ -22,7 +22,7 @@ def replica() -> Any:
     session = tf.Session(graph=graph)
     session.run(begin)
     layout = SimpleNamespace(sizes={})
-    yield SimpleNamespace(graph=graph, layout=layout, parcels=[], count=count, session=session)
+    yield SimpleNamespace(graph=graph, layout=layout, buckets=[], count=count, session=session)
     session.close()
 
 
@@ -77,14 +77,14 @@ def test_the_next_steps_are_traced_too_while_tensorflow_has_not_recorded_all_of_
     replica: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = iter([2, 1, 0])
-    monkeypatch.setattr(recording, "unrecorded", lambda _: next(missing))
+    monkeypatch.setattr(recording, "count_unrecorded", lambda _: next(missing))
     assert train(replica, tmp_path, 2) == [2, 3, 4]
     assert files(tmp_path) == [f"step_{step}.worker_1.json" for step in (2, 3, 4)]
     assert "TensorFlow did not record 2 of its transfers, so the next step is traced, too" in capsys.readouterr().out
 
 
 def test_at_most_five_steps_are_traced(replica: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "unrecorded", lambda _: 1)
+    monkeypatch.setattr(recording, "count_unrecorded", lambda _: 1)
     assert train(replica, tmp_path, 1) == [1, 2, 3, 4, 5]
 
 

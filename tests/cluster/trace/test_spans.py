@@ -13,10 +13,10 @@ from cluster.trace.spans import (
     WAITING,
     Place,
     Transfer,
+    count_unrecorded,
     place_of,
     spans,
     transfer_of,
-    unrecorded,
 )
 from tests.cluster.trace import recorded
 
@@ -27,14 +27,14 @@ OF = {
 }  # fmt: skip
 
 
-def cargo(transfer: Transfer) -> Sequence[str]:
+def payload(transfer: Transfer) -> Sequence[str]:
     return [OF[transfer.tensor]] if transfer.tensor in OF else []
 
 
 @pytest.mark.parametrize("runtime", [1, 2])
 def test_a_worker_s_pulls_and_pushes_are_found_with_their_bytes_and_ends(runtime: int) -> None:
     pulls: Dict[str, List[int]] = {}
-    for span in spans(recorded.devices(runtime), cargo):
+    for span in spans(recorded.devices(runtime), payload):
         if span.lane == PULLS:
             assert span.transfer is not None and span.place == WORKER
             assert span.transfer.source == (FIRST if span.name == "table" else SECOND)
@@ -46,14 +46,14 @@ def test_a_worker_s_pulls_and_pushes_are_found_with_their_bytes_and_ends(runtime
 
 @pytest.mark.parametrize(("runtime", "missing"), [(1, {"output"}), (2, set())])
 def test_what_was_not_recorded_is_counted(runtime: int, missing: set) -> None:  # type: ignore[type-arg]
-    pushed = {span.name for span in spans(recorded.devices(runtime), cargo) if span.lane == PUSHES}
+    pushed = {span.name for span in spans(recorded.devices(runtime), payload) if span.lane == PUSHES}
     assert pushed == {"hidden", "output", "table"} - missing
-    assert unrecorded(recorded.devices(runtime)) == len(missing)
+    assert count_unrecorded(recorded.devices(runtime)) == len(missing)
 
 
 @pytest.mark.parametrize("runtime", [1, 2])
 def test_what_runs_on_a_device_is_compute_unless_it_waits_and_no_thread_is_a_device(runtime: int) -> None:
-    found = spans(recorded.devices(runtime), cargo)
+    found = spans(recorded.devices(runtime), payload)
     of = {(span.place, span.name): span.lane for span in found if span.transfer is None}
     assert of[WORKER, "tower_0/matmul"] == COMPUTE
     assert of[FIRST, "fifo_queue_1_DequeueMany_2"] == WAITING
@@ -62,7 +62,7 @@ def test_what_runs_on_a_device_is_compute_unless_it_waits_and_no_thread_is_a_dev
 
 @pytest.mark.parametrize("runtime", [1, 2])
 def test_tokens_counts_and_steps_are_other_transfers(runtime: int) -> None:
-    others = {span.name for span in spans(recorded.devices(runtime), cargo) if span.lane == OTHERS}
+    others = {span.name for span in spans(recorded.devices(runtime), payload) if span.lane == OTHERS}
     assert {"strided_slice_1", "ScatterAdd", "token_sync/local_step/read"} <= others
 
 

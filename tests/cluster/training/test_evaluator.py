@@ -14,7 +14,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.sharing.variables import Sharing
 from cluster.task import Task, Train
 from cluster.training.evaluator import Follower
-from cluster.variables.masters import saved
+from cluster.variables.masters import saved_variables
 from jobs import digits
 from tests.cluster.checkpoints.test_streamed_saver import grown
 from tests.cluster.steps.test_sync_worker import servers_of
@@ -90,7 +90,7 @@ def evaluate(task, args):
 """
 
 
-def test_an_evaluator_that_is_told_to_end_ends_what_it_measures(tmp_path: Path) -> None:
+def test_an_evaluator_that_is_is_ending_ends_what_it_measures(tmp_path: Path) -> None:
     job = tmp_path / "long.py"
     job.write_text(LONG)
     train = {"steps": 1000000, "batch_size": 4, "checkpoint": {"every_s": 1}}
@@ -123,7 +123,7 @@ class Chief:
             self._assign = [
                 tf.assign(each, tf.fill(each.shape, tf.cast(2, each.dtype.base_dtype))).op for each in variables
             ]
-            self._saver = StreamedSaver(saved(variables), HOST, PIECE)
+            self._saver = StreamedSaver(saved_variables(variables), HOST, PIECE)
             self._board = Noticeboard(HOST)
         self._session = tf.Session(target, graph=graph)
 

@@ -8,8 +8,8 @@ import pytest
 from cluster.errors import TrainingError
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
-from cluster.training.graph_agreement import Agreement, digest, first_difference, listing
-from cluster.variables.buckets import Parcel
+from cluster.training.graph_agreement import GraphAgreement, digest, first_difference, listing
+from cluster.variables.buckets import Bucket
 from tests.support.training.processes import Cluster
 
 CLUSTER = {"ps": ["a:1"], "worker": ["b:1", "c:1"]}
@@ -41,7 +41,7 @@ def test_a_listing_does_not_depend_on_the_order_in_which_variables_were_made(gra
 
 
 def test_a_listing_tells_what_travels_together_as_that_depends_on_the_order(graph: Any) -> None:
-    assert listing([], [Parcel(1, 0, ("b", "a"))])[1:] == ["parcel_0_of_ps_1 of b a"]
+    assert listing([], [Bucket(1, 0, ("b", "a"))])[1:] == ["bucket_0_of_ps_1 of b a"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_first_line_that_differs_is_found_on_both_sides(ours: Any, theirs: A
 def agreement(index: int, shape: List[int]) -> Any:
     """The agreement of one worker whose model has one variable, with the graph it is in."""
     with tf.Graph().as_default() as graph, tf.device("/job:ps/task:0/device:CPU:0"):
-        return Agreement(Task("worker", index, CLUSTER), [tf.get_variable("w", shape)]), graph
+        return GraphAgreement(Task("worker", index, CLUSTER), [tf.get_variable("w", shape)]), graph
 
 
 def test_workers_agree_again_after_either_has_started_again_and_a_difference_is_told() -> None:

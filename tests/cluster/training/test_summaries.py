@@ -8,7 +8,7 @@ import pytest
 
 from cluster.job import Job
 from cluster.optimizers import from_args
-from cluster.protocol.heartbeat import Pulse
+from cluster.protocol.heartbeat import Heartbeat
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.training import summaries
@@ -118,9 +118,9 @@ def test_a_step_that_fetches_other_things_for_the_first_time_may_take_as_long_as
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     phases: List[str] = []
-    turn = Pulse.turn
+    turn = Heartbeat.begin_phase
 
-    def noted(self: Pulse, phase: str, waited_s: float = 0.0) -> None:
+    def noted(self: Heartbeat, phase: str, waited_s: float = 0.0) -> None:
         phases.append(phase)
         turn(self, phase, waited_s)
 
@@ -130,7 +130,7 @@ def test_a_step_that_fetches_other_things_for_the_first_time_may_take_as_long_as
     def model(x: Any) -> Any:
         return x * tf.get_variable("w", [], initializer=tf.ones_initializer())
 
-    monkeypatch.setattr(Pulse, "turn", noted)
+    monkeypatch.setattr(Heartbeat, "begin_phase", noted)
     job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), None)
     assert train_alone(job, tmp_path, {}, steps=6, batch_size=2, towers=1).succeeded
     # With a summary, then without; the last one has a summary again.

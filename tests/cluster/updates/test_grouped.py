@@ -8,7 +8,7 @@ import pytest
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.updates.grouped import Grouped
-from cluster.updates.incremental_apply import Piecewise, is_elementwise
+from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
 from cluster.updates.optimizer_gradients import own_gradients
 
 sgd, momentum = tf.train.GradientDescentOptimizer, tf.train.MomentumOptimizer
@@ -67,7 +67,7 @@ def test_it_is_as_elementwise_as_its_parts() -> None:
 
 def test_it_updates_some_variables_at_a_time() -> None:
     def pieces() -> Any:
-        optimizer = Piecewise(Grouped({"": tf.train.AdamOptimizer(0.1), "wide": sgd(0.1)}))
+        optimizer = IncrementalApply(Grouped({"": tf.train.AdamOptimizer(0.1), "wide": sgd(0.1)}))
         made = variables()
         updates = [optimizer.update([(2.0 * each, each)]) for each in made.values()]
         with tf.control_dependencies(updates):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.updates.incremental_apply import Piecewise
+from cluster.updates.incremental_apply import IncrementalApply
 
 OPTIMIZERS: Dict[str, Callable[[], Any]] = {
     "sgd": lambda: tf.train.GradientDescentOptimizer(0.1),
@@ -31,7 +31,7 @@ def trained(optimizer: Any, apply: Callable[[Any, List[Any]], Any]) -> Dict[str,
 
 
 def in_pieces(optimizer: Any, pairs: List[Any]) -> Any:
-    pieces = Piecewise(optimizer)
+    pieces = IncrementalApply(optimizer)
     for pair in pairs:
         pieces.update([pair])
     return pieces.finish()
@@ -39,7 +39,7 @@ def in_pieces(optimizer: Any, pairs: List[Any]) -> Any:
 
 def in_pieces_then_finished_alone(optimizer: Any, pairs: List[Any]) -> Any:
     """The updates of each step, and what is left of it, as a chief that takes over does it."""
-    pieces = Piecewise(optimizer)
+    pieces = IncrementalApply(optimizer)
     with tf.control_dependencies([pieces.update(pairs)]):
         return pieces.finish_alone()
 
@@ -59,5 +59,5 @@ def test_an_optimizer_with_a_way_of_its_own_to_apply_gradients_cannot() -> None:
         def apply_gradients(self, *args: Any, **kwargs: Any) -> Any:
             return super().apply_gradients(*args, **kwargs)
 
-    assert Piecewise.can(OPTIMIZERS["adam"]())
-    assert not Piecewise.can(Own(0.1))
+    assert IncrementalApply.supports(OPTIMIZERS["adam"]())
+    assert not IncrementalApply.supports(Own(0.1))

@@ -10,7 +10,7 @@ import pytest
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
-from cluster.updates.nan_guard import ignoring, reason, stopping
+from cluster.updates.nan_guard import ignore_unless_finite, reason, stop_unless_finite
 from tests.support.training.alone import train_alone
 
 GOOD, NAN, INF = 1.0, float("nan"), float("inf")
@@ -32,7 +32,7 @@ def run(guard: Any, *numbers: float) -> Tuple[float, Any, Any]:
         return loss, dense, sparse
 
 
-@pytest.mark.parametrize("guard", [stopping, ignoring])
+@pytest.mark.parametrize("guard", [stop_unless_finite, ignore_unless_finite])
 def test_finite_numbers_pass_unchanged(guard: Any) -> None:
     loss, dense, sparse = run(guard, 3.0, GOOD, GOOD)
     assert loss == 3.0 and dense.tolist() == [1, 2] and sparse.tolist() == [1, 1]
@@ -51,20 +51,20 @@ def test_what_is_not_finite_fails_and_is_named_the_loss_first(
     loss: float, dense: float, sparse: float, told: str
 ) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        run(stopping, loss, dense, sparse)
+        run(stop_unless_finite, loss, dense, sparse)
     assert reason(caught.value) == told
 
 
 @pytest.mark.parametrize(("loss", "dense", "sparse"), [(NAN, GOOD, GOOD), (GOOD, INF, GOOD), (GOOD, GOOD, NAN)])
 def test_when_ignored_the_whole_gradient_is_zero_and_the_loss_says_so(loss: float, dense: float, sparse: float) -> None:
-    loss, dense, sparse = run(ignoring, loss, dense, sparse)
+    loss, dense, sparse = run(ignore_unless_finite, loss, dense, sparse)
     assert np.isnan(loss) and not np.any(dense) and not np.any(sparse)
 
 
 def test_a_half_precision_gradient_is_not_judged_by_a_sum_that_overflows() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         variable = tf.get_variable("half", [2], tf.float16)
-        _, kept = stopping(tf.constant(0.0), [(tf.constant([60000, 60000], tf.float16), variable)])
+        _, kept = stop_unless_finite(tf.constant(0.0), [(tf.constant([60000, 60000], tf.float16), variable)])
         assert session.run(kept[0][0]).tolist() == [60000, 60000]
 
 

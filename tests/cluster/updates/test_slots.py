@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.updates.incremental_apply import Piecewise
+from cluster.updates.incremental_apply import IncrementalApply
 
 Update = Callable[[Any, List[Any]], Any]  # makes of an optimizer and its pairs the operation of a step
 OPTIMIZERS: Dict[str, Callable[[], Any]] = {
@@ -45,7 +45,7 @@ def stock(optimizer: Any, pairs: List[Any]) -> Any:
 
 
 def in_pieces(optimizer: Any, pairs: List[Any]) -> Any:
-    pieces = Piecewise(optimizer)
+    pieces = IncrementalApply(optimizer)
     for pair in pairs:
         pieces.update([pair])
     return pieces.finish()

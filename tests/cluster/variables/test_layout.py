@@ -6,13 +6,13 @@ import pytest
 
 from cluster.variables.layout import Layout, Piece, whole
 from cluster.variables.placement import assign
-from cluster.variables.profile import Measured
+from cluster.variables.profile import VariableProfile
 
 MEASURED = {
-    "first": Measured((3000, 128), 4, is_dense=True),  # 1.5 MiB
-    "bias": Measured((128,), 4, is_dense=True),
-    "table": Measured((50001, 8), 4, lookups=6),
-    "count": Measured((), 8),
+    "first": VariableProfile((3000, 128), 4, is_dense=True),  # 1.5 MiB
+    "bias": VariableProfile((128,), 4, is_dense=True),
+    "table": VariableProfile((50001, 8), 4, lookups=6),
+    "count": VariableProfile((), 8),
 }
 
 
@@ -53,18 +53,18 @@ def test_sizes_are_those_of_all_pieces(layout: Layout) -> None:
 
 
 def test_a_variable_that_may_not_be_cut_stays_whole_however_large() -> None:
-    kept = Layout({"first": Measured((3000, 128), 4, is_dense=True, may_be_cut=False)}, 3)
+    kept = Layout({"first": VariableProfile((3000, 128), 4, is_dense=True, may_be_cut=False)}, 3)
     assert kept.cuts == {}
 
 
-def test_parcels_have_every_piece_with_a_dense_gradient_once_and_nothing_else(layout: Layout) -> None:
-    together = [name for parcel in layout.parcels(servers(layout)) for name in parcel.names]
+def test_buckets_have_every_piece_with_a_dense_gradient_once_and_nothing_else(layout: Layout) -> None:
+    together = [name for bucket in layout.buckets(servers(layout)) for name in bucket.names]
     expected = [piece.name for name in ("first", "bias") for piece in layout.pieces(name)]
     assert sorted(together) == sorted(expected)
 
 
 def test_what_was_made_last_goes_first(layout: Layout) -> None:
-    (first, *_) = [each for each in layout.parcels(servers(layout)) if each.server == servers(layout)["bias"]]
+    (first, *_) = [each for each in layout.buckets(servers(layout)) if each.server == servers(layout)["bias"]]
     assert first.place == 0 and first.names[0] == "bias"
 
 

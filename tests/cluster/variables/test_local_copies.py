@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.buckets import Parcel
-from cluster.variables.local_copies import Copies
+from cluster.variables.buckets import Bucket
+from cluster.variables.local_copies import LocalCopies
 
 SHAPES: Dict[str, Tuple[int, ...]] = {"bias": (10,), "aligned": (4, 8), "scalar": (), "odd": (5, 7)}
 VALUES = {name: np.random.RandomState(1).normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
 
 
 def packed_and_unpacked(*names: str) -> Tuple[Any, Dict[str, Any]]:
-    parcel = Parcel(0, 0, names)
+    bucket = Bucket(0, 0, names)
     with tf.Graph().as_default(), tf.Session() as session:
-        copies = Copies([], SHAPES, "/cpu:0")
-        packed = copies.pack(parcel, {name: tf.constant(VALUES[name]) for name in names})
-        found: Tuple[Any, Dict[str, Any]] = session.run((packed, copies.unpack(parcel, packed)))
+        copies = LocalCopies([], SHAPES, "/cpu:0")
+        packed = copies.pack(bucket, {name: tf.constant(VALUES[name]) for name in names})
+        found: Tuple[Any, Dict[str, Any]] = session.run((packed, copies.unpack(bucket, packed)))
         return found
 
 

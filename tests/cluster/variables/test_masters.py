@@ -10,9 +10,9 @@ from cluster.model.mirrors import Mirrors, NotedInitializers
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Layout
-from cluster.variables.masters import Masters, plain_name, saved
+from cluster.variables.masters import Masters, plain_name, saved_variables
 from cluster.variables.placement import assign
-from cluster.variables.profile import measured
+from cluster.variables.profile import profile_variables
 from cluster.variables.uses import ancestors
 from tests.cluster.steps.test_sync_worker import servers_of
 
@@ -45,7 +45,7 @@ def made(build: Callable[[], Any], **kinds: Any) -> Made:
         with noted.scope():
             build()
         variables = {each.op.name: each for each in tf.global_variables()}
-        found = measured(list(variables.values()), {}, True, set())
+        found = profile_variables(list(variables.values()), {}, True, set())
         for name, kind in kinds.items():
             found[name] = replace(found[name], is_dense=kind == "dense", lookups=8 if kind == "table" else None)
         layout = Layout(found, 2)
@@ -177,7 +177,7 @@ def test_variables_of_any_type_have_one_on_a_server_with_their_values(target: st
 def test_a_checkpoint_has_the_authors_names_and_where_each_slice_begins() -> None:
     with tf.Graph().as_default():
         found = made(lambda: (matrix(), tf.get_variable("b", [3])), w="table")
-        assert [(each.name, each.full_shape, each.offset) for each in saved(found.masters.all)] == [
+        assert [(each.name, each.full_shape, each.offset) for each in saved_variables(found.masters.all)] == [
             ("w", (ROWS, WIDTH), (0, 0)),
             ("w", (ROWS, WIDTH), (ROWS // 2, 0)),
             ("b", (3,), (0,)),
@@ -190,7 +190,7 @@ def test_slots_of_slices_are_saved_under_the_name_of_one_slot_of_the_whole() -> 
         optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
         optimizer.apply_gradients([(tf.zeros_like(piece), piece) for piece in masters.pieces["w"]])
         slots = [optimizer.get_slot(piece, "momentum") for piece in masters.pieces["w"]]
-        assert [(each.name, each.offset) for each in saved(slots)] == [
+        assert [(each.name, each.offset) for each in saved_variables(slots)] == [
             ("w/Momentum", (0, 0)),
             ("w/Momentum", (ROWS // 2, 0)),
         ]
@@ -201,14 +201,14 @@ def test_a_variable_that_the_author_has_cut_keeps_its_own_place_in_the_whole() -
         tf.get_variable("w", [10, 4], partitioner=tf.fixed_size_partitioner(2))
 
     with tf.Graph().as_default():
-        found = saved(made(build).masters.all)
+        found = saved_variables(made(build).masters.all)
         assert [(each.name, each.full_shape, each.offset) for each in found] == [
             ("w", (10, 4), (0, 0)),
             ("w", (10, 4), (5, 0)),
         ]
 
 
-def test_a_worker_takes_what_came_in_parcels_and_fetches_the_rest_and_its_step(target: str) -> None:
+def test_a_worker_takes_what_came_in_buckets_and_fetches_the_rest_and_its_step(target: str) -> None:
     with tf.Graph().as_default():
         found = made(lambda: (matrix(), tf.get_variable("b", [3]), tf.get_variable("idle", [3])), w="dense")
         with tf.device(HOST):
@@ -217,7 +217,7 @@ def test_a_worker_takes_what_came_in_parcels_and_fetches_the_rest_and_its_step(t
             came = {
                 piece.name: tf.fill(piece.shape, index + 1.0) for index, piece in enumerate(found.layout.pieces("w"))
             }
-            assigned = mirrors.assigned(came, ["b"], tf.constant(7, tf.int64))
+            assigned = mirrors.assign(came, ["b"], tf.constant(7, tf.int64))
             elsewhere = [op for name in ("b", "idle") for op in found.masters.write(name, tf.fill([3], 9.0))]
             with tf.control_dependencies(elsewhere):
                 ready = tf.no_op()
@@ -238,7 +238,7 @@ def test_a_worker_that_begins_gets_everything_from_the_servers_but_tables(target
         found = made(lambda: (matrix(), matrix("t"), tf.get_variable("b", [3])), w="dense", t="table")
         with tf.device(HOST):
             step = tf.train.get_or_create_global_step()
-            filled = Mirrors(found.variables, step, found.layout, found.masters).filled(tf.constant(7, tf.int64))
+            filled = Mirrors(found.variables, step, found.layout, found.masters).fill(tf.constant(7, tf.int64))
             written = [found.masters.write(name, tf.fill(found.variables[name].shape, 4.0)) for name in "wtb"]
             without = [tf.is_variable_initialized(found.variables[name]) for name in "wtb"]
         with session(target) as running:

@@ -16,8 +16,8 @@ from cluster.variables.partition import (
     piece_bytes,
     slice_sizes,
 )
-from cluster.variables.placement import assign, imbalance, loads
-from cluster.variables.profile import Measured
+from cluster.variables.placement import assign, bytes_per_server, imbalance
+from cluster.variables.profile import VariableProfile
 from jobs.synthetic import MODELS
 from tests.cluster.variables.test_placement import vgg16
 
@@ -26,23 +26,23 @@ LONG = 100_000  # steps
 MIB = 1 << 20
 
 
-def dense(*shape: int) -> Measured:
-    return Measured(shape, 4, is_dense=True)
+def dense(*shape: int) -> VariableProfile:
+    return VariableProfile(shape, 4, is_dense=True)
 
 
-def table(*shape: int) -> Measured:
-    return Measured(shape, 4, lookups=100)
+def table(*shape: int) -> VariableProfile:
+    return VariableProfile(shape, 4, lookups=100)
 
 
-def flat(sizes: Dict[str, int]) -> Dict[str, Measured]:
+def flat(sizes: Dict[str, int]) -> Dict[str, VariableProfile]:
     return {name: dense(size // 4) for name, size in sizes.items()}
 
 
-def placed(variables: Dict[str, Measured], num_ps: int, slices: int = 64) -> Tuple[float, int]:
+def placed(variables: Dict[str, VariableProfile], num_ps: int, slices: int = 64) -> Tuple[float, int]:
     """The fullest server over the mean, and how many variables and slices there are."""
     sizes = slice_sizes(variables, cuts(variables, num_ps, slices))
     assert sum(sizes.values()) == sum(variable.bytes for variable in variables.values())
-    return imbalance(loads(sizes, assign(sizes, num_ps), num_ps)), len(sizes)
+    return imbalance(bytes_per_server(sizes, assign(sizes, num_ps), num_ps)), len(sizes)
 
 
 @pytest.mark.parametrize("num_ps", [2, 3, 4, 8, 16])
@@ -90,9 +90,9 @@ def test_what_is_balanced_whole_in_small_pieces_is_not_cut_and_else_as_much_of_i
 
 
 def test_what_no_step_sends_stays_whole_and_so_does_what_may_not_be_cut() -> None:
-    assert cuts({"w": Measured((3000, 128), 4)}, 4) == {}
-    assert cuts({"w": Measured((3000, 128), 4, is_dense=True, may_be_cut=False)}, 4) == {}
-    assert cuts({"t": Measured((10 * MIB, 16), 4, lookups=100, may_be_cut=False)}, 4) == {}
+    assert cuts({"w": VariableProfile((3000, 128), 4)}, 4) == {}
+    assert cuts({"w": VariableProfile((3000, 128), 4, is_dense=True, may_be_cut=False)}, 4) == {}
+    assert cuts({"t": VariableProfile((10 * MIB, 16), 4, lookups=100, may_be_cut=False)}, 4) == {}
 
 
 def test_a_table_is_cut_by_rows_over_all_servers_unless_slices_would_be_tiny() -> None:

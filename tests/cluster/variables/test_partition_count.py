@@ -9,21 +9,21 @@ import pytest
 from cluster.job import Job
 from cluster.protocol.outcome import Outcome, Reporter
 from cluster.runtime import server, shutdown
-from cluster.runtime.bandwidth import Link
+from cluster.runtime.bandwidth import BandwidthProbe
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.trainer import Trainer, train
 from cluster.variables.partition import FEWEST_SLICES, MOST_SLICES
-from cluster.variables.partition_count import Note, Resliced, Slicing
-from cluster.variables.profile import Measured
+from cluster.variables.partition_count import Note, PartitionCount, PartitionCountChanged
+from cluster.variables.profile import VariableProfile
 from tests.benchmarks.speed import job
 from tests.support.training.alone import saved, train_alone
 from tests.support.training.processes import free_ports
 from tests.support.training.threads import keep_servers
 from tests.support.waiting import PATIENCE_S
 
-LARGE = {"w": Measured((1000, 1000), 4, is_dense=True)}
-SMALL = {"w": Measured((10, 10), 4, is_dense=True)}
+LARGE = {"w": VariableProfile((1000, 1000), 4, is_dense=True)}
+SMALL = {"w": VariableProfile((10, 10), 4, is_dense=True)}
 ARGS = {"shapes": [[800, 250]]}  # 800 kB
 
 
@@ -41,25 +41,25 @@ def note_at(ps: Task, serving: Any) -> Tuple[Note, Any]:
     return note, server.connect(ps, serving, graph)
 
 
-def about_to_settle(task: Task, number: int) -> Tuple[Slicing, Any]:
+def about_to_settle(task: Task, number: int) -> Tuple[PartitionCount, Any]:
     """A worker that has this number, and a session of its graph."""
     serving = server.start(task)
-    slicing = Slicing(task, Train(), serving)
-    slicing.number = number
+    partition_count = PartitionCount(task, Train(), serving)
+    partition_count.number = number
     with tf.Graph().as_default() as graph:
-        slicing.keep()
-    return slicing, server.connect(task, serving, graph)
+        partition_count.keep()
+    return partition_count, server.connect(task, serving, graph)
 
 
 def test_the_chief_chooses_and_whoever_comes_later_finds_its_number() -> None:
     ps, chief, other = tasks()
     note, session = note_at(ps, server.start(ps))
-    chiefs = Slicing(chief, Train(), server.start(chief))
-    number = chiefs.chosen(LARGE)
+    chiefs = PartitionCount(chief, Train(), server.start(chief))
+    number = chiefs.choose(LARGE)
     assert FEWEST_SLICES <= number <= MOST_SLICES
     assert note.read(session) == number
     note.leave(session, 77)  # what nobody here would choose
-    assert chiefs.chosen(LARGE) == Slicing(other, Train(), server.start(other)).chosen(LARGE) == 77
+    assert chiefs.choose(LARGE) == PartitionCount(other, Train(), server.start(other)).choose(LARGE) == 77
     keep_servers()
 
 
@@ -71,7 +71,7 @@ def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_
     others.settle(others_session)
     assert note.read(session) == 5
     chiefs, chiefs_session = about_to_settle(chief, 6)
-    with pytest.raises(Resliced):
+    with pytest.raises(PartitionCountChanged):
         chiefs.settle(chiefs_session)
     others.settle(others_session)
     keep_servers()
@@ -81,8 +81,8 @@ def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_
     "variables, settings", [(SMALL, Train()), (LARGE, Train(clip_norm=1.0)), (LARGE, Train(backup_workers=1))]
 )
 def test_where_there_is_nothing_to_choose_nobody_is_asked(variables: Any, settings: Train) -> None:
-    nobody = Slicing(Task("worker", 1, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"] * 2}), settings, None)
-    assert nobody.chosen(variables) == FEWEST_SLICES
+    nobody = PartitionCount(Task("worker", 1, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"] * 2}), settings, None)
+    assert nobody.choose(variables) == FEWEST_SLICES
     nobody.keep()
     nobody.settle(None)
 
@@ -98,7 +98,7 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     note.leave(session, 4)
     worker = Trainer(trained, other, settings, ARGS, Reporter(None), None)
     worker.setup()
-    assert len(worker.replica.parcels) == 4
+    assert len(worker.replica.buckets) == 4
     note.leave(session, 8)
     ended: List[Outcome] = []
 
@@ -110,7 +110,7 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     outcome = worker.loop()
     leading.join(PATIENCE_S)
     keep_servers()
-    assert len(worker.replica.parcels) == 8
+    assert len(worker.replica.buckets) == 8
     assert "worker:1: building the graph again, because the chief chose other slices" in capsys.readouterr().out
     assert [each.cause for each in (outcome, *ended)] == [None, None]
     assert ended[0].step == 5
@@ -130,8 +130,8 @@ def test_a_link_is_as_quick_as_what_it_sends_says() -> None:
     ps, chief, _ = tasks()
     server.start(ps)
     with tf.Graph().as_default() as graph:
-        link = Link(1, "/job:worker/task:0/device:CPU:0")
-    speed = link.speed(server.connect(chief, server.start(chief), graph))
+        probe = BandwidthProbe(1, "/job:worker/task:0/device:CPU:0")
+    speed = probe.measure(server.connect(chief, server.start(chief), graph))
     keep_servers()
     assert 1e6 < speed.bytes_per_s < 1e11  # a transfer that TensorFlow left out was as quick as 1.5e11
     assert 0 < speed.busy <= 1

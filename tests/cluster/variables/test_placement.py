@@ -6,7 +6,7 @@ import pytest
 
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.variables.placement import Placement, assign, device_setter, imbalance, loads
+from cluster.variables.placement import Placement, assign, bytes_per_server, device_setter, imbalance
 
 FLOAT = 4
 
@@ -41,11 +41,11 @@ def resnet50() -> Dict[str, int]:
 
 
 def balance(sizes: Dict[str, int], num_ps: int) -> float:
-    return imbalance(loads(sizes, assign(sizes, num_ps), num_ps))
+    return imbalance(bytes_per_server(sizes, assign(sizes, num_ps), num_ps))
 
 
 def round_robin(sizes: Dict[str, int], num_ps: int) -> float:
-    return imbalance(loads(sizes, {name: index % num_ps for index, name in enumerate(sizes)}, num_ps))
+    return imbalance(bytes_per_server(sizes, {name: index % num_ps for index, name in enumerate(sizes)}, num_ps))
 
 
 def test_the_fullest_server_holds_no_more_than_a_hundredth_over_the_mean_for_resnet_50_on_5() -> None:
@@ -66,7 +66,7 @@ def test_equal_sizes_are_dealt_by_name_so_that_every_worker_finds_the_same_place
 
 
 def test_no_bytes_at_all_count_as_balanced() -> None:
-    assert imbalance(loads({}, assign({}, 3), 3)) == 1.0
+    assert imbalance(bytes_per_server({}, assign({}, 3), 3)) == 1.0
 
 
 def model() -> List[Any]:
@@ -101,4 +101,4 @@ def test_a_variable_that_was_not_measured_goes_to_the_emptier_server() -> None:
     with tf.Graph().as_default(), tf.device(device_setter(placement, worker_device("worker", 0))):
         late = tf.get_variable("late", [7])
     assert "/task:1/" in late.device
-    assert placement.held() == [400, 28]
+    assert placement.bytes_per_server() == [400, 28]

@@ -13,9 +13,9 @@ from cluster.task import Task
 from cluster.towers import add_gradients, tower_outputs
 from cluster.updates.optimizer_gradients import own_gradients
 from cluster.variables.layout import Layout
-from cluster.variables.masters import Masters, saved
+from cluster.variables.masters import Masters, saved_variables
 from cluster.variables.placement import Placement
-from cluster.variables.profile import Measured, measured
+from cluster.variables.profile import VariableProfile, profile_variables
 from cluster.variables.tables import move, split_rows
 from cluster.variables.uses import ancestors
 from tests.cluster.steps.test_sync_worker import servers_of
@@ -84,7 +84,7 @@ def built(lookup: Lookup, num_ps: int, towers: int = 2, use_resource: bool = Fal
         pairs = add_gradients([own_gradients(optimizer, part, variables).pairs for part in parts])
         (table, mirror), (weights, _) = pairs
         grads = dict(zip(NAMES, (table, weights)))
-        layout = Layout(measured(variables, grads, True, ancestors([*losses, table, weights])), num_ps)
+        layout = Layout(profile_variables(variables, grads, True, ancestors([*losses, table, weights])), num_ps)
         servers = Placement(num_ps, layout.sizes).servers
         masters = Masters(layout, servers, {each.op.name: each for each in variables}, {})
         move(mirror, masters.pieces["table"], HOST)
@@ -202,13 +202,13 @@ def test_an_evaluation_may_read_a_table_whole_and_gets_it_from_the_servers(graph
     np.testing.assert_allclose(locally(worker, norms), [VALUES.sum()] * 2, rtol=1e-4)
 
 
-def described(use: Callable[[Any], Any], **options: Any) -> Measured:
+def described(use: Callable[[Any], Any], **options: Any) -> VariableProfile:
     """What is said of a variable whose use, summed up, is the loss."""
     with tf.Graph().as_default():
         variable = tf.get_variable("v", [10, 4], **options)
         loss = tf.add_n([tf.cast(tf.reduce_sum(each), tf.float32) for each in tf.nest.flatten(use(variable))])
         (grad,) = tf.gradients(loss, [variable])
-        return measured([variable], {} if grad is None else {"v": grad}, True, ancestors([loss, grad]))["v"]
+        return profile_variables([variable], {} if grad is None else {"v": grad}, True, ancestors([loss, grad]))["v"]
 
 
 @pytest.mark.parametrize("use_resource", [False, True])
@@ -244,7 +244,7 @@ def test_bytes_are_those_of_the_value_whether_reference_or_resource() -> None:
         assert described(tf.nn.l2_loss, dtype=tf.float16, use_resource=use_resource).bytes == 80
 
 
-def test_what_is_not_float32_does_not_travel_in_parcels() -> None:
+def test_what_is_not_float32_does_not_travel_in_buckets() -> None:
     assert described(tf.nn.l2_loss).is_dense
     assert not described(tf.nn.l2_loss, dtype=tf.float64).is_dense
     assert not described(lambda v: tf.stop_gradient(v)).is_dense
@@ -254,7 +254,7 @@ def test_a_large_variable_that_is_never_trained_is_looked_up_and_a_small_one_is_
     def looked_up(rows: int) -> Any:
         with tf.Graph().as_default():
             frozen = tf.get_variable("v", [rows, 1 << 10], trainable=False)
-            return measured([frozen], {}, True, ancestors([tf.gather(frozen, [1, 2])]))["v"].lookups
+            return profile_variables([frozen], {}, True, ancestors([tf.gather(frozen, [1, 2])]))["v"].lookups
 
     assert looked_up((16 << 10) + 1) == 2
     assert looked_up(1 << 10) is None
@@ -264,7 +264,7 @@ def test_a_variable_may_be_cut_unless_its_optimizer_or_its_constraint_looks_at_i
     with tf.Graph().as_default():
         free, bound = tf.get_variable("free", [2]), tf.get_variable("bound", [2], constraint=tf.nn.relu)
         for is_elementwise in (True, False):
-            found = measured([free, bound], {}, is_elementwise, set())
+            found = profile_variables([free, bound], {}, is_elementwise, set())
             assert [found[name].may_be_cut for name in ("free", "bound")] == [is_elementwise, False]
 
 
@@ -283,7 +283,7 @@ def test_a_checkpoint_of_slices_is_read_with_any_other_number_of_servers(tmp_pat
             masters = built(by_gather, num_ps).masters
             assert len(masters.pieces["table"]) == num_ps
             of_name: Dict[str, List[Any]] = {}
-            for each in saved(masters.all):
+            for each in saved_variables(masters.all):
                 of_name.setdefault(each.name, []).append(each.variable)
             assert sorted(of_name) == ["table", "weights"]
             whole_or_slices = {n: v if v[0]._get_save_slice_info() else v[0] for n, v in of_name.items()}

@@ -85,10 +85,10 @@ def test_a_model_that_draws_random_numbers_is_refused_with_its_line(tmp_path: Pa
 
 
 def test_workers_with_unlike_numbers_of_towers_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
-    def units(settings: Any) -> Any:
+    def devices(settings: Any) -> Any:
         return ["CPU:0", "CPU:1"] if threading.current_thread().name == "worker:0" else ["CPU:0"]
 
-    monkeypatch.setattr("cluster.model.device_pool.tower_units", units)
+    monkeypatch.setattr("cluster.model.device_pool.tower_devices", devices)
     assert cause(ended(tmp_path, {}, towers="auto")).startswith("train.towers: expected as many towers on every worker")
 
 

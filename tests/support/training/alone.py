@@ -56,8 +56,8 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     tasks = [Task(role, index, cluster) for role in cluster for index in range(len(cluster[role]))]
     servers = [server.start(each, towers) for each in tasks]
     task = replace(tasks[-1], batch_size=towers * settings.tower_batch_size * settings.accumulate)
-    crew = [Member(task, [f"CPU:{index}" for index in range(towers)])]
-    replica = Builder(job, task, settings, args, crew).build()
+    pool = [Member(task, [f"CPU:{index}" for index in range(towers)])]
+    replica = Builder(job, task, settings, args, pool).build()
     session = server.connect(task, servers[-1], replica.graph)
     for given in (replica.prepare, replica.start_input, *replica.first_values):
         session.run(given)

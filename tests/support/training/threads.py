@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from cluster.job import Job
-from cluster.model.device_pool import devices_of
+from cluster.model.device_pool import count_devices
 from cluster.protocol.outcome import Outcome, Reporter
 from cluster.runtime import server, shutdown
 from cluster.runtime.tf_compat import tf
@@ -70,7 +70,7 @@ class ThreadedRun:
         return task.role == "ps" or (in_graph and not task.is_chief)
 
     def _serve(self, task: Task) -> None:
-        devices = 1 if task.role == "ps" else devices_of(self.settings)
+        devices = 1 if task.role == "ps" else count_devices(self.settings)
         shutdown.wait_until_done(task, server.start(task, devices))
 
     def _train(self, task: Task) -> None:

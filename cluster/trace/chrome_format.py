@@ -7,7 +7,7 @@ shown at both of its ends. Times are microseconds since the step began.
 
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from cluster.trace.clocks import Clock
+from cluster.trace.clock_offsets import Clock
 from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, Place, Span
 
 STEP = "step"  # the lane of the whole step, as the worker's own Python saw it
@@ -29,7 +29,7 @@ class Whole(NamedTuple):
 
 
 def trace(whole: Whole, found: Iterable[Span], clocks: Mapping[str, Clock]) -> Dict[str, Any]:
-    """The file's content; ``found`` are on one clock already."""
+    """Return the file's content; ``found`` are on one clock already."""
     own = Place(whole.task, "")
     steps = [Span(own, STEP, f"step {whole.step}", *run) for run in whole.runs]
     seen = [*steps, *(each for span in found for each in _at_both_ends(span))]
@@ -40,13 +40,13 @@ def trace(whole: Whole, found: Iterable[Span], clocks: Mapping[str, Clock]) -> D
         events += _process(pid, place)
         for lane in _LANES:
             events += _lane(pid, lane, [span for span in seen if (span.place, span.lane) == (place, lane)], began_us)
-    told = {task: dict(clock._asdict()) for task, clock in clocks.items()}
+    by_task = {task: dict(clock._asdict()) for task, clock in clocks.items()}
     other = {
         "task": whole.task,
         "step": whole.step,
         "began_us": began_us,
         "unrecorded_transfers": whole.unrecorded,
-        "clocks": told,
+        "clocks": by_task,
     }
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
@@ -78,12 +78,17 @@ def _told(span: Span) -> Dict[str, Any]:
     transfer = span.transfer
     if transfer is None:
         return {}
-    told = {"bytes": transfer.size, "tensor": transfer.tensor, "from": transfer.source.task, "to": transfer.target.task}
-    return {**told, "variables": list(span.variables)} if span.variables else told
+    described = {
+        "bytes": transfer.size,
+        "tensor": transfer.tensor,
+        "from": transfer.source.task,
+        "to": transfer.target.task,
+    }
+    return {**described, "variables": list(span.variables)} if span.variables else described
 
 
 def _without_overlap(found: Sequence[Span]) -> List[List[Span]]:
-    """The spans dealt out so that those of one list follow each other: as few lists as that takes."""
+    """Return the spans dealt out so that those of one list follow each other: as few lists as that takes."""
     threads: List[List[Span]] = []
     for span in sorted(found, key=lambda span: span.start_us):
         free = (thread for thread in threads if thread[-1].start_us + thread[-1].duration_us <= span.start_us)

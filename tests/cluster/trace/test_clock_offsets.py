@@ -2,7 +2,7 @@
 
 from typing import List
 
-from cluster.trace.clocks import Clock, clocks, on_one_clock
+from cluster.trace.clock_offsets import Clock, clocks, on_one_clock
 from cluster.trace.spans import COMPUTE, PULLS, PUSHES, Place, Span, Transfer
 
 WORKER, PS = Place("worker:0", "CPU:0"), Place("ps:0", "CPU:0")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cluster.runtime.devices import ps_device, worker_device
-from cluster.runtime.server_state import emptied
+from cluster.runtime.server_state import take_all
 from cluster.runtime.tf_compat import tf
-from cluster.steps.stock import TRAPS, Stock
+from cluster.steps.stock_worker import TRAPS, StockWorker
 from tests.cluster.steps.test_sync_worker import PATIENCE_S, filters, servers_of, together
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually
@@ -41,7 +41,7 @@ class Worker:
             with tf.device(ps_device(0)):
                 self.global_step = tf.train.get_or_create_global_step()
                 tokens = tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name="sync_token_q")
-                self._take_tokens = emptied(tokens)
+                self._take_tokens = take_all(tokens)
             setter = tf.train.replica_device_setter(2, worker_device=worker_device("worker", index))
             with tf.device(setter):
                 self.variables = [tf.get_variable(name, [2], initializer=tf.zeros_initializer()) for name in "ab"]
@@ -53,7 +53,7 @@ class Worker:
                 grads = [ones, None]
             optimizer = momentum() if rows is None else tf.train.GradientDescentOptimizer(1.0)
             pairs = list(zip(grads, self.variables))
-            self.stepper = Stock(optimizer, pairs, self.global_step, loss, workers, index, backup)
+            self.stepper = StockWorker(optimizer, pairs, self.global_step, loss, workers, index, backup)
             self._initialise = tf.global_variables_initializer()
             self._initialise_step = self.global_step.initializer
             self.take_step = [taken_of(variable, workers) for variable in self.variables]
@@ -300,7 +300,7 @@ def test_a_step_s_gradient_norm_and_learning_rate_are_shown(targets: List[str]) 
             step = tf.train.get_or_create_global_step()
             variable = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
         pairs = [(tf.constant([3.0, 4.0]), variable)]
-        stepper = Stock(tf.train.GradientDescentOptimizer(0.5), pairs, step, tf.constant(0.0), 1, 0)
+        stepper = StockWorker(tf.train.GradientDescentOptimizer(0.5), pairs, step, tf.constant(0.0), 1, 0)
         scalars = stepper.scalars()
         with tf.Session(targets[0]) as session:
             shown = {name: float(value) for name, value in session.run(scalars).items()}

@@ -29,17 +29,17 @@ class Line(NamedTuple):
 
 
 def picture(trace: Mapping[str, Any]) -> str:
-    """The SVG of what ``chrome.trace`` made."""
+    """Return the SVG of what ``chrome.trace`` made."""
     blocks = _blocks(trace["traceEvents"])
     lasting = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     whole_us = max([event["ts"] + event["dur"] for event in lasting], default=1)
     height = _TOP + _FOOT + sum(10 + sum(line.height + 2 for line in lines) for _, lines in blocks)
-    told = trace["otherData"]
+    about = trace["otherData"]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
         'font-family="sans-serif" font-size="10">',
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{_LEFT}" y="20" font-size="13">step {told["step"]} of {escape(told["task"])}</text>',
+        f'<text x="{_LEFT}" y="20" font-size="13">step {about["step"]} of {escape(about["task"])}</text>',
         *_axis(whole_us, height),
         *_drawn(blocks, (_WIDTH - _LEFT - _RIGHT) / whole_us),
         "</svg>",
@@ -48,7 +48,7 @@ def picture(trace: Mapping[str, Any]) -> str:
 
 
 def _blocks(events: List[Mapping[str, Any]]) -> List[Tuple[str, List[Line]]]:
-    """The devices in the order of the trace, each with its lines."""
+    """Return the devices in the order of the trace, each with its lines."""
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     threads: Dict[int, Dict[str, Dict[int, List[Mapping[str, Any]]]]] = {pid: {} for pid in names}
     for event in events:
@@ -61,7 +61,7 @@ def _blocks(events: List[Mapping[str, Any]]) -> List[Tuple[str, List[Line]]]:
 
 
 def _drawn(blocks: List[Tuple[str, List[Line]]], per_us: float) -> Iterator[str]:
-    """Every line with its name; ``per_us`` pixels are a microsecond."""
+    """Return every line with its name; ``per_us`` pixels are a microsecond."""
     y = _TOP
     for name, lines in blocks:
         yield f'<line x1="0" x2="{_WIDTH}" y1="{y}" y2="{y}" stroke="#dddddd"/>'

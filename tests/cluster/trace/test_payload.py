@@ -7,14 +7,14 @@ import pytest
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator
-from cluster.steps.exchange import plain_load
-from cluster.trace.cargo import Cargo
+from cluster.steps.exchange import plain_push
+from cluster.trace.payload import Payload
 from cluster.trace.spans import Place, Transfer
 from cluster.variables.wire_format import Wire
 
 WORKER = worker_device("worker", 0)
 VARIABLES = {"dense", "table", "cut/part_0", "cut/part_1"}
-PARCELS = {"parcel_0": ("cut/part_0", "dense")}
+BUCKETS = {"bucket_0": ("cut/part_0", "dense")}
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def variable(name: str) -> Any:
 
 def pulled(tensor: Any, ps: int) -> List[str]:
     transfer = Transfer(tensor.op.name, 1, Place(f"ps:{ps}", "CPU:0"), Place("worker:0", "CPU:0"))
-    return Cargo(tensor.graph, VARIABLES, PARCELS)(transfer)
+    return Payload(tensor.graph, VARIABLES, BUCKETS)(transfer)
 
 
 def pushed(tensor: Any, ps: int) -> List[str]:
     transfer = Transfer(tensor.op.name, 1, Place("worker:0", "CPU:0"), Place(f"ps:{ps}", "CPU:0"))
-    return Cargo(tensor.graph, VARIABLES, PARCELS)(transfer)
+    return Payload(tensor.graph, VARIABLES, BUCKETS)(transfer)
 
 
 def test_a_pull_is_the_variable_its_reading_or_what_a_ps_made_of_it(graph: Any) -> None:
@@ -64,8 +64,8 @@ def test_what_a_ps_made_of_no_variable_of_the_model_is_no_pull(graph: Any) -> No
 def test_a_push_is_the_gradient_that_an_accumulator_takes_and_its_step_is_none(graph: Any) -> None:
     step = tf.constant(0, tf.int64)
     gradient, rows = tf.ones([4, 2]), tf.IndexedSlices(tf.ones([1, 2]), tf.constant([3]), tf.constant([9, 2], tf.int64))
-    Accumulator(plain_load(gradient, variable("dense")), 2, Wire()).give(gradient, step)
-    taken = Accumulator(plain_load(rows, variable("table")), 2, Wire()).give(rows, step)
+    Accumulator(plain_push(gradient, variable("dense")), 2, Wire()).give(gradient, step)
+    taken = Accumulator(plain_push(rows, variable("table")), 2, Wire()).give(rows, step)
     assert pushed(gradient, 0) == ["dense"]
     assert pushed(taken.inputs[3], 1) == ["table"]
     assert pushed(step, 0) == pushed(step, 1) == []
@@ -75,7 +75,7 @@ def test_variables_that_are_read_or_given_together_are_all_named(graph: Any) -> 
     both = [variable("dense"), variable("cut/part_0")]
     with tf.device(ps_device(0)):
         together = tf.concat([tf.reshape(tf.identity(both[0]), [-1]), both[1]], 0)
-        collected = tf.ConditionalAccumulator(tf.float32, [11], shared_name="parcel_0/gradients")
+        collected = tf.ConditionalAccumulator(tf.float32, [11], shared_name="bucket_0/gradients")
     assert pulled(together, 0) == ["cut/part_0", "dense"]
     gradient = tf.ones([11], tf.bfloat16)
     with tf.device(ps_device(0)):
@@ -85,8 +85,8 @@ def test_variables_that_are_read_or_given_together_are_all_named(graph: Any) -> 
 
 def test_what_lies_ready_in_an_outbox_is_named_and_a_token_is_not(graph: Any) -> None:
     with tf.device(ps_device(0)):
-        outbox = tf.raw_ops.VariableV2(shape=[11], dtype=tf.bfloat16, shared_name="parcel_0/outbox")
-        token = tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name="token_sync/loads_of_0_for_1").dequeue()
+        outbox = tf.raw_ops.VariableV2(shape=[11], dtype=tf.bfloat16, shared_name="bucket_0/outbox")
+        token = tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name="token_sync/pushes_of_0_for_1").dequeue()
         with tf.control_dependencies([token]):
             sent = tf.identity(outbox)
     assert pulled(sent, 0) == ["cut/part_0", "dense"]
@@ -120,4 +120,4 @@ def test_rates_that_travel_with_a_gradient_are_none(graph: Any) -> None:
 
 def test_an_operation_that_only_tensorflow_knows_carries_nothing(graph: Any) -> None:
     transfer = Transfer("ConstantFolding/x", 1, Place("ps:0", "CPU:0"), Place("worker:0", "CPU:0"))
-    assert Cargo(graph, VARIABLES, PARCELS)(transfer) == []
+    assert Payload(graph, VARIABLES, BUCKETS)(transfer) == []

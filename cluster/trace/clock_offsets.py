@@ -31,7 +31,7 @@ def clocks(found: Iterable[Span], own: str) -> Dict[str, Clock]:
 
 
 def on_one_clock(found: Iterable[Span], by_task: Dict[str, Clock]) -> List[Span]:
-    """The same spans with their times put on the worker's clock."""
+    """Return the same spans with their times put on the worker's clock."""
     still = Clock(0, 0)
     return [span._replace(start_us=span.start_us + by_task.get(span.place.task, still).shift_us) for span in found]
 

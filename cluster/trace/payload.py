@@ -18,18 +18,18 @@ _TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
 Step = Tuple[Set[str], List[Any]]  # variables that an operation leads to, and the operations to look at next
 
 
-class Cargo:
+class Payload:
     """Called with a transfer, it names the variables, or slices, whose values or gradients travel.
 
     There are no names in what only keeps the tasks together: steps, counts, tokens, numbers of rows.
 
     Args:
       variables: the names of the model's variables.
-      parcels: of those that travel together, by the name under which they are collected, and kept for workers.
+      buckets: of those that travel together, by the name under which they are collected, and kept for workers.
     """
 
-    def __init__(self, graph: Any, variables: Container[str], parcels: Mapping[str, Sequence[str]]):
-        self._graph, self._variables, self._parcels = graph, variables, parcels
+    def __init__(self, graph: Any, variables: Container[str], buckets: Mapping[str, Sequence[str]]):
+        self._graph, self._variables, self._buckets = graph, variables, buckets
 
     def __call__(self, transfer: Transfer) -> List[str]:
         try:
@@ -41,8 +41,9 @@ class Cargo:
         return self._made_into(op, transfer.target) if transfer.target.is_ps else []
 
     def _made_of(self, op: Any) -> List[str]:
-        """The variables on its own task that a tensor was made of."""
-        here, seen, left = _task_of(op), {op}, [op]
+        """Return the variables on its own task that a tensor was made of."""
+        here = _task_of(op)
+        seen, left = {op}, [op]
         while left:
             new = {taken.op for taken in left.pop().inputs} - seen
             left += [each for each in new if _task_of(each) == here]
@@ -50,9 +51,9 @@ class Cargo:
         return sorted(name for each in seen for name in self._held_by(each))
 
     def _held_by(self, op: Any) -> Sequence[str]:
-        """The variables that an operation is, or whose values it keeps as they travel."""
+        """Return the variables that an operation is, or whose values it keeps as they travel."""
         if op.type == "VariableV2" and is_outbox(op):
-            return self._parcels.get(_load_of(op), [])
+            return self._buckets.get(_push_of(op), [])
         name = author_name(op)
         return [name] if name in self._variables else []
 
@@ -92,20 +93,20 @@ class Cargo:
         """
         is_change = _CHANGES.search(op.type) and _GRADIENTS.match(op.op_def.input_arg[position].name)
         if is_change and op.type.endswith(_ACCUMULATES):
-            load = _load_of(op.inputs[0].op)
-            return set(self._parcels.get(load, [load]))
+            push = _push_of(op.inputs[0].op)
+            return set(self._buckets.get(push, [push]))
         name = author_name(op.inputs[0].op) if is_change else ""
         return {name} if name in self._variables else set()
 
 
-def _load_of(op: Any) -> str:
-    """The name of the load that an accumulator collects, or that an outbox keeps."""
+def _push_of(op: Any) -> str:
+    """Return the name of the push that an accumulator collects, or that an outbox keeps."""
     name: str = op.get_attr("shared_name").decode()
     return name.rpartition("/")[0]
 
 
 def _users(op: Any) -> Iterator[Tuple[Any, int]]:
-    """The operations that take what one makes, whatever its shape, each with the position among its inputs."""
+    """Yield the operations that take what one makes, whatever its shape, each with the position among its inputs."""
     for output in op.outputs:
         for user in output.consumers():
             if user.type in _SHAPES and user.inputs[0] is output:

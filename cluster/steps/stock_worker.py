@@ -21,7 +21,7 @@ The class has known traps, of which ``cluster.steps.token_sync`` has none:
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from cluster.runtime.gradients import merge_rows, same, scalars_of
+from cluster.runtime.gradients import copy_gradient, merge_rows, scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.steps.sync_worker import ASK_MS
 from cluster.steps.token_sync import counter
@@ -31,10 +31,10 @@ train.sync: stock has known traps: the chief trains alone until others join; a q
 step, and another's is dropped then; a row's mean is over its senders; who joins again may give a gradient twice."""
 
 
-class Stock:
+class StockWorker:
     """Take one worker's steps with TensorFlow's own class.
 
-    Build a ``Stock`` on the worker's own device.
+    Build a ``StockWorker`` on the worker's own device.
 
     Args:
       optimizer: applies the mean gradients; the chief's queue runner does it, on the servers.
@@ -63,14 +63,14 @@ class Stock:
         self._runner: Optional[Runner] = None
         self._entered = False
         stock = tf.train.SyncReplicasOptimizer(optimizer, self._required, num_workers)
-        token = stock.apply_gradients(self._told_late(grads_and_vars), global_step)
+        token = stock.apply_gradients(self._notice_late(grads_and_vars), global_step)
         self._hook = stock.make_session_run_hook(self._is_chief)
         self._hook.begin()
         self._without_value = tf.size(stock.ready_for_local_init_op)
         self._gathered = _gathered(stock) if self._is_chief else None
         self._watch(token)
 
-    def _told_late(self, grads_and_vars: Sequence[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
+    def _notice_late(self, grads_and_vars: Sequence[Tuple[Any, Any]]) -> List[Tuple[Any, Any]]:
         """Look at the servers' step before the gradients are sent."""
         self._number = tf.placeholder(tf.int64, [], "token")
         grads = [_in_order(grad) for grad in self._gradients]
@@ -78,7 +78,7 @@ class Stock:
         with made, tf.device(self._global_step.device):
             self._late = tf.greater(self._global_step.read_value(), self._number)
         with tf.control_dependencies([self._late]):
-            return [(same(grad), variable) for grad, (_, variable) in zip(grads, grads_and_vars)]
+            return [(copy_gradient(grad), variable) for grad, (_, variable) in zip(grads, grads_and_vars)]
 
     def _watch(self, token: Any) -> None:
         """Note when a step has given its gradients, when its token has come, and the global step after that."""
@@ -98,7 +98,7 @@ class Stock:
 
     @property
     def needed(self) -> List[Any]:
-        """Variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables beyond the global ones that must have a value before this worker can join."""
         return []
 
     def is_open(self, session: Any) -> bool:
@@ -112,13 +112,13 @@ class Stock:
         """Keep nobody out: workers wait for nothing but variables that have no value."""
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Chief: print the traps once, preload the tokens, start the queue runner, and join."""
+        """Print the traps once, as the chief, preload the tokens, start the queue runner, and join."""
         if not self._entered:
             print(TRAPS, flush=True)
         return self._start(session)
 
     def join(self, session: Any, steps: int) -> int:
-        """Take this worker's place; returns the global step.
+        """Take this worker's place; return the global step.
 
         Args:
           steps: where training stops; at or beyond it there is nothing to join.
@@ -141,7 +141,7 @@ class Stock:
         return self._local_step
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
-        """Give one gradient and take a token; returns the global step after it, the loss, and ``more``.
+        """Give one gradient and take a token; return the global step after it, the loss, and ``more``.
 
         Raises:
           tf.errors.OpError: a server is lost, or the chief's queue runner has failed.
@@ -187,7 +187,7 @@ class Stock:
 
 
 class Runner(tf.train.Coordinator):  # type: ignore[misc]
-    """Coordinates the chief's queue runner: closes the session when it fails.
+    """Coordinate the chief's queue runner: closes the session when it fails.
 
     The chief's own step would otherwise wait for a token that nobody sends. And TensorFlow 2.x answers a request
     to stop by closing the token queue, for good, on a server that may live: in a closed session it cannot.
