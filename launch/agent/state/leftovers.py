@@ -29,7 +29,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     Args:
       gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
     """
-    living = [*process_records.agent_of(folder), *process_records.tasks_of(folder)]
+    living = [*_serving(folder), *process_records.tasks_of(folder)]
     pids = [process.pid for process in living]
     held = memory.held_by([*pids, *gone]) if _uses_gpus(folder) else []
     return Leftovers(
@@ -38,6 +38,13 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
         [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
         [str(path) for path in _locks(folder)],
     )
+
+
+def _serving(folder: RunFolder) -> List[processes.Process]:
+    """Return agent and keeper; without their record, the agent that holds the run's name."""
+    recorded, holder = process_records.agent_of(folder), agent_pid(folder)
+    unrecorded = None if holder in (None, *(each.pid for each in recorded)) else processes.inspect(holder or 0)
+    return recorded if unrecorded is None else [unrecorded, *recorded]
 
 
 def _described(process: processes.Process) -> ProcessLeft:

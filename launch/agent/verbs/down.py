@@ -43,7 +43,8 @@ def down(request: DownRequest) -> RunLeftovers:
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
     """Ask a run's agent to stop, then to kill; at last send SIGKILL.
 
-    The function returns when the agent is gone.
+    An agent that is still there ``leftovers.GONE_S`` after SIGKILL hangs in the kernel, or has lost its record. Then
+    ``look`` reports it among the processes that are left.
     """
     for verb in ("stop", "kill"):
         if not _answers(folder, min(HUNG_S, timeout_s)):

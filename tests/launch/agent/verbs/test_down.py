@@ -4,11 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, Iterator, List
 
+import pytest
+
+from launch.agent.linux import processes
 from launch.agent.linux.processes import command_line, inspect
-from launch.agent.state import process_records
+from launch.agent.state import leftovers, process_records
 from launch.agent.verbs import status
 from tests.support.agent.agents import LEAD, RUN, Agents
 from tests.support.launch.machine import living_under
@@ -79,6 +83,41 @@ def test_an_agent_that_does_not_react_is_killed_and_its_tasks_with_it(run: Run, 
     os.kill(agents.look()["processes"][0]["pid"], signal.SIGSTOP)
     assert agents.down(timeout_s=0.2) == GONE
     assert agents.left() == [] and not living_under(tmp_path)
+
+
+@contextmanager
+def frozen(agents: Agents) -> Iterator[List[Dict[str, Any]]]:
+    """An agent and its keeper that react to nothing, as ``look`` has them; at last the agent is killed."""
+    agent, keeper = serving = agents.look()["processes"][:2]
+    for each in (keeper, agent):
+        os.kill(each["pid"], signal.SIGSTOP)
+    try:
+        yield serving
+    finally:
+        os.kill(agent["pid"], signal.SIGKILL)
+        os.kill(keeper["pid"], signal.SIGCONT)
+        eventually("the end of the keeper", lambda: inspect(keeper["pid"]) is None)
+
+
+def test_an_agent_that_outlives_sigkill_is_reported_as_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    monkeypatch.setattr(leftovers, "GONE_S", 0.1)
+    monkeypatch.setattr(processes, "signal_process", lambda pid, start, number: None)  # as if it hung in the kernel
+    with frozen(agents) as serving:
+        assert agents.down(timeout_s=0.2)["processes"][:2] == serving
+
+
+def test_an_agent_without_its_record_is_reported_as_left_since_it_holds_the_name_of_the_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    monkeypatch.setattr(leftovers, "GONE_S", 0.1)
+    with frozen(agents) as serving:
+        (agents.folder().own / process_records.AGENT).unlink()
+        left = agents.down(timeout_s=0.2)
+    assert (left["processes"], len(left["locks"])) == (serving[:1], 2)
 
 
 # -- a run whose agent was killed
