@@ -88,7 +88,7 @@ class _HostBuild:
                     raise HostProblem(self._host.name, ProblemKind.SILENT, silent) from None
                 continue
             if answer is None:
-                raise self._lost or conversation.ended()
+                raise self._lost or conversation.end_problem()
             if answer.get("done") in STATES:
                 return str(answer["done"])
             if "want" in answer:
@@ -101,7 +101,7 @@ class _HostBuild:
     def _files(self, conversation: Conversation, wanted: List[str]) -> List[Path]:
         unknown = [digest for digest in wanted if digest not in self._order.files]
         if unknown:
-            raise conversation.noise(f"expected files of the lock, found {unknown[0][:80]!r}")
+            raise conversation.noise_problem(f"expected files of the lock, found {unknown[0][:80]!r}")
         return [self._order.files[digest] for digest in wanted]
 
     def _send(self, conversation: Conversation, wanted: List[Path]) -> None:

@@ -13,7 +13,7 @@ from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart
 from launch.fleet import Fleet
 from launch.hosts.answer_shapes import KNOWS
-from launch.hosts.conversation import fitting
+from launch.hosts.conversation import fit
 
 ANSWER_S = 60.0  # for a host to look through its runs
 
@@ -46,7 +46,7 @@ def number(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
     if problems:
         raise CannotStart(problems)
     for host, answer in answers.items():
-        fitting(host, answer, KNOWS)
+        fit(host, answer, KNOWS)
     generation = next_generation((answer["highest"] for answer in answers.values()), time.time())
     numbered = {host: replace(request, generation=generation) for host, request in requests.items()}
     return Numbered(numbered, not any(answer["taken"] for answer in answers.values()))

@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from launch.agent.text.plain_text import cleaned, may_hold_controls
+from launch.agent.text.plain_text import clean, may_hold_controls
 
 CHUNK = 1 << 16
 LONGEST = 1 << 26  # bytes of a line; the status of 10,000 tasks has some 10 MB
@@ -31,7 +31,7 @@ class Channel(ABC):
         self._over = False
 
     @property
-    def torn(self) -> bool:
+    def is_torn(self) -> bool:
         """Return whether the stream has ended in the middle of a line."""
         return self._over and bool(self._unread)
 
@@ -91,7 +91,7 @@ def _read(line: str) -> Dict[str, Any]:
     """
     try:
         values = json.loads(line)
-        values = cleaned(values) if may_hold_controls(line) else values
+        values = clean(values) if may_hold_controls(line) else values
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
@@ -110,7 +110,7 @@ class Host(ABC):
         """Keep a channel whose program waits ``stay_s`` seconds for the next verb."""
         self._kept.append((time.monotonic() + stay_s, channel))
 
-    def kept(self) -> Optional[Channel]:
+    def take_kept(self) -> Optional[Channel]:
         """Take a channel that was kept; None where no valid one is left."""
         while True:
             try:

@@ -87,10 +87,10 @@ class Conversation:
         try:
             answer = self._channel.receive_line(timeout_s)
         except Noise as error:
-            raise self.noise(str(error)) from None
+            raise self.noise_problem(str(error)) from None
         except OSError as error:
             raise self._broke(error) from error
-        if answer is None and self._channel.torn:
+        if answer is None and self._channel.is_torn:
             raise self._broke("it ended in the middle of a line")
         return answer
 
@@ -101,7 +101,7 @@ class Conversation:
         """
         if "error" in answer:
             raise HostProblem.reported(self.host, answer, failed=self._words.refused)
-        return fitting(self.host, answer, OF_VERBS.get(self._verb, dict), self._words)
+        return fit(self.host, answer, OF_VERBS.get(self._verb, dict), self._words)
 
     def answer(self, timeout_s: float, shape: Shape = dict) -> Dict[str, Any]:
         """Return the next answer, which also has the shape ``shape``.
@@ -109,7 +109,7 @@ class Conversation:
         Raises:
           HostProblem: as ``next_line`` and ``check`` do, or the answer has another shape.
         """
-        return fitting(self.host, self.check(self.next_line(timeout_s)), shape, self._words)
+        return fit(self.host, self.check(self.next_line(timeout_s)), shape, self._words)
 
     def next_line(self, timeout_s: float) -> Dict[str, Any]:
         """Return the next line, whatever it holds.
@@ -123,10 +123,10 @@ class Conversation:
             late = f"{self._words.late} within {timeout_s:.0f} s"
             raise HostProblem(self.host, self._words.late_kind, late) from None
         if line is None:
-            raise self.ended()
+            raise self.end_problem()
         return line
 
-    def ended(self) -> HostProblem:
+    def end_problem(self) -> HostProblem:
         """Return the problem of a program that has ended too early, with its last line."""
         last = (self.complaint() or self._words.wordless).splitlines()[-1]
         return HostProblem(self.host, self._words.ended_kind, f"{self._words.ended}{last}")
@@ -149,7 +149,7 @@ class Conversation:
         """End the conversation; the program there ends with it."""
         self._channel.close()
 
-    def noise(self, what: str) -> HostProblem:
+    def noise_problem(self, what: str) -> HostProblem:
         """Return the problem of a host whose answer is no answer of ours."""
         return HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{what}")
 
@@ -159,12 +159,12 @@ class Conversation:
 
 def as_run(host: str, values: Dict[str, Any]) -> RunStatus:
     """Return a run's status from its JSON values. Raises HostProblem."""
-    with reading(host):
+    with noise_if_malformed(host):
         return from_values(RunStatus, values)
 
 
 @contextmanager
-def reading(host: str) -> Iterator[None]:
+def noise_if_malformed(host: str) -> Iterator[None]:
     """Turn a value of a wrong type in what a host has sent into the host's problem."""
     try:
         yield
@@ -172,7 +172,7 @@ def reading(host: str) -> Iterator[None]:
         raise HostProblem(host, ProblemKind.NOISE, f"expected a run's status, found one in which {error}") from None
 
 
-def fitting(host: str, answer: Dict[str, Any], wanted: Shape, words: Words = _PLAIN) -> Dict[str, Any]:
+def fit(host: str, answer: Dict[str, Any], wanted: Shape, words: Words = _PLAIN) -> Dict[str, Any]:
     """Return an answer that has the shape ``wanted``.
 
     Raises:

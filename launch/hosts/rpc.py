@@ -54,7 +54,7 @@ def ask(
     """
     channel = _begin(host, code, {"workdir": workdir, "code": code.hashes, "verb": verb, "stay": stay_s}, request)
     conversation = Conversation(host.name, channel, verb, _words_of(host, verb))
-    with _closed_on_failure(channel), _explained(host, conversation):
+    with _closed_on_failure(channel), _explaining(host, conversation):
         answer = conversation.next_line(timeout_s)
     host.keep(channel, stay_s - MARGIN_S)
     return conversation.check(answer)
@@ -62,10 +62,10 @@ def ask(
 
 def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping[str, Any]) -> Channel:
     """Return a channel over which the verb has received its request."""
-    kept = host.kept()
+    kept = host.take_kept()
     channel = kept or host.open([host.python, *_PROGRAM])
     opening = Conversation(host.name, channel, "", _words_of(host))
-    with _closed_on_failure(channel), _explained(host, opening, STARTUP_FILES):
+    with _closed_on_failure(channel), _explaining(host, opening, STARTUP_FILES):
         opening.send_bytes(b"" if kept else RECEIVER)
         opening.send(greeting)
         _send_code(opening, code, opening.answer(ANSWER_S, MISSING)["missing"])
@@ -93,7 +93,7 @@ def _send_code(opening: Conversation, code: Code, missing: Sequence[str]) -> Non
     for kind in missing:
         bundle = code.bundles.get(kind)
         if bundle is None:
-            raise opening.noise(f"expected the code that is missing there, found {kind[:200]!r}")
+            raise opening.noise_problem(f"expected the code that is missing there, found {kind[:200]!r}")
         opening.send_bytes(b"%d\n" % len(bundle.data))
         opening.send_bytes(bundle.data)
 
@@ -108,15 +108,15 @@ def _closed_on_failure(channel: Channel) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(host: Host, conversation: Conversation, noise_advice: str = "") -> Iterator[None]:
+def _explaining(host: Host, conversation: Conversation, noise_advice: str = "") -> Iterator[None]:
     """Add to a problem what the host's Python, or the shell that did not find it, wrote on stderr."""
     try:
         yield
     except HostProblem as problem:
-        raise _with_complaint(host, problem, conversation, noise_advice) from problem.__cause__
+        raise _explain(host, problem, conversation, noise_advice) from problem.__cause__
 
 
-def _with_complaint(host: Host, problem: HostProblem, conversation: Conversation, noise_advice: str) -> HostProblem:
+def _explain(host: Host, problem: HostProblem, conversation: Conversation, noise_advice: str) -> HostProblem:
     if problem.kind is ProblemKind.NOISE and noise_advice:
         return problem.with_advice(noise_advice)
     if problem.kind not in (ProblemKind.BROKEN, ProblemKind.PYTHON_ENDED):

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.spec.model import Spec, TaskSpec
-from launch.agent.text.redaction import masked
+from launch.agent.text.redaction import mask
 from launch.agent.wire.verb_requests import LogsRequest
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import Fleet
@@ -142,7 +142,7 @@ def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
         for told in _told(fleet, conversation):
-            yield Line(float(told["time"]), told["task"], conversation.host, masked(told["line"], secrets))
+            yield Line(float(told["time"]), told["task"], conversation.host, mask(told["line"], secrets))
     except HostProblem as problem:
         problems.append(problem)
     finally:

@@ -72,7 +72,7 @@ class Board:
         except Silence:
             return None
         if word is None:
-            raise self._conversation.ended()
+            raise self._conversation.end_problem()
         return word
 
 

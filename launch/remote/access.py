@@ -13,7 +13,7 @@ from launch.errors import HostProblem, ProblemKind
 from launch.hosts.retry import Backoff, persist
 from launch.remote import ssh_config
 from launch.remote.by_hand import ByHand
-from launch.remote.failures import UnknownHostKey, dropped, explain
+from launch.remote.failures import UnknownHostKey, explain, is_dropped
 from launch.remote.gateways import Gateways, Route
 from launch.remote.keys import Keys, ask_on_terminal
 
@@ -94,7 +94,7 @@ class Access:
         connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name])
         self._be_strict(connection)
         try:
-            persist(lambda: _log_in(connection), dropped, self._backoff(), self._ended.wait)
+            persist(lambda: _log_in(connection), is_dropped, self._backoff(), self._ended.wait)
         except Exception as error:
             raise self.problem(name, connection, error) from error
         connection.transport.set_keepalive(KEEPALIVE_S)

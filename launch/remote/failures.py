@@ -8,6 +8,8 @@ import paramiko
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.by_hand import ByHand
 
+# Words of Paramiko, for which it has no class of its own.
+NO_ANSWER, OTHER_HOST_KEY = "Timeout opening channel", "no acceptable host key"
 IS_SSHD_UP = "check that the host is up and runs sshd"
 
 
@@ -15,7 +17,7 @@ class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
     """The host shows a key, and none is known for it."""
 
 
-def dropped(error: Exception) -> bool:
+def is_dropped(error: Exception) -> bool:
     """Return whether sshd accepted the connection and dropped it before it refused anybody.
 
     The reason is too many connections at once, or a busy host.
@@ -27,7 +29,7 @@ def dropped(error: Exception) -> bool:
 
 
 def _no_answer(error: Exception) -> bool:
-    return isinstance(error, (socket.timeout, TimeoutError)) or "Timeout opening channel" in str(error)
+    return isinstance(error, (socket.timeout, TimeoutError)) or NO_ANSWER in str(error)
 
 
 def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand) -> HostProblem:
@@ -43,7 +45,7 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
     def problem(kind: ProblemKind, what: str, advice: str = "") -> HostProblem:
         return HostProblem(name, kind, what, advice)
 
-    if isinstance(error, paramiko.BadHostKeyException) or "no acceptable host key" in str(error):
+    if isinstance(error, paramiko.BadHostKeyException) or OTHER_HOST_KEY in str(error):
         return problem(
             ProblemKind.HOST_KEY,
             f"its host key differs from the one in {known}: a reinstalled machine, or an intercepted connection",
@@ -65,7 +67,7 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
     if _no_answer(error):
         unheard = f"no answer from {host} port {port} within {by_hand.settings.connect_timeout_s:g} s"
         return problem(ProblemKind.UNREACHABLE, unheard, "check that the host is up")
-    if dropped(error):
+    if is_dropped(error):
         drops = f"{host} port {port} drops every login ({str(error) or type(error).__name__})"
         return problem(ProblemKind.SSHD, drops, "see sshd's log there, and MaxStartups in its sshd_config")
     if isinstance(error, (OSError, paramiko.ssh_exception.NoValidConnectionsError)):

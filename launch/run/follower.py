@@ -13,7 +13,7 @@ from launch.agent.wire.verb_requests import RunReference
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
-from launch.hosts.conversation import Conversation, as_run, reading
+from launch.hosts.conversation import Conversation, as_run, noise_if_malformed
 from launch.plan.agent_requests import LEASE_S
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
@@ -147,7 +147,7 @@ class Follower(ABC):
         return now - self._received_at
 
     def _take(self, change: Mapping[str, Any]) -> None:
-        with reading(self._lead):
+        with noise_if_malformed(self._lead):
             self._status = updated(self._status, change["run"])
             self._tasks.update({name: from_values(TaskStatus, task) for name, task in change["tasks"].items()})
         self._view.show(self.status())

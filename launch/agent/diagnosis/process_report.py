@@ -18,7 +18,7 @@ from launch.agent.linux.processes import (
 from launch.agent.linux.procfs import names_in, text_of, threads, waits_in
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.stacks import of_living
+from launch.agent.tasks.stacks import request_stacks
 from launch.agent.text.redaction import Redaction
 
 MOST = 512  # processes that are told of
@@ -93,7 +93,7 @@ def stacks(
     most = max(LEAST_STACK, budget // max(1, len(asked)))
     for each in asked:
         if _is(each):
-            told = redaction.text(of_living(each["pid"], folder.task(each["task"])))
+            told = redaction.text(request_stacks(each["pid"], folder.task(each["task"])))
             head = f"{each['task']} {each['argv']}\n{time.strftime('%H:%M:%S')}"
             yield f"stacks/{each['pid']}.txt", "\n".join(filter(None, [head, told, _in_kernel(each["pid"])]))[:most]
 

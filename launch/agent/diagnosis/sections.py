@@ -190,7 +190,7 @@ def _processes(scene: Scene) -> Iterator[Piece]:
     agent = leftovers.agent_pid(folder)
     yield "live.json", {"agent": agent, "processes": found}
     yield "processes.txt", process_report.table(found)
-    held = connections.of([each["pid"] for each in found])
+    held = connections.connections_of([each["pid"] for each in found])
     yield "connections.txt", connections.table(held) + "\n"
     yield "connections.json", connections.summary(held)
     yield from process_report.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request["bytes"]))

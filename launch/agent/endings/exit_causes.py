@@ -57,15 +57,15 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
     """
     if outcome is not None and outcome.cause:
         kind = outcome.kind or (EXCEPTION if outcome.traceback else EXIT)
-        return _advised(Ending(kind, outcome.cause, outcome.cause), hopeless.judge(code, outcome, "", lines))
+        return _add_advice(Ending(kind, outcome.cause, outcome.cause), hopeless.judge(code, outcome, "", lines))
     found = error_in(lines) if code > 0 or -code in CRASHES else None
     kind, what = _without_outcome(code, found, lines, no_memory)
     if found is not None:
         ending = Ending(kind, f"{what}; its error: {found.text}", found.text)
-        return _advised(ending, hopeless.judge(code, None, found.text, lines))
+        return _add_advice(ending, hopeless.judge(code, None, found.text, lines))
     last = lines[-1].strip() if lines else ""
     ending = Ending(kind, f"{what}; its last line: {last}" if last else what)
-    return _advised(ending, hopeless.judge(code, None, last, lines))
+    return _add_advice(ending, hopeless.judge(code, None, last, lines))
 
 
 def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no_memory: bool) -> Tuple[str, str]:
@@ -81,7 +81,7 @@ def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no
     return EXIT, what
 
 
-def _advised(ending: Ending, advice: Optional[str]) -> Ending:
+def _add_advice(ending: Ending, advice: Optional[str]) -> Ending:
     """Return an ending with advice behind its cause; None: another attempt may end otherwise."""
     if advice is None:
         return ending

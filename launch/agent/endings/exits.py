@@ -18,7 +18,7 @@ from launch.agent.linux.oom_kills import MemoryKills
 from launch.agent.protocol.messages import Exited
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text.plain_text import without_controls
-from launch.agent.text.redaction import masked
+from launch.agent.text.redaction import mask
 from launch.agent.wire.run_request import TaskRequest
 
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
@@ -64,27 +64,27 @@ class Exits:
           stack: the stacks that the process wrote before; None where it was not asked for them.
         """
         outcome = self._outcome(name)
-        shown = {key: self._masked(value) for key, value in asdict(outcome).items()} if outcome else None
+        shown = {key: self._mask(value) for key, value in asdict(outcome).items()} if outcome else None
         if outcome and outcome.succeeded:
             return Exited(name, attempt, code, None, shown)
-        lines = exit_causes.last_lines(self._folder.log(name, attempt), self._masked, SEARCHED)
+        lines = exit_causes.last_lines(self._folder.log(name, attempt), self._mask, SEARCHED)
         no_memory = code == -signal.SIGKILL and not killed and self._memory_kills.took(pid, now)
         ending = self._ending(code, outcome, lines, no_memory)
         return Exited(
             name, attempt, code, ending.cause, shown, ending.kind, lines[-exit_causes.MOST_LINES :],
-            self._masked(stack), ending.retry, ending.error,
+            self._mask(stack), ending.retry, ending.error,
         )  # fmt: skip
 
     def _ending(self, code: int, outcome: Optional[Outcome], lines: List[str], no_memory: bool) -> Ending:
         ending = exit_causes.judge(code, outcome, lines, no_memory)
-        return ending._replace(cause=self._masked(ending.cause), error=self._masked(ending.error))
+        return ending._replace(cause=self._mask(ending.cause), error=self._mask(ending.error))
 
-    def _masked(self, value: Any) -> Any:
+    def _mask(self, value: Any) -> Any:
         """Return a text without secrets and control characters; return other values unchanged.
 
         A task's text goes to other hosts and into their files; secrets and control characters do not.
         """
-        return masked(without_controls(value), self._secrets.values()) if isinstance(value, str) else value
+        return mask(without_controls(value), self._secrets.values()) if isinstance(value, str) else value
 
     def _outcome(self, name: str) -> Optional[Outcome]:
         """Return the checked outcome that a task wrote; None where the task wrote none.

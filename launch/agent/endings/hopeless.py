@@ -41,15 +41,15 @@ def judge(code: int, outcome: Optional[Outcome], error: str, lines: Sequence[str
     if code <= 0:
         return None
     if outcome is not None:
-        return _lacking(outcome.missing_module) if outcome.missing_module else None if outcome.retry else ""
+        return _advise_on(outcome.missing_module) if outcome.missing_module else None if outcome.retry else ""
     missing = _MODULE.search(error)
     if missing:
-        return _lacking(missing.group(1))
+        return _advise_on(missing.group(1))
     if _PYTHON.match(error):
         return ""
     return _PROGRAM if code in (_NOT_FOUND, _NOT_RUN) and any(map(_SHELL.search, lines[-3:])) else None
 
 
-def _lacking(module: str) -> str:
+def _advise_on(module: str) -> str:
     top = module.split(".")[0]
     return f"the tasks' Python has no {top}: {_ENVIRONMENT if top in _NEEDED else _PACKAGE}"

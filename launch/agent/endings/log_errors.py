@@ -53,10 +53,10 @@ def error_in(lines: Sequence[str]) -> Optional[Error]:
     for place in range(len(search.lines)):
         search.look(place)
     error = search.found or search.aside
-    return error if error is not None and not _survived(search.lines, error) else None
+    return error if error is not None and not _has_survived(search.lines, error) else None
 
 
-def _survived(lines: List[str], error: Error) -> bool:
+def _has_survived(lines: List[str], error: Error) -> bool:
     return sum(not line[:1].isspace() for line in lines[error.place + 1 :]) > MOST_AFTER
 
 
@@ -76,19 +76,19 @@ class _Search:
         if _HEADER.match(line):
             self._traceback(place)
         elif _CHECK.match(line):
-            self._take(Error(_with_what(self.lines, place), place=place), native=True)
+            self._take(Error(_add_what(self.lines, place), place=place), native=True)
         elif _ABORTED.match(line):
             self.aside = self.aside or Error(_cut(line), place=place)
         elif _SYNTAX.match(line) and place and self.lines[place - 1].startswith("  "):
             self._take(Error(_cut(line), True, place))
         elif _FLAGS.match(line) or (self._usage and _PARSER.match(line)):
-            self._take(Error(_joined(self.lines, place), place=place))
+            self._take(Error(_join(self.lines, place), place=place))
         self._usage = self._usage or bool(_USAGE.match(line))
 
     def _traceback(self, place: int) -> None:
         above = self.lines[place - 1] if place else ""
         self._announced = self._announced if _CHAINED.match(above) else above
-        error = _raised(self.lines, place)
+        error = _find_raised(self.lines, place)
         if error is None or _REPORTED.match(self._announced):
             return
         if _OF_A_THREAD.match(self._announced):
@@ -101,18 +101,18 @@ class _Search:
             self.found, self._native = error, native
 
 
-def _raised(lines: List[str], header: int) -> Optional[Error]:
+def _find_raised(lines: List[str], header: int) -> Optional[Error]:
     """Return the error of the traceback at ``header``; None where the traceback has no error."""
     margin = "  | " if lines[header].startswith("  + ") else ""
     below = [line[len(margin) :] for line in _block(lines, header, margin)]
-    names = [place for place, line in enumerate(below) if _named(line)]
+    names = [place for place, line in enumerate(below) if _names_exception(line)]
     place = next((place for place in names if _is_error(below[place])), names[0] if names else None)
     if place is None:
         return None
-    text = _without_module(_joined(below, place))
+    text = _strip_module(_join(below, place))
     members = (line[6:] for line in lines[header:] if line.startswith("    | ")) if margin else iter(())
     member = next(filter(_is_error, members), None)
-    text = text if member is None else _cut(f"{text}, first: {_without_module(member)}")
+    text = text if member is None else _cut(f"{text}, first: {_strip_module(member)}")
     return Error(text, True, header + 1 + place)
 
 
@@ -124,7 +124,7 @@ def _block(lines: List[str], header: int, margin: str) -> Iterator[str]:
         yield line
 
 
-def _named(line: str) -> bool:
+def _names_exception(line: str) -> bool:
     """Return whether a line may be ``module.Name: text`` of an exception.
 
     ``INFO: text`` is none.
@@ -139,16 +139,18 @@ def _is_error(line: str) -> bool:
     The name has a module or begins with a capital letter; ``loss: 0.3`` has neither.
     """
     match = _RAISED.match(line)
-    return match is not None and _named(line) and bool(match.group("module") or match.group("name")[0].isupper())
+    return (
+        match is not None and _names_exception(line) and bool(match.group("module") or match.group("name")[0].isupper())
+    )
 
 
-def _without_module(text: str) -> str:
+def _strip_module(text: str) -> str:
     """``UnavailableError: text`` of ``tensorflow.python.framework.errors_impl.UnavailableError: text``."""
     match = _RAISED.match(text)
     return text if match is None else text[match.start("name") :]
 
 
-def _joined(lines: List[str], place: int) -> str:
+def _join(lines: List[str], place: int) -> str:
     """A message in one line, with the lines that it only introduces."""
     text = lines[place].strip()
     for line in lines[place + 1 : place + 1 + MOST_JOINED]:
@@ -158,7 +160,7 @@ def _joined(lines: List[str], place: int) -> str:
     return _cut(text)
 
 
-def _with_what(lines: List[str], place: int) -> str:
+def _add_what(lines: List[str], place: int) -> str:
     """A line of C++ code, with the message of the exception that it names."""
     further = "".join(lines[place + 1 : place + 2]).strip()
     return _cut(f"{lines[place]} {further}" if further.startswith("what():") else lines[place])

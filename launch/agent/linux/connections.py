@@ -27,7 +27,7 @@ class Connection(NamedTuple):
         return f"{self.pid:>8} {row.state:12} {queues}  {_shown(row.local)} {_shown(row.remote)}"
 
 
-def of(pids: Iterable[int]) -> List[Connection]:
+def connections_of(pids: Iterable[int]) -> List[Connection]:
     """Return the connections that these processes hold, those that hang first."""
     holders = {inode: pid for pid in pids for inode in held_sockets([pid])}
     found = [Connection(holders[row.inode], row) for row in tcp_rows() if row.inode in holders]

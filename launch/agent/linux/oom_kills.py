@@ -40,7 +40,7 @@ class MemoryKills:
         if self._recent:
             self._recent.pop(0)
             return True
-        return not self._counts and names(self._messages, pid)
+        return not self._counts and names_process(self._messages, pid)
 
     def _read(self) -> int:
         return max((_count(path) for path in self._counts), default=0)
@@ -58,7 +58,7 @@ def counters(root: Path) -> List[Path]:
     return [path for path in found if _COUNT.search(text_of(path))]
 
 
-def names(messages: Path, pid: int) -> bool:
+def names_process(messages: Path, pid: int) -> bool:
     """Return whether the kernel's messages report this process as killed; False where they are unreadable."""
     said = f"Killed process {pid} ".encode()
     try:

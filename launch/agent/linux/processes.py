@@ -189,13 +189,13 @@ def signal_group(leader: int, number: int) -> None:
 
 def signal_process(pid: int, start: int, number: int) -> None:
     """Signals a process if it still is the one that was recorded."""
-    with contextlib.suppress(ProcessLookupError), _held(pid) as handle:
+    with contextlib.suppress(ProcessLookupError), _handle_of(pid) as handle:
         if is_same(pid, start):
             os.kill(pid, number) if handle is None else signal.pidfd_send_signal(handle, number)  # type: ignore
 
 
 @contextlib.contextmanager
-def _held(pid: int) -> Iterator[Optional[int]]:
+def _handle_of(pid: int) -> Iterator[Optional[int]]:
     """Hold a handle of a process; None before Python 3.9 and Linux 5.3.
 
     A signal through the handle never reaches a later process of the same pid.

@@ -113,11 +113,11 @@ def _ask(kernel: socket.socket, family: int) -> Iterator[Tuple[int, Bytes]]:
                 return
             if kind == _ERROR:
                 raise OSError("the kernel reports no TCP connections")
-            yield from _counted(data[at + _HEADER.size : at + length])
+            yield from _counts(data[at + _HEADER.size : at + length])
             at += length + -length % 4
 
 
-def _counted(message: bytes) -> Iterator[Tuple[int, Bytes]]:
+def _counts(message: bytes) -> Iterator[Tuple[int, Bytes]]:
     """Inode and bytes of one connection; nothing of a kernel that does not count them."""
     at = _ATTRIBUTES_AT
     while at + _ATTRIBUTE.size <= len(message):

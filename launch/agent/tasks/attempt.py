@@ -64,11 +64,11 @@ class Attempt:
     def send(self, number: "signal.Signals", table: Sequence[Process]) -> None:
         """Signal the attempt's leader, which is not reaped yet, and the rest of its processes."""
         leader = [process for process in table if process.pid == self.process.pid]
-        signal_all([*leader, *self.kin.living(table)], number)
+        signal_all([*leader, *self.kin.find_living(table)], number)
 
     def end_rest(self, now: float, table: Sequence[Process]) -> List[Process]:
         """Kill the processes that outlive the attempt's leader, and return them."""
-        rest = self.kin.living(table)
+        rest = self.kin.find_living(table)
         if rest and not self.hangs(now):
             self.killed_at = now if self.killed_at is None else self.killed_at
             signal_all(rest, signal.SIGKILL)

@@ -29,7 +29,7 @@ class Kin:
         self._mark = {"LAUNCH_TASK_DIR": str(folder), "LAUNCH_ATTEMPT": str(attempt)}
         self._seen: Set[Tuple[int, int]] = set()  # (pid, start)
 
-    def living(self, table: Sequence[Process]) -> List[Process]:
+    def find_living(self, table: Sequence[Process]) -> List[Process]:
         """Return the attempt's living processes except the leader; reap adopted ones that have ended."""
         self._reap(table)
         roots = [process for process in table if process.parent == self._agent and self._owns(process)]

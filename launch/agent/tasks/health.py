@@ -19,7 +19,7 @@ from launch.agent.linux.cpu_time import Work, pace, work_of
 
 LOOK_S = 1.0
 SLOW_SHARE = 0.2
-QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is told
+QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is reported
 _SHOWN = ("phase", "phase_s", "slowest_s", "usual_s", "owes", "doing")
 LASTING = (*STEPS, "saving")  # the others may take any time
 
@@ -42,10 +42,10 @@ class Watched:
     phase: Optional[str] = None
     phase_s: float = 0.0  # as it tells
     counted_s: float = 0.0  # of its phase
-    doing: str = ""  # of its start, as it was told
+    doing: str = ""  # of its start, as it was reported
     silent_s: float = 0.0
     stopped_s: float = 0.0
-    told: bool = False  # whether the lead takes it for unwell
+    is_reported: bool = False  # whether the lead takes it for unwell
 
 
 class Vitals:
@@ -73,13 +73,13 @@ class Vitals:
         counts; the other keys come from the sign, where there is one.
         """
         counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
-        self._watched = {name: self._of(name, task.attempt) for name, task in tasks.items()}
+        self._watched = {name: self._watch(name, task.attempt) for name, task in tasks.items()}
         looked = {name: self._look(self._watched[name], task, counted_s) for name, task in tasks.items()}
         late = [each.silent_s >= QUIET_S for each in self._watched.values() if each.beat is not None]
         self._slow = len(late) > 1 and all(late)
-        return {name: told for name, told in looked.items() if told}
+        return {name: signs for name, signs in looked.items() if signs}
 
-    def _of(self, name: str, attempt: int) -> Watched:
+    def _watch(self, name: str, attempt: int) -> Watched:
         known = self._watched.get(name)
         return known if known is not None and known.attempt == attempt else Watched(attempt)
 
@@ -96,9 +96,9 @@ class Vitals:
         lasts = sign is not None and sign.phase in LASTING and sign.phase_s >= QUIET_S
         unwell = state in "Tt" or watched.silent_s >= QUIET_S or lasts
         doing = "" if sign is None else sign.doing
-        told = unwell or watched.told or doing != watched.doing
-        watched.told, watched.doing = unwell, doing
-        if not told:
+        is_news = unwell or watched.is_reported or doing != watched.doing
+        watched.is_reported, watched.doing = unwell, doing
+        if not is_news:
             return {}
         shown = {} if sign is None else {key: getattr(sign, key) for key in _SHOWN}
         return {

@@ -80,7 +80,7 @@ class HostTasks:
                 with contextlib.suppress(FileNotFoundError):
                     (folder / stale).unlink()
             further = self._further(task, cluster, index)
-            env = task_env.of_task(task.env, further, attempt, folder, self._gpus[name])
+            env = task_env.task_environment(task.env, further, attempt, folder, self._gpus[name])
             process = processes.start(argv, env, Path(task.folder), log)
         except OSError as error:
             self._emit(self._exits.not_started(name, attempt, error))
@@ -166,7 +166,7 @@ class HostTasks:
         self._note_at, table = now + NOTE_S, processes.table()
         self._record.note(table)
         for attempt in self.running.values():
-            attempt.kin.living(table)
+            attempt.kin.find_living(table)
 
     def _collect(self, attempt: Attempt, now: float, table: Sequence[Process]) -> None:
         """Kill the remaining processes of an ended leader, then reap the leader and emit ``Exited``."""

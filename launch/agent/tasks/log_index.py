@@ -80,7 +80,7 @@ class Times:
                 self._sizes.append(noted_size)
         return bool(whole)
 
-    def of(self, offset: int) -> float:
+    def time_of(self, offset: int) -> float:
         """Return the time at which the byte at ``offset`` was there.
 
         A byte beyond every noted size is as old as the log's last change.

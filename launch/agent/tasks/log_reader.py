@@ -63,7 +63,7 @@ class TaskLog:
     def _end(self, log: Path) -> int:
         """Return the offset from which on lines are not asked for."""
         size = log.stat().st_size
-        if self._until is None or self._times[log].of(max(0, size - 1)) < self._until:
+        if self._until is None or self._times[log].time_of(max(0, size - 1)) < self._until:
             return size
         return self._times[log].written_before(self._until)
 
@@ -84,14 +84,14 @@ class TaskLog:
                 whole = last or len(line) == LONGEST or line.endswith(b"\n")
                 if not line or not whole:  # it was cut short meanwhile, or its rest is still to come
                     return
-                moment, text = self._times[log].of(self._read[log]), shown(line, self._cut.get(log, False))
+                moment, text = self._times[log].time_of(self._read[log]), show(line, self._cut.get(log, False))
                 self._read[log] += len(line)
                 self._cut[log] = not line.endswith(b"\n")
                 if text is not None:
                     yield {"task": self._task, "attempt": attempt, "line": text, "time": moment}
 
 
-def shown(line: bytes, goes_on: bool = False) -> Optional[str]:
+def show(line: bytes, goes_on: bool = False) -> Optional[str]:
     """Return a line as a terminal finally shows it.
 
     ``goes_on`` marks a part that continues a line; a part without a new state gives None.

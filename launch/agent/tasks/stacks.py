@@ -25,14 +25,14 @@ class Stacks:
     def __init__(self, pid: int, folder: Path):
         process = processes.inspect(pid)
         self._written = Written(folder)
-        self._of_kernel = "" if process is None else _of_kernel(process)
+        self._of_kernel = "" if process is None else _kernel_stacks(process)
         if process is not None and catches(pid, STACKS_BY):
             processes.signal_process(pid, process.start, STACKS_BY)
             processes.signal_process(pid, process.start, signal.SIGCONT)
 
     def are_written(self) -> bool:
         """Return whether the process seems to have written all; call this repeatedly."""
-        return self._written.rests()
+        return self._written.is_at_rest()
 
     def text(self) -> str:
         """Return the kernel's stacks, then the text that the process has written.
@@ -49,7 +49,7 @@ class Written:
         self._file = folder / STACKS
         self._began = self._size = self._length()
 
-    def rests(self) -> bool:
+    def is_at_rest(self) -> bool:
         """Return whether something was written, and nothing since the last call."""
         before, self._size = self._size, self._length()
         return self._began < self._size == before
@@ -70,7 +70,7 @@ class Written:
             return 0
 
 
-def of_living(pid: int, folder: Path) -> str:
+def request_stacks(pid: int, folder: Path) -> str:
     """Return the stacks of its Python threads that a process writes on request.
 
     The process goes on. Only a process that has announced that it writes stacks, and catches ``STACKS_BY``, is asked. A
@@ -82,7 +82,7 @@ def of_living(pid: int, folder: Path) -> str:
         return ""
     written, until = Written(folder), time.monotonic() + WRITE_S
     processes.signal_process(pid, process.start, STACKS_BY)
-    while not written.rests() and time.monotonic() < until:
+    while not written.is_at_rest() and time.monotonic() < until:
         time.sleep(LOOK_S)
     return written.text()
 
@@ -96,7 +96,7 @@ def catches(pid: int, number: int) -> bool:
     return bool(caught >> (number - 1) & 1)
 
 
-def _of_kernel(process: processes.Process) -> str:
+def _kernel_stacks(process: processes.Process) -> str:
     """``pid 4242, state T: 12 threads in do_signal_stop``"""
     waits = Counter(waits_in(thread) or "no wait that the kernel reports" for thread in threads(process.pid))
     lines = [f"  {number} threads in {where}" for where, number in waits.most_common(8)]

@@ -18,7 +18,7 @@ ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secre
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
-def of_task(
+def task_environment(
     planned: Mapping[str, str], further: Mapping[str, str], attempt: int, folder: Path, gpus: Sequence[int]
 ) -> Dict[str, str]:
     """The whole environment of one attempt.

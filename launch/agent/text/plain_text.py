@@ -24,11 +24,13 @@ def plain(line: str) -> str:
     """
     if not _CONTROLS.search(line):
         return line
-    states = (without_controls(_rubbed(state)).rstrip() for state in reversed(line.rstrip("\r\n").split("\r")))
+    states = (
+        without_controls(_apply_backspaces(state)).rstrip() for state in reversed(line.rstrip("\r\n").split("\r"))
+    )
     return next((state for state in states if state), "")
 
 
-def _rubbed(text: str) -> str:
+def _apply_backspaces(text: str) -> str:
     """Let each backspace take a character away."""
     kept = []
     for character in text:
@@ -49,12 +51,12 @@ def may_hold_controls(json_line: str) -> bool:
     return bool(_ESCAPED.search(json_line) or _CONTROLS.search(json_line))
 
 
-def cleaned(values: Any) -> Any:
+def clean(values: Any) -> Any:
     """Return values from JSON with every string in them ``without_controls``."""
     if isinstance(values, str):
         return without_controls(values)
     if isinstance(values, list):
-        return [cleaned(value) for value in values]
+        return [clean(value) for value in values]
     if isinstance(values, dict):
-        return {cleaned(key): cleaned(value) for key, value in values.items()}
+        return {clean(key): clean(value) for key, value in values.items()}
     return values

@@ -22,7 +22,7 @@ _HARMLESS = re.compile(
 )
 
 
-def masked(text: str, secrets: Iterable[str]) -> str:
+def mask(text: str, secrets: Iterable[str]) -> str:
     """Return a text with every line of every secret in it replaced by ``(secret)``."""
     lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= SHORTEST}
     for line in sorted(lines, key=len, reverse=True):  # a secret may hold another
@@ -51,7 +51,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """``text`` without secrets."""
-        text = masked(text, self._secrets)
+        text = mask(text, self._secrets)
         for pattern, instead in ((_IN_ADDRESS, HIDDEN), (_FLAG, rf"\1{HIDDEN}"), (_NAMED, rf"\1{HIDDEN}")):
             text = pattern.sub(instead, text)
         return text

@@ -66,7 +66,7 @@ def test_a_host_that_is_closed_closes_what_it_kept() -> None:
     host.keeps = True
     ask(host, CODE, "/w", "restart", {}, 3.0)
     host.close()
-    assert channel.closed == 1 and host.kept() is None
+    assert channel.closed == 1 and host.take_kept() is None
 
 
 def test_a_program_that_may_have_gone_since_is_not_counted_on() -> None:

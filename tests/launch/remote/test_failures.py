@@ -1,5 +1,6 @@
 """Why a host could not be reached, in words that say what to do, and which failures may pass by themselves."""
 
+import inspect
 import shlex
 import socket
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from launch.agent.linux.ports import free_ports
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.access import Access
 from launch.remote.by_hand import ByHand
-from launch.remote.failures import UnknownHostKey, dropped, explain
+from launch.remote.failures import NO_ANSWER, OTHER_HOST_KEY, UnknownHostKey, explain, is_dropped
 from launch.remote.host import SshHost
 
 SSH = Ssh(known_hosts="/k", connect_timeout_s=3)
@@ -90,6 +91,11 @@ def test_a_changed_host_key_is_told_with_the_entry_to_replace(port: int, entry: 
     assert f"`ssh-keygen -R {shlex.quote(entry)} -f /k`" in text and f"-l alice -p {port} h1 true`" in text
 
 
+@pytest.mark.parametrize("words", [NO_ANSWER, OTHER_HOST_KEY])
+def test_the_words_of_paramiko_that_decide_are_its_own(words: str) -> None:
+    assert words in inspect.getsource(paramiko.transport)
+
+
 def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known_one() -> None:
     error = paramiko.ssh_exception.IncompatiblePeer("Incompatible ssh peer (no acceptable host key)")
     assert explain("h1", error, ("h1", 22), way()).what.startswith("its host key differs from the one in /k: ")
@@ -106,7 +112,7 @@ def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known
     ids=str,
 )
 def test_a_login_that_was_let_go_may_be_tried_again(error: Exception) -> None:
-    assert dropped(error)
+    assert is_dropped(error)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,7 @@ def test_a_login_that_was_let_go_may_be_tried_again(error: Exception) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_what_was_refused_or_is_not_there_is_not_tried_again(error: Exception) -> None:
-    assert not dropped(error)
+    assert not is_dropped(error)
 
 
 def test_no_valid_connection_is_no_ssh_there() -> None:

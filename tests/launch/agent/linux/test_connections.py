@@ -41,7 +41,7 @@ def test_what_a_process_holds_is_found_with_what_waits_to_be_read() -> None:
 
 def unread(size: int) -> List[Tuple[str, int]]:
     """Who has sent so many bytes that this process has not read."""
-    return [each.row.remote for each in connections.of([os.getpid()]) if each.row.receive_queue == size]
+    return [each.row.remote for each in connections.connections_of([os.getpid()]) if each.row.receive_queue == size]
 
 
 def test_a_connection_hangs_that_is_not_answered_or_closed_on_one_side_alone() -> None:

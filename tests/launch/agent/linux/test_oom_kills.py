@@ -8,7 +8,7 @@ from typing import Iterator
 
 import pytest
 
-from launch.agent.linux.oom_kills import RECENT_S, MemoryKills, counters, names
+from launch.agent.linux.oom_kills import RECENT_S, MemoryKills, counters, names_process
 from tests.support.waiting import eventually
 
 V1 = Path("/sys/fs/cgroup/memory")
@@ -71,7 +71,7 @@ def test_where_nothing_counts_the_kernel_s_messages_are_asked(tmp_path: Path) ->
 
 
 def test_messages_that_cannot_be_read_name_nobody(tmp_path: Path) -> None:
-    assert not names(tmp_path / "none", 42)
+    assert not names_process(tmp_path / "none", 42)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def times_of(log: Path) -> Times:
 
 @pytest.mark.parametrize(("offset", "moment"), [(0, 100.0), (9, 100.0), (10, 103.0), (19, 103.0), (20, 200.0)])
 def test_a_byte_was_there_by_the_first_time_at_which_the_log_was_longer(log: Path, offset: int, moment: float) -> None:
-    assert times_of(log).of(offset) == moment
+    assert times_of(log).time_of(offset) == moment
 
 
 @pytest.mark.parametrize(("moment", "size"), [(0.0, 0), (100.0, 0), (100.1, 10), (103.0, 10), (104.0, 20)])
@@ -36,7 +36,7 @@ def test_what_was_there_before_a_time_of_day_is_told_in_bytes(log: Path, moment:
 
 def test_a_log_without_times_is_as_old_as_its_last_change(log: Path) -> None:
     index_of(log).unlink()
-    assert (times_of(log).of(0), times_of(log).written_before(1e12)) == (200.0, 0)
+    assert (times_of(log).time_of(0), times_of(log).written_before(1e12)) == (200.0, 0)
 
 
 def test_what_is_noted_later_is_taken_in_later_and_whole(log: Path) -> None:
@@ -44,7 +44,7 @@ def test_what_is_noted_later_is_taken_in_later_and_whole(log: Path) -> None:
     with open(str(index_of(log)), "a") as index:
         index.write("110.0 25\n111.0 3")
     times.update()
-    assert times.of(24) == 110.0 and times.of(26) == 200.0
+    assert times.time_of(24) == 110.0 and times.time_of(26) == 200.0
 
 
 def test_a_log_that_grows_is_noted_once_a_second_and_one_that_does_not_is_not(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from launch.agent.tasks.log_reader import (
     LONGEST,
     TaskLog,
     line_start,
-    shown,
+    show,
     start_of_last,
 )
 
@@ -145,7 +145,7 @@ def test_a_progress_bar_of_any_length_shows_its_newest_states(folder: RunFolder)
 
 
 def test_of_a_line_that_overwrites_itself_the_end_is_shown() -> None:
-    assert [shown(line) for line in (b"10 %\r50 %\r100 %\n", b"dos\r\n", b"\xff\n", b"\n")] == ["100 %", "dos", "�", ""]
+    assert [show(line) for line in (b"10 %\r50 %\r100 %\n", b"dos\r\n", b"\xff\n", b"\n")] == ["100 %", "dos", "�", ""]
 
 
 @pytest.mark.parametrize("block", [BLOCK - 1, BLOCK, BLOCK + 1])

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.protocol.heartbeat import STACKS
 from launch.agent.linux.processes import inspect
-from launch.agent.tasks.stacks import LONGEST, Stacks, Written, catches, of_living
+from launch.agent.tasks.stacks import LONGEST, Stacks, Written, catches, request_stacks
 from tests.support.waiting import eventually
 
 WRITES = """
@@ -41,25 +41,25 @@ def start() -> Iterator[Start]:
 def test_a_process_that_waits_for_it_writes_its_stacks_and_goes_on(start: Start, tmp_path: Path) -> None:
     process = start(sys.executable, "-c", WRITES, str(tmp_path / STACKS))
     eventually("its handler", lambda: catches(process.pid, 3))
-    eventually("its stacks", lambda: "in waiting_here" in of_living(process.pid, tmp_path))
+    eventually("its stacks", lambda: "in waiting_here" in request_stacks(process.pid, tmp_path))
     assert process.poll() is None
 
 
 def test_one_that_does_not_is_not_signalled(start: Start, tmp_path: Path) -> None:
     process = start("sleep", "1000")
-    assert of_living(process.pid, tmp_path) == ""
+    assert request_stacks(process.pid, tmp_path) == ""
     (tmp_path / STACKS).write_text("of another process")
-    assert of_living(process.pid, tmp_path) == ""
+    assert request_stacks(process.pid, tmp_path) == ""
     assert process.poll() is None and inspect(process.pid) is not None
 
 
 def test_what_was_written_when_others_asked_does_not_count(tmp_path: Path) -> None:
     (tmp_path / STACKS).write_text("old ")
     written = Written(tmp_path)
-    assert not written.rests() and written.text() == ""
+    assert not written.is_at_rest() and written.text() == ""
     with open(str(tmp_path / STACKS), "a") as file:
         file.write("new")
-    assert [written.rests(), written.rests(), written.text()] == [False, True, "new"]
+    assert [written.is_at_rest(), written.is_at_rest(), written.text()] == [False, True, "new"]
 
 
 def test_a_stopped_process_is_let_go_on_to_write_them_before_it_is_killed(start: Start, tmp_path: Path) -> None:

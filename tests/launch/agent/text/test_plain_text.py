@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from launch.agent.text.plain_text import cleaned, may_hold_controls, plain, without_controls
+from launch.agent.text.plain_text import clean, may_hold_controls, plain, without_controls
 
 KERAS = "1/10 [=>...]" + "\b" * 12 + "\r2/10 [==>..]" + "\b" * 13 + "\r10/10 [=====]\n"
 
@@ -52,4 +52,4 @@ def test_json_with_a_control_character_is_known_before_it_is_looked_through(code
 
 def test_every_string_of_a_message_is_cleaned() -> None:
     told = {"a\x1b[1m": ["b\x07", {"c": "\x1b]0;x\x07d"}], "n": 1, "none": None, "yes": True, "f": 0.5}
-    assert cleaned(told) == {"a": ["b", {"c": "d"}], "n": 1, "none": None, "yes": True, "f": 0.5}
+    assert clean(told) == {"a": ["b", {"c": "d"}], "n": 1, "none": None, "yes": True, "f": 0.5}

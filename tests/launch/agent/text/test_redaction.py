@@ -4,7 +4,7 @@ from typing import List
 
 import pytest
 
-from launch.agent.text.redaction import Redaction, is_secret, masked
+from launch.agent.text.redaction import Redaction, is_secret, mask
 
 HARMLESS = ["PATH", "PWD", "CUDA_VISIBLE_DEVICES", "LAUNCH_RUN", "HOME", "MONKEY", "AUTHOR"]
 SECRET = ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DB_PASS", "password", "API_KEY", "MYSQL_PWD", "apikey"]
@@ -64,4 +64,4 @@ def test_of_an_environment_every_name_is_told_and_few_values() -> None:
     ],
 )
 def test_every_line_of_every_secret_is_replaced(text: str, secrets: List[str], shown: str) -> None:
-    assert masked(text, secrets) == shown
+    assert mask(text, secrets) == shown
