@@ -31,6 +31,15 @@ def test_the_site_has_a_page_for_every_document(site: Path) -> None:
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
 
 
+def test_a_page_has_one_title_in_the_navigation_and_at_its_head() -> None:
+    titles = re.findall(r"^ +- (.+): (.+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    heads = {
+        path: re.sub(r"^# (?:\d+\. )?", "", (ROOT / "docs" / path).read_text().split("\n")[0]) for _, path in titles
+    }
+    other = [title for title, path in titles if not path.endswith("index.md") and not heads[path].startswith(title)]
+    assert len(titles) > 40 and other == []
+
+
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     loaded = re.compile(r'<(?:script|img|iframe|link)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')
     found = {tag for page in site.rglob("*.html") for tag in loaded.findall(page.read_text())}

@@ -72,7 +72,7 @@ def _sentence(text: str) -> str:
     return (place.rsplit("/", 1)[-1] + dot_py + rest).replace("|", "\\|")
 
 
-_INTRODUCTION = """# Equal to one process
+_INTRODUCTION = """# Comparison with one process
 
 This project trains small models, written in the ways of TensorFlow's authors, with parameter servers. A
 plain program without this project trains them, too: one process, the whole batch, `compute_gradients` and
