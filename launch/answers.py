@@ -2,11 +2,13 @@
 
 A path reads as in jq: ``tasks[].role`` is the role of each of the tasks. Of a mapping with keys of the user's
 own, such as ``env``, only the mapping is named. Times are in seconds, unless a name has another unit. The fields
-of ``launch status --json`` are described beside its dataclasses, in ``launch.status``.
+of verbs that print a dataclass are described beside it.
 """
 
 from typing import Dict
 
+from launch.check.report import CheckReport
+from launch.diagnosis.summary import DiagnoseReport
 from launch.environments.builder import SetupReport
 from launch.status.meanings import meanings
 from launch.status.run import RunStatus
@@ -61,54 +63,12 @@ PLAN: Fields = {
     "network.tasks[].bytes_out": "Bytes that the task sends in a pull or push.",
 }
 
-_FOUND: Fields = {
-    "kind": "Subject in one word; docs/check.md lists the values.",
-    "hosts[]": "Name of an affected host.",
-    "what": "Fact in words: expected and found.",
-    "mend": "Next step in words, with its command in backticks.",
-}
-
-CHECK: Fields = {
-    "ok": "True without a finding.",
-    **_below("findings[]", _FOUND, "Finding: "),
-    **_below("notes[]", _FOUND, "Note: "),
-    "hosts[].host": "Name of a host of the file.",
-    "hosts[].ok": "True if no finding is about the host.",
-    "hosts[].answered": "True if the host took part to the end; else the fields below are null.",
-    "hosts[].python": "Version of the tasks' Python; null where it did not start.",
-    "hosts[].tensorflow": "Version of TensorFlow that this Python imports; null without TensorFlow.",
-    "hosts[].numpy": "Version of numpy that this Python imports; null without numpy.",
-    "hosts[].driver": "Version of the NVIDIA driver; null without a driver.",
-    "hosts[].gpus[].uuid": "UUID of a GPU, in the order of the indices.",
-    "hosts[].gpus[].name": "Model of the GPU.",
-    "hosts[].gpus[].booked": "Full name of the run that booked the GPU; null without a booking.",
-    "hosts[].gpus[].processes[]": "Process that uses the GPU, with its memory.",
-    "hosts[].clock.offset_s": "Seconds that the host's clock is ahead of the launcher's; negative: behind.",
-    "hosts[].clock.error_s": "Largest error of offset_s, in seconds.",
-    "hosts[].folders": "For each path: free_bytes, or the error that prevents writing.",
-    "hosts[].run": "Full name of the live run of this name; null without one.",
-    "hosts[].addresses": "For each host name: its addresses as this host resolves them, or the error.",
-}
-
-DIAGNOSE: Fields = {
-    "run": "Full name of the newest run that a host reports; null where no run of this name has been.",
-    "archive": "Path of the archive.",
-    "bytes": "Size of the archive in bytes.",
-    "hosts[].host": "Name of a host of the file.",
-    "hosts[].error": "Problem that kept the host from a complete answer; else null.",
-    "hosts[].run": "Full name of the host's newest run of this name; null without one.",
-    "hosts[].files": "Names of the host's files in the archive.",
-    "hosts[].missing[].section": "Section that is missing.",
-    "hosts[].missing[].why": "Reason why it is missing.",
-    "hosts[].looks_wrong": "Symptoms of the host, one line each.",
-}
-
 ANSWERS: Dict[str, Fields] = {
     "plan": PLAN,
-    "check": CHECK,
+    "check": meanings(CheckReport),
     "status": meanings(RunStatus),
     "down": meanings(DownAnswer),
     "sweep": meanings(SweepReport),
     "setup": meanings(SetupReport),
-    "diagnose": DIAGNOSE,
+    "diagnose": meanings(DiagnoseReport),
 }

@@ -55,6 +55,7 @@ FLOORS = {
         ("protocol",),
         ("endings",),
         ("supervision", "tasks", "checkpoints", "environments"),
+        ("facts",),
         ("service", "verbs"),
         ("diagnosis",),
     ),

@@ -17,6 +17,7 @@ Rooms, each above those before it:
   tasks         the task processes of this host
   checkpoints   checkpoints here, and on their way
   environments  Python environments, for ``launch setup``
+  facts         the facts of this host, for ``launch check`` and ``launch diagnose``
   service       the long-lived agent process
   verbs         the short-lived verbs
   diagnosis     this host's part of ``launch diagnose``

@@ -1,23 +1,28 @@
 """The conversations with all hosts: side by side, one connection each, under one deadline."""
 
 import time
-from typing import Any, Dict, List, Mapping, Tuple
+from dataclasses import replace
+from typing import Dict, List, Mapping, Tuple
 
+from launch.agent.wire.check_request import CheckFacts, OpenedPorts
+from launch.agent.wire.host_facts import Clock
 from launch.check.requests import Question
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.hosts.answer_shapes import LOOK, OPENED, TIME
+from launch.hosts.answer_shapes import TIME
 from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
+from launch.status.values import to_values
 
 OPENING_SHARE = 0.5  # of the deadline: for every host to connect and listen
+LOOK_SHARE = 0.8  # of the time that is left then: for a host to find what it can
 CLOCK_READINGS = 5
 
-Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
+Answers = Tuple[Dict[str, CheckFacts], List[HostProblem]]
 
 
 def interview(fleet: Fleet, asked: Mapping[str, Question], deadline_s: float) -> Answers:
-    """Ask all hosts within the deadline; return their answers and the problems of the others.
+    """Ask all hosts within the deadline; return their facts and the problems of the others.
 
     The hosts that listen in time do not wait for those that do not. Listeners are closed
     only when every host has knocked.
@@ -26,44 +31,44 @@ def interview(fleet: Fleet, asked: Mapping[str, Question], deadline_s: float) ->
       Interrupted: a signal came.
     """
     until = time.monotonic() + deadline_s
-    facts: Dict[str, Dict[str, Any]] = {}
     talking: Dict[str, Conversation] = {}
 
-    def begin(host: Host) -> Dict[str, Any]:
+    def begin(host: Host) -> Tuple[OpenedPorts, Clock]:
         host.connect()
-        talking[host.name] = conversation = fleet.contact(host.name, "check", asked[host.name].opening)
+        request = to_values(asked[host.name].opening)
+        talking[host.name] = conversation = fleet.contact(host.name, "check", request)
         left_s = until - time.monotonic()
-        opened = conversation.answer(left_s, OPENED)
-        return {**opened, "clock": read_clock(conversation, left_s)}
+        return conversation.record(OpenedPorts, left_s), read_clock(conversation, left_s)
 
-    def look(host: Host) -> Dict[str, Any]:
+    def look(host: Host) -> CheckFacts:
         left_s = max(0.0, until - time.monotonic())
-        conversation = talking[host.name]
-        conversation.send({**asked[host.name].look, "within_s": 0.8 * left_s})
-        return conversation.answer(left_s, LOOK)
+        conversation, request = talking[host.name], replace(asked[host.name].look, within_s=LOOK_SHARE * left_s)
+        conversation.send({"do": "look", **to_values(request)})
+        opened, clock = opening[host.name]
+        return replace(conversation.record(CheckFacts, left_s), ports=opened.ports, clock=clock)
 
     try:
-        facts, late = fleet.each(begin, list(asked), timeout_s=OPENING_SHARE * deadline_s)
-        looks, later = fleet.each(look, list(facts), timeout_s=until - time.monotonic())
+        opening, late = fleet.each(begin, list(asked), timeout_s=OPENING_SHARE * deadline_s)
+        facts, later = fleet.each(look, list(opening), timeout_s=until - time.monotonic())
     finally:
         for conversation in list(talking.values()):
             conversation.close()
-    return {host: {**facts[host], **looks[host]} for host in looks}, [*late, *later]
+    return facts, [*late, *later]
 
 
-def read_clock(conversation: Conversation, timeout_s: float) -> Dict[str, float]:
-    """Measure by how much a host's clock is ahead of ours: {"offset_s", "error_s"}.
+def read_clock(conversation: Conversation, timeout_s: float) -> Clock:
+    """Measure by how much a host's clock is ahead of ours.
 
     As in NTP, the host reads its clock some time between our question and its answer. So
     of several readings the one with the shortest way there and back is the most exact.
     """
     readings = (_reading(conversation, timeout_s) for _ in range(CLOCK_READINGS))
-    return min(readings, key=lambda reading: reading["error_s"])
+    return min(readings, key=lambda reading: reading.error_s)
 
 
-def _reading(conversation: Conversation, timeout_s: float) -> Dict[str, float]:
+def _reading(conversation: Conversation, timeout_s: float) -> Clock:
     asked, began = time.time(), time.monotonic()
     conversation.send({"do": "time"})
     there = conversation.answer(timeout_s, TIME)["time"]
     half_s = (time.monotonic() - began) / 2
-    return {"offset_s": round(there - asked - half_s, 6), "error_s": round(half_s, 6)}
+    return Clock(round(there - asked - half_s, 6), round(half_s, 6))

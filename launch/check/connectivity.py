@@ -1,10 +1,10 @@
 """Rules about the ways between hosts: find ways that a task will need and that are closed."""
 
 from collections import defaultdict
-from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
-from launch.check.evidence import Evidence
-from launch.check.findings import Finding
+from launch.agent.wire.check_request import Unreached
+from launch.check.findings import Evidence, Finding
 from launch.view.console import fold
 
 _ADDRESS = "see `ssh {caller} getent ahosts {name}`, or give the task another address with the key address"
@@ -89,9 +89,9 @@ def walls(evidence: Evidence) -> List[Wall]:
     """
     callers: Dict[Tuple[str, str, Way], Set[str]] = defaultdict(set)
     for host, facts in evidence.facts.items():
-        for failure in facts["unreached"]:
+        for failure in facts.unreached:
             if _listened(evidence, failure):
-                callers[failure["kind"], failure["detail"], Way(failure["address"], failure["host"])].add(host)
+                callers[failure.kind, failure.detail, Way(failure.address, failure.host)].add(host)
     alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, Way]]] = defaultdict(list)
     for (kind, detail, way), hosts in callers.items():
         alike[kind, frozenset(hosts)].append((detail, way))
@@ -101,13 +101,14 @@ def walls(evidence: Evidence) -> List[Wall]:
     ]
 
 
-def _listened(evidence: Evidence, failure: Mapping[str, str]) -> bool:
+def _listened(evidence: Evidence, failure: Unreached) -> bool:
     """Return whether our listener was up at the end of a way.
 
     It was not up where the port is taken, or the host did not take part to the end.
     """
-    there = evidence.facts.get(failure["host"])
-    return there is not None and there["ports"].get(Way(failure["address"], "").port, "not ours") is None
+    there = evidence.facts.get(failure.host)
+    port = Way(failure.address, failure.host).port
+    return there is not None and port in there.ports and there.ports[port] is None
 
 
 def _folded(ways: Sequence[Way]) -> str:

@@ -1,10 +1,13 @@
-"""The findings of ``check``: what is wrong, and notes on what is not."""
+"""The findings about hosts: what is wrong, and notes on what is not; and the evidence that rules read."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, Hashable, Iterable, Iterator, List, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
-from launch.check.evidence import Evidence
-from launch.view.console import fold
+from launch.agent.wire.check_request import CheckFacts
+from launch.agent.wire.host_facts import HostFacts
+from launch.errors import HostProblem
+from launch.plan.plan import Plan
+from launch.status.meanings import means, means_each
 
 
 @dataclass(frozen=True)
@@ -18,27 +21,60 @@ class Finding:
       mend: what to do, with the command in backticks where there is one.
     """
 
-    kind: str
-    hosts: Tuple[str, ...]
-    what: str
-    mend: str
-
-    def as_values(self) -> Dict[str, Any]:
-        """Return the finding as ``check --json`` prints it."""
-        return {"kind": self.kind, "hosts": list(self.hosts), "what": self.what, "mend": self.mend}
+    kind: str = field(metadata=means("Subject in one word; docs/check.md lists the values."))
+    hosts: Tuple[str, ...] = field(metadata=means_each("Name of an affected host."))
+    what: str = field(metadata=means("Fact in words: expected and found."))
+    mend: str = field(metadata=means("Next step in words, with its command in backticks."))
 
 
 class Note(Finding):
     """A remark that keeps no run from training; it does not change the exit code."""
 
 
+@dataclass(frozen=True)
+class Survey:
+    """The facts of the hosts that answered."""
+
+    facts: Mapping[str, HostFacts]
+
+    @property
+    def file(self) -> str:
+        """The hosts file, as commands name it."""
+        return "FILE"
+
+    @property
+    def of_job(self) -> bool:
+        """Return whether the tasks import numpy and TensorFlow for sure."""
+        return False
+
+
+@dataclass(frozen=True)
+class Evidence(Survey):
+    """The evidence of a check.
+
+    Attributes:
+      plan: the plan that is checked.
+      problems: why the other hosts did not answer.
+      code: the hashes of the bundles that would be shipped now.
+    """
+
+    facts: Mapping[str, CheckFacts]
+    plan: Plan
+    problems: Sequence[HostProblem]
+    code: Mapping[str, str]
+
+    @property
+    def file(self) -> str:
+        """The hosts file, as commands name it."""
+        return str(self.plan.spec.path)
+
+    @property
+    def of_job(self) -> bool:
+        """Return whether the tasks import numpy and TensorFlow for sure."""
+        return self.plan.spec.job is not None
+
+
 Rule = Callable[[Evidence], Iterable[Finding]]
-
-
-def on(hosts: Iterable[str]) -> str:
-    """Return a command's prefix for hosts: ``ssh gpu01`` for one, a remark for more."""
-    listed = list(hosts)
-    return f"ssh {listed[0]} " if len(listed) == 1 else f"on each of {fold(listed)}: "
 
 
 def grouped(findings: Iterable[Finding]) -> List[Finding]:

@@ -1,66 +1,110 @@
-"""Rules about one host, each checked against that host's own facts."""
+"""Rules about one host by its own facts. ``launch diagnose`` applies those that take a ``Survey``, too."""
 
-from typing import Any, Dict, Iterator, Mapping
+from typing import Dict, Iterator, Tuple
 
 from cluster.protocol.addresses import port_of
-from launch.check.evidence import Evidence, Facts
-from launch.check.findings import Finding, Note
+from launch.agent.gpus import assignment
+from launch.agent.wire.check_request import PortHolder
+from launch.agent.wire.host_facts import Failed, Gpu, Python, Versions
+from launch.check.findings import Evidence, Finding, Note, Survey
 from launch.check.requests import shipped_program
 
 CLOCK_S = 1.0  # further off, the lines of several logs are no longer in order
 LEAST_FREE_BYTES = 10**9
-_NAMES = {"numpy": "numpy", "tensorflow": "TensorFlow"}
+FULL_SHARE = 0.02  # of a disk, free: it is nearly full
+LEAST_FREE_INODES = 10_000
+LONGER = "see `ssh {host} uptime`, or give it longer with --deadline-s"
 
 
-def python(evidence: Evidence) -> Iterator[Finding]:
+# -- the rules that both verbs apply
+
+
+def python(survey: Survey) -> Iterator[Finding]:
     """The tasks' Python is there and, for a job, imports numpy and TensorFlow."""
-    modules = _NAMES if evidence.plan.spec.job is not None else {}
-    for host, facts in evidence.facts.items():
-        versions = facts["versions"]
-        if not facts["environment_ready"]:
+    for host, facts in survey.facts.items():
+        versions = facts.versions
+        if versions is None:
+            continue
+        if not versions.environment_ready:
             what = "the environment that the key setup asks for is not there"
-            yield Finding("environment", (host,), what, f"build it with `launch setup {evidence.file}`")
-        elif "error" in versions["python"]:
-            yield Finding("python", (host,), versions["python"]["error"], "name another Python with the key python")
-        else:
-            yield from (
-                _module(host, facts, *module) for module in modules.items() if "error" in versions.get(module[0], {})
-            )
+            yield Finding("environment", (host,), what, f"build it with `launch setup {survey.file}`")
+        elif isinstance(versions.python, Failed):
+            yield Finding("python", (host,), versions.python.error, "name another Python with the key python")
+        elif survey.of_job:
+            yield from _modules(host, versions, versions.python)
 
 
-def _module(host: str, facts: Facts, module: str, name: str) -> Finding:
-    path, error = facts["versions"]["python"]["path"], facts["versions"][module]["error"]
-    install = f"`ssh {host} {path} -m pip install {_package(module, facts)}`"
-    mend = f"{install}, or let `launch setup` build an environment (key setup), or name a Python that has it"
-    return Finding(module, (host,), f"{name} cannot be imported by {path}: {error}", mend)
+def _modules(host: str, versions: Versions, interpreter: Python) -> Iterator[Finding]:
+    tensorflow = "tensorflow-gpu==1.15" if interpreter.version.startswith("3.7.") else "tensorflow"
+    for kind, name, package in (("numpy", "numpy", "numpy"), ("tensorflow", "TensorFlow", tensorflow)):
+        module = getattr(versions, kind)
+        if isinstance(module, Failed):
+            install = f"`ssh {host} {interpreter.path} -m pip install {package}`"
+            mend = f"{install}, or let `launch setup` build an environment (key setup), or name a Python that has it"
+            what = f"{name} cannot be imported by {interpreter.path}: {module.error}"
+            yield Finding(kind, (host,), what, mend)
 
 
-def _package(module: str, facts: Facts) -> str:
-    old = facts["versions"]["python"]["version"].startswith("3.7.")
-    return "tensorflow-gpu==1.15" if module == "tensorflow" and old else module
+def clock(survey: Survey) -> Iterator[Finding]:
+    """The clocks agree with the launcher's, as far as the connection allows to measure them."""
+    for host, facts in survey.facts.items():
+        if facts.clock is not None and abs(facts.clock.offset_s) - facts.clock.error_s > CLOCK_S:
+            way = "ahead of" if facts.clock.offset_s > 0 else "behind"
+            off = f"{abs(facts.clock.offset_s):.1f} s {way} this machine's (known to {facts.clock.error_s:.3f} s)"
+            yield Finding("clock", (host,), f"its clock is {off}", f"`ssh {host} sudo timedatectl set-ntp true`")
+
+
+def disks(survey: Survey, started: bool = False) -> Iterator[Finding]:
+    """The folders can be written and have room: enough for a run to start, or some where it has ``started``."""
+    for host, facts in survey.facts.items():
+        for folder, disk in sorted(facts.disks.items()):
+            mend = f"see `ssh {host} df -h {folder}` and `ssh {host} ls -ld {folder}`, or choose another folder"
+            if isinstance(disk, Failed):
+                yield Finding("disk", (host,), f"{folder} cannot be used: {disk.error}", mend)
+                continue
+            least = min(LEAST_FREE_BYTES, FULL_SHARE * disk.bytes) if started else LEAST_FREE_BYTES
+            room = f"make room: `ssh {host} du -xsh {folder}`, or choose another folder"
+            if disk.free_bytes < least:
+                expected, found = f"{least / 1e6:.0f} MB free", f"{disk.free_bytes / 1e6:.0f} MB free"
+                yield Finding("disk", (host,), f"{folder}: expected at least {expected}, found {found}", room)
+            if disk.inodes and disk.free_inodes < min(LEAST_FREE_INODES, FULL_SHARE * disk.inodes):
+                found = f"{disk.free_inodes} of {disk.inodes}"
+                yield Finding("disk", (host,), f"{folder}: expected free inodes for new files, found {found}", room)
+            if not disk.writable:
+                yield Finding("disk", (host,), f"{folder} cannot be used: it cannot be written to", mend)
+
+
+# -- the rules of a check
+
+
+def gaps(evidence: Evidence) -> Iterator[Finding]:
+    """Every fact is there: one that is missing could hide what is wrong."""
+    for host, facts in evidence.facts.items():
+        for gap in facts.gaps:
+            kind = "slow" if gap.late else "unreachable"
+            yield Finding(kind, (host,), f"nothing of its {gap.section}: {gap.why}", LONGER.format(host=host))
 
 
 def ports(evidence: Evidence) -> Iterator[Finding]:
     """Every port that the run needs is free, or held by the very run that is up."""
     owners = _owners(evidence)
     for host, facts in evidence.facts.items():
-        up = facts["run"] or {"run": "", "pid": 0}
-        for port, held in facts["ports"].items():
-            if held is None or held.get("run") == up["run"] or held.get("pid") == up["pid"]:
+        for port, holder in facts.ports.items():
+            if holder is None or (facts.run and facts.run.holds(holder)):
                 continue
-            what = f"port {port} of {owners[host, int(port)]} is {held['why']}"
-            yield Finding("port", (host,), what, _free_it(host, held))
+            what = f"port {port} of {owners[host, int(port)]} is {holder.why}"
+            yield Finding("port", (host,), what, _free_it(host, holder))
 
 
-def _free_it(host: str, held: Mapping[str, Any]) -> str:
-    if held.get("run"):
-        return f"it belongs to {held['run']}: end that with `launch down` and its hosts file, or choose another port"
-    if held.get("pid"):
-        return f"end it with `ssh {host} kill {held['pid']}`, or choose another port"
+def _free_it(host: str, holder: PortHolder) -> str:
+    if holder.run:
+        return f"it belongs to {holder.run}: end that with `launch down` and its hosts file, or choose another port"
+    if holder.pid:
+        return f"end it with `ssh {host} kill {holder.pid}`, or choose another port"
     return "choose another port"
 
 
-def _owners(evidence: Evidence) -> Dict[Any, str]:
+def _owners(evidence: Evidence) -> Dict[Tuple[str, int], str]:
     owners = {(task.host, task.port): task.name for task in evidence.plan.tasks}
     if evidence.plan.control is not None:
         owners[evidence.plan.lead, port_of(evidence.plan.control)] = "the lead's agent"
@@ -70,69 +114,51 @@ def _owners(evidence: Evidence) -> Dict[Any, str]:
 def run_up(evidence: Evidence) -> Iterator[Finding]:
     """No run of this name is up."""
     for host, facts in evidence.facts.items():
-        if facts["run"]:
+        if facts.run:
             mend = f"see it with `launch status {evidence.file}`, end it with `launch down {evidence.file}`"
-            yield Finding("run-up", (host,), f"{facts['run']['run']} is up", mend)
+            yield Finding("run-up", (host,), f"{facts.run.run} is up", mend)
 
 
 def guard(evidence: Evidence) -> Iterator[Finding]:
     """A guard that the file asks for can be set up."""
     for host, facts in evidence.facts.items():
-        if facts["unguarded"]:
-            what, *mend = facts["unguarded"]
+        if facts.unguarded:
+            what, *mend = facts.unguarded
             yield Finding("guard", (host,), what, "; ".join(mend))
 
 
 def gpus(evidence: Evidence) -> Iterator[Finding]:
     """Each GPU that a task is to get exists, is booked by no other run and used by no process."""
+    wishes: Dict[str, Dict[str, assignment.Wish]] = {host: {} for host in evidence.plan.hosts}
+    for task in evidence.plan.tasks:
+        wishes[task.host][task.name] = task.gpus
     for host, facts in evidence.facts.items():
-        if facts["lacking"]:
-            yield Finding("gpu", (host,), facts["lacking"], "ask for GPUs that the host has, with the key gpus")
-        for task, indices in facts["given"].items() if not facts["run"] else ():
+        if facts.gpus is None:
+            continue
+        try:
+            given = assignment.give(wishes[host], len(facts.gpus.gpus))
+        except ValueError as error:
+            yield Finding("gpu", (host,), str(error), "ask for GPUs that the host has, with the key gpus")
+            continue
+        for name, indices in given.items() if not facts.run else ():
             for index in indices:
-                yield from _gpu(host, task, index, facts["gpus"][index])
+                yield from _gpu(host, f"GPU {index} of {name}", facts.gpus.gpus[index])
 
 
-def _gpu(host: str, task: str, index: int, gpu: Mapping[str, Any]) -> Iterator[Finding]:
-    name = f"GPU {index} of {task}"
-    if gpu["booked"]:
+def _gpu(host: str, name: str, gpu: Gpu) -> Iterator[Finding]:
+    if gpu.booked:
         mend = "end that run with `launch down` and its hosts file, or choose another GPU"
-        yield Finding("gpu", (host,), f"{name} is held by {gpu['booked']}", mend)
-    elif gpu["processes"]:
+        yield Finding("gpu", (host,), f"{name} is held by {gpu.booked}", mend)
+    elif gpu.processes:
         mend = f"end what is not needed, see `ssh {host} nvidia-smi`, or choose another GPU"
-        yield Finding("gpu", (host,), f"{name} is used by {'; '.join(gpu['processes'])}", mend)
-
-
-def clock(evidence: Evidence) -> Iterator[Finding]:
-    """The clocks agree with the launcher's, as far as the connection allows to measure them."""
-    for host, facts in evidence.facts.items():
-        offset_s, error_s = facts["clock"]["offset_s"], facts["clock"]["error_s"]
-        if abs(offset_s) - error_s > CLOCK_S:
-            way = "ahead of" if offset_s > 0 else "behind"
-            what = f"its clock is {abs(offset_s):.1f} s {way} this machine's (known to {error_s:.3f} s)"
-            yield Finding("clock", (host,), what, f"`ssh {host} sudo timedatectl set-ntp true`")
-
-
-def folders(evidence: Evidence) -> Iterator[Finding]:
-    """The working folder and the checkpoints' can be written and have room."""
-    for host, facts in evidence.facts.items():
-        for folder, state in facts["folders"].items():
-            if state["error"]:
-                mend = f"see `ssh {host} df -h {folder}` and `ssh {host} ls -ld {folder}`, or choose another folder"
-                yield Finding("disk", (host,), f"{folder} cannot be used: {state['error']}", mend)
-            elif state["free_bytes"] < LEAST_FREE_BYTES:
-                found = f"{state['free_bytes'] / 1e6:.0f} MB free"
-                what = f"{folder}: expected at least {LEAST_FREE_BYTES / 1e6:.0f} MB free, found {found}"
-                yield Finding(
-                    "disk", (host,), what, f"make room: `ssh {host} du -xsh {folder}`, or choose another folder"
-                )
+        yield Finding("gpu", (host,), f"{name} is used by {'; '.join(gpu.processes)}", mend)
 
 
 def programs(evidence: Evidence) -> Iterator[Finding]:
     """The program of ``command:`` is there."""
     missing = "install it, or write its path into command"
     for host, facts in evidence.facts.items():
-        for program in facts["missing_programs"]:
+        for program in facts.missing_programs:
             yield Finding("program", (host,), f"no program {program} there", missing)
     shipped = shipped_program(evidence.plan)
     if shipped is not None and not (evidence.plan.spec.path.resolve().parent / shipped).is_file():
@@ -143,5 +169,5 @@ def programs(evidence: Evidence) -> Iterator[Finding]:
 def proxies(evidence: Evidence) -> Iterator[Finding]:
     """A proxy makes TensorFlow's connections hang; the launcher unsets those that it finds."""
     for host, facts in evidence.facts.items():
-        if facts["proxies"]:
-            yield Note("proxy", (host,), f"{', '.join(facts['proxies'])} set there; the tasks run without", "")
+        if facts.proxies:
+            yield Note("proxy", (host,), f"{', '.join(facts.proxies)} set there; the tasks run without", "")

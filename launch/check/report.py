@@ -1,33 +1,76 @@
 """Apply all rules, and report their findings to a person or to a program."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from launch.check import exposure, host_rules, others, unlike
+from launch.agent.wire.check_request import CheckFacts
+from launch.agent.wire.host_facts import Clock, Failed, Gpu
+from launch.check import fleet_rules, host_rules
 from launch.check.connectivity import ways
-from launch.check.evidence import Evidence, Facts
-from launch.check.findings import Finding, Note, Rule, grouped
+from launch.check.findings import Evidence, Finding, Note, Rule, grouped
+from launch.status.meanings import means, means_parts
+from launch.status.values import to_values
 from launch.view.console import fold
 
 RULES: Tuple[Rule, ...] = (
-    others.unanswered,
+    fleet_rules.unanswered,
+    host_rules.gaps,
     host_rules.run_up,
     host_rules.python,
-    unlike.versions,
+    fleet_rules.versions,
     host_rules.programs,
     host_rules.ports,
     ways,
-    exposure.public,
+    fleet_rules.public,
     host_rules.guard,
     host_rules.gpus,
-    host_rules.folders,
+    host_rules.disks,
     host_rules.clock,
     host_rules.proxies,
-    unlike.code,
-    exposure.open_ports,
+    fleet_rules.drivers,
+    fleet_rules.code,
+    fleet_rules.open_ports,
 )
 
 
-_VERSIONS = {"python": "Python", "tensorflow": "TensorFlow", "numpy": "numpy"}
+@dataclass(frozen=True)
+class CheckedHost:
+    """A host of ``check --json``; its facts are null where it did not answer."""
+
+    host: str = field(metadata=means("Name of a host of the file."))
+    ok: bool = field(metadata=means("True if no finding is about the host."))
+    answered: bool = field(metadata=means("True if the host took part to the end; else the fields below are null."))
+    python: Optional[str] = field(
+        default=None, metadata=means("Version of the tasks' Python; null where it did not start.")
+    )
+    tensorflow: Optional[str] = field(
+        default=None, metadata=means("Version of TensorFlow that this Python imports; null without TensorFlow.")
+    )
+    numpy: Optional[str] = field(
+        default=None, metadata=means("Version of numpy that this Python imports; null without numpy.")
+    )
+    driver: Optional[str] = field(default=None, metadata=means("Version of the NVIDIA driver; null without a driver."))
+    gpus: Optional[List[Gpu]] = field(default=None, metadata=means_parts())
+    clock: Optional[Clock] = field(default=None, metadata=means_parts())
+    folders: Optional[Dict[str, Dict[str, Any]]] = field(
+        default=None, metadata=means("For each path: free_bytes, or the error that prevents writing.")
+    )
+    run: Optional[str] = field(
+        default=None, metadata=means("Full name of the live run of this name; null without one.")
+    )
+    addresses: Optional[Mapping[str, Union[str, List[str]]]] = field(
+        default=None, metadata=means("For each host name: its addresses as this host resolves them, or the error.")
+    )
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The object of ``check --json``."""
+
+    ok: bool = field(metadata=means("True without a finding."))
+    findings: List[Finding] = field(metadata=means_parts("Finding: "))
+    notes: List[Finding] = field(metadata=means_parts("Note: "))
+    hosts: List[CheckedHost] = field(metadata=means_parts())
 
 
 class Verdict(NamedTuple):
@@ -45,47 +88,45 @@ class Verdict(NamedTuple):
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Applies every rule."""
-    told = grouped(finding for rule in RULES for finding in rule(evidence))
-    findings = [finding for finding in told if not isinstance(finding, Note)]
+    """Apply every rule."""
+    found = grouped(finding for rule in RULES for finding in rule(evidence))
+    findings = [finding for finding in found if not isinstance(finding, Note)]
     ill = {host for finding in findings for host in finding.hosts}
     healthy = tuple(host for host in evidence.facts if host not in ill)
-    return Verdict(evidence, findings, [note for note in told if isinstance(note, Note)], healthy)
+    return Verdict(evidence, findings, [note for note in found if isinstance(note, Note)], healthy)
 
 
 def as_values(verdict: Verdict) -> Dict[str, Any]:
     """Return the values that ``check --json`` prints."""
     facts, healthy = verdict.evidence.facts, set(verdict.healthy)
-    return {
-        "ok": verdict.ok,
-        "findings": [finding.as_values() for finding in verdict.findings],
-        "notes": [note.as_values() for note in verdict.notes],
-        "hosts": [
-            {"host": host, "ok": host in healthy, "answered": host in facts, **_shown(facts.get(host))}
-            for host in verdict.evidence.plan.hosts
-        ],
-    }
+    hosts = [_checked(host, host in healthy, facts.get(host)) for host in verdict.evidence.plan.hosts]
+    return to_values(CheckReport(verdict.ok, verdict.findings, verdict.notes, hosts))
 
 
-def _shown(facts: Optional[Facts]) -> Dict[str, Any]:
-    """A host's facts as ``check --json`` has them; all null of one that did not answer."""
+def _checked(host: str, ok: bool, facts: Optional[CheckFacts]) -> CheckedHost:
     if facts is None:
-        return dict.fromkeys((*_VERSIONS, "driver", "gpus", "clock", "folders", "run", "addresses"))
-    return {
-        **{kind: facts["versions"].get(kind, {}).get("version") for kind in _VERSIONS},
-        "driver": facts["driver"], "gpus": facts["gpus"], "clock": facts["clock"], "folders": facts["folders"],
-        "run": facts["run"] and facts["run"]["run"], "addresses": facts["names"],
-    }  # fmt: skip
+        return CheckedHost(host, ok, answered=False)
+    folders: Dict[str, Dict[str, Any]] = {
+        folder: {"free_bytes": None, "error": disk.error}
+        if isinstance(disk, Failed)
+        else {"free_bytes": disk.free_bytes, "error": None}
+        for folder, disk in facts.disks.items()
+    }
+    return CheckedHost(
+        host, ok, answered=True, **{kind: facts.version_of(kind) for kind in fleet_rules.NAMES}, driver=facts.driver,
+        gpus=None if facts.gpus is None else facts.gpus.gpus, clock=facts.clock, folders=folders,
+        run=facts.run.run if facts.run else None, addresses=facts.names,
+    )  # fmt: skip
 
 
-def told(verdict: Verdict) -> List[str]:
+def lines(verdict: Verdict) -> List[str]:
     """Return lines for a person: findings with their advice, then notes, then the healthy hosts."""
-    lines = []
+    shown = []
     for finding in verdict.findings:
-        lines += [f"{fold(finding.hosts)}: {finding.what}", *([f"    {finding.mend}"] if finding.mend else [])]
+        shown += [f"{fold(finding.hosts)}: {finding.what}", *([f"    {finding.mend}"] if finding.mend else [])]
     for note in verdict.notes:
-        lines.append("note: " + "; ".join(filter(None, [f"{fold(note.hosts)}: {note.what}", note.mend])))
-    return [*lines, _summary(verdict)]
+        shown.append("note: " + "; ".join(filter(None, [f"{fold(note.hosts)}: {note.what}", note.mend])))
+    return [*shown, _summary(verdict)]
 
 
 def _summary(verdict: Verdict) -> str:
@@ -97,11 +138,11 @@ def _summary(verdict: Verdict) -> str:
     return f"healthy: {fold(verdict.healthy)} ({count})" + (f": {', '.join(shared)}" if shared else "")
 
 
-def _shared(facts: List[Facts]) -> List[str]:
+def _shared(facts: List[CheckFacts]) -> List[str]:
     """The versions that all of these hosts have."""
     found = []
-    for kind, name in _VERSIONS.items():
-        versions = {one["versions"].get(kind, {}).get("version") for one in facts}
+    for kind, name in fleet_rules.NAMES.items():
+        versions = {one.version_of(kind) for one in facts}
         if len(versions) == 1 and None not in versions:
             found.append(f"{name} {versions.pop()}")
     return found

@@ -3,11 +3,14 @@
 import os
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from cluster.protocol.addresses import host_of, port_of
 from cluster.spec.model import is_local
+from launch.agent.wire.check_request import CheckRequest, LookRequest
+from launch.agent.wire.host_facts import FactsRequest
 from launch.agent.wire.run_request import TaskRequest
+from launch.agent.wire.verb_requests import RunReference
 from launch.check.targets import dials
 from launch.plan.plan import Plan
 
@@ -16,13 +19,10 @@ KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
 
 @dataclass(frozen=True)
 class Question:
-    """The questions to one host.
+    """The questions to one host: to listen, and to look once all hosts listen."""
 
-    ``opening`` is the request to listen, ``look`` the request that follows once all hosts listen.
-    """
-
-    opening: Mapping[str, Any]
-    look: Mapping[str, Any]
+    opening: CheckRequest
+    look: LookRequest
 
 
 def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, Question]:
@@ -35,42 +35,40 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
     tasks: Dict[str, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
         tasks[task.host].append(task)
-    local = [host for host in plan.hosts if is_local(host)]
+    local = tuple(host for host in plan.hosts if is_local(host))
     targets = dials(plan)
     names = {id(shared): _names(shared) for shared in {id(each): each for each in targets.values()}.values()}
-    opening = {"words": list(words), "within_s": deadline_s}
     return {
         host: Question(
-            {**opening, "host": host, "ports": _ports(plan, host, tasks[host])},
-            {
-                "do": "look", "name": plan.spec.name, "host": host, "workdir": plan.spec.workdir, "words": list(words),
-                "here": local if host in local else [host], "knock_s": min(KNOCK_S, deadline_s / 4),
-                "targets": targets[host], "names": names[id(targets[host])], **_needs(plan, host, tasks[host]),
-            },
+            CheckRequest(host, tuple(words), _ports(plan, host, tasks[host]), deadline_s),
+            LookRequest(
+                RunReference(plan.spec.name, host, plan.spec.workdir), local if host in local else (host,),
+                tuple(words), _facts(plan, host, tasks[host]), names[id(targets[host])], targets[host],
+                knock_s=min(KNOCK_S, deadline_s / 4),
+                programs={each.argv[0]: each.env.get("PATH") for each in tasks[host] if _is_looked_for(each.argv[0])},
+                guard=plan.spec.guard is not None,
+            ),
         )
         for host in plan.hosts
     }  # fmt: skip
 
 
-def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> List[int]:
+def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Tuple[int, ...]:
     control = [port_of(plan.control)] if plan.control is not None and host == plan.lead else []
-    return [*(task.port for task in tasks), *control]
+    return (*(task.port for task in tasks), *control)
 
 
-def _names(targets: Sequence[Tuple[str, str]]) -> List[str]:
-    return list(dict.fromkeys(host_of(address) for address, _ in targets))
+def _names(targets: Sequence[Tuple[str, str]]) -> Tuple[str, ...]:
+    return tuple(dict.fromkeys(host_of(address) for address, _ in targets))
 
 
-def _needs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Any]:
-    """Return the needs of the host's tasks: Python with environment, GPUs, folders, programs."""
+def _facts(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> FactsRequest:
+    """Return the request for the facts that matter to the host's tasks."""
     asked = next((task for task in tasks if task.role != "ps"), tasks[0])
-    checkpoints = plan.spec.train.checkpoint.dir
-    return {
-        "python": plan.python[host], "environment": plan.environments.get(host), "env": _own_variables(asked),
-        "guard": plan.spec.guard is not None, "wishes": {task.name: task.gpus for task in tasks},
-        "folders": [plan.spec.workdir, *([checkpoints] if checkpoints and host == plan.lead else [])],
-        "programs": {task.argv[0]: task.env.get("PATH") for task in tasks if _is_looked_for(task.argv[0])},
-    }  # fmt: skip
+    workdir, checkpoints = plan.spec.workdir, plan.spec.train.checkpoint.dir
+    folders = (workdir, checkpoints) if checkpoints and host == plan.lead else (workdir,)
+    environment = plan.environments.get(host)
+    return FactsRequest(workdir, plan.python[host], environment, _own_variables(asked), folders, trial=True)
 
 
 def _own_variables(task: TaskRequest) -> Dict[str, str]:

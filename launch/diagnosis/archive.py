@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, List, Tuple
 
-from launch.diagnosis.collect import Evidence
+from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import text
 from launch.errors import UsageError
+from launch.status.values import to_values
 
 README = """What `launch diagnose` found, without secrets as far as it knows them: read it before you give it away.
 
@@ -38,7 +39,7 @@ hosts/HOST/
 """
 
 
-def pack(path: Path, name: str, found: List[Evidence], launcher: Any) -> int:
+def pack(path: Path, name: str, found: List[HostReport], launcher: Any) -> int:
     """Write the archive; return its size in bytes.
 
     Raises:
@@ -59,13 +60,14 @@ def pack(path: Path, name: str, found: List[Evidence], launcher: Any) -> int:
         raise UsageError(f"cannot write {path}: {error.strerror}; choose another place with -o") from error
 
 
-def _of_hosts(found: List[Evidence]) -> Iterator[Tuple[str, Any]]:
+def _of_hosts(found: List[HostReport]) -> Iterator[Tuple[str, Any]]:
     for each in found:
         folder = f"hosts/{each.host}"
         for member, content in sorted(each.files.items()):
             yield f"{folder}/{member}", content
         missing = {**each.missing, **({"host": each.problem} if each.problem else {})}
-        for member, content in (("clock.json", each.clock), ("missing.json", missing)):
+        clock = each.facts.clock and to_values(each.facts.clock)
+        for member, content in (("clock.json", clock), ("missing.json", missing)):
             if content:
                 yield f"{folder}/{member}", content
 

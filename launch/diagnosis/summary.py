@@ -1,31 +1,67 @@
 """The findings of a diagnosis in words: the run, what looks wrong, a line for each host."""
 
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Optional
 
-from launch.diagnosis.collect import Evidence
+from launch.agent.wire.diagnose_request import Live
+from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
+from launch.status.meanings import means, means_parts
+from launch.status.values import to_values
 from launch.teardown.leftovers import by_host
 from launch.view.console import fold
 
 MOST_LINES = 40  # of a status' causes
 
 
-def text(name: str, found: List[Evidence], when: str) -> str:
+@dataclass(frozen=True)
+class Missing:
+    """A section of a host that is not in the archive."""
+
+    section: str = field(metadata=means("Section that is missing."))
+    why: str = field(metadata=means("Reason why it is missing."))
+
+
+@dataclass(frozen=True)
+class DiagnosedHost:
+    """A host of ``diagnose --json``."""
+
+    host: str = field(metadata=means("Name of a host of the file."))
+    error: Optional[str] = field(metadata=means("Problem that kept the host from a complete answer; else null."))
+    run: Optional[str] = field(metadata=means("Full name of the host's newest run of this name; null without one."))
+    files: List[str] = field(metadata=means("Names of the host's files in the archive."))
+    missing: List[Missing] = field(metadata=means_parts())
+    looks_wrong: List[str] = field(metadata=means("Symptoms of the host, one line each."))
+
+
+@dataclass(frozen=True)
+class DiagnoseReport:
+    """The object of ``diagnose --json``."""
+
+    run: Optional[str] = field(
+        metadata=means("Full name of the newest run that a host reports; null where no run of this name has been.")
+    )
+    archive: str = field(metadata=means("Path of the archive."))
+    bytes: int = field(metadata=means("Size of the archive in bytes."))
+    hosts: List[DiagnosedHost] = field(metadata=means_parts())
+
+
+def text(name: str, found: List[HostReport], when: str) -> str:
     """Return the text of ``summary.txt``."""
-    told = signs(found)
-    counts = Counter(host for host, _ in told)
+    wrong = signs(found)
+    counts = Counter(host for host, _ in wrong)
     parts = [
         [f"{newest_run(found) or name}, looked at {when}", ""],
         ["# The run", *_run(found), ""],
-        ["# What looks wrong", *(by_host(told, []) or ["nothing that these rules know"]), ""],
+        ["# What looks wrong", *(by_host(wrong, []) or ["nothing that these rules know"]), ""],
         ["# Hosts", *by_host(((each.host, _host(each, counts[each.host])) for each in found), []), ""],
     ]
     return "\n".join(line for part in parts for line in part)
 
 
-def _run(found: List[Evidence]) -> Iterator[str]:
-    reports = [each.files["report.json"] for each in found if _of_newest(each, found, "report.json")]
+def _run(found: List[HostReport]) -> Iterator[str]:
+    reports = [each.facts.report for each in found if each.facts.report and each.run == newest_run(found)]
     status = run_status(found)
     if status is None:
         told = [each.host for each in found if each.run]
@@ -36,48 +72,37 @@ def _run(found: List[Evidence]) -> Iterator[str]:
         yield f"step: {status.global_step} of {status.steps}, last checkpoint at {status.checkpoint_step}"
     if status.cause:
         yield f"cause: {status.cause}"
-    yield from (reports[0].get("words") or []) if reports else []
+    yield from (reports[0].words or []) if reports else []
     ill = [task for task in status.tasks if task.cause][:MOST_LINES]
     yield from (f"{task.title} {task.state}: {task.cause}" for task in ill)
 
 
-def _of_newest(each: Evidence, found: List[Evidence], file: str) -> bool:
-    return file in each.files and each.run == newest_run(found)
-
-
-def _host(host: Evidence, count: int) -> str:
+def _host(host: HostReport, count: int) -> str:
     if not host.files:
         return f"told nothing: {host.problem}"
-    live = host.files.get("live.json", {"agent": None, "processes": []})
-    tasks = sorted({each["task"] for each in live["processes"] if each["task"]})
-    agent = "no agent" if live["agent"] is None else "its agent lives"
+    live = host.facts.live or Live(None, [])
+    tasks = {each.task for each in live.processes if each.task}
+    agent = "no agent" if live.agent is None else "its agent lives"
     living = f"{len(tasks)} {'task lives' if len(tasks) == 1 else 'tasks live'}" if tasks else "no task lives"
     wrong = f"{count} {'thing looks' if count == 1 else 'things look'} wrong" if count else "nothing looks wrong"
     return f"{agent}, {living}; {wrong}"
 
 
-def as_values(found: List[Evidence], archive: str, size: int) -> Dict[str, Any]:
+def as_values(found: List[HostReport], archive: str, size: int) -> Dict[str, Any]:
     """Return the object of ``diagnose --json``."""
     by: Dict[str, List[str]] = {}
     for host, sign in signs(found):
         by.setdefault(host, []).append(sign)
-    return {
-        "run": newest_run(found),
-        "archive": archive,
-        "bytes": size,
-        "hosts": [_values(each, by.get(each.host, [])) for each in found],
-    }
+    hosts = [_diagnosed(each, by.get(each.host, [])) for each in found]
+    return to_values(DiagnoseReport(newest_run(found), archive, size, hosts))
 
 
-def _values(host: Evidence, looks_wrong: List[str]) -> Mapping[str, Any]:
-    return {
-        "host": host.host, "error": host.problem, "run": host.run, "files": sorted(host.files),
-        "missing": [{"section": section, "why": why} for section, why in sorted(host.missing.items())],
-        "looks_wrong": looks_wrong,
-    }  # fmt: skip
+def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
+    missing = [Missing(section, why) for section, why in sorted(host.missing.items())]
+    return DiagnosedHost(host.host, host.problem, host.run, sorted(host.files), missing, looks_wrong)
 
 
-def spoken(found: List[Evidence], archive: str, size: int) -> List[str]:
+def spoken(found: List[HostReport], archive: str, size: int) -> List[str]:
     """Return the lines that the verb prints."""
     silent = [each.host for each in found if not each.files]
     told = f"{len(found) - len(silent)} of {len(found)} hosts told"

@@ -7,7 +7,7 @@ that is read.
 
 import json
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Type, TypeVar, Union
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.answer_shapes import OF_VERBS
@@ -16,6 +16,7 @@ from launch.hosts.shape import Shape, fault
 from launch.status.run import RunStatus
 from launch.status.values import Malformed, from_values
 
+T = TypeVar("T")
 SHOWN = 200  # characters of an answer that is not one
 
 
@@ -126,6 +127,11 @@ class Conversation:
             raise self.end_problem()
         return line
 
+    def record(self, kind: Type[T], timeout_s: float) -> T:
+        """Return the next answer as a dataclass. Raises HostProblem, as ``answer``."""
+        with noise_if_malformed(self.host, self._words.expected):
+            return from_values(kind, self.answer(timeout_s))
+
     def end_problem(self) -> HostProblem:
         """Return the problem of a program that has ended too early, with its last line."""
         last = (self.complaint() or self._words.wordless).splitlines()[-1]
@@ -164,12 +170,12 @@ def as_run(host: str, values: Dict[str, Any]) -> RunStatus:
 
 
 @contextmanager
-def noise_if_malformed(host: str) -> Iterator[None]:
+def noise_if_malformed(host: str, expected: str = "a run's status") -> Iterator[None]:
     """Turn a value of a wrong type in what a host has sent into the host's problem."""
     try:
         yield
     except Malformed as error:
-        raise HostProblem(host, ProblemKind.NOISE, f"expected a run's status, found one in which {error}") from None
+        raise HostProblem(host, ProblemKind.NOISE, f"expected {expected}, found one in which {error}") from None
 
 
 def fit(host: str, answer: Dict[str, Any], wanted: Shape, words: Words = _PLAIN) -> Dict[str, Any]:

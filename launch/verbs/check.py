@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 import click
 
 from launch.check.collect import interview
-from launch.check.evidence import Evidence
-from launch.check.report import as_values, judge, told
+from launch.check.findings import Evidence
+from launch.check.report import as_values, judge, lines
 from launch.check.requests import questions
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.fleet import Fleet
@@ -49,6 +49,6 @@ def check(target: Target, as_json: bool, deadline_s: float) -> int:
     code = launcher_code()
     with Interrupts() as interrupts, Fleet(hurried, plan.python, code, interrupts) as fleet:
         facts, problems = interview(fleet, questions(plan, words, deadline_s), deadline_s)
-    verdict = judge(Evidence(plan, facts, problems, with_folder(code, job).hashes))
-    tell(as_json, as_values(verdict), told(verdict))
+    verdict = judge(Evidence(facts, plan, problems, with_folder(code, job).hashes))
+    tell(as_json, as_values(verdict), lines(verdict))
     return SUCCEEDED if verdict.ok else FOUND_WRONG

@@ -20,8 +20,8 @@ from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
 from launch.check.collect import CLOCK_READINGS, interview
-from launch.check.evidence import Evidence
-from launch.check.report import as_values, judge, told
+from launch.check.findings import Evidence
+from launch.check.report import as_values, judge, lines
 from launch.check.requests import questions
 from launch.errors import HostProblem
 from launch.fleet import Fleet
@@ -111,9 +111,9 @@ def check_all(plan: Plan) -> None:
         fleet.hosts[host] = FakeHost(host, FakeChannel(*(json.dumps(each).encode() + b"\n" for each in script)))
     with fleet:
         found, problems = interview(fleet, questions(plan, ("a", "b"), DEADLINE_S), DEADLINE_S)
-    verdict = judge(Evidence(plan, found, problems, CODE.hashes))
-    if len(told(verdict)) > MOST_LINES or {finding.kind for finding in verdict.findings} != FOUND:
-        raise RuntimeError("\n".join(told(verdict))[:1000])
+    verdict = judge(Evidence(found, plan, problems, CODE.hashes))
+    if len(lines(verdict)) > MOST_LINES or {finding.kind for finding in verdict.findings} != FOUND:
+        raise RuntimeError("\n".join(lines(verdict))[:1000])
     json.dumps(as_values(verdict))
 
 

@@ -11,7 +11,7 @@ from launch.answers import ANSWERS
 from launch.check.report import as_values as verdict_values
 from launch.check.report import judge
 from launch.cli import verbs
-from launch.diagnosis.collect import Evidence
+from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import as_values as diagnose_values
 from launch.environments.builder import Outcome
 from launch.environments.builder import as_values as setup_values
@@ -101,13 +101,16 @@ def of_check(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host where a GPU is in use, and one that is off."""
     gpu = {"uuid": "GPU-1", "name": "V100", "booked": None, "processes": ["pid 7 (x), 9 MiB"]}
     plan = plan_of("ps:0@a", "worker:0@b")
-    told = {"b": {"gpus": [gpu], "given": {"worker:0": [0]}}}
+    told = {"b": {"gpus": {"driver": "535.1", "gpus": [gpu]}}}
     yield verdict_values(judge(evidence(plan, told, [HostProblem("a", ProblemKind.UNREACHABLE, "is off")], ["a"])))
 
 
 def of_diagnose(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host that told all but one section, and one that is off."""
-    found = [Evidence("a", {"agent.log": ""}, {"gpus": "not done within 9 s"}, run="r-1"), Evidence("b", problem="off")]
+    found = [
+        HostReport("a", {"agent.log": ""}, {"gpus": "not done within 9 s"}, run="r-1"),
+        HostReport("b", problem="off"),
+    ]
     yield diagnose_values(found, "x.tar.gz", 9)
 
 

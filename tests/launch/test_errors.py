@@ -5,7 +5,7 @@ import re
 import pytest
 
 from launch import errors
-from launch.check.others import ROWS
+from launch.check.fleet_rules import ROWS
 from launch.errors import CannotStart, HostProblem, Interrupted, LaunchError, ProblemKind, UsageError
 from tests.support import ROOT
 
@@ -39,7 +39,7 @@ def test_a_run_that_cannot_start_names_every_host_on_a_line() -> None:
     )
 
 
-CODE = {path: path.read_text() for path in (ROOT / "launch").rglob("*.py") if path.name != "others.py"}
+CODE = {path: path.read_text() for path in (ROOT / "launch").rglob("*.py") if path.name != "fleet_rules.py"}
 
 
 @pytest.mark.parametrize("kind", ProblemKind)

@@ -1,53 +1,49 @@
 """This host's part of ``launch diagnose``: everything that may explain the state of a run, in pieces.
 
-Every section is a thread of its own, since a section may hang on a machine in trouble: in a file server, in a driver.
-``gather`` sends each piece as it comes. At the deadline ``gather`` names the sections that are not done, and does not
-wait for them. The sections change nothing. They ask a task for its stacks by a signal only where the task has announced
-that it waits for that signal.
+``gather`` sends each piece as it comes. At the deadline it names the sections that are not done. The sections change
+nothing. They ask a task for its stacks by a signal only where the task has announced that it waits for that signal.
 
-In a conversation {"do": "time"} is answered with {"time"}. {"do": "gather", …}, as ``gather`` takes it, is answered
+In a conversation {"do": "time"} is answered with {"time"}. {"do": "gather"} with a ``DiagnoseRequest`` is answered
 with {"file", "text" or "json"} for each piece, and {"missing", "why"} for each section that has none. The last answer
 is {"done": True}.
 """
 
 import os
-import queue
-import threading
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from launch.agent.diagnosis import process_report, run_files
-from launch.agent.diagnosis.run_files import Piece
-from launch.agent.environments.environment import Environment
+from launch.agent.facts import host as host_facts
+from launch.agent.facts.side_by_side import Piece, Section, pieces
 from launch.agent.gpus import nvidia_smi
-from launch.agent.gpus import state as gpu_state
 from launch.agent.linux import connections, kernel_log, machine, processes
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.state import leftovers, plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import described, newest
-from launch.agent.tasks.python_probe import Versions
 from launch.agent.text.redaction import Redaction
 from launch.agent.verbs import status
-from launch.agent.wire.verb_requests import RunReference
+from launch.agent.wire.diagnose_request import DiagnoseRequest
+from launch.agent.wire.host_facts import FactsRequest, Gap
 from launch.status.moments import utc
 from launch.status.values import from_values
 
 Values = Dict[str, Any]
-LOGS_SHARE, STACKS_SHARE, TRACES_SHARE = 0.7, 0.15, 0.1  # of the bytes that a host may tell
+LOGS_SHARE, STACKS_SHARE, TRACES_SHARE = 0.7, 0.15, 0.1  # of the bytes that a host may send
 SMI_DETAILS = ["nvidia-smi", "-q", "-d", "MEMORY,UTILIZATION,ECC,TEMPERATURE,PERFORMANCE,PAGE_RETIREMENT"]
 
 
 class Scene(NamedTuple):
     """The run that the sections look at; ``folder`` is None where no run of the name has been here."""
 
-    request: Mapping[str, Any]
+    request: DiagnoseRequest
     folder: Optional[RunFolder]
     plan: KeptPlan
     redaction: Redaction
-    until: float  # on the clock of time.monotonic
 
     @property
     def began(self) -> float:
@@ -61,34 +57,31 @@ class Scene(NamedTuple):
             return time.time() - 86400
 
 
-def diagnose(read: Callable[[], Values], tell: Callable[[Values], None]) -> None:
-    """Answer the launcher's requests until its end is closed; ``read`` ends the process then."""
+def diagnose(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
+    """Answer the launcher's requests until its end is closed; ``receive`` ends the process then."""
     while True:
-        asked = read()
-        if asked["do"] == "time":
-            tell({"time": time.time()})
+        values = receive()
+        if values["do"] == "time":
+            send({"time": time.time()})
         else:
-            gather(asked, tell)
+            gather(from_values(DiagnoseRequest, values), send)
 
 
-def gather(request: Mapping[str, Any], tell: Callable[[Values], None]) -> None:
-    """Send every piece within ``within_s``.
-
-    ``request`` has what every verb about a run has, and ``within_s``. Also ``bytes``: the most bytes to send in all;
-    the tasks' ``python``; and ``secrets``: the names of variables that are secrets.
-    """
+def gather(request: DiagnoseRequest, send: Callable[[Values], None]) -> None:
+    """Send every piece that comes within the request's time."""
     scene = scene_of(request)
-    running = Sections(scene)
-    for piece in running.pieces():
-        tell(piece)
-    for name, why in running.missing():
-        tell({"missing": name, "why": why})
-    tell({"done": True, **(described(scene.folder) if scene.folder else {"run": None})})
+    for piece in pieces(sections(scene), request.within_s):
+        if isinstance(piece, Gap):
+            send({"missing": piece.section, "why": piece.why})
+        else:
+            file, content = piece
+            send({"file": file, "text" if isinstance(content, str) else "json": content})
+    send({"done": True, **(described(scene.folder) if scene.folder else {"run": None})})
 
 
-def scene_of(request: Mapping[str, Any]) -> Scene:
+def scene_of(request: DiagnoseRequest) -> Scene:
     """Return the newest run of the name on this host, with its secrets known."""
-    folder = newest(from_values(RunReference, request))
+    folder = newest(request.run)
     try:
         plan = plan_file.read(folder) if folder else KeptPlan()
     except (OSError, ValueError):
@@ -99,52 +92,29 @@ def scene_of(request: Mapping[str, Any]) -> Scene:
         *(task.env for task in plan.tasks or ()),
         *(processes.environment(process.pid) for process in living),
     ]
-    redaction = Redaction(filter(None, [plan.token]), environments, request["secrets"])
-    return Scene(request, folder, plan, redaction, time.monotonic() + request["within_s"])
+    redaction = Redaction(filter(None, [plan.token]), environments, request.secrets)
+    return Scene(request, folder, plan, redaction)
 
 
-class Sections:
-    """The sections that run, and the pieces that they have found so far."""
-
-    def __init__(self, scene: Scene):
-        self._scene = scene
-        self._found: queue.Queue[Values] = queue.Queue()
-        self._running = dict.fromkeys(name for name in SECTIONS if scene.folder or name not in OF_A_RUN)
-        self._running.update(dict.fromkeys(f"disk {folder}" for folder in _folders(scene)))
-        for name in list(self._running):
-            threading.Thread(target=self._look, args=[name], name=name, daemon=True).start()
-
-    def pieces(self) -> Iterator[Values]:
-        """Yield the pieces as they come, until all are found or the time is over."""
-        while self._running:
-            try:
-                found = self._found.get(timeout=max(0.0, self._scene.until - time.monotonic()))
-            except queue.Empty:
-                return
-            if "over" in found:
-                del self._running[found["over"]]
-            else:
-                yield found
-
-    def missing(self) -> Iterator[Any]:
-        """Yield (section, why) for each section that is not done."""
-        for name in self._running:
-            yield name, f"not done within {self._scene.request['within_s']:.0f} s"
-
-    def _look(self, name: str) -> None:
-        try:
-            section = _disk(Path(name[len("disk ") :])) if name.startswith("disk ") else SECTIONS[name](self._scene)
-            for file, content in section:
-                kind = "text" if isinstance(content, str) else "json"
-                self._found.put({"file": file, kind: content})
-        except Unreadable as why:
-            self._found.put({"missing": name, "why": str(why)})
-        except Exception as error:  # one section must not keep the others from being told
-            self._found.put({"missing": name, "why": f"{type(error).__name__}: {error}"})
-        self._found.put({"over": name})
+def sections(scene: Scene) -> Dict[str, Section]:
+    """Return the sections of the run, where there is one, and those of this host."""
+    named = [(name, section) for name, section in SECTIONS.items() if scene.folder or name not in OF_A_RUN]
+    found: Dict[str, Section] = {name: partial(section, scene) for name, section in named}
+    request, plan = scene.request, scene.plan
+    folders = tuple(map(str, _folders(scene)))
+    asked = FactsRequest(request.run.workdir, request.python, plan.environment, {}, folders, trial=False)
+    shared = host_facts.sections(asked, request.within_s)
+    found.update({name: partial(_files_of_facts, scene, section) for name, section in shared.items()})
+    return found
 
 
-# -- the sections
+# -- the sections; their pieces are files of the archive
+
+
+def _files_of_facts(scene: Scene, facts: Section) -> Iterator[Piece]:
+    further = {"versions": {"code": scene.plan.code}}
+    for name, value in facts():
+        yield f"{name}.json", scene.redaction.value({**value, **further.get(name, {})})
 
 
 def _run_of(scene: Scene) -> RunFolder:
@@ -172,16 +142,16 @@ def _status(scene: Scene) -> Iterator[Piece]:
 
     The status of a gone agent shows what has surely changed since.
     """
-    told = status.status(from_values(RunReference, {**scene.request, "run": _run_of(scene).run}))
-    yield "status.json", scene.redaction.value(told["status"])
+    found = status.status(replace(scene.request.run, run=_run_of(scene).run))
+    yield "status.json", scene.redaction.value(found["status"])
 
 
 def _logs(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.logs(_run_of(scene), scene.redaction, int(LOGS_SHARE * scene.request["bytes"]))
+    yield from run_files.logs(_run_of(scene), scene.redaction, int(LOGS_SHARE * scene.request.bytes))
 
 
 def _traces(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request["bytes"]))
+    yield from run_files.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request.bytes))
 
 
 def _processes(scene: Scene) -> Iterator[Piece]:
@@ -193,7 +163,7 @@ def _processes(scene: Scene) -> Iterator[Piece]:
     held = connections.connections_of([each["pid"] for each in found])
     yield "connections.txt", connections.table(held) + "\n"
     yield "connections.json", connections.summary(held)
-    yield from process_report.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request["bytes"]))
+    yield from process_report.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request.bytes))
 
 
 def _kernel(scene: Scene) -> Iterator[Piece]:
@@ -206,26 +176,11 @@ def _kernel(scene: Scene) -> Iterator[Piece]:
     )
 
 
-def _versions(scene: Scene) -> Iterator[Piece]:
-    hashed = scene.plan.environment
-    python = scene.request["python"]
-    if hashed is not None:
-        python = str(Environment(expand(scene.request["workdir"]), hashed).python)
-    asked = Versions(python, {}, modules=(), packages=True)
-    answers = asked.answers(max(1.0, scene.until - time.monotonic() - 1.0))
-    yield "versions.json", {**answers, "code": scene.plan.code}
-
-
-def _gpus(scene: Scene) -> Iterator[Piece]:
-    state = gpu_state.driver_and_gpus()
-    yield "gpus.json", scene.redaction.value(state)
-    if state["driver"] is not None:
-        for name, argv in (("nvidia-smi.txt", ["nvidia-smi"]), ("nvidia-smi-q.txt", SMI_DETAILS)):
-            yield name, scene.redaction.text(nvidia_smi.ask(argv))
-
-
-def _disk(folder: Path) -> Iterator[Piece]:
-    yield "disks.json", {str(folder): machine.disk(folder)}
+def _nvidia_smi(scene: Scene) -> Iterator[Piece]:
+    for name, argv in (("nvidia-smi.txt", ["nvidia-smi"]), ("nvidia-smi-q.txt", SMI_DETAILS)):
+        found = nvidia_smi.ask(argv)
+        if found:
+            yield name, scene.redaction.text(found)
 
 
 SECTIONS: Dict[str, Callable[[Scene], Iterator[Piece]]] = {
@@ -237,15 +192,14 @@ SECTIONS: Dict[str, Callable[[Scene], Iterator[Piece]]] = {
     "traces": _traces,
     "processes": _processes,
     "kernel messages": _kernel,
-    "versions": _versions,
-    "gpus": _gpus,
+    "nvidia-smi": _nvidia_smi,
 }
 OF_A_RUN = ("files", "status", "logs", "traces", "processes")
 
 
 def _folders(scene: Scene) -> List[Path]:
     """Return the folders whose disks matter."""
-    places = [expand(scene.request["workdir"]), Path("/tmp"), Path("/dev/shm")]
+    places = [expand(scene.request.run.workdir), Path("/tmp"), Path("/dev/shm")]
     if scene.folder is not None:
         places.append(scene.folder.path)
     checkpoints = scene.plan.checkpoint_dir

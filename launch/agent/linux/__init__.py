@@ -10,7 +10,7 @@ connections  the connections of some processes, with their queues
 traffic      bytes that tasks send and receive
 oom_kills    processes that the kernel has just killed because memory ran out
 kernel_log   the kernel's messages since a run began
-machine      memory, load, limits, disks
+machine      memory, load, limits
 open_files   the limit of this process's open files, and waiting for one
 file_lock    a lock on a file that its holders may remove
 """

@@ -1,4 +1,4 @@
-"""The resources of a machine, and their shortage: memory, load, limits, disks."""
+"""The resources of a machine, and their shortage: memory, load, limits."""
 
 import os
 import platform
@@ -64,27 +64,6 @@ def _of_group(top: Path, group: Path) -> Dict[str, str]:
     places = [place for place in (group, *group.parents) if place == top or top in place.parents]
     files = [place / name for place in places for name in _GROUP_FILES]
     return {str(file): text_of(file).strip() for file in files if file.is_file()}
-
-
-def disk(folder: Path) -> Dict[str, Any]:
-    """Return the bytes and inodes of a folder's file system, or the use's error.
-
-    The call may hang.
-    """
-    place = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
-    try:
-        state = os.statvfs(str(place))
-    except OSError as error:
-        return {"error": os.strerror(error.errno or 0)}
-    return {
-        "is_there": place == folder,
-        "writable": os.access(str(place), os.W_OK) and not state.f_flag & os.ST_RDONLY,
-        "bytes": state.f_blocks * state.f_frsize,
-        "free_bytes": state.f_bavail * state.f_frsize,
-        "inodes": state.f_files,
-        "free_inodes": state.f_favail,
-        "error": None,
-    }
 
 
 def mounts(folders: Iterable[Path]) -> List[str]:

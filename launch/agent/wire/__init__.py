@@ -1,6 +1,9 @@
-"""The launcher's request to an agent: dataclasses whose fields are the keys of the JSON.
+"""The launcher's requests to an agent, and its answers: dataclasses whose fields are the keys of the JSON.
 
-run_request    one host's part of a run, and each of its tasks
-run_plan       the lead's knowledge of its run
-verb_requests  the requests of the short-lived verbs
+run_request       one host's part of a run, and each of its tasks
+run_plan          the lead's knowledge of its run
+verb_requests     the requests of the short-lived verbs
+host_facts        the facts of a host that check and diagnose collect
+check_request     the conversation of a check
+diagnose_request  the conversation of a diagnosis
 """

@@ -8,10 +8,10 @@ from typing import Any, Dict, List
 import pytest
 
 from launch.check.collect import CLOCK_READINGS, interview
-from launch.check.requests import Question
+from launch.check.requests import Question, questions
 from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
-from tests.support.launch.facts import facts
+from tests.support.launch.facts import facts, plan_of
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.support.waiting import eventually
 
@@ -31,11 +31,12 @@ def telling(*said: Said, ahead_s: float = 0.0) -> FakeChannel:
 
 def look(**more: Any) -> bytes:
     """What a host tells that has looked around."""
-    return line({**{key: value for key, value in facts().items() if key not in ("ports", "clock")}, **more})
+    return line({**facts(ports={}, clock=None), **more})
 
 
 def asked(*hosts: str) -> Dict[str, Question]:
-    return {host: Question({"host": host}, {"do": "look", "host": host}) for host in hosts}
+    plan = plan_of(*(f"worker:{index}@{host}" for index, host in enumerate(hosts)))
+    return questions(plan, ("call", "answer"), WAIT_S)
 
 
 def problems(found: List[HostProblem]) -> List[str]:
@@ -43,16 +44,17 @@ def problems(found: List[HostProblem]) -> List[str]:
 
 
 def test_each_host_tells_its_ports_its_clock_and_what_it_sees() -> None:
-    channels = {"a": telling(look(sees=1), ahead_s=100.0), "b": telling(look(sees=2))}
+    channels = {"a": telling(look(proxies=["1"]), ahead_s=100.0), "b": telling(look(proxies=["2"]))}
     with fleet_of({name: FakeHost(name, channel) for name, channel in channels.items()}) as fleet:
         facts, none = interview(fleet, asked("a", "b"), WAIT_S)
     assert none == []
-    assert {host: (told["ports"], told["sees"]) for host, told in facts.items()} == {
-        "a": ({"2222": None}, 1),
-        "b": ({"2222": None}, 2),
+    assert {host: (seen.ports, seen.proxies) for host, seen in facts.items()} == {
+        "a": ({"2222": None}, ["1"]),
+        "b": ({"2222": None}, ["2"]),
     }
-    assert 99.0 < facts["a"]["clock"]["offset_s"] < 101.0
-    assert abs(facts["b"]["clock"]["offset_s"]) < 1.0
+    clocks = {host: seen.clock for host, seen in facts.items() if seen.clock}
+    assert 99.0 < clocks["a"].offset_s < 101.0
+    assert abs(clocks["b"].offset_s) < 1.0
     assert all(channel.closed for channel in channels.values())
 
 
@@ -61,7 +63,7 @@ def test_a_host_that_cannot_be_asked_keeps_no_other_from_its_answer() -> None:
         raise HostProblem(name, ProblemKind.UNREACHABLE, "no SSH there")
 
     hosts = {
-        "a": FakeHost("a", telling(look(sees=1))),
+        "a": FakeHost("a", telling(look(proxies=["1"]))),
         "b": FakeHost("b", connect=refuse),
         "c": FakeHost("c", telling(line({"error": "the look failed: KeyError: 'x'"}))),
         "d": FakeHost("d", telling(Silence())),
@@ -85,7 +87,7 @@ def test_a_host_that_cannot_be_asked_keeps_no_other_from_its_answer() -> None:
 def test_a_host_that_hangs_is_named_after_half_the_deadline_and_the_others_go_on() -> None:
     release = Event()
     hosts = {
-        "a": FakeHost("a", telling(look(sees=1))),
+        "a": FakeHost("a", telling(look(proxies=["1"]))),
         "b": FakeHost("b", connect=lambda name: assert_true(release.wait(WAIT_S))),
     }
     with fleet_of(hosts) as fleet:
@@ -103,13 +105,13 @@ def assert_true(value: bool) -> None:
 
 
 def test_nobody_is_asked_to_look_before_everybody_listens() -> None:
-    first = telling(look(sees=1))
+    first = telling(look(proxies=["1"]))
 
     def connect(name: str) -> None:
         eventually("the other host's last clock reading", lambda: first.sent.count(b'"time"') == CLOCK_READINGS)
         assert b"look" not in first.sent
 
-    hosts = {"a": FakeHost("a", first), "b": FakeHost("b", telling(look(sees=2)), connect=connect)}
+    hosts = {"a": FakeHost("a", first), "b": FakeHost("b", telling(look(proxies=["2"])), connect=connect)}
     with fleet_of(hosts) as fleet:
         facts, found = interview(fleet, asked("a", "b"), WAIT_S)
     assert (sorted(facts), found) == (["a", "b"], [])
@@ -117,7 +119,7 @@ def test_nobody_is_asked_to_look_before_everybody_listens() -> None:
 
 
 def test_after_a_signal_every_conversation_is_closed() -> None:
-    channel = telling(look(sees=1))
+    channel = telling(look(proxies=["1"]))
     with fleet_of({"a": FakeHost("a", channel)}) as fleet:
         release = Event()
         fleet.hosts["b"] = FakeHost("b", connect=lambda name: interrupt(fleet.interrupts.received, release))

@@ -1,13 +1,13 @@
 """Rules about one host: each is silent where all is well, and names what is wrong and what mends it."""
 
-from typing import Any
+from typing import Any, List
 
 import pytest
 
 from launch.check import host_rules
-from launch.check.findings import Note, Rule
-from launch.check.report import RULES
-from tests.support.launch.facts import evidence, found, only, plan_of, versions
+from launch.check.findings import Note, Rule, Survey
+from launch.check.report import RULES, judge
+from tests.support.launch.facts import disk, evidence, found, only, plan_of, versions
 
 PLAN = plan_of("ps:0@p", "worker:0@w")
 PROGRAM = plan_of("ps:0@p", "worker:0@w", command=("train",))
@@ -32,12 +32,13 @@ def test_a_program_of_others_may_do_without_tensorflow() -> None:
 
 
 def test_a_python_that_cannot_start_is_named_once() -> None:
-    told = {"w": {"versions": {"python": {"error": "cannot start /x: No such file or directory"}}}}
+    error = {"error": "cannot start /x: No such file or directory"}
+    told = {"w": {"versions": {"environment_ready": True, "python": error}}}
     assert found(host_rules.python, evidence(PLAN, told)) == ["w: python: cannot start /x: No such file or directory"]
 
 
 def test_an_environment_that_was_not_built_is_mended_by_setup() -> None:
-    told = {"w": {"environment_ready": False, "versions": {"python": {"error": "cannot start it"}}}}
+    told = {"w": {"versions": {"environment_ready": False, "python": {"error": "cannot start it"}}}}
     one = only(host_rules.python, evidence(PLAN, told))
     assert (one.kind, one.mend) == ("environment", "build it with `launch setup r.yaml`")
 
@@ -72,20 +73,21 @@ def test_a_run_that_is_up_is_one_finding_and_not_one_for_each_of_its_ports() -> 
 
 
 def test_a_gpu_that_is_not_there_booked_or_in_use_is_named_with_its_task() -> None:
-    lacking = "worker:0: expected GPU 3, found 1 GPU(s) on this host"
-    assert found(host_rules.gpus, evidence(PLAN, {"w": {"lacking": lacking}})) == [f"w: gpu: {lacking}"]
-    gpus = [
+    plan = plan_of("ps:0@p", "worker:0@w", gpus=(0, 1, 2))
+    lacking = "worker:0: expected GPU 0, found 0 GPU(s) on this host"
+    assert found(host_rules.gpus, evidence(plan, {})) == [f"w: gpu: {lacking}"]
+    gpus: List[Any] = [
         {"uuid": "a", "name": "V100", "booked": "other-1 (agent pid 9)", "processes": ["pid 7 (x), 9 MiB"]},
         {"uuid": "b", "name": "V100", "booked": None, "processes": ["pid 8 (y), 12 MiB"]},
         {"uuid": "c", "name": "V100", "booked": None, "processes": []},
     ]
-    told = {"gpus": gpus, "given": {"worker:0": [0, 1, 2]}}
-    assert found(host_rules.gpus, evidence(PLAN, {"w": told})) == [
+    told: Any = {"gpus": {"driver": "535.1", "gpus": gpus}}
+    assert found(host_rules.gpus, evidence(plan, {"w": told})) == [
         "w: gpu: GPU 0 of worker:0 is held by other-1 (agent pid 9)",
         "w: gpu: GPU 1 of worker:0 is used by pid 8 (y), 12 MiB",
     ]
     up = {"run": "r-0", "pid": 41, "code": {}}
-    assert found(host_rules.gpus, evidence(PLAN, {"w": {**told, "run": up}})) == []
+    assert found(host_rules.gpus, evidence(plan, {"w": {**told, "run": up}})) == []
 
 
 @pytest.mark.parametrize(
@@ -105,11 +107,41 @@ def test_a_clock_is_not_blamed_for_a_slow_connection() -> None:
 
 
 def test_a_folder_that_is_full_or_closed_is_named() -> None:
-    told = {"folders": {"~/w": {"free_bytes": 10**8, "error": None}, "/c": {"free_bytes": None, "error": "Read-only"}}}
-    assert found(host_rules.folders, evidence(PLAN, {"w": told})) == [
-        "w: disk: ~/w: expected at least 1000 MB free, found 100 MB free",
+    told = {"disks": {"~/w": disk(free_bytes=10**8), "/c": {"error": "Read-only"}, "/d": disk(writable=False)}}
+    assert found(host_rules.disks, evidence(PLAN, {"w": told})) == [
         "w: disk: /c cannot be used: Read-only",
+        "w: disk: /d cannot be used: it cannot be written to",
+        "w: disk: ~/w: expected at least 1000 MB free, found 100 MB free",
     ]
+
+
+def test_a_folder_that_takes_no_more_files_is_named_and_one_without_a_count_of_them_is_not() -> None:
+    told = {"disks": {"/a": disk(inodes=100, free_inodes=1), "/b": disk(inodes=0, free_inodes=0)}}
+    assert found(host_rules.disks, evidence(PLAN, {"w": told})) == [
+        "w: disk: /a: expected free inodes for new files, found 1 of 100"
+    ]
+
+
+def test_a_run_that_has_started_needs_less_room_than_one_that_is_to_start() -> None:
+    small = Survey({"w": evidence(PLAN, {"w": {"disks": {"/s": disk(bytes=10**8, free_bytes=10**7)}}}).facts["w"]})
+    assert [one.kind for one in host_rules.disks(small)] == ["disk"]
+    assert list(host_rules.disks(small, started=True)) == []
+
+
+def test_a_fact_that_did_not_come_is_a_finding_and_hides_no_other() -> None:
+    gaps = [
+        {"section": "gpus", "why": "not done within 9 s", "late": True},
+        {"section": "run", "why": "ValueError: no", "late": False},
+    ]
+    told: Any = {"versions": None, "gpus": None, "disks": {}, "gaps": gaps, "proxies": ["http_proxy"]}
+    of = evidence(PLAN, {"w": told})
+    assert found(host_rules.gaps, of) == [
+        "w: slow: nothing of its gpus: not done within 9 s",
+        "w: unreachable: nothing of its run: ValueError: no",
+    ]
+    verdict = judge(of)
+    assert not verdict.ok and verdict.healthy == ("p",)
+    assert "proxy" in [note.kind for note in verdict.notes]
 
 
 def test_a_program_that_is_not_there_is_named() -> None:

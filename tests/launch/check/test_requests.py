@@ -7,6 +7,7 @@ from cluster.spec import load
 from launch.check.requests import questions, shipped_program
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
+from launch.status.values import to_values
 from tests.support.launch.facts import plan_of
 
 WORDS = ("call", "answer")
@@ -14,7 +15,7 @@ WORDS = ("call", "answer")
 
 def test_the_lead_listens_for_the_other_agents_too() -> None:
     asked = questions(plan_of("ps:0@p0", "worker:0@w0", "worker:1@w1"), WORDS, 60.0)
-    assert {host: question.opening["ports"] for host, question in asked.items()} == {
+    assert {host: list(question.opening.ports) for host, question in asked.items()} == {
         "w0": [2222, 2223],
         "p0": [2222],
         "w1": [2222],
@@ -23,7 +24,7 @@ def test_the_lead_listens_for_the_other_agents_too() -> None:
 
 def test_each_name_is_resolved_once_whatever_listens_there() -> None:
     asked = questions(plan_of("ps:0@p0", "worker:0@w0", "worker:1@w1"), WORDS, 60.0)
-    assert asked["p0"].look["names"] == ["w0", "w1"]
+    assert asked["p0"].look.names == ("w0", "w1")
 
 
 def test_python_is_asked_with_the_variables_of_the_tasks_and_no_secret(tmp_path: Path) -> None:
@@ -33,22 +34,22 @@ def test_python_is_asked_with_the_variables_of_the_tasks_and_no_secret(tmp_path:
     )
     plan = make_plan(load(tmp_path / "r.yaml"), JobCode(Path("."), "digits.py"), "r-1", "py")
     asked = questions(plan, WORDS, 60.0)["a"]
-    assert asked.look["env"]["LD_LIBRARY_PATH"] == "/opt/cuda"
-    assert not [name for name in asked.look["env"] if name.startswith("LAUNCH_")]
-    assert "TOKEN" not in json.dumps([asked.opening, asked.look])
+    assert asked.look.facts.env["LD_LIBRARY_PATH"] == "/opt/cuda"
+    assert not [name for name in asked.look.facts.env if name.startswith("LAUNCH_")]
+    assert "TOKEN" not in json.dumps([to_values(asked.opening), to_values(asked.look)])
 
 
 def test_a_program_is_looked_for_on_the_host_unless_it_goes_along() -> None:
     own = plan_of("worker:0@a", command=("train",))
-    assert questions(own, WORDS, 60.0)["a"].look["programs"] == {"train": None}
+    assert questions(own, WORDS, 60.0)["a"].look.programs == {"train": None}
     assert shipped_program(own) is None
     along = plan_of("worker:0@a", command=("bin/train",))
-    assert questions(along, WORDS, 60.0)["a"].look["programs"] == {}
+    assert questions(along, WORDS, 60.0)["a"].look.programs == {}
     assert shipped_program(along) == "bin/train"
 
 
 def test_names_of_this_machine_are_one_place() -> None:
     asked = questions(plan_of("ps:0@localhost", "worker:0@127.0.0.1"), WORDS, 60.0)
-    assert set(asked["localhost"].look["here"]) == {"localhost", "127.0.0.1"}
+    assert set(asked["localhost"].look.here) == {"localhost", "127.0.0.1"}
     apart = questions(plan_of("ps:0@a", "worker:0@b"), WORDS, 60.0)
-    assert apart["a"].look["here"] == ["a"]
+    assert apart["a"].look.here == ("a",)

@@ -8,23 +8,23 @@ from typing import List
 import pytest
 
 from launch.diagnosis.archive import pack
-from launch.diagnosis.collect import Evidence
+from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import as_values, spoken, text
 from launch.errors import UsageError
 from tests.launch.diagnosis.evidence import RUN, status, told
 
 
 @pytest.fixture
-def found() -> List[Evidence]:
+def found() -> List[HostReport]:
     """A run that failed, on two hosts that told and one that did not."""
     words = ["1. at 3.0 s worker:0@a: killed by SIGKILL"]
     lead = told("a", status=status("a", cause="worker:0@a: killed by SIGKILL"), report={"words": words})
     lead.files["tasks/worker.0/attempt_0.log"] = "up\n"
     lead.missing["gpus"] = "not done within 9 s"
-    return [lead, told("b"), told("c"), Evidence("d", problem="is off")]
+    return [lead, told("b"), told("c"), HostReport("d", problem="is off")]
 
 
-def test_what_to_read_first_is_in_front_and_nobody_else_may_read_it(tmp_path: Path, found: List[Evidence]) -> None:
+def test_what_to_read_first_is_in_front_and_nobody_else_may_read_it(tmp_path: Path, found: List[HostReport]) -> None:
     path = tmp_path / "x.tar.gz"
     size = pack(path, "r", found, {"python": "3"})
     assert size == path.stat().st_size and stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -40,7 +40,7 @@ def test_where_it_cannot_be_written_it_is_said(tmp_path: Path) -> None:
         pack(tmp_path / "none" / "x.tar.gz", "r", [], {})
 
 
-def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[Evidence]) -> None:
+def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[HostReport]) -> None:
     assert text("r", found, "now").splitlines() == [
         f"{RUN}, looked at now",
         "",
@@ -62,17 +62,17 @@ def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[E
 
 
 def test_a_summary_of_no_run_says_so() -> None:
-    assert "no run of this name has been on these hosts" in text("r", [Evidence("a")], "now")
-    assert text("r", [Evidence("a")], "now").startswith("r, looked at now")
+    assert "no run of this name has been on these hosts" in text("r", [HostReport("a")], "now")
+    assert text("r", [HostReport("a")], "now").startswith("r, looked at now")
 
 
-def test_what_is_said_names_the_archive_and_who_told_nothing(found: List[Evidence]) -> None:
+def test_what_is_said_names_the_archive_and_who_told_nothing(found: List[HostReport]) -> None:
     assert spoken(found, "x.tar.gz", 1_500_000)[-1] == (
         "x.tar.gz: 3 of 4 hosts told, 1.5 MB; nothing came from d; begin with summary.txt in it"
     )
 
 
-def test_the_json_has_every_host_and_what_looks_wrong_there(found: List[Evidence]) -> None:
+def test_the_json_has_every_host_and_what_looks_wrong_there(found: List[HostReport]) -> None:
     values = as_values(found, "x.tar.gz", 9)
     assert (values["run"], values["archive"], values["bytes"]) == (RUN, "x.tar.gz", 9)
     assert [host["error"] for host in values["hosts"]] == [None, None, None, "is off"]

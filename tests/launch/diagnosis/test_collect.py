@@ -4,7 +4,7 @@ import json
 from typing import Any, List
 
 from launch.agent.text.redaction import Redaction
-from launch.diagnosis.collect import LEAST_BYTES, MOST_BYTES, Evidence, gather
+from launch.diagnosis.collect import LEAST_BYTES, MOST_BYTES, HostReport, gather
 from launch.hosts.channel import Silence
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
@@ -29,7 +29,7 @@ def test_every_host_s_pieces_are_kept_and_parts_of_one_joined() -> None:
         (found,) = gather(fleet, 60.0)
     assert found.files == {"places.json": {"/a": 1, "/b": 2}, "agent.log": "hello"}
     assert (found.missing, found.run, found.problem) == ({"gpus": "not done within 9 s"}, "r-1", None)
-    assert found.clock is not None and found.seconds is not None and channel.closed
+    assert found.facts.clock is not None and found.seconds is not None and channel.closed
     asked = json.loads(channel.sent.splitlines()[-1].decode())
     assert (asked["do"], asked["python"], asked["bytes"]) == ("gather", "py", MOST_BYTES)
 
@@ -58,7 +58,7 @@ def test_many_hosts_share_what_may_be_told() -> None:
 
 
 def test_a_secret_that_only_this_terminal_knows_is_taken_out_here() -> None:
-    evidence = Evidence("a")
+    evidence = HostReport("a")
     redaction = Redaction(["correct-horse"])
     assert not evidence.take({"file": "x", "text": "correct-horse"}, redaction)
     assert not evidence.take({"file": "y", "json": ["correct-horse"]}, redaction)
@@ -66,7 +66,7 @@ def test_a_secret_that_only_this_terminal_knows_is_taken_out_here() -> None:
 
 
 def test_what_is_larger_than_the_room_that_is_left_is_named_and_not_kept() -> None:
-    evidence = Evidence("a", room=10)
+    evidence = HostReport("a", room=10)
     for file, text in (("a.txt", "x" * 6), ("b.txt", "x" * 6), ("c.txt", "x" * 4)):
         assert not evidence.take({"file": file, "text": text}, Redaction())
     assert sorted(evidence.files) == ["a.txt", "c.txt"]
@@ -74,4 +74,4 @@ def test_what_is_larger_than_the_room_that_is_left_is_named_and_not_kept() -> No
 
 
 def test_the_last_piece_is_known() -> None:
-    assert Evidence("a").take({"done": True, "run": None}, Redaction())
+    assert HostReport("a").take({"done": True, "run": None}, Redaction())

@@ -5,25 +5,24 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.diagnosis.collect import Evidence
+from launch.agent.wire.host_facts import Clock
+from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
 from launch.status.run import RunStatus
 from launch.status.values import from_values
-from tests.launch.diagnosis.evidence import RUN, process, status, told
-
-DISK = told("a").files["disks.json"]["/w"]
+from tests.launch.diagnosis.evidence import RUN, disk, process, status, told, versions
 
 
-def only(host: Evidence) -> str:
+def only(host: HostReport) -> str:
     """The one thing that looks wrong with it."""
     ((_, text),) = signs([host])
     return text
 
 
 def test_the_run_that_lives_is_the_newest_and_of_others_the_one_that_began_last() -> None:
-    earlier = Evidence("a", run="r-20991231-235959", generation=1)
-    later = Evidence("b", run="r-20261120-120000", generation=2)
-    assert newest_run([earlier, later, Evidence("c")]) == later.run
+    earlier = HostReport("a", run="r-20991231-235959", generation=1)
+    later = HostReport("b", run="r-20261120-120000", generation=2)
+    assert newest_run([earlier, later, HostReport("c")]) == later.run
     assert newest_run([replace(earlier, lives=True), later]) == earlier.run
 
 
@@ -51,10 +50,10 @@ def test_where_all_is_right_nothing_is_told() -> None:
             {"live": {"agent": 41, "processes": [process(swapped_bytes=2e9)]}},
             "worker:0 (pid 42) has 2.0 GB in the swap",
         ),
-        ({"disks": {"/w": {"error": "Stale file handle"}}}, "/w: Stale file handle"),
-        ({"disks": {"/w": {**DISK, "free_bytes": 5e6}}}, "/w: 5 MB free of 100 GB"),
-        ({"disks": {"/w": {**DISK, "free_inodes": 1}}}, "/w: 1 inodes free of 100"),
-        ({"disks": {"/w": {**DISK, "writable": False}}}, "/w: it cannot be written to"),
+        ({"disks": {"/w": {"error": "Stale file handle"}}}, "/w cannot be used: Stale file handle"),
+        ({"disks": {"/w": disk(free_bytes=5 * 10**6)}}, "/w: expected at least 1000 MB free, found 5 MB free"),
+        ({"disks": {"/w": disk(free_inodes=1)}}, "/w: expected free inodes for new files, found 1 of 100"),
+        ({"disks": {"/w": disk(writable=False)}}, "/w cannot be used: it cannot be written to"),
         (
             {"machine": {"memory": {"MemTotal": 100e9, "MemAvailable": 1e9}, "cores": 2, "load": [1.0]}},
             "1.0 GB of memory to be had of 100 GB",
@@ -83,9 +82,9 @@ def test_processes_that_outlive_their_run_are_told() -> None:
 
 def test_a_clock_is_off_by_more_than_its_error() -> None:
     host = told("a")
-    host.clock = {"offset_s": -90.0, "error_s": 0.1}
-    assert only(host) == "its clock is -90.0 s off this machine's"
-    host.clock = {"offset_s": -2.0, "error_s": 1.5}
+    host.facts = replace(host.facts, clock=Clock(-90.0, 0.1))
+    assert only(host) == "its clock is 90.0 s behind this machine's (known to 0.100 s)"
+    host.facts = replace(host.facts, clock=Clock(-2.0, 1.5))
     assert signs([host]) == []
 
 
@@ -100,18 +99,31 @@ def test_a_host_that_was_not_in_the_newest_run_is_told_and_not_judged_by_it() ->
 
 
 def test_a_host_that_told_nothing_or_not_all_is_told() -> None:
-    assert signs([Evidence("a", problem="is off")]) == [("a", "did not tell all: is off")]
-    assert signs([Evidence("a", missing={"gpus": "not done within 9 s"}, seconds=1.0)]) == [
+    assert signs([HostReport("a", problem="is off")]) == [("a", "did not tell all: is off")]
+    assert signs([HostReport("a", missing={"gpus": "not done within 9 s"}, seconds=1.0)]) == [
         ("a", "nothing of its gpus: not done within 9 s")
     ]
 
 
 def test_hosts_that_differ_from_most_are_told() -> None:
-    other = {"python": {"version": "3.7.9"}, "packages": {"tensorflow": "1.15.5"}, "code": {"job": "2" * 16}}
+    other = versions(packages={"tensorflow": "1.15.5"}, code={"job": "2" * 16})
     assert signs([told("a"), told("b", versions=other), told("c")]) == [
-        ("b", "tensorflow is 1.15.5, on most hosts 1.15.0"),
-        ("b", "the code is job 22222222, on most hosts job 11111111"),
+        ("b", "TensorFlow 1.15.0: a,c | 1.15.5: b"),
+        ("b", "the code of the run job 11111111: a,c | job 22222222: b"),
     ]
+
+
+def test_a_python_that_does_not_start_is_told() -> None:
+    assert only(told("a", versions=versions(python={"error": "cannot start /x"}))) == "cannot start /x"
+
+
+def test_a_file_that_is_not_what_it_should_be_is_no_fact_and_is_named() -> None:
+    odd = told("a", machine={"memory": 3}, kernel="odd")
+    assert signs([odd]) == [
+        ("a", "nothing of its kernel.json: kernel: expected a list, found a text"),
+        ("a", "nothing of its machine.json: machine.memory: expected an object, found a whole number"),
+    ]
+    assert "kernel.json" not in odd.files
 
 
 def test_the_status_is_the_lead_s_which_has_all_tasks() -> None:

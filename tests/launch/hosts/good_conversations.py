@@ -8,7 +8,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
 from launch.agent.wire.verb_requests import RestartRequest
 from launch.check.collect import CLOCK_READINGS, interview
-from launch.check.report import as_values, judge, told
+from launch.check.findings import Evidence
+from launch.check.report import as_values, judge, lines
 from launch.check.requests import questions
 from launch.diagnosis import summary
 from launch.diagnosis.collect import gather
@@ -75,7 +76,7 @@ LEFT = {
 FOUND = {**LEFT, "folders": ["f"]}
 TIMES: Lines = [{"time": 1.0}] * CLOCK_READINGS
 LOOKED = {
-    **{key: value for key, value in facts().items() if key not in ("ports", "clock")}, "names": {HOST: ["10.0.0.1"]},
+    **facts(ports={}, clock=None), "names": {HOST: ["10.0.0.1"]},
     "proxies": ["http_proxy"], "run": {"run": "r-0", "pid": 1, "code": {"launcher": "1"}},
     "unreached": [{"address": f"{HOST}:2222", "host": HOST, "kind": "refused", "detail": "x"}],
 }  # fmt: skip
@@ -84,11 +85,13 @@ PIECES: Lines = [
         {"task": "worker:0", "pid": 1, "state": "D", "waits_in": "x", "swapped_bytes": 10**9}]}},
     {"file": "kernel.json", "json": [{"kind": "disk", "time": 1.0, "text": "x"}]},
     {"file": "disks.json", "json": {"/": {
-        "error": None, "free_bytes": 1, "bytes": 100, "inodes": 10, "free_inodes": 0, "writable": False}}},
+        "is_there": True, "free_bytes": 1, "bytes": 100, "inodes": 10, "free_inodes": 0, "writable": False}}},
     {"file": "disks.json", "json": {"/w": {"error": "gone"}}},
     {"file": "machine.json", "json": {"memory": {"MemTotal": 100, "MemAvailable": 1}, "cores": 1, "load": [9.0]}},
     {"file": "connections.json", "json": {"hanging": 1, "count": 2, "first": [{"remote": "x", "state": "y"}]}},
-    {"file": "versions.json", "json": {"python": {"version": "3"}, "packages": {"numpy": "1"}, "code": {"job": "1"}}},
+    {"file": "versions.json", "json": {
+        "environment_ready": True, "python": {"version": "3", "path": "p"}, "packages": {"numpy": "1"},
+        "code": {"job": "1"}}},
     {"file": "status.json", "json": {**RUN, "state": "running"}},
     {"file": "report.json", "json": {"words": ["x"]}},
     {"file": "agent.log", "text": "hello"},
@@ -152,13 +155,11 @@ def _sweep(fleet: Fleet, folder: Path) -> str:
 
 
 def _check(fleet: Fleet, folder: Path) -> str:
-    from launch.check.evidence import Evidence
-
     plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
     heard, problems = interview(fleet, questions(plan, ("a", "b"), 9.0), 9.0)
-    verdict = judge(Evidence(plan, heard, problems, CODE))
+    verdict = judge(Evidence(heard, plan, problems, CODE))
     json.dumps(as_values(verdict))
-    return "\n".join(told(verdict))
+    return "\n".join(lines(verdict))
 
 
 def _diagnose(fleet: Fleet, folder: Path) -> str:

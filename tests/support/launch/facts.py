@@ -4,41 +4,49 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from cluster.spec.model import Spec, TaskSpec
-from launch.check.evidence import Evidence
-from launch.check.findings import Finding, Rule
+from launch.agent.wire.check_request import CheckFacts
+from launch.check.findings import Evidence, Finding, Rule
 from launch.errors import HostProblem
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import Plan, make_plan
+from launch.status.values import from_values
 
 CODE = {"launcher": "1" * 16, "job": "2" * 16}
 
 
 def plan_of(*tasks: str, **fields: Any) -> Plan:
     """The plan of tasks written ``worker:1@gpu02``, each on port 2222 of its host; a job unless told otherwise."""
+    gpus = fields.pop("gpus", ())  # of each worker
     what: Dict[str, Any] = {"job": None, **fields} if "command" in fields else {"job": "digits", **fields}
-    spec = Spec(Path("r.yaml"), "r", tuple(map(_task, tasks)), **what)
+    spec = Spec(Path("r.yaml"), "r", tuple(_task(task, gpus) for task in tasks), **what)
     return make_plan(spec, JobCode(Path("."), "digits.py"), "r-1", "/usr/bin/python3")
 
 
-def _task(text: str) -> TaskSpec:
+def _task(text: str, gpus: Sequence[int]) -> TaskSpec:
     name, host = text.split("@")
     role, index = name.split(":")
-    return TaskSpec(role, int(index), host, f"{host}:2222", 2222)
+    return TaskSpec(role, int(index), host, f"{host}:2222", 2222, gpus=tuple(gpus) if role == "worker" else ())
 
 
 def facts(**changed: Any) -> Dict[str, Any]:
     """What a host tells on which everything is right."""
     return {
-        "ports": {"2222": None}, "clock": {"offset_s": 0.001, "error_s": 0.002}, "environment_ready": True,
-        "names": {}, "unreached": [], "driver": None, "gpus": [], "given": {}, "lacking": None,
-        "folders": {"~/.launch": {"free_bytes": 10**12, "error": None}}, "missing_programs": [], "run": None,
-        "proxies": [], "unguarded": None, "versions": versions(), **changed,
+        "ports": {"2222": None}, "clock": {"offset_s": 0.001, "error_s": 0.002}, "gaps": [], "names": {},
+        "unreached": [], "gpus": {"driver": None, "gpus": []}, "disks": {"~/.launch": disk()}, "missing_programs": [],
+        "run": None, "proxies": [], "unguarded": [], "versions": versions(), **changed,
     }  # fmt: skip
+
+
+def disk(**changed: Any) -> Dict[str, Any]:
+    """A folder with room, of a terabyte."""
+    room = {"bytes": 10**12, "free_bytes": 10**12, "inodes": 10**6, "free_inodes": 10**6}
+    return {"is_there": True, "writable": True, **room, **changed}
 
 
 def versions(python: str = "3.7.16", tensorflow: Optional[str] = "1.15.0", **errors: str) -> Dict[str, Any]:
     """What the tasks' Python answers; ``errors`` are of modules that cannot be imported."""
-    found: Dict[str, Any] = {"python": {"version": python, "path": "/py"}, "numpy": {"version": "1.19.5"}}
+    found: Dict[str, Any] = {"environment_ready": True, "python": {"version": python, "path": "/py"}}
+    found.update({"numpy": {"version": "1.19.5"}})
     if tensorflow is not None:
         found["tensorflow"] = {"version": tensorflow}
     return {**found, **{name: {"error": error} for name, error in errors.items()}}
@@ -50,11 +58,11 @@ def evidence(
     """Evidence in which every host of ``plan`` is fine, but for what is ``told`` of some, and ``silent`` ones."""
     lead = {"ports": {"2222": None, "2223": None}}
     every = {
-        host: facts(**{**(lead if host == plan.lead else {}), **told.get(host, {})})
+        host: from_values(CheckFacts, facts(**{**(lead if host == plan.lead else {}), **told.get(host, {})}))
         for host in plan.hosts
         if host not in silent
     }
-    return Evidence(plan, every, list(problems), CODE)
+    return Evidence(every, plan, list(problems), CODE)
 
 
 def found(rule: Rule, of: Evidence) -> List[str]:

@@ -8,7 +8,8 @@ import pytest
 
 from launch.agent.diagnosis import sections
 from launch.agent.diagnosis.sections import Scene, gather
-from launch.status.values import to_values
+from launch.agent.wire.diagnose_request import DiagnoseRequest
+from launch.agent.wire.verb_requests import RunReference
 from tests.support.agent.agents import LEAD, RUN, Agents
 from tests.support.waiting import eventually
 
@@ -19,7 +20,7 @@ SECRET = "correct-horse-battery"
 NOTHING = "/nowhere/python"
 
 
-def told_by(request: Values) -> Values:
+def told_by(request: DiagnoseRequest) -> Values:
     """{file: content}, and under "missing" and "run" what else was told."""
     told: List[Values] = []
     gather(request, told.append)
@@ -33,9 +34,8 @@ def told_by(request: Values) -> Values:
     return {**found, "run": told[-1]["run"]}
 
 
-def asked(agents: Agents, **more: Any) -> Values:
-    asked = {"bytes": 100_000, "within_s": 60.0, "python": NOTHING, "secrets": ["MINE"], **more}
-    return {**to_values(agents.reference()), **asked}
+def asked(host: str, workdir: Path, within_s: float = 60.0) -> DiagnoseRequest:
+    return DiagnoseRequest(RunReference("r", host, str(workdir)), NOTHING, ("MINE",), bytes=100_000, within_s=within_s)
 
 
 def test_a_run_that_is_up_tells_its_processes_stacks_and_logs_without_its_secrets(run: Run) -> None:
@@ -43,8 +43,8 @@ def test_a_run_that_is_up_tells_its_processes_stacks_and_logs_without_its_secret
     agents = run({"worker:0@localhost": script})
     agents.up()
     eventually("the log", lambda: "up" in agents.folder().log("worker:0", 0).read_text())
-    eventually("its processes", lambda: told_by(asked(agents))["live.json"]["processes"][4:])
-    told = told_by(asked(agents))
+    eventually("its processes", lambda: told_by(asked(LEAD, agents.workdir))["live.json"]["processes"][4:])
+    told = told_by(asked(LEAD, agents.workdir))
     tasks = [each for each in told["live.json"]["processes"] if each["task"] == "worker:0"]
     assert told["run"] == RUN and len(tasks) == 3 and told["live.json"]["agent"]
     assert {f"stacks/{each['pid']}.txt" for each in tasks} <= set(told)
@@ -61,15 +61,14 @@ def test_after_its_agent_died_a_run_tells_what_is_in_its_files(run: Run) -> None
     agents.up()
     eventually("the log", lambda: agents.folder().log("worker:0", 0).read_text() == "up\n")
     agents.kill(LEAD, keeper=True)
-    told = told_by(asked(agents))
+    told = told_by(asked(LEAD, agents.workdir))
     assert told["live.json"]["agent"] is None
     assert told["status.json"]["state"] == "failed"
     assert told["tasks/worker.0/attempt_0.log"] == "up\n"
 
 
 def test_where_no_run_has_been_the_machine_is_told(tmp_path: Path) -> None:
-    request = {"name": "r", "host": "h", "workdir": str(tmp_path), "bytes": 9, "within_s": 60.0, "python": NOTHING}
-    told = told_by({**request, "secrets": []})
+    told = told_by(asked("h", tmp_path))
     assert told["run"] is None and "live.json" not in told
     assert told["disks.json"][str(tmp_path)]["free_bytes"] > 0
     assert told["machine.json"]["memory"]["MemTotal"] > 0
@@ -89,8 +88,7 @@ def test_a_section_that_hangs_or_breaks_is_named_and_holds_up_no_other(
         yield "broken.txt", str(1 // 0)
 
     monkeypatch.setattr(sections, "SECTIONS", {"hanging": hangs, "broken": breaks, "machine": sections._machine})
-    request = {"name": "r", "host": "h", "workdir": str(tmp_path), "bytes": 9, "python": NOTHING, "secrets": []}
-    told = told_by({**request, "within_s": 4.0})
+    told = told_by(asked("h", tmp_path, within_s=4.0))
     over.set()
     assert told["missing"]["hanging"] == "not done within 4 s"
     assert told["missing"]["broken"] == "ZeroDivisionError: integer division or modulo by zero"

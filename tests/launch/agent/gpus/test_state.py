@@ -7,6 +7,7 @@ import pytest
 
 from launch.agent.gpus import state
 from launch.agent.gpus.booking import Bookings
+from launch.agent.wire.host_facts import Gpu, Gpus
 
 DRIVER = """#!/bin/sh
 case "$1" in
@@ -27,15 +28,15 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_host_without_a_driver_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert state.driver_and_gpus() == {"driver": None, "gpus": []}
+    assert state.driver_and_gpus() == Gpus(None, [])
 
 
 def test_every_gpu_is_told_with_the_processes_that_use_it(driver: None) -> None:
     found = state.driver_and_gpus()
-    assert found["driver"] == "535.1"
-    free, used = found["gpus"]
-    assert free == {"uuid": "GPU-a", "name": "Tesla V100", "booked": None, "processes": []}
-    (process,) = used["processes"]
+    assert found.driver == "535.1"
+    free, used = found.gpus
+    assert free == Gpu("GPU-a", "Tesla V100", None, [])
+    (process,) = used.processes
     assert process.startswith(f"pid {os.getpid()} (") and process.endswith("), 9000 MiB")
 
 
@@ -43,8 +44,8 @@ def test_a_gpu_that_a_run_has_booked_is_told_as_such(driver: None) -> None:
     bookings = Bookings(["GPU-a"], "r-1 (agent pid 7)")
     bookings.book({"worker:0": [0]})
     try:
-        booked, free = state.driver_and_gpus()["gpus"]
+        booked, free = state.driver_and_gpus().gpus
     finally:
         bookings.release()
-    assert booked["booked"] == f"pid {os.getpid()}, another run"  # nobody answers for it in this test
-    assert free["booked"] is None
+    assert booked.booked == f"pid {os.getpid()}, another run"  # nobody answers for it in this test
+    assert free.booked is None

@@ -5,18 +5,23 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Optional
 
 import pytest
 
 from launch.agent.linux.ports import can_listen, free_ports
 from launch.agent.verbs import check
+from launch.agent.wire.check_request import CheckFacts, CheckRequest, LookRequest
+from launch.agent.wire.host_facts import Disk, FactsRequest, Gpus
+from launch.agent.wire.verb_requests import RunReference
+from launch.status.values import from_values, to_values
 from tests.support import ROOT
 from tests.support.waiting import eventually
 
-WORDS = ["who is there", "it is me"]
+WORDS = ("who is there", "it is me")
 
 
 class Agent:
@@ -52,16 +57,17 @@ def beginning() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def opening(port: int, within_s: float = 60.0) -> Dict[str, Any]:
-    return {"host": "a", "words": WORDS, "ports": [port], "within_s": within_s}
+    return to_values(CheckRequest("a", WORDS, (port,), within_s))
 
 
-def looking(workdir: Path, port: int, **changed: Any) -> Dict[str, Any]:
-    return {
-        "do": "look", "within_s": 60.0, "python": sys.executable, "environment": None, "guard": None, "env": {},
-        "names": ["localhost"], "targets": [[f"localhost:{port}", "a"]], "here": ["a"], "words": WORDS, "knock_s": 5.0,
-        "wishes": {"worker:0": [0]}, "folders": [str(workdir)], "programs": {"sh": None, "no-such-program": None},
-        "name": "r", "host": "a", "workdir": str(workdir), **changed,
-    }  # fmt: skip
+def looking(workdir: Path, port: int, env: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
+    facts = FactsRequest(str(workdir), sys.executable, None, env or {}, (str(workdir),), trial=True)
+    request = LookRequest(
+        RunReference("r", "a", str(workdir)), here=("a",), words=WORDS, facts=facts, names=("localhost",),
+        targets=((f"localhost:{port}", "a"),),
+        knock_s=5.0, programs={"sh": None, "no-such-program": None}, guard=False, within_s=60.0,
+    )  # fmt: skip
+    return {"do": "look", **to_values(request)}
 
 
 def test_a_host_opens_its_ports_tells_the_time_and_what_it_sees(agent: Agent, tmp_path: Path) -> None:
@@ -70,20 +76,35 @@ def test_a_host_opens_its_ports_tells_the_time_and_what_it_sees(agent: Agent, tm
     assert agent.ask({"do": "time"})["time"] > 1e9
     (tmp_path / "numpy.py").write_text("__version__ = '1.0'")
     (tmp_path / "tensorflow.py").write_text("__version__ = '9.9'")
-    seen = agent.ask(looking(tmp_path, port, env={"PYTHONPATH": str(tmp_path)}))
-    assert seen["unreached"] == []
-    assert seen["versions"]["tensorflow"] == {"version": "9.9"}
-    assert seen["lacking"] == "worker:0: expected GPU 0, found 0 GPU(s) on this host"
-    assert seen["folders"][str(tmp_path)]["error"] is None
-    assert seen["missing_programs"] == ["no-such-program"]
-    assert seen["proxies"] == ["http_proxy"]
-    assert seen["run"] is None and seen["environment_ready"]
+    seen = from_values(CheckFacts, agent.ask(looking(tmp_path, port, env={"PYTHONPATH": str(tmp_path)})))
+    assert seen.unreached == [] and seen.gaps == []
+    assert seen.version_of("tensorflow") == "9.9"
+    assert seen.gpus == Gpus(None, [])
+    assert isinstance(seen.disks[str(tmp_path)], Disk)
+    assert seen.missing_programs == ["no-such-program"]
+    assert seen.proxies == ["http_proxy"]
+    assert seen.run is None and seen.versions and seen.versions.environment_ready
 
 
 def test_a_look_that_fails_is_told(agent: Agent, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     agent.ask(opening(port))
-    assert agent.ask({"do": "look"})["error"] == "the look failed: KeyError: 'within_s'"
+    assert agent.ask({"do": "look"})["error"] == "the look failed: Malformed: run: expected an object, found nothing"
+
+
+def test_a_file_server_that_hangs_does_not_keep_the_host_from_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+    monkeypatch.setattr("os.statvfs", lambda place: over.wait(60))
+    (port,) = free_ports(1)
+    values = looking(tmp_path, port)
+    values["facts"]["python"] = "/nowhere/python"
+    seen = check.look(from_values(LookRequest, {**values, "within_s": 3.0}))
+    over.set()
+    assert [gap.section for gap in seen.gaps if gap.late] == [f"disk {tmp_path}"]
+    assert [(each.kind, each.host) for each in seen.unreached] == [("refused", "a")]
+    assert seen.missing_programs == ["no-such-program"] and seen.names and seen.disks == {}
 
 
 def test_the_ports_are_closed_when_the_launcher_goes(agent: Agent) -> None:
@@ -116,16 +137,6 @@ def test_the_ports_are_closed_at_the_deadline(agent: Agent) -> None:
     agent.ask(opening(port, within_s=0.5))
     assert agent.process.wait(20) == 0
     assert can_listen(port)
-
-
-def test_a_folder_that_is_not_there_yet_is_as_good_as_the_one_it_will_be_in(tmp_path: Path) -> None:
-    state = check.space(str(tmp_path / "not" / "there"))
-    assert state["free_bytes"] > 0 and state["error"] is None
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_takes_nothing_is_told_with_the_reason() -> None:
-    assert check.space("/proc/1")["error"] is not None
 
 
 def test_a_taken_port_does_not_keep_the_others_closed(agent: Agent) -> None:

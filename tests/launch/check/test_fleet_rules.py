@@ -1,92 +1,38 @@
-"""Rules about several hosts: silent ones, closed ways, what should be equal, who else can come in."""
+"""Rules about several hosts: silent ones, what should be equal, who else can come in."""
 
 from typing import Any, Dict, List
 
 import pytest
 
 from cluster.spec.model import Ssh
-from launch.agent.network import probes
-from launch.check import exposure, unlike
-from launch.check.connectivity import EXPLAINED, ways
-from launch.check.others import ROWS, unanswered
+from launch.check import fleet_rules
+from launch.check.fleet_rules import ROWS, unanswered
 from launch.errors import HostProblem, ProblemKind
 from tests.support.launch.facts import CODE, evidence, found, only, plan_of, versions
 
-Facts = Dict[str, Dict[str, Any]]
 PLAN = plan_of("ps:0@p1", "ps:1@p2", "worker:0@w1", "worker:1@w2", "worker:2@w3")
-
-
-def failed(kind: str, *hosts: str, detail: str = "10.0.0.1") -> List[Dict[str, str]]:
-    """What a host tells that could not reach the tasks of ``hosts``."""
-    return [{"address": f"{host}:2222", "host": host, "kind": kind, "detail": detail} for host in hosts]
-
-
-def test_every_kind_of_failure_is_explained() -> None:
-    kinds = [line.split()[0] for line in (probes.__doc__ or "").splitlines() if line.startswith("    ")]
-    assert sorted(EXPLAINED) == sorted(kinds)
-
-
-def test_a_firewall_that_many_meet_is_one_finding_about_the_host_behind_it() -> None:
-    told = {host: {"unreached": failed("timed-out", "p1")} for host in ("w1", "w2", "w3")}
-    one = only(ways, evidence(PLAN, told))
-    assert (one.kind, one.hosts) == ("timed-out", ("p1",))
-    assert one.what == "w[1-3] → p1:2222: no answer (10.0.0.1): a firewall may drop it"
-    assert one.mend == ("let tcp port 2222 in from w[1-3]; `ssh p1 sudo nft list ruleset` shows what p1 keeps out")
-
-
-def test_a_host_that_reaches_nobody_is_the_one_to_look_at() -> None:
-    one = only(ways, evidence(PLAN, {"w2": {"unreached": failed("timed-out", "p1", "p2")}}))
-    assert (one.hosts, one.what.split(": ")[0]) == (("w2",), "w2 → p[1-2]:2222")
-
-
-def test_a_name_fails_where_it_is_asked_for() -> None:
-    told = {host: {"unreached": failed("unresolved", "p1", detail="not known")} for host in ("w1", "w2")}
-    one = only(ways, evidence(PLAN, told))
-    assert (one.hosts, one.what) == (("w1", "w2"), "w[1-2] → p1:2222: the name has no address there (not known)")
-    assert "`ssh w1 getent ahosts p1`" in one.mend
-
-
-def test_where_nothing_could_listen_no_way_is_called_closed() -> None:
-    taken = {"why": "taken by pid 42 (x)", "pid": 42, "run": None}
-    told: Facts = {"w1": {"unreached": failed("other", "p1", "p2")}, "p1": {"ports": {"2222": taken}}}
-    assert found(ways, evidence(PLAN, told, silent=["p2"])) == []
-
-
-def test_hosts_that_take_a_name_for_different_addresses_are_told_apart() -> None:
-    told = {
-        "w1": {"unreached": failed("refused", "p1", detail="10.0.0.1")},
-        "w2": {"unreached": failed("refused", "p1", detail="10.9.9.9")},
-    }
-    assert [line.split(", or ")[1] for line in found(ways, evidence(PLAN, told))] == [
-        "10.0.0.1 is elsewhere",
-        "10.9.9.9 is elsewhere",
-    ]
-
-
-def test_ipv6_addresses_are_not_folded() -> None:
-    told = {"w1": {"unreached": [{**failed("refused", "p1")[0], "address": "[fd00::1]:2222"}]}}
-    assert only(ways, evidence(PLAN, told)).what.startswith("w1 → [fd00::1]:2222: refused")
 
 
 def test_versions_that_differ_are_a_diff_with_hosts_folded() -> None:
     told = {"w2": {"versions": versions(tensorflow="2.4.1")}}
-    one = only(unlike.versions, evidence(PLAN, told))
+    one = only(fleet_rules.versions, evidence(PLAN, told))
     assert (one.kind, one.hosts) == ("tensorflow-differs", ("w2",))
     assert one.what == "TensorFlow 1.15.0: p[1-2],w[1,3] | 2.4.1: w2"
 
 
 def test_drivers_that_differ_are_told_and_hosts_without_gpus_have_none() -> None:
-    told = {"w1": {"driver": "535.1"}, "w2": {"driver": "535.1"}, "w3": {"driver": "470.9"}}
-    assert found(unlike.versions, evidence(PLAN, told)) == [
+    drivers = {"w1": "535.1", "w2": "535.1", "w3": "470.9"}
+    told = {host: {"gpus": {"driver": driver, "gpus": []}} for host, driver in drivers.items()}
+    assert found(fleet_rules.drivers, evidence(PLAN, told)) == [
         "w3: driver-differs: NVIDIA driver 535.1: w[1-2] | 470.9: w3"
     ]
 
 
 def test_code_that_a_run_was_started_with_is_compared_with_what_is_here() -> None:
     same = {"run": {"run": "r-0", "pid": 4, "code": CODE}}
-    assert found(unlike.code, evidence(PLAN, dict.fromkeys(PLAN.hosts, same))) == []
+    assert found(fleet_rules.code, evidence(PLAN, dict.fromkeys(PLAN.hosts, same))) == []
     other = {"run": {"run": "r-0", "pid": 4, "code": {"launcher": "3" * 16}}}
-    assert found(unlike.code, evidence(PLAN, {"w1": other, "w2": other}))[0] == (
+    assert found(fleet_rules.code, evidence(PLAN, {"w1": other, "w2": other}))[0] == (
         "w1: code-differs: r-0 runs other code than is here now"
     )
 
@@ -135,16 +81,16 @@ def test_hosts_behind_a_gateway_that_failed_are_named_with_it() -> None:
 
 def test_an_address_that_the_internet_can_reach_is_wrong_unless_the_file_allows_it() -> None:
     told = {"w1": {"names": {"p1": ["8.8.8.8"], "p2": ["10.0.0.2"]}}}
-    assert found(exposure.public, evidence(PLAN, told))[0].startswith(
+    assert found(fleet_rules.public, evidence(PLAN, told))[0].startswith(
         "p1: public: the internet can reach ps:0 at p1:2222, which is 8.8.8.8"
     )
     settings: List[Dict[str, Any]] = [{"allow_public": True}, {"guard": "nftables"}]
     for allowed in settings:
         plan = plan_of("ps:0@p1", "worker:0@w1", **allowed)
-        assert found(exposure.public, evidence(plan, told)) == []
+        assert found(fleet_rules.public, evidence(plan, told)) == []
 
 
 def test_whoever_sets_no_guard_is_told_who_can_run_code() -> None:
-    assert "runs code as this user" in only(exposure.open_ports, evidence(PLAN, {})).what
+    assert "runs code as this user" in only(fleet_rules.open_ports, evidence(PLAN, {})).what
     guarded = plan_of("ps:0@p1", "worker:0@w1", guard="nftables", ssh=Ssh())
-    assert found(exposure.open_ports, evidence(guarded, {})) == []
+    assert found(fleet_rules.open_ports, evidence(guarded, {})) == []

@@ -1,0 +1,98 @@
+"""The conversation of ``launch diagnose`` with a host, which sends its time and then piece after piece."""
+
+from dataclasses import dataclass
+from typing import List, Mapping, Optional, Tuple
+
+from launch.agent.wire.host_facts import HostFacts
+from launch.agent.wire.verb_requests import RunReference
+
+
+@dataclass(frozen=True)
+class DiagnoseRequest:
+    """The request for every piece that may explain the state of a run.
+
+    Attributes:
+      run: the run.
+      python: the tasks' Python.
+      secrets: the names of variables that are secrets.
+      bytes: the most bytes to send in all.
+      within_s: seconds in which to send them.
+    """
+
+    run: RunReference
+    python: str
+    secrets: Tuple[str, ...]
+    bytes: int
+    within_s: float
+
+
+@dataclass(frozen=True)
+class LiveProcess:
+    """A living process of the run; ``task`` is None for the agent and its keeper."""
+
+    pid: int
+    task: Optional[str]
+    state: str
+    waits_in: Optional[str]
+    swapped_bytes: float
+
+
+@dataclass(frozen=True)
+class Live:
+    """The run's processes on a host, and the pid of its agent; None where that is gone."""
+
+    agent: Optional[int]
+    processes: List[LiveProcess]
+
+
+@dataclass(frozen=True)
+class KernelMessage:
+    """A message of the kernel about trouble of a kind; ``time`` is in seconds since 1970."""
+
+    time: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class HangingConnection:
+    """A connection on which sent bytes are not acknowledged, or which only one side has closed."""
+
+    remote: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The TCP connections of the run's processes."""
+
+    count: int
+    hanging: int
+    first: List[HangingConnection]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The resources of a machine: its memory in bytes by the names of /proc/meminfo, cores, and loads."""
+
+    memory: Mapping[str, float]
+    cores: Optional[int]
+    load: List[float]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The lead's report of the run, in words."""
+
+    words: Optional[List[str]] = None
+
+
+@dataclass(frozen=True)
+class DiagnosisFacts(HostFacts):
+    """The facts of a host that rules read; each is a file of the archive. A fact is None until its file has come."""
+
+    machine: Optional[Machine] = None
+    live: Optional[Live] = None
+    kernel: Optional[List[KernelMessage]] = None
+    connections: Optional[Connections] = None
+    report: Optional[Report] = None
