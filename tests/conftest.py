@@ -5,8 +5,9 @@ CI sets it, so that a claim is never taken as shown on a machine that could not 
 
 import os
 import resource
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generator, Optional
+from typing import Any, Generator, Iterator, List, Optional
 
 import pytest
 
@@ -27,6 +28,23 @@ def pytest_ignore_collect(collection_path: Path, config: Any) -> Optional[bool]:
     """Leave a slow file unread: its imports alone may take seconds."""
     test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
     return True if test and config.getoption("fast") and not fast.is_fast(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: Any, items: List[Any]) -> None:
+    """Leave out what is slow by what it tests, as its mark says."""
+    if config.getoption("fast"):
+        slow = [item for item in items if item.get_closest_marker("not_fast")]
+        items[:] = [item for item in items if not item.get_closest_marker("not_fast")]
+        config.hook.pytest_deselected(items=slow)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def fast_tests_are_fast(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a fast test that starts a process or loads TensorFlow all the same."""
+    with ExitStack() as stack:
+        if request.config.getoption("fast"):
+            stack.enter_context(fast.guarded())
+        yield
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -24,6 +24,7 @@ def refused(name: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.not_fast
 def test_a_path_a_dotted_module_and_a_bare_name_name_the_same_job() -> None:
     paths = {load(name, JOBS).path for name in ("polynomial", "jobs.polynomial", str(JOBS / "polynomial.py"))}
     assert paths == {str(JOBS / "polynomial.py")}

@@ -34,6 +34,7 @@ def lines_of(tasks: int) -> Dict[str, int]:
     return found
 
 
+@pytest.mark.not_fast
 def test_four_times_the_tasks_run_hardly_more_than_four_times_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "LOOK_S", 60.0)  # one look at all hosts, however long a busy machine takes for them
     lines_of(20)  # what is imported and made once

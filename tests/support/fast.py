@@ -1,13 +1,20 @@
 """Which tests take milliseconds: those whose modules reach no TensorFlow, no process and no host by what they import.
 
 ``make test-fast`` runs them. There is no list to keep: a test module is fast while nothing that it imports is slow.
-Of the tests' own modules every slow import counts, of the product's only TensorFlow.
+Of the tests' own modules every slow import counts, of the product's only TensorFlow. A test that is slow by what it
+tests has the mark ``not_fast``; one without it fails as soon as it starts a process or loads TensorFlow (``guarded``).
 """
 
 import ast
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import FrozenSet, Iterator, Optional, Sequence, Set
+from typing import Any, FrozenSet, Iterator, NoReturn, Optional, Sequence, Set
+
+import pytest
 
 from tests.support import ROOT
 
@@ -24,6 +31,29 @@ STARTS_SOMETHING = (
 def is_fast(path: Path) -> bool:
     """Return whether the module of a test file reaches nothing slow."""
     return not any(_is_slow(module) for module in _reached(_module(path)))
+
+
+class _Forbidden:
+    """A finder of modules that fails the test which imports TensorFlow."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "tensorflow":
+            _refuse()
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    pytest.fail("a fast test: expected no process and no TensorFlow, found one; mark it with pytest.mark.not_fast")
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Fail each test that starts a process or loads TensorFlow in the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "meta_path", [_Forbidden(), *sys.meta_path])
+        patch.setattr(subprocess.Popen, "__init__", _refuse)
+        for name in ("fork", "forkpty", "system"):
+            patch.setattr(os, name, _refuse)
+        yield
 
 
 def _reached(first: str) -> Set[str]:

@@ -1,6 +1,11 @@
 """What `make test-fast` runs is told by what a test module imports."""
 
+import os
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Callable
 
 import pytest
 
@@ -36,6 +41,20 @@ def test_tests_of_pure_logic_are_fast(module: str) -> None:
 )
 def test_tests_with_real_parts_are_not(module: str) -> None:
     assert (TESTS / module).is_file() and not fast.is_fast(TESTS / module)
+
+
+@pytest.mark.parametrize("slow", [lambda: subprocess.Popen(["true"]), lambda: os.fork(), lambda: os.system("true")])
+def test_a_fast_test_that_starts_a_process_all_the_same_fails(slow: Callable[[], Any]) -> None:
+    with fast.guarded(), pytest.raises(pytest.fail.Exception, match="expected no process and no TensorFlow"):
+        slow()
+    with subprocess.Popen(["true"]) as process:
+        assert process.wait(60) == 0
+
+
+def test_a_fast_test_that_loads_tensorflow_all_the_same_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    with fast.guarded(), pytest.raises(pytest.fail.Exception):
+        import_module("tensorflow")
 
 
 def test_an_import_for_types_alone_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

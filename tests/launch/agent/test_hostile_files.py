@@ -30,6 +30,8 @@ from tests.launch.agent.hostile_files import FILES, nearly
 from tests.support.agent.requested import run_request, task_request
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 TASK = "worker:0"
 NAMES = [
     PROGRESS, OUTCOME, PULSE, STACKS, SAVE, f".{SAVE}.partial", "attempt_0.log", "attempt_0.log.times",

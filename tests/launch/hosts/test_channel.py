@@ -14,6 +14,8 @@ from launch.hosts.channel import Noise, Silence
 from launch.hosts.local import LocalChannel, LocalHost
 from tests.support.launch.fakes import FakeChannel
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 WAIT_S = 20.0
 
 

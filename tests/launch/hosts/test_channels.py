@@ -160,6 +160,7 @@ def test_what_a_channel_does_is_a_problem_of_its_host_and_of_that_kind(
         assert {host for host, _ in found} <= {HOST, OTHER, f"{HOST} and {OTHER}"}
 
 
+@pytest.mark.not_fast
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_names_the_host_whatever_a_value_of_its_answer_is(name: str, tmp_path: Path) -> None:
     def replaced(each: Any) -> Iterator[List[Said]]:

@@ -20,12 +20,13 @@ def test_a_picture_fits_its_terminal_and_leaves_out_no_trouble() -> None:
     for _ in range(120):
         width, height = chance.randrange(80, 220), chance.randrange(24, 70)
         kind, number = chance.choice([healthy, failing]), chance.choice([3, 5, 17, 32, 200, 1000])
-        lines = drawn(kind(number), width, height).splitlines()
+        run = kind(number)
+        lines = drawn(run, width, height).splitlines()
         assert max(map(len, lines)) <= width
         assert len(lines) <= height - BELOW
         text = " ".join(line.strip() for line in lines)
         if kind is failing:
-            trouble = kind(number).tasks[1], kind(number).tasks[-1]
+            trouble = run.tasks[1], run.tasks[-1]
             rows = [line.split() for line in lines]
             assert all(any(row[:1] == [each.name] for row in rows) for each in trouble)
             assert "left with exit code 1: ValueError" in text and "no messages now from gpu01" in text

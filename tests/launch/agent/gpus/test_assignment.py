@@ -40,6 +40,7 @@ def test_gpus_are_listed_only_where_a_task_wants_some(wishes: Dict[str, Wish], n
     assert assignment.needs_list(wishes) is needs
 
 
+@pytest.mark.not_fast
 def test_gpus_are_listed_with_the_drivers_own_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "nvidia-smi"
     tool.write_text(
@@ -50,6 +51,7 @@ def test_gpus_are_listed_with_the_drivers_own_tool(tmp_path: Path, monkeypatch: 
     assert assignment.list_gpus() == ["GPU-1", "GPU-2"]
 
 
+@pytest.mark.not_fast
 def test_without_a_driver_there_are_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert assignment.list_gpus() == []

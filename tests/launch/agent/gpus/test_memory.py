@@ -6,6 +6,8 @@ import pytest
 
 from launch.agent.gpus import memory
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 NVIDIA_SMI = """#!/bin/sh
 case "$1" in
 -L) echo "GPU 0: NVIDIA A100 (UUID: GPU-a)"; echo "GPU 1: NVIDIA A100 (UUID: GPU-b)";;

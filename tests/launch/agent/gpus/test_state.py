@@ -9,6 +9,8 @@ from launch.agent.gpus import state
 from launch.agent.gpus.booking import Bookings
 from launch.agent.wire.host_facts import Gpu, Gpus
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 DRIVER = """#!/bin/sh
 case "$1" in
 -L) printf 'GPU 0: Tesla V100 (UUID: GPU-a)\\nGPU 1: Tesla V100 (UUID: GPU-b)\\n' ;;

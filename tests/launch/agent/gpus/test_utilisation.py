@@ -8,6 +8,8 @@ import pytest
 from launch.agent.gpus.utilisation import MIB, PATIENCE_S, GpuUse, Use, read
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 ANSWER = "0, 87, 14541\n1, [N/A], 0\n"
 USED = {0: Use(87, 14541 * MIB), 1: Use(None, 0)}
 Driver = Callable[[str], Path]

@@ -11,6 +11,8 @@ from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.processes import command_line, inspect
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 Begin = Callable[[Callable[[], None]], int]
 
 

@@ -48,11 +48,13 @@ def journalctl(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
+@pytest.mark.not_fast
 def test_where_the_kernel_does_not_tell_the_journal_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journalctl(tmp_path, "echo '1795260000.5 h kernel: NVRM: Xid 79'; echo -- No entries --", monkeypatch)
     assert troubles(0.0, tmp_path / "none") == [(1795260000.5, "gpu", "h kernel: NVRM: Xid 79")]
 
 
+@pytest.mark.not_fast
 def test_where_neither_tells_it_is_said_what_would_let_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journalctl(tmp_path, "exit 1", monkeypatch)
     with pytest.raises(Unreadable, match="No such file or directory, and journalctl refuses; membership in the group"):

@@ -13,6 +13,8 @@ from launch.agent.network.firewall import Unguarded, ports, raise_guard, rules, 
 from launch.agent.wire.run_request import Lead
 from tests.support.agent.requested import run_request, task_request
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 Nft = Callable[[str], List[str]]
 # Answers as nft does: nothing to a line that it takes, and at last the chain that it was asked for.
 AGREES = "for line in sys.stdin:\n if 'list' in line: print('table inet t {\\n}', flush=True)"

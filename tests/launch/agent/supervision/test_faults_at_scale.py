@@ -16,6 +16,7 @@ def lines_of(tasks: int) -> Dict[str, float]:
     return {kind: max(found) for kind, found in costs.items()}
 
 
+@pytest.mark.not_fast
 def test_an_event_costs_the_same_in_a_run_of_four_times_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "SECONDS", 20)
     few, many = lines_of(200), lines_of(800)

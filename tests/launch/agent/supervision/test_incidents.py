@@ -235,6 +235,7 @@ def deaths(replay: Replay) -> Iterator[int]:
         yield second
 
 
+@pytest.mark.not_fast
 def test_of_ten_thousand_incidents_the_first_and_the_newest_are_kept_and_counted() -> None:
     replay = mortal()
     for second in deaths(replay):

@@ -52,6 +52,7 @@ def test_an_attempt_that_has_written_its_stacks_is_killed_at_once() -> None:
     assert one.next_signal(10.0) is signal.SIGKILL
 
 
+@pytest.mark.not_fast
 def test_the_process_table_is_read_once_for_all_tasks_that_are_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

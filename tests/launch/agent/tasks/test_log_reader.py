@@ -123,6 +123,7 @@ def test_of_a_line_longer_than_any_the_first_part_is_shown_and_says_so(folder: R
     assert lines(folder) == ["x" * LONGEST + CUT, "y"]
 
 
+@pytest.mark.not_fast
 def test_a_line_as_long_as_a_disk_is_read_in_a_moment_and_shown_in_part(folder: RunFolder) -> None:
     with open(str(folder.log("worker:0", 0)), "wb") as file:
         file.write(b"first\n")

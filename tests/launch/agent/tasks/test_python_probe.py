@@ -8,6 +8,8 @@ import pytest
 
 from launch.agent.tasks.python_probe import Versions
 
+pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
+
 PATIENCE_S = 60.0
 
 
