@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import socket
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from cluster.checkpoints.ownership import Owner, Ownership
 from cluster.checkpoints.remote_files import Noticeboard
-from cluster.checkpoints.streamed_saver import StreamedSaver
+from cluster.checkpoints.streamed_saver import NOT_IN_CHECKPOINT, StreamedSaver
 from cluster.errors import CheckpointError
 from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import Held
@@ -228,13 +227,12 @@ _REFUSED = (
     tf.errors.UnknownError,
     tf.errors.InternalError,
 )
-_NO_SUCH_VARIABLE = re.compile(r"not found in checkpoint")
 
 
 def _is_of_another_job(error: Exception) -> bool:
     """Return whether a checkpoint can be read, but does not hold this job's variables."""
     if isinstance(error, tf.errors.NotFoundError):
-        return bool(_NO_SUCH_VARIABLE.search(str(error)))
+        return NOT_IN_CHECKPOINT in str(error)
     return isinstance(error, tf.errors.InvalidArgumentError)
 
 

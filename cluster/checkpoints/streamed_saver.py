@@ -19,6 +19,8 @@ from cluster.runtime.allocator import return_large_blocks, trim
 from cluster.runtime.tf_compat import tf
 from cluster.variables.saved import Saved, Shape
 
+NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words for a variable, by which callers know the error
+
 # A server cuts a piece into memory of its own. The C library gives blocks of 32 MiB and more back at once, and a piece
 # of whole rows is a little smaller than this. Of smaller blocks servers were seen to keep hundreds of megabytes.
 PIECE_BYTES = 36 << 20
@@ -124,7 +126,7 @@ class StreamedSaver:
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
         for each in self._saved:
             if each.name not in shapes:
-                raise tf.errors.NotFoundError(None, None, f"Key {each.name} not found in checkpoint")
+                raise tf.errors.NotFoundError(None, None, f"Key {each.name} {NOT_IN_CHECKPOINT}")
             found = dtypes[each.name], tuple(shapes[each.name])
             if found != (each.dtype, each.full_shape):
                 raise tf.errors.InvalidArgumentError(None, None, _differs(each, *found))
