@@ -26,7 +26,7 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
     found = [candidate for candidate in (path, path + ".gz") if os.path.isfile(candidate)]
     if not found:
         raise JobError(
-            f"args.data_dir: expected {path} or {name}.gz beside it, found {_listed(os.path.dirname(path))};"
+            f"args.data_dir: expected {path} or {name}.gz beside it, found {_list(os.path.dirname(path))};"
             f" the data is described at {described_at}"
         )
     return found[0]
@@ -48,7 +48,7 @@ def damaged(path: str, expected: str, found: object) -> JobError:
     return JobError(f"{path}: expected {expected}, found {found}; copy the file again")
 
 
-def _listed(folder: str) -> str:
+def _list(folder: str) -> str:
     if not os.path.isdir(folder):
         return "no such folder"
     names = sorted(os.listdir(folder))

@@ -52,7 +52,7 @@ class Job:
         return cls(path, module.inputs, module.model, module.optimizer, getattr(module, "evaluate", None))
 
     @contextlib.contextmanager
-    def blamed(self) -> Iterator[None]:
+    def blame(self) -> Iterator[None]:
         """Turn an exception inside the job's code into a ``JobError`` that names file and line."""
         try:
             yield
@@ -61,7 +61,7 @@ class Job:
         except Exception as error:
             raise JobError(f"{_place(self.path, error)}: {_described(error)}") from error
 
-    def made(self, error: Any, graph: Any) -> Optional[str]:
+    def line_that_made(self, error: Any, graph: Any) -> Optional[str]:
         """Return ``file:line`` of this job that made an operation named by ``error``, else None.
 
         ``error`` is an error of a session.

@@ -51,7 +51,7 @@ def batch_norm(name: str, x: Any, training: bool, momentum: float = 0.9, epsilon
         y, mean, variance = tf.nn.fused_batch_norm(flat, scale, offset, *known, epsilon=epsilon, is_training=training)
         if training:
             for average, value in ((means, mean), (variances, variance)):
-                tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, _moved(average, value, momentum))
+                tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, _move(average, value, momentum))
         return y if x.shape.ndims == 4 else tf.reshape(y, tf.shape(x))
 
 
@@ -69,7 +69,7 @@ def classified(logits: Any, labels: Any) -> Tuple[Any, Dict[str, Any]]:
     return loss, {"accuracy": tf.cast(right, tf.float32)}
 
 
-def _moved(average: Any, value: Any, momentum: float) -> Any:
+def _move(average: Any, value: Any, momentum: float) -> Any:
     """Make the operation that moves ``average`` towards ``value``, on its server: only ``value`` travels.
 
     A value that is not finite is passed over: one bad batch must not spoil the average for good.

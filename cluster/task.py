@@ -84,8 +84,8 @@ class Train:
           TaskError: a key is unknown.
         """
         values = dict(values)
-        checkpoint = _known(Checkpoint, values.pop("checkpoint", None) or {}, "train.checkpoint")
-        return _known(cls, {**values, "checkpoint": checkpoint}, "train")
+        checkpoint = _accept(Checkpoint, values.pop("checkpoint", None) or {}, "train.checkpoint")
+        return _accept(cls, {**values, "checkpoint": checkpoint}, "train")
 
     def to_dict(self) -> Dict[str, Any]:
         """Return the mapping that ``from_dict`` reads."""
@@ -97,7 +97,7 @@ def tf_config(cluster: str, role: str, index: int) -> str:
     return f'{{"cluster": {cluster}, "task": {{"type": "{role}", "index": {index}}}}}'
 
 
-def _known(cls: Type[_T], values: Mapping[str, Any], where: str) -> _T:
+def _accept(cls: Type[_T], values: Mapping[str, Any], where: str) -> _T:
     names = {_key(f.name): f.name for f in fields(cls)}  # type: ignore[arg-type]
     unknown = sorted(set(values) - set(names))
     if unknown:

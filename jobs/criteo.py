@@ -13,9 +13,9 @@ import os
 from typing import Any, Dict, List, Mapping
 
 import numpy as np
+import tensorflow.compat.v1 as tf
 
 from cluster.errors import JobError
-from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 
 NUMBERS, CATEGORIES = 13, 26

@@ -51,14 +51,14 @@ def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], s
 
     few = fewest(fullest, share)
     return {
-        "ps": _held(replica, trained, len(task.cluster["ps"]), settings.wire),
+        "ps": _list_held(replica, trained, len(task.cluster["ps"]), settings.wire),
         "tables": [_table(name, each) for name, each in profiles.items() if each.lookups is not None],
         "fewest": {"ps": few, "pulled": fullest(few)},
         "overlapped": replica.stepper.overlaps,
     }
 
 
-def _held(replica: Replica, trained: Set[str], num_ps: int, wire: str) -> List[Dict[str, Any]]:
+def _list_held(replica: Replica, trained: Set[str], num_ps: int, wire: str) -> List[Dict[str, Any]]:
     servers: List[Dict[str, Any]] = [{"bytes": 0, "pulled": 0, "variables": []} for _ in range(num_ps)]
     for variable in replica.variables:
         server, name = servers[_server(variable)], plain_name(variable)

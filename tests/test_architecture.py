@@ -194,6 +194,13 @@ def launch_knows_no_job(source: Source) -> List[str]:
     return forbidden(source, within(source.module, "launch"), lambda m: within(m, "jobs", "tests"), rule)
 
 
+def a_job_imports_what_lies_loose_in_cluster(source: Source) -> List[str]:
+    rooms = tuple(f"cluster.{room}" for floor in FLOORS["cluster"] for room in floor)
+    entries = ("jobs", "jobs.main", "jobs.describe")
+    applies = within(source.module, "jobs") and source.module not in entries
+    return forbidden(source, applies, lambda m: within(m, *rooms), "a job may import only modules loose in cluster/")
+
+
 def jobs_know_no_launcher(source: Source) -> List[str]:
     rule = "a job knows nothing of how it is launched"
     return forbidden(source, within(source.module, "jobs"), lambda m: within(m, "launch", "tests"), rule)
@@ -303,6 +310,7 @@ RULES: List[Callable[[Source], List[str]]] = [
     cluster_knows_nothing_above_it,
     launch_knows_no_job,
     jobs_know_no_launcher,
+    a_job_imports_what_lies_loose_in_cluster,
     launch_uses_the_tensorflow_free_part_of_cluster,
     the_tensorflow_free_part_is_free_of_it,
     only_remote_speaks_ssh,
@@ -322,6 +330,7 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (cluster_knows_nothing_above_it, "cluster/runtime/server.py", "from jobs.main import main"),
     (launch_knows_no_job, "launch/plan/plan.py", "import jobs.digits"),
     (jobs_know_no_launcher, "jobs/main.py", "def f():\n    import launch.agent"),
+    (a_job_imports_what_lies_loose_in_cluster, "jobs/digits.py", "from cluster.runtime.tf_compat import tf"),
     (launch_uses_the_tensorflow_free_part_of_cluster, "launch/plan/plan.py", "from cluster import placement"),
     (launch_uses_the_tensorflow_free_part_of_cluster, "launch/agent/state.py", "import cluster.towers"),
     (the_tensorflow_free_part_is_free_of_it, "launch/check.py", "import tensorflow.compat.v1 as tf"),

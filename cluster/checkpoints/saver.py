@@ -12,7 +12,7 @@ from cluster.checkpoints.remote_files import Noticeboard
 from cluster.checkpoints.streamed_saver import NOT_IN_CHECKPOINT, StreamedSaver
 from cluster.errors import CheckpointError
 from cluster.protocol import checkpoint_files
-from cluster.protocol.checkpoint_files import Held
+from cluster.protocol.checkpoint_files import StoredCheckpoint
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, reason_of
 from cluster.task import Checkpoint
@@ -80,7 +80,7 @@ class Checkpoints:
           OSError: the folder cannot be read.
         """
         unreadable: Dict[str, str] = {}  # path: reason
-        for each in self._held():
+        for each in self._stored():
             reason = self._why_unreadable(session, each.path)
             if reason is None:
                 self._pass_over(unreadable, each)
@@ -90,7 +90,7 @@ class Checkpoints:
         if unreadable:
             raise CheckpointError(
                 f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
-                f" {_listed(unreadable)}; put a good copy in their place, or set another train.checkpoint.dir"
+                f" {_list(unreadable)}; put a good copy in their place, or set another train.checkpoint.dir"
             )
         if self.step is not None:
             raise CheckpointError(
@@ -112,24 +112,24 @@ class Checkpoints:
             return reason_of(error)
         return None
 
-    def _pass_over(self, unreadable: Dict[str, str], good: Held) -> None:
+    def _pass_over(self, unreadable: Dict[str, str], good: StoredCheckpoint) -> None:
         if not unreadable:
             return
         for path in unreadable:
             checkpoint_files.set_aside(path)
         self._say(
-            f"checkpoints that cannot be read on {socket.gethostname()}, set aside: {_listed(unreadable)};"
+            f"checkpoints that cannot be read on {socket.gethostname()}, set aside: {_list(unreadable)};"
             f" continuing from {good.path}"
         )
 
     def adopt(self) -> None:
         """Find what an earlier chief of this run has saved, without restoring it."""
         with contextlib.suppress(OSError):
-            for newest in self._held()[:1]:
+            for newest in self._stored()[:1]:
                 self.path, self.step = newest.path, newest.step
 
-    def _held(self) -> List[Held]:
-        return checkpoint_files.held(Path(self.folder)) if self.folder else []
+    def _stored(self) -> List[StoredCheckpoint]:
+        return checkpoint_files.list_checkpoints(Path(self.folder)) if self.folder else []
 
     # -- writing
 
@@ -192,7 +192,7 @@ class Checkpoints:
         self._saver.save(session, path)
         checkpoint_files.make_durable(path)  # before older ones go
         self.path, self.step = path, step
-        kept = checkpoint_files.prune(folder, Held(step, path), self._keep)
+        kept = checkpoint_files.prune(folder, StoredCheckpoint(step, path), self._keep)
         checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
         self._board.show(session, os.path.abspath(path))
 
@@ -236,5 +236,5 @@ def _is_of_another_job(error: Exception) -> bool:
     return isinstance(error, tf.errors.InvalidArgumentError)
 
 
-def _listed(unreadable: Dict[str, str]) -> str:
+def _list(unreadable: Dict[str, str]) -> str:
     return ", ".join(f"{path} ({reason})" for path, reason in unreadable.items())

@@ -49,14 +49,14 @@ class Evaluation:
         """
         if job.evaluate is None:
             return None
-        with job.blamed():
+        with job.blame():
             dataset = job.evaluate(task, args)
         job.check("evaluate", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
         iterator = tf.data.make_initializable_iterator(dataset)
         batch = iterator.get_next()
         job.check("evaluate", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
         before, sharing = _local_variables(), sharing or Sharing()
-        with job.blamed(), tower_on(stages_of(device)):
+        with job.blame(), tower_on(stages_of(device)):
             model = job.for_evaluation().model
             output = sharing.call(model, batch, "evaluation", "the evaluation", training=False)
         loss, metrics = job.losses(output)

@@ -45,7 +45,7 @@ class Mirrors:
           fetched: names of variables to read from the servers now.
           step: the global step that begins.
         """
-        taken = [self._assign(name, self._of(name, values)) for name in self._in_buckets(values)]
+        taken = [self._assign(name, self._value(name, values)) for name in self._in_buckets(values)]
         read = [self._assign(name, self._masters.read(name)) for name in fetched]
         return tf.group(*taken, *read, tf.assign(self.step, step).op)
 
@@ -63,8 +63,8 @@ class Mirrors:
     def _in_buckets(self, values: Mapping[str, Any]) -> List[str]:
         return [name for name in self.variables if all(piece.name in values for piece in self._layout.pieces(name))]
 
-    def _of(self, name: str, values: Mapping[str, Any]) -> Any:
-        return self._masters.joined(name, [values[piece.name] for piece in self._layout.pieces(name)])
+    def _value(self, name: str, values: Mapping[str, Any]) -> Any:
+        return self._masters.join(name, [values[piece.name] for piece in self._layout.pieces(name)])
 
     def _assign(self, name: str, value: Any) -> Any:
         return tf.assign(self.variables[name], value).op

@@ -79,7 +79,7 @@ class ModelGraph:
         self.optimizer: Any = None
         self.losses: List[Any] = []
         with self.noted.scope():
-            self.gradients = self._differentiated(self._parts(batches, setter))
+            self.gradients = self._differentiate(self._parts(batches, setter))
         self.loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in self.losses]))
         self._refuse_without_variables(any(grad is not None for grad, _ in self.gradients.pairs))
         self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope="tower_0/")
@@ -91,13 +91,13 @@ class ModelGraph:
 
     def make_optimizer(self) -> Any:
         """Make the job's optimizer in the current graph."""
-        with self.job.blamed():
+        with self.job.blame():
             optimizer = self.job.optimizer(self.args)
         named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
         ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
         expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
         self.job.check("optimizer", expected, optimizer, ok)
-        with self.job.blamed():
+        with self.job.blame():
             for each in named.values():
                 refuse_minimize(each)
         return Grouped(optimizer) if isinstance(optimizer, dict) else optimizer
@@ -108,7 +108,7 @@ class ModelGraph:
         for member in self.pool:
             with tf.device(self._host(member.task)):
                 batch, start = self._input(member.task)
-            batches.append(self._known(batch) if estimate else batch)
+            batches.append(self._with_known_size(batch) if estimate else batch)
             starts.append(start)
         return batches, tf.group(*starts)
 
@@ -117,7 +117,7 @@ class ModelGraph:
         return worker_device(task.role, task.index)
 
     def _input(self, task: Task) -> Tuple[Dict[str, Any], Any]:
-        with self.job.blamed():
+        with self.job.blame():
             dataset = self.job.inputs(task, self.args)
         self.job.check("inputs", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
         iterator = tf.data.make_initializable_iterator(dataset.prefetch(2))
@@ -132,7 +132,7 @@ class ModelGraph:
         ok = size in ([None], [expected])
         self.job.check("inputs", f"batches of task.batch_size = {expected}", f"batches of {size} as {name!r}", ok)
 
-    def _known(self, batch: Mapping[str, Any]) -> Dict[str, Any]:
+    def _with_known_size(self, batch: Mapping[str, Any]) -> Dict[str, Any]:
         """Return the same batch, of which all tensors have the number of examples in their shape."""
         return {
             name: self._with_size(value) if isinstance(value, tf.Tensor) else value for name, value in batch.items()
@@ -147,7 +147,7 @@ class ModelGraph:
         parts = []
         for batch, member in zip(batches, self.pool):
             towers = [self._devices(setter, member.task, first) for first in member.devices]
-            with self.job.blamed():
+            with self.job.blame():
                 split = split_batch(batch, self.train.accumulate * len(towers))
             parts += [Part(towers[index % len(towers)], each) for index, each in enumerate(split)]
         return parts
@@ -157,7 +157,7 @@ class ModelGraph:
         devices = stage_devices(first, self.train.stages)
         return [setter(worker_device(task.role, task.index, device)) for device in devices]
 
-    def _differentiated(self, parts: Sequence[Part]) -> Gradients:
+    def _differentiate(self, parts: Sequence[Part]) -> Gradients:
         """Return the sum of the gradients of all parts."""
         return self._sum_of(self.task, parts, sum(len(member.devices) for member in self.pool))
 
@@ -183,7 +183,7 @@ class ModelGraph:
 
     def _loss(self, index: int, part: Part) -> Any:
         """Return the loss per example of one part."""
-        with self.job.blamed(), tower_on(stages_of(part.devices)):
+        with self.job.blame(), tower_on(stages_of(part.devices)):
             output = self._sharing.call(self.job.model, part.batch, f"tower_{index}", f"tower {index}", training=True)
             read_before_loops(tf.trainable_variables())
         with tf.device(stages_of(part.devices)[0]):
@@ -196,8 +196,8 @@ class ModelGraph:
             if self.optimizer is None:
                 self.model_variables = {each.op.name for each in tf.global_variables()}
                 self.optimizer = self.make_optimizer()
-            with self.job.blamed():
-                part = self.parts.of(loss)
+            with self.job.blame():
+                part = self.parts.weigh(loss)
                 if self.train.sync == "stock":  # each worker does to its gradients what the optimizer does to them
                     return self._whole_gradients(part), False
                 found = own_gradients(self.optimizer, part, tf.trainable_variables())

@@ -49,7 +49,7 @@ class Parts:
         """Return the number of examples in this worker's batch, where that varies."""
         return tf.add_n(self._sizes) if self._sizes else None
 
-    def of(self, loss: Any) -> Any:
+    def weigh(self, loss: Any) -> Any:
         """Return the part of the step's mean loss that ``loss``, one per example, makes."""
         varies = loss.shape.num_elements() is None
         if varies:

@@ -25,14 +25,14 @@ _OUR_FILE = re.compile(rf"{OURS}{_PART}(\.tempstate\d+)?")
 _OUR_FOLDER = re.compile(rf"{OURS}-\d+{re.escape(PARTIAL)}")
 
 
-class Held(NamedTuple):
+class StoredCheckpoint(NamedTuple):
     """One checkpoint; ``path`` is what TensorFlow calls its prefix."""
 
     step: int
     path: str
 
 
-def held(folder: Path) -> List[Held]:
+def list_checkpoints(folder: Path) -> List[StoredCheckpoint]:
     """Return the checkpoints in a folder, newest first, whether they can be read or not.
 
     Raises:
@@ -42,7 +42,7 @@ def held(folder: Path) -> List[Held]:
         names = os.listdir(str(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted((Held(step, str(folder / prefix)) for step, prefix in indexed(names)), reverse=True)
+    return sorted((StoredCheckpoint(step, str(folder / prefix)) for step, prefix in indexed(names)), reverse=True)
 
 
 def indexed(names: Iterable[str]) -> Iterator[Tuple[int, str]]:
@@ -80,7 +80,7 @@ def make_durable(path: str) -> None:
             os.close(handle)
 
 
-def prune(folder: Path, newest: Held, keep: int) -> List[Held]:
+def prune(folder: Path, newest: StoredCheckpoint, keep: int) -> List[StoredCheckpoint]:
     """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return those that stay.
 
     ``keep`` is at least 1, or else nothing is removed, as TensorFlow has it.
@@ -88,7 +88,7 @@ def prune(folder: Path, newest: Held, keep: int) -> List[Held]:
     Raises:
       OSError: the folder cannot be read.
     """
-    ours = [each for each in held(folder) if each.step <= newest.step and _is_ours(each)]
+    ours = [each for each in list_checkpoints(folder) if each.step <= newest.step and _is_ours(each)]
     kept = ours[:keep] if keep > 0 else ours
     for each in ours[len(kept) :]:
         remove(each.path)
@@ -136,7 +136,7 @@ def set_aside(path: str) -> None:
         os.replace(f"{path}.index", f"{path}.index{ASIDE}")
 
 
-def _is_ours(each: Held) -> bool:
+def _is_ours(each: StoredCheckpoint) -> bool:
     return bool(_OUR_FILE.fullmatch(os.path.basename(each.path) + ".index"))
 
 

@@ -152,10 +152,10 @@ class Heartbeat:
     def _ask_beside(self, phases: int) -> None:
         ask = self.ask
         if ask is not None and (self._asker is None or not self._asker.is_alive()):
-            self._asker = threading.Thread(target=self._asked, args=[ask, phases], name="pulse asks", daemon=True)
+            self._asker = threading.Thread(target=self._ask_once, args=[ask, phases], name="pulse asks", daemon=True)
             self._asker.start()
 
-    def _asked(self, ask: Callable[[], Optional[bool]], phases: int) -> None:
+    def _ask_once(self, ask: Callable[[], Optional[bool]], phases: int) -> None:
         try:
             owes = ask()
         except Exception:  # whatever breaks a session breaks the step, which reports it

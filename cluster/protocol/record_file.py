@@ -31,7 +31,7 @@ def read_record(path: Path, kind: Type[T], limit: int) -> T:
     except (RecursionError, MemoryError):
         raise ValueError("expected JSON of a few levels, found more") from None
     if not isinstance(values, dict):
-        raise ValueError(f"expected a JSON object, found {_shown(values)}")
+        raise ValueError(f"expected a JSON object, found {_show(values)}")
     return make_record(values, kind)
 
 
@@ -41,9 +41,9 @@ def make_record(values: Mapping[str, Any], kind: Type[T]) -> T:
     wanted = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name, value in values.items():
         if name not in wanted:
-            raise ValueError(f"expected {', '.join(wanted)}, found {_shown(name)}")
+            raise ValueError(f"expected {', '.join(wanted)}, found {_show(name)}")
         if not _fits(value, hints[name], bool(wanted[name].metadata.get("any_number"))):
-            raise ValueError(f"{name}: expected {_named(hints[name])}, found {_shown(value)}")
+            raise ValueError(f"{name}: expected {_name(hints[name])}, found {_show(value)}")
     try:
         return kind(**values)
     except TypeError as error:  # one without a default is missing
@@ -72,13 +72,13 @@ def _is_sane(value: Union[int, float], any_number: bool) -> bool:
     return -_BOUND < value < _BOUND and not math.isnan(value)
 
 
-def _named(hint: Any) -> str:
+def _name(hint: Any) -> str:
     if getattr(hint, "__origin__", None) is Union:
-        return " or ".join(_named(each) for each in hint.__args__)
+        return " or ".join(_name(each) for each in hint.__args__)
     return _NAMES.get(hint, "an object of numbers")
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     """Return a value, however large or deep, in a few characters."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"

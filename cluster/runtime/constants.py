@@ -11,7 +11,7 @@ class Constants:
     def __init__(self) -> None:
         self._made: Dict[Tuple[int, str], Any] = {}
 
-    def of(self, value: int, device: str) -> Any:
+    def scalar(self, value: int, device: str) -> Any:
         """Return an int32 scalar on a device; it waits for nothing."""
         if (value, device) not in self._made:
             with tf.control_dependencies(None), tf.device(device):

@@ -98,7 +98,7 @@ def _keras_3(training: Optional[bool], note: Callable[[Sequence[Any]], None]) ->
             (backend.Variable, "_direct_assign", functools.partialmethod(_assigned, note)),
             (backend, "rnn", functools.partial(_of_all_steps, backend.rnn)),
             (backend.numpy, "split", functools.partial(_split, backend.numpy.split)),
-            (seeds.SeedGenerator, "next", _drawn),
+            (seeds.SeedGenerator, "next", _draw),
             (seeds, "python_random", random if seed is None else random.Random(seed)),
         ):
             stack.enter_context(_replaced(owner, name, ours))
@@ -119,7 +119,7 @@ def _assigned(variable: Any, note: Callable[[Sequence[Any]], None], value: Any) 
     note([variable._value.assign(tf.cast(value, variable._value.dtype), read_value=False)])
 
 
-def _drawn(generator: Any, ordered: bool = True) -> Any:
+def _draw(generator: Any, ordered: bool = True) -> Any:
     """Stand in for ``keras.random.SeedGenerator.next``: its state would be read and written in no order."""
     drawn = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32, seed=generator._initial_seed)
     return tf.cast(drawn, generator.state.dtype)

@@ -127,25 +127,25 @@ class _Build:
         """
         # tf.get_variable leaves the name scope, and has a way of its own to find a variable again.
         if not _scope().startswith(self._inner) or not _is_global(kwargs):
-            return self._noted(next_creator(**kwargs), kwargs)
+            return self._note(next_creator(**kwargs), kwargs)
         scope = self._outer + _scope()[len(self._inner) :]
         name = scope + (kwargs.get("name") or "Variable")
         site = _site()
-        found = None if self._is_first else self._found(name, kwargs, site)
+        found = None if self._is_first else self._find(name, kwargs, site)
         if found is not None:
             return found
         with tf.name_scope(scope or None):
-            variable = self._noted(next_creator(**kwargs), kwargs)
+            variable = self._note(next_creator(**kwargs), kwargs)
         if self._is_first:
             self._made.setdefault(name, []).append(_Made(variable, site))
         return variable
 
-    def _noted(self, variable: Any, kwargs: Mapping[str, Any]) -> Any:
+    def _note(self, variable: Any, kwargs: Mapping[str, Any]) -> Any:
         if self._is_first:
             self._collections.note(variable, kwargs.get("collections") or [])
         return variable
 
-    def _found(self, name: str, kwargs: Mapping[str, Any], site: Site) -> Optional[Any]:
+    def _find(self, name: str, kwargs: Mapping[str, Any], site: Site) -> Optional[Any]:
         made, index = self._made.get(name, []), self._asked[name]
         self._asked[name] += 1
         if index >= len(made) or not made[index].variable.shape.is_compatible_with(_shape(kwargs)):

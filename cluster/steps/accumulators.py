@@ -30,8 +30,8 @@ class Accumulator:
     ):
         self.push, constants = push, constants or Constants()
         self._wire, self._is_exact = wire, is_exact
-        self._number = constants.of(number, push.device)
-        self._one = constants.of(1, push.device)
+        self._number = constants.scalar(number, push.device)
+        self._one = constants.scalar(1, push.device)
         self._sparse = isinstance(push.grad, tf.IndexedSlices)
         make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
         counts = self._sparse and not is_exact

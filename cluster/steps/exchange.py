@@ -163,7 +163,7 @@ class Exchange:
     def receive(self, bucket: Bucket, sent: Any) -> "Received":
         """Receive the ``sent`` values of a bucket in the worker's memory."""
         with tf.device(self.copies.host):
-            received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.of(1, self.copies.host)])
+            received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.scalar(1, self.copies.host)])
             return Received(arrived, self.copies.unpack(bucket, received))
 
 

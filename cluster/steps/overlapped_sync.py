@@ -101,15 +101,15 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         if isinstance(server, ChiefServerQueues):
             self._make_update(server, place, accumulator)
         if push.bucket is None:
-            return self._given(server, place, accumulator, push.grad)
-        given = self._given(server, place, accumulator, self._window.wait(push).grad)
+            return self._give(server, place, accumulator, push.grad)
+        given = self._give(server, place, accumulator, self._window.wait(push).grad)
         # The waits of pushes that are not under way together add up to what the step has waited.
         token = server.wait(given, is_timed=place % WINDOW == 0)
         sent = self._exchange.read_prepared(push.bucket, [token])
         self._window.note_return(push, self._exchange.receive(push.bucket, sent))
         return given
 
-    def _given(self, server: ServerQueues, place: int, accumulator: Meeting, grad: Any) -> Any:
+    def _give(self, server: ServerQueues, place: int, accumulator: Meeting, grad: Any) -> Any:
         given = accumulator.give(grad, self._stamp)
         with tf.device(server.device), tf.control_dependencies([given]):
             return server.note_given(place)

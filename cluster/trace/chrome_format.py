@@ -71,10 +71,10 @@ def _lane(pid: int, lane: str, found: Sequence[Span], began_us: int) -> Iterator
         yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": tid}}
         for span in thread:
             times = {"ts": span.start_us - began_us, "dur": span.duration_us}
-            yield {"ph": "X", "pid": pid, "tid": tid, "cat": lane, "name": span.name, **times, "args": _told(span)}
+            yield {"ph": "X", "pid": pid, "tid": tid, "cat": lane, "name": span.name, **times, "args": _describe(span)}
 
 
-def _told(span: Span) -> Dict[str, Any]:
+def _describe(span: Span) -> Dict[str, Any]:
     transfer = span.transfer
     if transfer is None:
         return {}

@@ -41,7 +41,7 @@ def picture(trace: Mapping[str, Any]) -> str:
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
         f'<text x="{_LEFT}" y="20" font-size="13">step {about["step"]} of {escape(about["task"])}</text>',
         *_axis(whole_us, height),
-        *_drawn(blocks, (_WIDTH - _LEFT - _RIGHT) / whole_us),
+        *_draw(blocks, (_WIDTH - _LEFT - _RIGHT) / whole_us),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -60,7 +60,7 @@ def _blocks(events: List[Mapping[str, Any]]) -> List[Tuple[str, List[Line]]]:
     ]
 
 
-def _drawn(blocks: List[Tuple[str, List[Line]]], per_us: float) -> Iterator[str]:
+def _draw(blocks: List[Tuple[str, List[Line]]], per_us: float) -> Iterator[str]:
     """Return every line with its name; ``per_us`` pixels are a microsecond."""
     y = _TOP
     for name, lines in blocks:

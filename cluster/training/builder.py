@@ -154,7 +154,7 @@ class Builder:
             )
             for name, mirror in self.model.variables.items()
         }
-        with self.job.blamed():
+        with self.job.blame():
             imported = ImportedUpdate(self.model.make_optimizer, specs, ps_device(0), container, self.train.clip_norm)
         imported.is_checked = self.model.gradients.scales
         return imported

@@ -34,7 +34,7 @@ def explain_errors(job: Job, task: Task, step: Optional[int], graph: Any) -> Ite
                 f"{task.name}: {reason} in step {step}, and it was not applied;"
                 " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
             ) from error
-        place = job.made(error, graph)
+        place = job.line_that_made(error, graph)
         if place is None:
             raise
         raise JobError(f"{place}: {line_of(error)}") from error

@@ -146,7 +146,7 @@ class Masters:
             return [value]
         return list(tf.split(value, list(cut.lengths(self._layout.profiles[name].shape)), cut.axis))
 
-    def joined(self, name: str, values: Sequence[Any]) -> Any:
+    def join(self, name: str, values: Sequence[Any]) -> Any:
         """Undo ``split``."""
         return values[0] if name not in self._layout.cuts else tf.concat(values, self._layout.cuts[name].axis)
 
@@ -156,7 +156,7 @@ class Masters:
 
     def read(self, name: str) -> Any:
         """Return the whole value of a variable, joined on the current device."""
-        return self.joined(name, [piece.read_value() for piece in self.pieces[name]])
+        return self.join(name, [piece.read_value() for piece in self.pieces[name]])
 
     def first_values(self) -> Any:
         """Chief: the operation that gives all pieces their first values, once its own variables have theirs.

@@ -51,14 +51,14 @@ class PartitionCount:
             return FEWEST_SLICES
         answers: List[int] = []
 
-        def asked() -> bool:
+        def ask() -> bool:
             try:
                 answers.append(self._ask(size))
             except server.LOST:
                 return False
             return True
 
-        wait_for("the parameter servers to choose slices with", asked)
+        wait_for("the parameter servers to choose slices with", ask)
         self.number = answers[0]
         return self.number
 

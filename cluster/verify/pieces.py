@@ -58,9 +58,9 @@ class Pieces:
 
     def join(self) -> Any:
         """Make the operation that gives variables that are cut the values of their pieces."""
-        return tf.group(*[tf.assign(self._whole[name], self._joined(name)).op for name in self._layout.cuts])
+        return tf.group(*[tf.assign(self._whole[name], self._join(name)).op for name in self._layout.cuts])
 
-    def _joined(self, name: str) -> Any:
+    def _join(self, name: str) -> Any:
         values = [self.variables[piece.name].read_value() for piece in self._layout.pieces(name)]
         return tf.concat(values, self._layout.cuts[name].axis)
 

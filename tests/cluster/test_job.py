@@ -58,7 +58,7 @@ def test_a_missing_function_is_told_by_name(tmp_path: Path) -> None:
 def test_an_exception_in_the_jobs_code_is_told_with_the_innermost_line_of_its_file(tmp_path: Path) -> None:
     text = "def inputs(task, args):\n    return deeper()\ndef deeper():\n    return int('x')\n"
     job = load(written(tmp_path, text + "def model(x): ...\ndef optimizer(args): ...\n"), JOBS)
-    with pytest.raises(JobError, match=r"job\.py:4: ValueError: invalid literal"), job.blamed():
+    with pytest.raises(JobError, match=r"job\.py:4: ValueError: invalid literal"), job.blame():
         job.inputs(None, {})
 
 

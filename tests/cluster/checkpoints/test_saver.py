@@ -11,7 +11,7 @@ import pytest
 
 from cluster.checkpoints.saver import LAST_S, RETRY_S, Checkpoints
 from cluster.errors import TrainingError
-from cluster.protocol.checkpoint_files import PARTIAL, held
+from cluster.protocol.checkpoint_files import PARTIAL, list_checkpoints
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.task import Checkpoint
@@ -290,11 +290,11 @@ def test_a_chief_killed_while_it_saves_leaves_checkpoints_that_can_be_read_and_t
     wait_for("a save to be under way", lambda: bool(kept(tmp_path) and unfinished(tmp_path)), PATIENCE_S, poll_s=0.001)
     process.kill()
     process.communicate(timeout=PATIENCE_S)
-    newest = held(tmp_path)[0]
+    newest = list_checkpoints(tmp_path)[0]
     assert tf.train.load_checkpoint(newest.path).get_tensor("w").sum() == 0
     (tmp_path / "model-900.data-00000-of-00001").touch()  # of which the index never came
     checkpoints(tmp_path).open()
-    assert not unfinished(tmp_path) and held(tmp_path)[0] == newest
+    assert not unfinished(tmp_path) and list_checkpoints(tmp_path)[0] == newest
     assert not list(tmp_path.glob("model-900*"))
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.protocol.checkpoint_files import Held, held, prune, remove_unfinished
+from cluster.protocol.checkpoint_files import StoredCheckpoint, list_checkpoints, prune, remove_unfinished
 
 
 def write(folder: Path, *names: str) -> None:
@@ -12,13 +12,16 @@ def write(folder: Path, *names: str) -> None:
 
 def test_the_newest_comes_first_by_its_step_and_not_by_its_name(tmp_path: Path) -> None:
     write(tmp_path, "model-9.index", "model-10.index", "model-11.data-00000-of-00001", "model-12.index.unreadable")
-    assert held(tmp_path) == [Held(10, str(tmp_path / "model-10")), Held(9, str(tmp_path / "model-9"))]
-    assert held(tmp_path / "gone") == []
+    assert list_checkpoints(tmp_path) == [
+        StoredCheckpoint(10, str(tmp_path / "model-10")),
+        StoredCheckpoint(9, str(tmp_path / "model-9")),
+    ]
+    assert list_checkpoints(tmp_path / "gone") == []
 
 
 def test_only_what_this_project_has_written_up_to_the_newest_is_removed(tmp_path: Path) -> None:
     write(tmp_path, "best-1.index", "model-1.index", "model-2.index", "model-3.index", "model-99.index", "notes")
-    kept = prune(tmp_path, Held(3, ""), 2)
+    kept = prune(tmp_path, StoredCheckpoint(3, ""), 2)
     assert [each.step for each in kept] == [3, 2]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "best-1.index", "model-2.index", "model-3.index", "model-99.index", "notes"
@@ -27,8 +30,8 @@ def test_only_what_this_project_has_written_up_to_the_newest_is_removed(tmp_path
 
 def test_without_a_number_to_keep_nothing_is_removed(tmp_path: Path) -> None:
     write(tmp_path, "model-1.index", "model-2.index")
-    assert [each.step for each in prune(tmp_path, Held(2, ""), 0)] == [2, 1]
-    assert len(held(tmp_path)) == 2
+    assert [each.step for each in prune(tmp_path, StoredCheckpoint(2, ""), 0)] == [2, 1]
+    assert len(list_checkpoints(tmp_path)) == 2
 
 
 def test_what_no_index_belongs_to_is_unfinished_but_not_what_was_set_aside(tmp_path: Path) -> None:

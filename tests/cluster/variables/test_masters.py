@@ -159,7 +159,7 @@ def test_a_gradient_is_split_as_its_variable_is_and_joined_again(target: str) ->
         parts = found.masters.split("w", grad)
         assert [part.shape for part in parts] == [piece.shape for piece in found.masters.pieces["w"]]
         with session(target) as running:
-            np.testing.assert_array_equal(*running.run([grad, found.masters.joined("w", parts)]))
+            np.testing.assert_array_equal(*running.run([grad, found.masters.join("w", parts)]))
 
 
 def test_variables_of_any_type_have_one_on_a_server_with_their_values(target: str) -> None:
