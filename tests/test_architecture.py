@@ -66,10 +66,10 @@ RELATIVE = re.compile(r"(?:What|Which|Whose|Who|Of|How|Whether|When|Where|That|W
 # Words that say less than the technical one (report, send, log, receive, again). Code and names of arguments are free.
 OBLIQUE = re.compile(
     r"\b(?:tells?|told|telling|hears?|heard|heeds?|anew|of late|lays? down|laid down|come of|lets? go on|whoever"
-    r"|for want of)\b"
+    r"|for want of|says?|said|saying)\b"
 )
 # The same in messages, with words that leave the reader to guess who does what.
-GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:says?|said|saying|nobody|what would)\b", re.IGNORECASE)
+GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:nobody|what would)\b", re.IGNORECASE)
 UNREAD = ("launch.check", "launch.diagnosis")  # until their wordings are changed, too
 SENTENCE = re.compile(r"[\w.,;:)}] +[\w({]")  # two words with a space: a text for a person, not a key or an option
 DESCRIPTION = re.compile(rf"(?!{RELATIVE.pattern})[A-Z1`].*\.")  # "Newest step; null before the first."

@@ -27,7 +27,7 @@ class Checkpoints:
     """Save all variables into files on the chief's host, so no shared filesystem is needed.
 
     Make it while the chief's graph is the default one. With no folder it does nothing.
-    Training goes on when a save fails; ``problem`` then says why, until one succeeds.
+    Training goes on when a save fails; ``problem`` then has the reason, until one succeeds.
     """
 
     def __init__(

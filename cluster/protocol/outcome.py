@@ -2,7 +2,7 @@
 
 ``progress.json`` is replaced at most once a second while the task trains;
 ``outcome.json`` is written once, as the task's last act. Exit code 0 alone proves
-nothing: a task has succeeded when its outcome says so.
+nothing: a task has succeeded when its outcome reports success.
 """
 
 import contextlib

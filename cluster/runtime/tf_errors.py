@@ -1,4 +1,4 @@
-"""The words of an error that say why, of the pages that TensorFlow writes around them.
+"""The words of an error that name the cause, of the pages that TensorFlow writes around them.
 
 TensorFlow 1.15 puts the operation, ``[[node …]]``, and the stack that made it below the reason; 2.x puts a
 stack above it too. So the reason is the last line above the operation.
@@ -50,7 +50,7 @@ def cause_among(error: BaseException) -> Optional[BaseException]:
 
 
 def line_of(error: BaseException) -> str:
-    """Return the line that says why; of an error that names no operation the first."""
+    """Return the line with the cause; of an error that names no operation the first."""
     message = (getattr(error, "message", None) or str(error)).strip()
     above, operation, _ = message.partition("[[")
     lines = [line.strip() for line in above.split("\n") if line.strip()] or [message]
@@ -58,7 +58,7 @@ def line_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the line that says why, without the name of a file before it, which differs from save to save."""
+    """Return the line with the cause, without the name of a file before it, which differs from save to save."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     parts = [part for part in line_of(error).split("; ") if part]

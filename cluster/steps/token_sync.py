@@ -78,7 +78,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
       empty: one operation for each accumulator, to take what waits in it (chief only).
       set_stamps: makes what is older than the global step and the local era unwelcome (chief only).
       drain_all: empties the token queues (chief only).
-      recall: sends a token that says "join again" to all others (chief only).
+      recall: sends the token "join again" to all others (chief only).
     """
 
     def __init__(

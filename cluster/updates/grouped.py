@@ -1,4 +1,4 @@
-"""Several optimizers, each for the variables whose names begin in one way: wide ones and deep ones, say."""
+"""Several optimizers, each for the variables whose names begin in one way, such as wide ones and deep ones."""
 
 from itertools import takewhile
 from typing import Any, Dict, List, Mapping, Sequence, Tuple

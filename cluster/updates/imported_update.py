@@ -16,7 +16,7 @@ from cluster.variables.masters import SCOPE, plain_name
 
 
 class VariableSpec(NamedTuple):
-    """A variable to be made: ``sparse`` says whether its gradient is of rows, None that it has none."""
+    """A variable to be made: ``sparse`` is whether its gradient is of rows, None without a gradient."""
 
     mirror: Any
     device: str
@@ -81,7 +81,7 @@ class ImportedUpdate:
         )
 
     def _create(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-        """Note every variable, and place those that say nothing of a place."""
+        """Note every variable, and place those without a place."""
         device = self._device(kwargs.get("name") or "")
         with tf.device(lambda op: op.device or device):
             made = next_creator(**kwargs)

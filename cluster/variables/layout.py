@@ -24,7 +24,7 @@ class Layout:
       num_ps: number of parameter servers.
       slices: how many of what travels whole fill a server.
 
-    ``sizes`` has the bytes of every piece by its name; ``cuts`` says which variables are in slices.
+    ``sizes`` has the bytes of every piece by its name; ``cuts`` has the variables that are in slices.
     """
 
     def __init__(self, profiles: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES):

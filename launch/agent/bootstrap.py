@@ -1,12 +1,12 @@
 """First contact with a host: receive the shipped code that is missing or damaged, and run verbs of it.
 
 The launcher has ``PYTHON -c`` read this file's text from stdin, so it stands alone, and its
-syntax is one that every Python can read, to be able to say that this one is too old. It
+syntax is one that every Python can read, to be able to report that this one is too old. It
 reads one JSON line, {"workdir", "code": {kind: hash}, "verb", "stay"}, answers with the kinds
 it lacks, reads for each a line with a length and so many bytes of tar.gz, and then runs
 the verb on the same stdin and stdout, in this very process: a start of Python less on every
-host. It then reads the next such line, and waits for it so many seconds as "stay" says: a
-launcher that was cut off says nothing, not even goodbye.
+host. It then reads the next such line, and waits for it so many seconds as "stay" has: a
+launcher that was cut off sends nothing, not even goodbye.
 
 Code is known by the hash of its manifest, {name: [mode, size, sha256]}, which lies in its folder. It is
 there when every file is there with its size; before a run starts, with its content too. What was

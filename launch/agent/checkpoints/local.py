@@ -46,7 +46,7 @@ def checkpoints(folder: Path) -> List[Checkpoint]:
 
 
 def _with_all_data(names: Iterable[str]) -> Set[str]:
-    """Return the prefixes of which there are as many data files as their names say."""
+    """Return the prefixes of which there are as many data files as their names claim."""
     parts = Counter(tuple(re.split(r"\.data-\d+-of-", name)) for name in names)
     return {part[0] for part, found in parts.items() if len(part) == 2 and found == int(part[1])}
 

@@ -14,7 +14,7 @@ _STATES = {
 class Row(NamedTuple):
     """One socket. Queues are in bytes: what the other side has not acknowledged, and what nobody here has read.
 
-    ``retransmits``: how often in a row what is sent was not answered in time. ``inode`` says whose it is.
+    ``retransmits``: how often in a row what is sent was not answered in time. ``inode`` shows whose it is.
     """
 
     local: Tuple[str, int]

@@ -4,7 +4,7 @@ A process belongs to an attempt if it is in its leader's group or session, if it
 leader, or if the agent has adopted it, and one of these holds: it was seen below the leader before
 its parent ended; its environment has the attempt's folder and number. So does whatever descends
 from it. A process that clears its environment and leaves its parents behind within ``NOTE_S`` of its start is
-not found: nobody can say whose it is, so it is left alone until the agent ends.
+not found: nobody knows whose it is, so it is left alone until the agent ends.
 """
 
 import contextlib

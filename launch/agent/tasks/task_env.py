@@ -25,7 +25,7 @@ def task_environment(
 
     Args:
       planned: of the plan.
-      further: what the plan does not say: secrets, the cluster of a later formation.
+      further: values that the plan lacks: secrets, the cluster of a later formation.
       folder: the task's own.
       gpus: their indices.
     """

@@ -1,6 +1,6 @@
 """Takes out of texts and values what must not leave a host: the run's secrets, and what looks like one.
 
-A value is a secret where the run's plan says so, where the name of its variable does
+A value is a secret where the run's plan marks it, where the name of its variable does
 (``AWS_SECRET_ACCESS_KEY``), and where a text has it as a password: in an address, behind
 ``--password``, ``token=`` and the like. What is in an environment under such a name is
 taken out wherever it stands, in a log too.

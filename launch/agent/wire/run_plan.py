@@ -37,7 +37,7 @@ class RunPlan:
       hosts: those that take part, the lead first.
       tasks: every task of the run.
       steps: global steps of the whole run; None for programs of others.
-      judge: when the run has succeeded. By "outcome", when the chief's says so. By "exit", for programs that know
+      judge: when the run has succeeded. By "outcome", when the chief reports success. By "exit", for programs that know
         nothing of this launcher, when the chief has left with exit code 0, or without a chief every worker.
       restart_max: how often a task that failed is started again.
       backoff_s: seconds before the first of these starts.
