@@ -70,7 +70,6 @@ OBLIQUE = re.compile(
 )
 # The same in messages, with words that leave the reader to guess who does what.
 GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:nobody|what would)\b", re.IGNORECASE)
-UNREAD = ("launch.check", "launch.diagnosis")  # until their wordings are changed, too
 SENTENCE = re.compile(r"[\w.,;:)}] +[\w({]")  # two words with a space: a text for a person, not a key or an option
 DESCRIPTION = re.compile(rf"(?!{RELATIVE.pattern})[A-Z1`].*\.")  # "Newest step; null before the first."
 # The place of the argument that describes.
@@ -118,7 +117,7 @@ class Source(NamedTuple):
 
     def messages(self) -> Iterator[Tuple[int, str]]:
         """Return each text of several words but docstrings, with its line and with {} for what it inserts."""
-        nodes = [] if within(self.module, "tests", *UNREAD) else list(ast.walk(self.tree))
+        nodes = [] if within(self.module, "tests") else list(ast.walk(self.tree))
         skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings
         skipped |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
         for node in nodes:

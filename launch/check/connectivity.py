@@ -13,7 +13,7 @@ _FIREWALL = "let tcp port {ports} in from {callers}; `ssh {host} sudo nft list r
 # Of each kind of failure (launch.agent.network.probes): what it means, and what mends it.
 EXPLAINED = {
     "unresolved": ("the name has no address there ({detail})", _ADDRESS),
-    "loopback": ("the name means the very host that asks ({detail}), as localhost does", _ADDRESS),
+    "loopback": ("the name resolves to the asking host itself ({detail}), as localhost does", _ADDRESS),
     "refused": ("refused although our listener was up: a firewall rejects it, or {detail} is elsewhere", _FIREWALL),
     "timed-out": ("no answer ({detail}): a firewall may drop it", _FIREWALL),
     "no-route": ("no way there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),

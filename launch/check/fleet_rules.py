@@ -10,7 +10,7 @@ from launch.check.host_rules import LONGER
 from launch.errors import HostProblem, ProblemKind
 from launch.view.console import fold
 
-RUNS_CODE = "whoever reaches the tasks' ports runs code as this user: TensorFlow's servers have no authentication"
+RUNS_CODE = "any client of the tasks' ports can run code as this user: TensorFlow's servers have no authentication"
 NAMES = {"python": "Python", "tensorflow": "TensorFlow", "numpy": "numpy"}
 
 
@@ -120,7 +120,7 @@ def open_ports(evidence: Evidence) -> Iterator[Finding]:
 
 
 def public(evidence: Evidence) -> Iterator[Finding]:
-    """No task's address is one that the internet can reach, unless the file says that it may."""
+    """No task's address is one that the internet can reach, unless the file allows it."""
     plan = evidence.plan
     if addresses.may_be_public(plan.spec.guard, plan.spec.allow_public):
         return

@@ -26,7 +26,7 @@ def python(survey: Survey) -> Iterator[Finding]:
         if versions is None:
             continue
         if not versions.environment_ready:
-            what = "the environment that the key setup asks for is not there"
+            what = "expected the environment of the key setup, found none"
             yield Finding("environment", (host,), what, f"build it with `launch setup {survey.file}`")
         elif isinstance(versions.python, Failed):
             yield Finding("python", (host,), versions.python.error, "name another Python with the key python")
@@ -82,7 +82,7 @@ def gaps(evidence: Evidence) -> Iterator[Finding]:
     for host, facts in evidence.facts.items():
         for gap in facts.gaps:
             kind = "slow" if gap.late else "unreachable"
-            yield Finding(kind, (host,), f"nothing of its {gap.section}: {gap.why}", LONGER.format(host=host))
+            yield Finding(kind, (host,), f"section {gap.section} is missing: {gap.why}", LONGER.format(host=host))
 
 
 def ports(evidence: Evidence) -> Iterator[Finding]:

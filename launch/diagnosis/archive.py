@@ -13,29 +13,29 @@ from launch.diagnosis.summary import text
 from launch.errors import UsageError
 from launch.status.values import to_values
 
-README = """What `launch diagnose` found, without secrets as far as it knows them: read it before you give it away.
+README = """The archive of `launch diagnose`. It omits all secrets that the command knows: read it before you share it.
 
-summary.txt                     begin here: the run, what looks wrong, a line for each host
-launcher.json                   the machine that asked: its Python, and when
+summary.txt                     start here: the run, the symptoms, a line for each host
+launcher.json                   the launcher's machine: its Python, and the time
 hosts/HOST/
   machine.json                  kernel, load, memory, pressure, limits, control groups, mounts
-  disks.json                    room and inodes of the folders that matter
+  disks.json                    free space and inodes of the important folders
   versions.json                 the tasks' Python, its packages, the hashes of the code
-  clock.json                    how far its clock is ahead of the launcher's, and how far that may be wrong
-  environment.json              names of variables of a session there; values only of those known to be harmless
-  gpus.json, nvidia-smi*.txt    GPUs, who uses them, their errors; only where there is a driver
-  kernel.txt                    what the kernel said of memory, GPUs, disks, hung tasks since the run began
-  plan.json                     what the host was asked to run
-  status.json                   the state as its agent tells it, or told last; on the lead the whole run's
-  report.json                   on the lead: what went wrong first, what followed, what was done, what was lost
-  agent.json, processes.json    pids on record;  agent.log: the end of the agent's own log
-  live.json, processes.txt      the processes that live: state, memory, what each waits for
-  stacks/PID.txt                where the threads of each are
-  connections.txt               their TCP connections; those that hang first, with what waits in the queues
-  tasks/ROLE.INDEX/             how far the task was, how it ended, the end of the log of every attempt
-  trace/, traces.txt            timelines of a step (train.trace), for ui.perfetto.dev, and where they are on the host
-  logs.txt                      how long each log is, and how much of it is here
-  missing.json                  what could not be looked at, and why
+  clock.json                    difference of its clock from the launcher's, and the error of that
+  environment.json              names of variables of a session there; values only of harmless variables
+  gpus.json, nvidia-smi*.txt    GPUs, their users, their errors; only with a driver
+  kernel.txt                    kernel messages on memory, GPUs, disks, hung tasks since the run began
+  plan.json                     the launcher's request to the host
+  status.json                   the newest status of its agent; on the lead that of the whole run
+  report.json                   on the lead: first causes, consequences, actions, losses
+  agent.json, processes.json    recorded pids;  agent.log: the end of the agent's own log
+  live.json, processes.txt      live processes: state, memory, what each waits for
+  stacks/PID.txt                stacks of their threads
+  connections.txt               their TCP connections with the queues; those that hang come first
+  tasks/ROLE.INDEX/             progress and outcome of the task, the end of the log of every attempt
+  trace/, traces.txt            timelines of a step (train.trace), for ui.perfetto.dev, and their paths on the host
+  logs.txt                      size of each log, and of its part in the archive
+  missing.json                  missing sections, and the reasons
 """
 
 

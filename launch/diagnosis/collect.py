@@ -60,7 +60,7 @@ class HostReport:
     def _take_file(self, file: str, piece: Dict[str, Any], redaction: Redaction) -> None:
         size = len(piece.get("text") or json.dumps(piece.get("json")))
         if size > self.room:
-            self.missing[file] = f"{size} bytes, of which there may be {self.room} more"
+            self.missing[file] = f"{size} bytes, with room for {self.room}"
             return
         self.room -= size
         content = redaction.text(piece["text"]) if "text" in piece else redaction.value(piece["json"])

@@ -52,9 +52,9 @@ def text(name: str, found: List[HostReport], when: str) -> str:
     wrong = signs(found)
     counts = Counter(host for host, _ in wrong)
     parts = [
-        [f"{newest_run(found) or name}, looked at {when}", ""],
+        [f"{newest_run(found) or name}, at {when}", ""],
         ["# The run", *_run(found), ""],
-        ["# What looks wrong", *(by_host(wrong, []) or ["nothing that these rules know"]), ""],
+        ["# Symptoms", *(by_host(wrong, []) or ["no known symptom"]), ""],
         ["# Hosts", *by_host(((each.host, _host(each, counts[each.host])) for each in found), []), ""],
     ]
     return "\n".join(line for part in parts for line in part)
@@ -65,7 +65,7 @@ def _run(found: List[HostReport]) -> Iterator[str]:
     status = run_status(found)
     if status is None:
         told = [each.host for each in found if each.run]
-        yield "no host tells of its state" if told else "no run of this name has been on these hosts"
+        yield "no host reports its state" if told else "no run of this name has been on these hosts"
         return
     yield f"state: {status.state}"
     if status.global_step is not None:
@@ -79,12 +79,12 @@ def _run(found: List[HostReport]) -> Iterator[str]:
 
 def _host(host: HostReport, count: int) -> str:
     if not host.files:
-        return f"told nothing: {host.problem}"
+        return f"no answer: {host.problem}"
     live = host.facts.live or Live(None, [])
     tasks = {each.task for each in live.processes if each.task}
     agent = "no agent" if live.agent is None else "its agent lives"
     living = f"{len(tasks)} {'task lives' if len(tasks) == 1 else 'tasks live'}" if tasks else "no task lives"
-    wrong = f"{count} {'thing looks' if count == 1 else 'things look'} wrong" if count else "nothing looks wrong"
+    wrong = f"{count} {'symptom' if count == 1 else 'symptoms'}" if count else "no symptom"
     return f"{agent}, {living}; {wrong}"
 
 
@@ -105,9 +105,9 @@ def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
 def spoken(found: List[HostReport], archive: str, size: int) -> List[str]:
     """Return the lines that the verb prints."""
     silent = [each.host for each in found if not each.files]
-    told = f"{len(found) - len(silent)} of {len(found)} hosts told"
-    of_silent = f"; nothing came from {fold(silent)}" if silent else ""
+    told = f"{len(found) - len(silent)} of {len(found)} hosts answered"
+    of_silent = f"; no answer from {fold(silent)}" if silent else ""
     return [
         *by_host(signs(found), []),
-        f"{archive}: {told}, {size / 1e6:.1f} MB{of_silent}; begin with summary.txt in it",
+        f"{archive}: {told}, {size / 1e6:.1f} MB{of_silent}; start with its summary.txt",
     ]

@@ -57,9 +57,9 @@ def run_status(found: List[HostReport]) -> Optional[RunStatus]:
 
 def _of_host(host: HostReport, status: Optional[RunStatus], run: Optional[str]) -> Iterator[str]:
     if host.problem is not None:
-        yield f"did not tell all: {host.problem}"
+        yield f"incomplete answer: {host.problem}"
     for section, why in sorted(host.missing.items()):
-        yield f"nothing of its {section}: {why}"
+        yield f"section {section} is missing: {why}"
     if host.run is not None and host.run != run:
         yield f"its newest run is {host.run}: it took no part in {run}"
     elif status is not None:
@@ -76,7 +76,7 @@ def _of_run(host: str, facts: DiagnosisFacts, status: RunStatus) -> Iterator[str
         yield "its agent is gone, though the run has not ended"
     left = [each for each in facts.live.processes if each.task is not None]
     if over and left:
-        yield f"{len(left)} processes live on after the run's end; `launch sweep --kill` ends them"
+        yield f"{len(left)} processes still live after the run's end; `launch sweep --kill` ends them"
     expected = [task.name for task in status.tasks if task.host == host and task.state == "running"]
     alive = {each.task for each in left}
     gone = [name for name in expected if name not in alive]
@@ -99,7 +99,7 @@ def _kernel(facts: DiagnosisFacts) -> Iterator[str]:
     messages = {each.kind: each for each in facts.kernel or ()}  # the last of each kind
     for kind, count in Counter(each.kind for each in facts.kernel or ()).items():
         last = f"last at {utc(messages[kind].time)}: {messages[kind].text[:SHOWN]}"
-        yield f"the kernel told {count} times of trouble with {kind}, {last}"
+        yield f"the kernel reported trouble with {kind} {count} times, {last}"
 
 
 def _machine(facts: DiagnosisFacts) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _machine(facts: DiagnosisFacts) -> Iterator[str]:
         return
     total, available = machine.memory.get("MemTotal", 0), machine.memory.get("MemAvailable", 0)
     if total and available < MEMORY_SHARE * total:
-        yield f"{available / 1e9:.1f} GB of memory to be had of {total / 1e9:.0f} GB"
+        yield f"{available / 1e9:.1f} GB of memory available of {total / 1e9:.0f} GB"
     if machine.cores and max(machine.load[:1], default=0.0) > LOAD_PER_CORE * machine.cores:
         yield f"a load of {machine.load[0]:.0f} on {machine.cores} cores"
 

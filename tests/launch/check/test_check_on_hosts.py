@@ -113,7 +113,7 @@ def test_eight_healthy_hosts_are_one_line(hosts: FakeHosts, tmp_path: Path) -> N
     ran = check(hosts, tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     note, summary = ran.stdout.splitlines()
-    assert "runs code as this user" in note and "h[1-8]" in note
+    assert "can run code as this user" in note and "h[1-8]" in note
     assert summary.startswith("healthy: h[1-8] (8 of 8 hosts): Python 3.")
     assert "TensorFlow 1.15.0, numpy 1." in summary
 

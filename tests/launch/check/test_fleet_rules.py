@@ -91,6 +91,6 @@ def test_an_address_that_the_internet_can_reach_is_wrong_unless_the_file_allows_
 
 
 def test_whoever_sets_no_guard_is_told_who_can_run_code() -> None:
-    assert "runs code as this user" in only(fleet_rules.open_ports, evidence(PLAN, {})).what
+    assert "can run code as this user" in only(fleet_rules.open_ports, evidence(PLAN, {})).what
     guarded = plan_of("ps:0@p1", "worker:0@w1", guard="nftables", ssh=Ssh())
     assert found(fleet_rules.open_ports, evidence(guarded, {})) == []

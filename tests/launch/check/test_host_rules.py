@@ -136,8 +136,8 @@ def test_a_fact_that_did_not_come_is_a_finding_and_hides_no_other() -> None:
     told: Any = {"versions": None, "gpus": None, "disks": {}, "gaps": gaps, "proxies": ["http_proxy"]}
     of = evidence(PLAN, {"w": told})
     assert found(host_rules.gaps, of) == [
-        "w: slow: nothing of its gpus: not done within 9 s",
-        "w: unreachable: nothing of its run: ValueError: no",
+        "w: slow: section gpus is missing: not done within 9 s",
+        "w: unreachable: section run is missing: ValueError: no",
     ]
     verdict = judge(of)
     assert not verdict.ok and verdict.healthy == ("p",)

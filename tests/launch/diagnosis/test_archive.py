@@ -42,7 +42,7 @@ def test_where_it_cannot_be_written_it_is_said(tmp_path: Path) -> None:
 
 def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[HostReport]) -> None:
     assert text("r", found, "now").splitlines() == [
-        f"{RUN}, looked at now",
+        f"{RUN}, at now",
         "",
         "# The run",
         "state: running",
@@ -50,25 +50,25 @@ def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[H
         "cause: worker:0@a: killed by SIGKILL",
         "1. at 3.0 s worker:0@a: killed by SIGKILL",
         "",
-        "# What looks wrong",
-        "a: nothing of its gpus: not done within 9 s",
-        "d: did not tell all: is off",
+        "# Symptoms",
+        "a: section gpus is missing: not done within 9 s",
+        "d: incomplete answer: is off",
         "",
         "# Hosts",
-        "a: its agent lives, 1 task lives; 1 thing looks wrong",
-        "b,c: its agent lives, 1 task lives; nothing looks wrong",
-        "d: told nothing: is off",
+        "a: its agent lives, 1 task lives; 1 symptom",
+        "b,c: its agent lives, 1 task lives; no symptom",
+        "d: no answer: is off",
     ]
 
 
 def test_a_summary_of_no_run_says_so() -> None:
     assert "no run of this name has been on these hosts" in text("r", [HostReport("a")], "now")
-    assert text("r", [HostReport("a")], "now").startswith("r, looked at now")
+    assert text("r", [HostReport("a")], "now").startswith("r, at now")
 
 
 def test_what_is_said_names_the_archive_and_who_told_nothing(found: List[HostReport]) -> None:
     assert spoken(found, "x.tar.gz", 1_500_000)[-1] == (
-        "x.tar.gz: 3 of 4 hosts told, 1.5 MB; nothing came from d; begin with summary.txt in it"
+        "x.tar.gz: 3 of 4 hosts answered, 1.5 MB; no answer from d; start with its summary.txt"
     )
 
 
@@ -76,4 +76,4 @@ def test_the_json_has_every_host_and_what_looks_wrong_there(found: List[HostRepo
     values = as_values(found, "x.tar.gz", 9)
     assert (values["run"], values["archive"], values["bytes"]) == (RUN, "x.tar.gz", 9)
     assert [host["error"] for host in values["hosts"]] == [None, None, None, "is off"]
-    assert values["hosts"][0]["looks_wrong"] == ["nothing of its gpus: not done within 9 s"]
+    assert values["hosts"][0]["looks_wrong"] == ["section gpus is missing: not done within 9 s"]

@@ -36,7 +36,7 @@ def test_a_run_that_is_up_is_told_whole_and_goes_on_without_its_secrets_being_to
     found = members(path)
     assert SECRET not in "".join(found.values())
     assert found["hosts/localhost/tasks/worker.1/attempt_0.log"] == "up (secret) --token (secret)\n"
-    assert f"{told['run']}, looked at " in found["summary.txt"] and "state: running" in found["summary.txt"]
+    assert f"{told['run']}, at " in found["summary.txt"] and "state: running" in found["summary.txt"]
     live = json.loads(found["hosts/localhost/live.json"])
     assert {each["task"] for each in live["processes"]} == {None, "ps:0", "worker:0", "worker:1"}
 
@@ -46,7 +46,7 @@ def test_a_run_that_failed_is_told_with_its_cause(launch: Launcher) -> None:
     assert launch("up").returncode == 1
     path = launch.folder / "x.tar.gz"
     ran = launch("diagnose", "-o", str(path))
-    assert ran.returncode == 0 and "1 of 1 hosts told" in ran.stdout
+    assert ran.returncode == 0 and "1 of 1 hosts answered" in ran.stdout
     found = members(path)
     assert "state: failed" in found["summary.txt"] and "exit code 3" in found["summary.txt"]
     assert SECRET not in "".join(found.values())

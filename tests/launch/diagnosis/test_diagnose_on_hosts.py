@@ -44,8 +44,8 @@ def test_a_dead_agent_and_a_host_without_power_are_named_and_the_rest_is_told(ho
     assert by["h1"]["error"] is None and {"status.json", "plan.json", "agent.log"} <= set(by["h1"]["files"])
     assert by["h2"]["error"] is None and "tasks/worker.1/attempt_0.log" in by["h2"]["files"]
     assert by["h3"]["error"] and by["h3"]["files"] == []
-    assert by["h3"]["looks_wrong"] == [f"did not tell all: {by['h3']['error']}"]
+    assert by["h3"]["looks_wrong"] == [f"incomplete answer: {by['h3']['error']}"]
     with tarfile.open(str(path)) as archive:
         file = archive.extractfile("x/summary.txt")
-        assert file is not None and "h3: told nothing: " in file.read().decode()
+        assert file is not None and "h3: no answer: " in file.read().decode()
     run.launch("down")

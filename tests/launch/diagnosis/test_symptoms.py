@@ -56,7 +56,7 @@ def test_where_all_is_right_nothing_is_told() -> None:
         ({"disks": {"/w": disk(writable=False)}}, "/w cannot be used: it cannot be written to"),
         (
             {"machine": {"memory": {"MemTotal": 100e9, "MemAvailable": 1e9}, "cores": 2, "load": [1.0]}},
-            "1.0 GB of memory to be had of 100 GB",
+            "1.0 GB of memory available of 100 GB",
         ),
         ({"machine": {"memory": {}, "cores": 2, "load": [9.0]}}, "a load of 9 on 2 cores"),
         (
@@ -71,13 +71,13 @@ def test_what_is_wrong_on_a_host_is_told(files: Dict[str, Any], text: str) -> No
 
 def test_of_the_kernel_s_messages_each_kind_is_told_once_with_the_last() -> None:
     messages = [{"time": 0.0, "kind": "memory", "text": text} for text in ("Killed process 1", "Killed process 2")]
-    assert only(told("a", kernel=messages)).startswith("the kernel told 2 times of trouble with memory, last at ")
+    assert only(told("a", kernel=messages)).startswith("the kernel reported trouble with memory 2 times, last at ")
     assert only(told("a", kernel=messages)).endswith(": Killed process 2")
 
 
 def test_processes_that_outlive_their_run_are_told() -> None:
     host = told("a", status=status("a", state="failed"))
-    assert only(host) == "1 processes live on after the run's end; `launch sweep --kill` ends them"
+    assert only(host) == "1 processes still live after the run's end; `launch sweep --kill` ends them"
 
 
 def test_a_clock_is_off_by_more_than_its_error() -> None:
@@ -99,9 +99,9 @@ def test_a_host_that_was_not_in_the_newest_run_is_told_and_not_judged_by_it() ->
 
 
 def test_a_host_that_told_nothing_or_not_all_is_told() -> None:
-    assert signs([HostReport("a", problem="is off")]) == [("a", "did not tell all: is off")]
+    assert signs([HostReport("a", problem="is off")]) == [("a", "incomplete answer: is off")]
     assert signs([HostReport("a", missing={"gpus": "not done within 9 s"}, seconds=1.0)]) == [
-        ("a", "nothing of its gpus: not done within 9 s")
+        ("a", "section gpus is missing: not done within 9 s")
     ]
 
 
@@ -120,8 +120,8 @@ def test_a_python_that_does_not_start_is_told() -> None:
 def test_a_file_that_is_not_what_it_should_be_is_no_fact_and_is_named() -> None:
     odd = told("a", machine={"memory": 3}, kernel="odd")
     assert signs([odd]) == [
-        ("a", "nothing of its kernel.json: kernel: expected a list, found a text"),
-        ("a", "nothing of its machine.json: machine.memory: expected an object, found a whole number"),
+        ("a", "section kernel.json is missing: kernel: expected a list, found a text"),
+        ("a", "section machine.json is missing: machine.memory: expected an object, found a whole number"),
     ]
     assert "kernel.json" not in odd.files
 

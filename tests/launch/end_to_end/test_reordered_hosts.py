@@ -73,7 +73,7 @@ def test_a_diagnosis_of_reordered_hosts_has_the_leads_status(up: Changed) -> Non
 def test_a_diagnosis_without_the_lead_tells_what_the_other_hosts_know(up: Changed) -> None:
     with up.fleet_of(MEMBER) as fleet:
         found = gather(fleet, 60.0)
-    assert "no host tells of its state" in summary("r", found, "now")
+    assert "no host reports its state" in summary("r", found, "now")
     assert diagnosed(found, "a", 1)["run"] == RUN
 
 

@@ -145,7 +145,7 @@ def test_a_guard_that_a_host_cannot_have_is_refused_before_anything_starts(clust
     finally:
         h2.run(["chmod", "a+x", nft])
     assert checked.returncode == 4 and "h2: guard: nftables is not possible here (no nft here)\n" in checked.stdout
-    assert "whoever reaches" not in checked.stdout and "healthy: h[1,3] (2 of 3 hosts)" in checked.stdout
+    assert "any client of" not in checked.stdout and "healthy: h[1,3] (2 of 3 hosts)" in checked.stdout
     assert refused.returncode == 3, refused.stdout
     assert "h2: guard: nftables is not possible here (no nft here); " in refused.stdout
     assert "h1:" not in refused.stdout
