@@ -16,10 +16,10 @@ from launch.agent.linux.ports import free_ports
 from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire
 from launch.agent.wire.verb_requests import DownRequest, RunReference
+from tests.support import ROOT
 from tests.support.launch.machine import left_in, living_under
 from tests.support.waiting import PATIENCE_S
 
-ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = [sys.executable, "-m", "launch"]
 if TYPE_CHECKING:
     Running = subprocess.Popen[str]
