@@ -11,9 +11,26 @@ import click
 
 from cluster.spec.schema import in_words, keys
 from launch.agent.tasks.task_env import ENVIRONMENT
-from launch.answers import ANSWERS
+from launch.check.report import CheckReport
 from launch.cli import cli, verbs
+from launch.diagnosis.summary import DiagnoseReport
+from launch.environments.builder import SetupReport
 from launch.errors import EXIT_CODES
+from launch.plan.outlook import PlanAnswer
+from launch.status.meanings import meanings
+from launch.status.run import RunStatus
+from launch.teardown.down import DownAnswer
+from launch.teardown.sweep import SweepReport
+
+ANSWERS = {
+    "plan": meanings(PlanAnswer),
+    "check": meanings(CheckReport),
+    "status": meanings(RunStatus),
+    "down": meanings(DownAnswer),
+    "sweep": meanings(SweepReport),
+    "setup": meanings(SetupReport),
+    "diagnose": meanings(DiagnoseReport),
+}  # the fields that ``--json`` prints, by verb
 
 HEAD = """# Reference
 

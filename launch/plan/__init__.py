@@ -3,6 +3,7 @@
 plan            which task runs where, with which argv and environment
 agent_requests  the request of each host's agent
 estimate        ask the job's own runtime for its variables and where they go
+outlook         the object of ``plan --json``
 network_model   what a step moves over the network, and how long that takes at least
 text_view       ``launch plan`` for a person
 json_view       ``launch plan --json``, written a task at a time

@@ -15,6 +15,7 @@ from launch.errors import LaunchError, UsageError
 from launch.hosts.bundle import PROJECT, JobCode
 from launch.plan import network_model
 from launch.plan.network_model import End
+from launch.plan.outlook import Outlook, PsContent, Variables
 from launch.plan.plan import Plan, oversized, towers
 
 DESCRIBE_S = 300.0
@@ -38,21 +39,20 @@ class Ends(NamedTuple):
         return cls(workers, [End(task.name, task.host) for task in plan.tasks if task.role == "ps" and not task.spare])
 
 
-def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Dict[str, Any], Optional[UsageError]]:
+def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Outlook, Optional[UsageError]]:
     """Return ``plan --json`` without its tasks, and the job's mistake or None.
 
     A mistake of the job leaves ``placement``, ``variables`` and ``network`` null.
     """
-    values: Dict[str, Any] = {"name": plan.spec.name, "lead": plan.lead, "control": plan.control}
-    values.update(dict.fromkeys(("placement", "variables", "network")), remarks=list(remarks(plan)))
+    bare = Outlook(plan.spec.name, plan.lead, plan.control, remarks=list(remarks(plan)))
     if plan.spec.command is None:
         try:
-            values.update(placed(plan, job, python, nic_gbps))
+            return with_placement(bare, plan, job, python, nic_gbps), None
         except NoTensorFlow as error:
-            values["remarks"].append(str(error))
+            return replace(bare, remarks=[*bare.remarks, str(error)]), None
         except UsageError as error:
-            return values, error
-    return values, None
+            return bare, error
+    return bare, None
 
 
 def remarks(plan: Plan) -> Iterator[str]:
@@ -68,31 +68,25 @@ def remarks(plan: Plan) -> Iterator[str]:
         yield "mode async: no worker waits for another; the time is that of one step of every worker"
 
 
-def placed(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Dict[str, Any]:
-    """``placement``, ``variables`` and ``network`` of ``plan --json``.
+def with_placement(bare: Outlook, plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Outlook:
+    """Return an outlook with ``placement``, ``variables`` and ``network``.
 
     Raises:
       UsageError: the job's code fails, or there is no such ``python``.
       NoTensorFlow: ``python`` has none.
     """
     ends = Ends.of(plan)
-    told = described(plan, job, python, network_model.share_of_a_ps(ends.workers))
-    held = told["ps"]
-    each = [
-        {"task": end.task, "bytes": ps["bytes"], "variables": ps["variables"]} for end, ps in zip(ends.servers, held)
-    ]
-    pulled = [ps["pulled"] for ps in held]
-    return {
-        "placement": each,
-        "variables": {**_totals([ps["bytes"] for ps in held]), "tables": told["tables"]},
-        "network": network_model.describe(
-            ends.workers, ends.servers, pulled, told["fewest"], nic_gbps, told["overlapped"]
-        ) if is_modelled(plan) else None,
-    }  # fmt: skip
-
-
-def _totals(held: Sequence[int]) -> Dict[str, Any]:
-    return {"bytes": sum(held), "imbalance": max(held) * len(held) / sum(held) if sum(held) else 1.0}
+    model = described(plan, job, python, network_model.share_of_a_ps(ends.workers))
+    held, pulled = [ps["bytes"] for ps in model["ps"]], [ps["pulled"] for ps in model["ps"]]
+    network = network_model.describe(
+        ends.workers, ends.servers, pulled, model["fewest"], nic_gbps, model["overlapped"]
+    ) if is_modelled(plan) else None  # fmt: skip
+    return replace(
+        bare,
+        placement=[PsContent(end.task, ps["bytes"], ps["variables"]) for end, ps in zip(ends.servers, model["ps"])],
+        variables=Variables(sum(held), max(held) * len(held) / sum(held) if sum(held) else 1.0, model["tables"]),
+        network=network,
+    )
 
 
 def is_modelled(plan: Plan) -> bool:
@@ -120,8 +114,8 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
         raise UsageError(f"--python: cannot run {python}: {os.strerror(error.errno or 0)}") from None
     if ran.returncode != 0:
         raise _failure(python, ran.stderr.decode(errors="replace").strip().splitlines())
-    told: Dict[str, Any] = json.loads(ran.stdout.decode().splitlines()[-1])
-    return told
+    printed: Dict[str, Any] = json.loads(ran.stdout.decode().splitlines()[-1])
+    return printed
 
 
 def _arguments(plan: Plan, job: JobCode) -> List[str]:

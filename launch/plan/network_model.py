@@ -8,7 +8,9 @@ fullest card in its fuller direction. What stays on a host does not count.
 """
 
 from collections import Counter, defaultdict
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from launch.plan.outlook import Balanced, Bound, Network, TaskTraffic
 
 
 class End(NamedTuple):
@@ -16,19 +18,6 @@ class End(NamedTuple):
 
     task: str
     host: str
-
-
-class Bound(NamedTuple):
-    """The card that a step waits for: what the tasks of ``host`` move.
-
-    ``direction`` is ``both`` where ``bytes`` go each way at the same time. Else so many go one way in the pull, ``out``
-    for a ps and ``in`` for a worker, and then as many the other way in the push.
-    """
-
-    host: str
-    tasks: List[str]
-    direction: str
-    bytes: int
 
 
 def traffic(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int]) -> Dict[str, int]:
@@ -85,7 +74,7 @@ def describe(
     fewest: Mapping[str, int],
     nic_gbps: float,
     overlapped: bool,
-) -> Dict[str, Any]:
+) -> Network:
     """``network`` of ``plan --json``.
 
     Args:
@@ -97,10 +86,10 @@ def describe(
     waited = bound(workers, servers, moved, overlapped)
     at_workers = round(share_of_a_ps(workers) * len(workers)) * sum(pulled)
     balanced = max(at_workers, len(workers) * fewest["pulled"])
-    return {
-        "nic_gbps": nic_gbps,
-        "seconds_per_step": seconds(waited.bytes if waited else 0, nic_gbps, overlapped),
-        "bound": waited._asdict() if waited else None,
-        "balanced": {"ps": fewest["ps"], "seconds_per_step": seconds(balanced, nic_gbps, overlapped)},
-        "tasks": [{"task": name, "bytes_in": size, "bytes_out": size} for name, size in moved.items()],
-    }
+    return Network(
+        nic_gbps,
+        seconds(waited.bytes if waited else 0, nic_gbps, overlapped),
+        waited,
+        Balanced(fewest["ps"], seconds(balanced, nic_gbps, overlapped)),
+        [TaskTraffic(name, size, size) for name, size in moved.items()],
+    )

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import defaultdict
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from ClusterShell.RangeSet import RangeSet
 from rich.console import RenderableType
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cluster.protocol.addresses import host_of
 from launch.agent.wire.run_request import TaskRequest
+from launch.plan.outlook import Bound, Network, Outlook, PlannedTask, PsContent, Variables
 from launch.plan.plan import Plan
 from launch.status.task_names import name_of
 from launch.view.console import fold, make_console
@@ -30,11 +31,11 @@ class Alike(NamedTuple):
     spare: bool
 
 
-def overview(plan: Plan, values: Mapping[str, Any], file: str) -> List[RenderableType]:
+def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
     """The whole run: its tasks, what each ps holds, what a step costs and waits for.
 
     Args:
-      values: ``plan --json`` without its tasks.
+      outlook: the values of ``plan --json``, but its tasks.
     """
     last = plan.tasks[-1]
     parts: List[RenderableType] = [
@@ -44,15 +45,16 @@ def overview(plan: Plan, values: Mapping[str, Any], file: str) -> List[Renderabl
         Text(),
         Text(f"`launch plan {file} {last.name}` shows a task's command, environment and log"),
     ]
-    if values["placement"]:
-        parts += [Text(), ps_table(values, plan), Text(), *map(Text, sentences(values, plan.spec.train.mode))]
-    return [*parts, *(Text(f"note: {remark}") for remark in values["remarks"])]
+    if outlook.placement and outlook.variables:
+        explained = sentences(len(outlook.placement), outlook.variables, outlook.network, plan.spec.train.mode)
+        parts += [Text(), ps_table(outlook.placement, outlook.network, plan), Text(), *map(Text, explained)]
+    return [*parts, *(Text(f"note: {remark}") for remark in outlook.remarks)]
 
 
-def print_overview(plan: Plan, values: Mapping[str, Any], file: str) -> None:
+def print_overview(plan: Plan, outlook: Outlook, file: str) -> None:
     """Print the overview on stdout."""
     console = make_console()
-    for part in overview(plan, values, file):
+    for part in overview(plan, outlook, file):
         console.print(part)
 
 
@@ -95,96 +97,92 @@ def _addresses(tasks: Sequence[TaskRequest]) -> str:
     return f"[{names}]:{tasks[0].port}" if ":" in names else f"{names}:{tasks[0].port}"
 
 
-def whole_task(task: Mapping[str, Any]) -> Iterator[str]:
+def whole_task(task: PlannedTask) -> Iterator[str]:
     """Everything of one task: the command as a shell would take it, and its environment."""
-    yield f"{name_of(task['role'], task['index'])} on {task['host']}"
-    yield f"  address  {task['address']}"
-    yield f"  gpus     {gpus_text(task['gpus'])}"
-    yield f"  log      {task['log']}"
-    yield f"  command  {' '.join(map(shlex.quote, task['argv']))}"
-    for number, (key, value) in enumerate(sorted(task["env"].items())):
+    yield f"{name_of(task.role, task.index)} on {task.host}"
+    yield f"  address  {task.address}"
+    yield f"  gpus     {gpus_text(task.gpus)}"
+    yield f"  log      {task.log}"
+    yield f"  command  {' '.join(map(shlex.quote, task.argv))}"
+    for number, (key, value) in enumerate(sorted(task.env.items())):
         yield f"  {'env' if number == 0 else '':7}  {key}={shlex.quote(value)}"
 
 
 # -- variables
 
 
-def ps_table(values: Mapping[str, Any], plan: Plan) -> Table:
+def ps_table(placement: Sequence[PsContent], network: Optional[Network], plan: Plan) -> Table:
     """A row for each ps; of many the fullest and the emptiest."""
     hosts = {task.name: task.host for task in plan.tasks}
-    moved = {task["task"]: task["bytes_out"] for task in values["network"]["tasks"]} if values["network"] else {}
+    moved = {task.task: task.bytes_out for task in network.tasks} if network else {}
     table = _table("ps", "host", "holds", "of the mean", "variables", "out and in a step", numbers_from=2)
-    mean = values["variables"]["bytes"] / len(values["placement"])
-    for ps in _extremes(values["placement"]):
-        if not ps:
-            table.add_row(f"… {len(values['placement']) - 2 * _ENDS} more")
+    mean = sum(ps.bytes for ps in placement) / len(placement)
+    for ps in _extremes(placement):
+        if ps is None:
+            table.add_row(f"… {len(placement) - 2 * _ENDS} more")
             continue
-        share = f"{ps['bytes'] / mean:.2f}" if mean else "-"
-        step = of_bytes(moved[ps["task"]]) if moved else "-"
-        cells = ps["task"], hosts[ps["task"]], of_bytes(ps["bytes"]), share, str(len(ps["variables"])), step
+        share = f"{ps.bytes / mean:.2f}" if mean else "-"
+        step = of_bytes(moved[ps.task]) if moved else "-"
+        cells = ps.task, hosts[ps.task], of_bytes(ps.bytes), share, str(len(ps.variables)), step
         table.add_row(*map(Text, cells))
     return table
 
 
-def _extremes(placement: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
-    """Return all ps, or the fullest and the emptiest with ``{}`` for the rest between."""
+def _extremes(placement: Sequence[PsContent]) -> List[Optional[PsContent]]:
+    """Return all ps, or the fullest and the emptiest with None for the rest between."""
     if len(placement) <= MOST_PS:
         return list(placement)
-    by_size = sorted(placement, key=lambda ps: -ps["bytes"])
-    return [*by_size[:_ENDS], {}, *by_size[-_ENDS:]]
+    by_size = sorted(placement, key=lambda ps: -ps.bytes)
+    return [*by_size[:_ENDS], None, *by_size[-_ENDS:]]
 
 
-def sentences(values: Mapping[str, Any], mode: str) -> Iterator[str]:
+def sentences(number: int, variables: Variables, network: Optional[Network], mode: str) -> Iterator[str]:
     """Yield sentences that explain the numbers.
 
     They state how full the fullest ps is, what a step waits for, and how many ps would balance it.
     """
-    variables, network, number = values["variables"], values["network"], len(values["placement"])
     yield (
-        f"variables: {of_bytes(variables['bytes'])} with the optimizer's, on {number} ps; "
-        f"the fullest ps holds {variables['imbalance']:.2f} times the mean"
+        f"variables: {of_bytes(variables.bytes)} with the optimizer's, on {number} ps; "
+        f"the fullest ps holds {variables.imbalance:.2f} times the mean"
     )
-    for table in variables["tables"]:
+    for table in variables.tables:
         yield (
             f"table {table['name']}: {table['rows']:,} rows, {of_bytes(table['bytes'])}; a worker reads "
             f"at most {table['rows_per_step']:,} rows per step, {of_bytes(table['bytes_per_step'])}"
         )
     if network is not None:
         yield f"network: {_step(network, mode)}"
-        if network["bound"]:
+        if network.bound:
             yield f"balance: {_balance(network)}"
 
 
-def _step(network: Mapping[str, Any], mode: str) -> str:
-    bound = network["bound"]
+def _step(network: Network, mode: str) -> str:
+    bound = network.bound
     if bound is None:
         return "nothing leaves the host"
     what = "a step of every worker" if mode == "async" else "a step"
     return (
-        f"{what} takes at least {of_seconds(network['seconds_per_step'])} at {network['nic_gbps']:g} Gbit/s, "
-        f"limited by {bound['host']}'s network card: {_there_and_back(bound)}"
+        f"{what} takes at least {of_seconds(network.seconds_per_step)} at {network.nic_gbps:g} Gbit/s, "
+        f"limited by {bound.host}'s network card: {_there_and_back(bound)}"
     )
 
 
-def _there_and_back(bound: Mapping[str, Any]) -> str:
+def _there_and_back(bound: Bound) -> str:
     """``80 MB out, then 80 MB in, for ps:0``, or both at the same time"""
-    first, then = ("in", "out") if bound["direction"] == "in" else ("out", "in")
-    tasks = bound["tasks"] if len(bound["tasks"]) < 4 else [*bound["tasks"][:2], f"{len(bound['tasks']) - 2} more"]
-    size = of_bytes(bound["bytes"])
-    at_once = bound["direction"] == "both"
+    first, then = ("in", "out") if bound.direction == "in" else ("out", "in")
+    tasks = bound.tasks if len(bound.tasks) < 4 else [*bound.tasks[:2], f"{len(bound.tasks) - 2} more"]
+    size = of_bytes(bound.bytes)
+    at_once = bound.direction == "both"
     moved = f"{size} {first} and {size} {then} at the same time" if at_once else f"{size} {first}, then {size} {then}"
     return f"{moved}, for {', '.join(tasks)}"
 
 
-def _balance(network: Mapping[str, Any]) -> str:
-    best = network["balanced"]
-    if best["seconds_per_step"] >= 0.98 * network["seconds_per_step"]:
+def _balance(network: Network) -> str:
+    best = network.balanced
+    if best.seconds_per_step >= 0.98 * network.seconds_per_step:
         return "more ps, or more hosts for them, do not shorten a step"
-    where = "a host of its own" if best["ps"] == 1 else "hosts of their own"
-    return (
-        f"with {best['ps']} ps on {where}, a step takes {of_seconds(best['seconds_per_step'])}; "
-        "more ps do not shorten it"
-    )
+    where = "a host of its own" if best.ps == 1 else "hosts of their own"
+    return f"with {best.ps} ps on {where}, a step takes {of_seconds(best.seconds_per_step)}; more ps do not shorten it"
 
 
 def _count(number: int, what: str) -> str:

@@ -18,6 +18,11 @@ def means_each(text: str) -> Dict[str, str]:
     return {_TEXT: text, _PATH: "[]"}
 
 
+def means_list(text: str) -> Dict[str, str]:
+    """Return the metadata of a list with parts whose meaning is that of the whole list: its path has no ``[]``."""
+    return {_TEXT: text, _PATH: ""}
+
+
 def means_parts(front: str = "") -> Dict[str, str]:
     """Return the metadata of a field that has no row of its own, only its parts, each after the words ``front``."""
     return {_PARTS: front}
@@ -29,9 +34,9 @@ def meanings(kind: Any, prefix: str = "") -> Dict[str, str]:
     hints = get_type_hints(kind)
     for each in fields(kind):
         part, ending = _part(hints[each.name])
-        path = f"{prefix}{each.name}{each.metadata.get(_PATH, ending)}"
+        path = f"{prefix}{each.name}{ending}"
         if _PARTS not in each.metadata:
-            found[path] = each.metadata[_TEXT]
+            found[f"{prefix}{each.name}{each.metadata.get(_PATH, ending)}"] = each.metadata[_TEXT]
         if part is not None:
             front = each.metadata.get(_PARTS, "")
             found.update({below: f"{front}{text}" for below, text in meanings(part, f"{path}.").items()})

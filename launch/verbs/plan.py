@@ -47,11 +47,11 @@ def plan(target: Target, patterns: Tuple[str, ...], as_json: bool, nic_gbps: flo
         for task in tasks:
             say(*whole_task(task))
         return SUCCEEDED
-    values, mistake = outlook(planned, job, python or sys.executable, nic_gbps)
+    found, mistake = outlook(planned, job, python or sys.executable, nic_gbps)
     if as_json:
-        write(values, tasks, sys.stdout.write)
+        write(found, tasks, sys.stdout.write)
     else:
-        print_overview(planned, values, str(target))
+        print_overview(planned, found, str(target))
     if mistake is not None:
         raise mistake
     return SUCCEEDED

@@ -12,7 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, List, Mapping
 
 from cluster.spec import Spec, load
 from launch.agent.protocol.messages import Advanced, Exited, Go, Joined, Started
@@ -29,6 +29,7 @@ from launch.hosts.bundle import Bundle, Code, JobCode
 from launch.logs.reader import select
 from launch.plan.agent_requests import requests
 from launch.plan.json_view import shown_tasks, write
+from launch.plan.outlook import Outlook
 from launch.plan.plan import Plan, make_plan
 from launch.plan.text_view import overview
 from launch.signals import Interrupts
@@ -153,14 +154,15 @@ def write_json(plan: Plan) -> int:
             nonlocal size
             size += nothing.write(text)
 
-        write({"name": plan.spec.name}, shown_tasks(plan, {task.name for task in plan.tasks}), put)
+        write(
+            Outlook(plan.spec.name, plan.lead, plan.control), shown_tasks(plan, {task.name for task in plan.tasks}), put
+        )
     return size
 
 
 def show_plan(plan: Plan) -> None:
     """As ``launch plan`` does, of a program of others."""
-    values: Dict[str, Any] = dict.fromkeys(("placement", "variables", "network"))
-    overview(plan, {**values, "remarks": []}, "r.yaml")
+    overview(plan, Outlook(plan.spec.name, plan.lead, plan.control), "r.yaml")
 
 
 def main(tasks: int = TASKS, stage: Stage = measured) -> None:

@@ -1,4 +1,4 @@
-"""What ``--json`` prints is what ``launch/answers.py`` says, field by field: nothing more, nothing less."""
+"""What ``--json`` prints is what the reference says, field by field: nothing more, nothing less."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Set
 import pytest
 
 from launch.agent.protocol.messages import Lost
-from launch.answers import ANSWERS
 from launch.check.report import as_values as verdict_values
 from launch.check.report import judge
 from launch.cli import verbs
@@ -16,6 +15,7 @@ from launch.diagnosis.summary import as_values as diagnose_values
 from launch.environments.builder import Outcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
+from launch.reference import ANSWERS
 from launch.teardown.down import as_values
 from launch.teardown.sweep import as_values as sweep_values
 from tests.launch.environments.test_builder import order_for
@@ -127,7 +127,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
 
 def test_every_verb_with_json_has_its_fields_told_and_no_other_has() -> None:
     speaking = {name for name, verb in verbs().items() if any("--json" in each.opts for each in verb.params)}
-    assert set(ANSWERS) == speaking, "launch/answers.py tells of each verb that takes --json"
+    assert set(ANSWERS) == speaking, "the reference has each verb that takes --json"
     assert set(SAMPLES) == speaking, "SAMPLES in this test has an answer of each"
 
 
@@ -138,8 +138,8 @@ def test_every_field_that_a_verb_prints_is_told_and_the_other_way_round(
     printed: Set[str] = set()
     for answer in SAMPLES[verb](launch, tmp_path):
         printed.update(fields(answer, ANSWERS[verb]))
-    assert sorted(printed - set(ANSWERS[verb])) == [], "printed, and not told of in launch/answers.py"
-    assert sorted(set(ANSWERS[verb]) - printed) == [], "told of in launch/answers.py, and not printed"
+    assert sorted(printed - set(ANSWERS[verb])) == [], "printed, and not in the reference"
+    assert sorted(set(ANSWERS[verb]) - printed) == [], "told of in the reference, and not printed"
 
 
 def test_a_field_that_nobody_tells_of_is_found_and_a_mapping_of_the_user_s_own_is_one_field() -> None:

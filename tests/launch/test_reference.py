@@ -13,9 +13,9 @@ from cluster.protocol.command_template import PLACEHOLDERS
 from cluster.spec.schema import keys
 from launch import errors, reference
 from launch.agent.tasks.task_env import ENVIRONMENT
-from launch.answers import ANSWERS
 from launch.cli import VERBS, cli, verbs
 from launch.errors import EXIT_CODES
+from launch.reference import ANSWERS
 from tests.support.launch.launcher import Launcher
 from tests.test_architecture import DESCRIPTION
 

@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import List
 
 from launch.plan.json_view import shown_tasks, write
+from launch.plan.outlook import Outlook, PlannedTask
+from launch.status.values import to_values
 from tests.launch.plan.plans import RUN, plan_of, read
 
 TEXT = """
@@ -17,26 +19,27 @@ cluster: {ps: [cpu01], worker: [{host: "gpu[01-02]", port: 2300, gpus: [0, 1]}]}
 
 def test_what_is_shown_is_what_would_run_with_paths_in_place_and_secrets_hidden(tmp_path: Path) -> None:
     (task,) = shown_tasks(plan_of(read(tmp_path, TEXT)), {"worker:1"})
-    assert task["argv"][3] == f"/w/runs/{RUN}/worker.1/work/digits.py"
-    assert task["log"] == f"/w/runs/{RUN}/worker.1/attempt_0.log"
-    assert task["env"]["KEY"] == "(secret)"
-    assert json.loads(task["env"]["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
-    assert set(task) == {"role", "index", "host", "address", "gpus", "argv", "env", "log", "spare"}
+    assert task.argv[3] == f"/w/runs/{RUN}/worker.1/work/digits.py"
+    assert task.log == f"/w/runs/{RUN}/worker.1/attempt_0.log"
+    assert task.env["KEY"] == "(secret)"
+    assert json.loads(task.env["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
+    assert set(to_values(task)) == {"role", "index", "host", "address", "gpus", "argv", "env", "log", "spare"}
 
 
 def test_what_is_written_is_one_json_object(tmp_path: Path) -> None:
     tasks = list(shown_tasks(plan_of(read(tmp_path, TEXT)), {"ps:0", "worker:0"}))
     written: List[str] = []
-    write({"name": "r", "placement": None}, tasks, written.append)
-    assert json.loads("".join(written)) == {"name": "r", "placement": None, "tasks": tasks}
+    outlook = Outlook("r", "gpu01", None, remarks=["why"])
+    write(outlook, tasks, written.append)
+    assert json.loads("".join(written)) == {**to_values(outlook), "tasks": list(map(to_values, tasks))}
 
 
 def test_a_task_is_made_when_it_is_written_since_all_of_them_may_not_fit_into_memory(tmp_path: Path) -> None:
     alive: List[int] = []
 
-    class Counted(Dict[str, Any]):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
+    class Counted(PlannedTask):
+        def __init__(self, task: PlannedTask) -> None:
+            super().__init__(**vars(task))
             alive.append(1)
 
         def __del__(self) -> None:
@@ -44,5 +47,5 @@ def test_a_task_is_made_when_it_is_written_since_all_of_them_may_not_fit_into_me
 
     most: List[int] = []
     shown = shown_tasks(plan_of(read(tmp_path, TEXT)), {"ps:0", "worker:0", "worker:1"})
-    write({"name": "r"}, (Counted(task) for task in shown), lambda text: most.append(len(alive)))
+    write(Outlook("r", "gpu01", None), (Counted(task) for task in shown), lambda text: most.append(len(alive)))
     assert max(most) <= 2

@@ -4,7 +4,9 @@ from typing import List
 
 import pytest
 
-from launch.plan.network_model import Bound, End, bound, describe, seconds, share_of_a_ps, traffic
+from launch.plan.network_model import End, bound, describe, seconds, share_of_a_ps, traffic
+from launch.plan.outlook import Bound
+from launch.status.values import to_values
 
 MB = 1_000_000
 
@@ -29,7 +31,7 @@ def test_where_nothing_leaves_the_host_a_step_waits_for_nothing() -> None:
     workers, servers = ends("worker", ["a", "a"]), ends("ps", ["a"])
     assert bound(workers, servers, traffic(workers, servers, [MB]), overlapped=True) is None
     told = describe(workers, servers, [MB], {"ps": 1, "pulled": MB}, nic_gbps=1.0, overlapped=True)
-    assert (told["bound"], told["seconds_per_step"]) == (None, 0.0)
+    assert (told.bound, told.seconds_per_step) == (None, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_a_step_takes_pull_and_push_over_the_fullest_card(
     fewest = {"ps": 1, "pulled": sum(pulled)}
     for overlapped, step_s in ((False, one_by_one_s), (True, overlapped_s)):
         told = describe(ends("worker", workers), ends("ps", servers), pulled, fewest, 1.0, overlapped)
-        assert told["seconds_per_step"] == pytest.approx(step_s)
+        assert told.seconds_per_step == pytest.approx(step_s)
 
 
 def test_what_a_step_waits_for_is_a_card_with_its_tasks_and_the_direction_of_the_pull() -> None:
@@ -89,13 +91,13 @@ def test_a_ps_may_be_as_full_as_the_fullest_worker_host() -> None:
 )
 def test_balanced_the_workers_cards_or_the_largest_piece_bound_a_step(pulled: int, step_s: float) -> None:
     told = describe(ends("worker", list("abcd")), ends("ps", ["x"]), [40 * MB], {"ps": 4, "pulled": pulled}, 1.0, False)
-    assert told["balanced"] == {"ps": 4, "seconds_per_step": pytest.approx(step_s)}
+    assert told.balanced.ps == 4 and told.balanced.seconds_per_step == pytest.approx(step_s)
 
 
 def test_the_plan_tells_bytes_per_task_and_seconds_at_the_given_speed() -> None:
     fewest = {"ps": 1, "pulled": 125 * MB}
     told = describe(ends("worker", ["a"]), ends("ps", ["x"]), [125 * MB], fewest, nic_gbps=10.0, overlapped=True)
-    assert told == {
+    assert to_values(told) == {
         "nic_gbps": 10.0,
         "seconds_per_step": pytest.approx(0.1),
         "bound": {"host": "x", "tasks": ["ps:0"], "direction": "both", "bytes": 125 * MB},

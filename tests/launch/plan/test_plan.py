@@ -69,7 +69,7 @@ def test_braces_that_are_no_placeholder_stay(read: Read) -> None:
 def test_a_task_can_be_told_its_own_address_its_run_and_what_only_its_host_knows(read: Read) -> None:
     plan = plan_of(read('command: ["{address}", "{port}", "{run}", "{run_folder}/model", "{gpus}"]' + TWO))
     assert named(plan)["worker:1"].argv == ("gpu02:2300", "2300", RUN, "{run_folder}/model", "{gpus}")
-    words = next(shown_tasks(plan, {"worker:1"}))["argv"]
+    words = next(shown_tasks(plan, {"worker:1"})).argv
     assert words == ["gpu02:2300", "2300", RUN, f"~/.launch/runs/{RUN}/model", "2"]
 
 
@@ -215,7 +215,7 @@ def test_with_the_key_setup_tasks_run_in_the_environment_and_agents_in_the_pytho
     assert plan.tasks[0].argv[0] == "{environment}/bin/python"  # the host knows where its working folder is
     request = requests(plan, CODE, "token", {}, resume=False)["gpu01"]
     assert (request.environment, request.setup) == (digest, f"launch setup {plan.spec.path}")
-    assert next(shown_tasks(plan, {"ps:0"}))["argv"][0] == f"~/.launch/envs/{digest}/bin/python"
+    assert next(shown_tasks(plan, {"ps:0"})).argv[0] == f"~/.launch/envs/{digest}/bin/python"
 
 
 def test_a_run_on_this_machine_alone_needs_no_setup(read: Read) -> None:

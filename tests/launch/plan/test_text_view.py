@@ -1,34 +1,36 @@
 """`launch plan` for a person: what is alike is one line, and the numbers are said in words."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
 from rich.console import Console
 
+from launch.plan.outlook import Balanced, Bound, Network, Outlook, PlannedTask, PsContent, TaskTraffic, Variables
 from launch.plan.text_view import overview, sentences, whole_task
 from tests.launch.plan.plans import plan_of, read
 
-BARE: Dict[str, Any] = {"placement": None, "variables": None, "network": None, "remarks": []}
+BARE = Outlook("r", "gpu01", None)
 
 
 def lines_of(folder: Path, text: str, **values: Any) -> List[str]:
     """The overview of a hosts file, as a wide terminal shows it."""
     console = Console(file=io.StringIO(), width=300)
-    for part in overview(plan_of(read(folder, text)), {**BARE, **values}, "r.yaml"):
+    for part in overview(plan_of(read(folder, text)), replace(BARE, **values), "r.yaml"):
         console.print(part)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
 
 
-def network(bound: Any, step_s: float, balanced_s: float = 1.0, ps: int = 4) -> Dict[str, Any]:
-    balanced = {"ps": ps, "seconds_per_step": balanced_s}
-    return {"nic_gbps": 10.0, "seconds_per_step": step_s, "bound": bound, "balanced": balanced, "tasks": []}
+def network(bound: Any, step_s: float, balanced_s: float = 1.0, ps: int = 4) -> Network:
+    limiting = None if bound is None else Bound(**bound)
+    return Network(10.0, step_s, limiting, Balanced(ps, balanced_s), [])
 
 
 def said(of: Any, number: int = 2, mode: str = "sync", **variables: Any) -> List[str]:
-    known = {"bytes": 438_000_000, "imbalance": 1.004, "tables": [], **variables}
-    return list(sentences({"placement": [{}] * number, "variables": known, "network": of}, mode))
+    known = replace(Variables(438_000_000, 1.004, []), **variables)
+    return list(sentences(number, known, of, mode))
 
 
 # -- tasks
@@ -72,10 +74,8 @@ def test_the_overview_says_how_a_single_task_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_task_is_shown_with_its_command_as_a_shell_takes_it_and_its_environment_by_name() -> None:
-    task = {
-        "role": "worker", "index": 1, "host": "gpu02", "address": "gpu02:2300", "gpus": [0, 1], "log": "/l",
-        "argv": ["a b", "$c"], "env": {"B": "2 3", "A": "1"},
-    }  # fmt: skip
+    argv, env = ["a b", "$c"], {"B": "2 3", "A": "1"}
+    task = PlannedTask("worker", 1, "gpu02", "gpu02:2300", [0, 1], False, argv, env, "/l")
     assert list(whole_task(task)) == [
         "worker:1 on gpu02",
         "  address  gpu02:2300",
@@ -92,10 +92,11 @@ def test_a_task_is_shown_with_its_command_as_a_shell_takes_it_and_its_environmen
 
 def placed(sizes: List[int], **values: Any) -> Dict[str, Any]:
     mean = sum(sizes) / len(sizes)
+    tasks = [TaskTraffic(f"ps:{i}", 5000, 5000) for i in range(len(sizes))]
     return {
-        "placement": [{"task": f"ps:{i}", "bytes": size, "variables": ["v"] * 3} for i, size in enumerate(sizes)],
-        "variables": {"bytes": sum(sizes), "imbalance": max(sizes) / mean, "tables": []},
-        "network": {**network(None, 0.0), "tasks": [{"task": f"ps:{i}", "bytes_out": 5000} for i in range(len(sizes))]},
+        "placement": [PsContent(f"ps:{i}", size, ["v"] * 3) for i, size in enumerate(sizes)],
+        "variables": Variables(sum(sizes), max(sizes) / mean, []),
+        "network": replace(network(None, 0.0), tasks=tasks),
         **values,
     }
 

@@ -1,0 +1,121 @@
+"""The object of ``plan --json``: the tasks as they would run, the placement of variables, and a step's traffic."""
+
+from dataclasses import dataclass, field
+from typing import Any, List, Mapping, Optional, Union
+
+from launch.status.meanings import means, means_list, means_parts
+
+
+@dataclass(frozen=True)
+class PsContent:
+    """The variables of one ps."""
+
+    task: str = field(metadata=means("Name of the ps."))
+    bytes: int = field(metadata=means("Bytes of the variables on the ps."))
+    variables: List[str] = field(metadata=means("Names of the variables on the ps."))
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The variables of the whole model."""
+
+    bytes: int = field(metadata=means("Bytes of all variables."))
+    imbalance: float = field(metadata=means("Bytes on the fullest ps divided by the mean; 1.0 is even."))
+    tables: List[Mapping[str, Any]] = field(
+        metadata=means("Tables of which a step moves some rows: name, rows, rows_per_step, bytes, bytes_per_step.")
+    )
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The card that a step waits for.
+
+    ``direction`` is ``both`` where ``bytes`` go each way at the same time. Else so many go one way in the pull, ``out``
+    for a ps and ``in`` for a worker, and then as many the other way in the push.
+    """
+
+    host: str = field(metadata=means("Host of that network card."))
+    tasks: List[str] = field(metadata=means("Tasks on that host that send or receive."))
+    direction: str = field(
+        metadata=means("Direction of the pull: out for a ps, in for a worker; both if push and pull overlap.")
+    )
+    bytes: int = field(metadata=means("Bytes through that card in the pull, and again in the push."))
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """The smallest number of ps with which a step is as short as with more."""
+
+    ps: int = field(metadata=means("Smallest number of ps with the shortest step."))
+    seconds_per_step: float = field(metadata=means("Shortest time of a step with that number of ps, in seconds."))
+
+
+@dataclass(frozen=True)
+class TaskTraffic:
+    """The bytes of one task in one phase of a step."""
+
+    task: str = field(metadata=means("Name of a ps or worker."))
+    bytes_in: int = field(metadata=means("Bytes that the task receives in a pull or push."))
+    bytes_out: int = field(metadata=means("Bytes that the task sends in a pull or push."))
+
+
+@dataclass(frozen=True)
+class Network:
+    """The traffic of a step."""
+
+    nic_gbps: float = field(
+        metadata=means("Speed of a host's network card in each direction, in Gbit/s: the value of --nic-gbps.")
+    )
+    seconds_per_step: float = field(metadata=means("Shortest time of a step's transfers, in seconds."))
+    bound: Optional[Bound] = field(
+        metadata=means("Network card that limits a step; null where no traffic leaves a host.")
+    )
+    balanced: Balanced = field(metadata=means_parts())
+    tasks: List[TaskTraffic] = field(metadata=means_parts())
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """All of ``plan --json`` but its tasks, which are written one at a time."""
+
+    name: str = field(metadata=means("Name of the run, without the time."))
+    lead: str = field(metadata=means("Host of the lead agent: the chief's host."))
+    control: Optional[str] = field(
+        metadata=means("Address of the lead agent for the other agents, host:port; null on a single host.")
+    )
+    placement: Optional[List[PsContent]] = field(
+        default=None, metadata=means_list("The ps and their variables; null for a command.")
+    )
+    variables: Optional[Variables] = field(
+        default=None, metadata=means("Variables of the whole model; null for a command.")
+    )
+    network: Optional[Network] = field(
+        default=None, metadata=means("Network traffic of a step; null for a command, and where it is unknown.")
+    )
+    remarks: List[str] = field(default_factory=list, metadata=means("Further remarks, in words."))
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """A task as it would run; secrets are hidden."""
+
+    role: str = field(metadata=means("Role of the task: ps, chief, worker or evaluator."))
+    index: int = field(metadata=means("Index of the task within its role, from 0."))
+    host: str = field(metadata=means("Host of the task, as the hosts file names it."))
+    address: str = field(metadata=means("Address of the task for the other tasks, host:port."))
+    gpus: Union[str, List[int]] = field(
+        metadata=means("Indices of the task's GPUs; or all; or share: an equal share of the host's GPUs.")
+    )
+    spare: bool = field(metadata=means("True for a ps that starts only when the host of another ps is lost."))
+    argv: List[str] = field(metadata=means("Program and arguments of the task."))
+    env: Mapping[str, str] = field(
+        metadata=means("Environment variables that the task has beyond its agent's; each secret is (secret).")
+    )
+    log: str = field(metadata=means("Path of the first attempt's log, on the task's host."))
+
+
+@dataclass(frozen=True)
+class PlanAnswer(Outlook):
+    """All of ``plan --json``."""
+
+    tasks: List[PlannedTask] = field(default_factory=list, metadata=means_parts())
