@@ -48,7 +48,7 @@ class WholeModel(ModelGraph):
     def _inputs(self, estimate: bool) -> Any:
         return self._given, tf.no_op()
 
-    def _differentiated(self, parts: Sequence[Part]) -> Gradients:
+    def _differentiate(self, parts: Sequence[Part]) -> Gradients:
         """Return the chief's gradients; those of all workers are in ``workers``."""
         each = len(parts) // len(self.pool)
         found = []

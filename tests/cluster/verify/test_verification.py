@@ -53,9 +53,9 @@ def test_an_update_that_is_missing_is_found_with_its_step_and_variable(tmp_path:
     taken = Ordered.take
 
     def skips(self: Any) -> Any:
-        """Nothing in the third step for the load of which ``last`` is a part."""
+        """Nothing in the third step for the push of which ``last`` is a part."""
         found = taken(self)
-        if not any(each.op.name == "servers/last" for each in self.load.variables):
+        if not any(each.op.name == "servers/last" for each in self.push.variables):
             return found
         return found * tf.cast(tf.not_equal(tf.train.get_global_step().read_value(), 2), found.dtype)
 
