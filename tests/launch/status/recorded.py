@@ -18,17 +18,17 @@ def running() -> Replay:
         if isinstance(order, Start):
             replay.at(0.5, started(order.task), advanced(order.task, waited_s=0.0))
     replay.at(0.9, Exited("worker:1", 0, 3, "exit code 3", kind="exit", lines=["broken"]))
-    for second in (1, 2, 3):
+    for second in range(1, 7):  # workers are compared once they have reported for five seconds
         of_chief: Dict[str, Any] = {"loss": 0.5 / second, "checkpoint_step": 10, "step_time_ms": 100.0}
         replay.at(second, advanced("worker:0", 10 * second, examples=640 * second, waited_s=0.8 * second, **of_chief))
         replay.at(second, advanced("worker:2", 10 * second, examples=640 * second, waited_s=0.8 * second))
         replay.at(second, advanced("worker:3", 10 * second, examples=640 * second, waited_s=0.0, dropped_gradients=1))
     sign = {"attempt": 1, "state": "S", "stopped_s": 0.0, "silent_s": 0.0}
-    replay.at(3.0, started("worker:1", 1), Signs({"worker:1": {**sign, "doing": "builds its graph"}}))
-    replay.at(3.1, advanced("evaluator:0", 10, metrics={"accuracy": 0.9, "loss": 0.25}))
+    replay.at(6.0, started("worker:1", 1), Signs({"worker:1": {**sign, "doing": "builds its graph"}}))
+    replay.at(6.1, advanced("evaluator:0", 10, metrics={"accuracy": 0.9, "loss": 0.25}))
     usage = {"bytes_in_per_second": 1e6, "bytes_out_per_second": 2e6, "gpu_percent": 75.0, "gpu_memory_bytes": 2**30}
-    replay.at(3.2, Measured({"worker:0": {"attempt": 0, **usage}}))
-    replay.at(3.3, Lost("c", 10.0))
+    replay.at(6.2, Measured({"worker:0": {"attempt": 0, **usage}}))
+    replay.at(6.3, Lost("c", 10.0))
     replay.run.silent = ["c"]
     return replay
 
