@@ -300,6 +300,16 @@ def descriptions_are_whole(source: Source) -> List[str]:
     ]
 
 
+def waits_in_one_way(source: Source) -> List[str]:
+    if not re.match(r"tests/(.*/)?(test_\w+|conftest)\.py$", source.path):
+        return []
+    rule = "time.sleep: wait for an event with eventually(), or let_pass() where passing time is the claim"
+    sleeps = (node for node in ast.walk(source.tree) if isinstance(node, ast.Attribute) and node.attr == "sleep")
+    lines = [node.lineno for node in sleeps if isinstance(node.value, ast.Name) and node.value.id == "time"]
+    lines += [found.line for found in source.imports() if found.module == "time.sleep"]
+    return [f"{source.path}:{line}: {rule}" for line in lines]
+
+
 def files_are_named_for_what_is_in_them(source: Source) -> List[str]:
     vague = VAGUE.intersection(re.split(r"[/_.]", source.path))
     return [f"{source.path}:1: the name says {word!r}: name the one concept in it" for word in sorted(vague)]
@@ -318,6 +328,7 @@ RULES: List[Callable[[Source], List[str]]] = [
     errors_are_raised_not_asserted,
     no_circle_is_hidden_by_type_checking,
     files_are_named_for_what_is_in_them,
+    waits_in_one_way,
     docstrings_begin_with_a_verb_or_a_noun,
     docstrings_use_the_technical_word,
     messages_use_the_technical_word,
@@ -352,6 +363,8 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (errors_are_raised_not_asserted, "launch/plan/plan.py", "assert True"),
     (no_circle_is_hidden_by_type_checking, "launch/agent/loop.py", "from typing import TYPE_CHECKING"),
     (files_are_named_for_what_is_in_them, "launch/ssh_utils.py", ""),
+    (waits_in_one_way, "tests/launch/test_fleet.py", "import time\ntime.sleep(1)"),
+    (waits_in_one_way, "tests/launch/conftest.py", "from time import sleep"),
     (docstrings_use_the_technical_word, "launch/ready.py", '"""Tell the lead, and start anew."""'),
     (messages_use_the_technical_word, "launch/ready.py", 'print("not heard of late")'),
     (messages_use_the_technical_word, "launch/ready.py", 'print(f"{host}: nobody leads")'),

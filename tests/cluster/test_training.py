@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -17,7 +16,7 @@ from cluster.task import Task
 from cluster.variables.partition_count import Note
 from tests.support.training.jobs import table
 from tests.support.training.processes import Cluster
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, let_pass
 
 JOB = "tests.support.training.jobs.table"
 STEPS, TOWER_BATCH, TOWERS, WORKERS = 20, 4, 2, 2
@@ -88,7 +87,7 @@ def test_no_step_is_taken_without_a_worker_that_starts_ten_seconds_late(tmp_path
     with Cluster(tmp_path, JOB) as cluster:
         cluster.start("ps", 0, TRAIN)
         cluster.start("worker", 0, TRAIN, ARGS)
-        time.sleep(10)  # the claim itself
+        let_pass(10)  # the claim itself
         assert cluster.step() == -1
         cluster.start("worker", 1, TRAIN, ARGS)
         assert_same(cluster.finish(), one_process("sgd", whole_batches()))
@@ -102,9 +101,9 @@ def test_a_worker_that_is_not_scheduled_for_a_while_still_gives_its_gradient_to_
         eventually("a step", lambda: cluster.step("worker", 1) > 0)
         for _ in range(5):
             cluster.running["worker", 1].send_signal(signal.SIGSTOP)
-            time.sleep(0.1)  # the claim itself
+            let_pass(0.1)  # the claim itself
             cluster.running["worker", 1].send_signal(signal.SIGCONT)
-            time.sleep(0.02)
+            let_pass(0.02)
         assert_same(cluster.finish(), one_process("sgd", whole_batches()))
         assert_one_gradient_each(cluster, STEPS)
 

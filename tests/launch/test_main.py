@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import ROOT
 from tests.support.launch.launcher import LAUNCH, Launcher, finish
+from tests.support.waiting import let_pass
 
 # Says when it begins: what comes before is Python's own start, of which no program can have a say.
 PROGRAM = (
@@ -34,7 +35,7 @@ def test_ctrl_c_at_any_moment_is_one_line_and_130(launch: Launcher, moment: floa
     launch.stay()
     process = launch.begin("plan", program=[sys.executable, "-c", PROGRAM])
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
-    time.sleep(moment * whole_s)
+    let_pass(moment * whole_s)
     process.send_signal(signal.SIGINT)
     ran = finish(process)
     assert ran.returncode in (130, -signal.SIGINT, 0)

@@ -20,6 +20,11 @@ def eventually(what: str, condition: Callable[[], Any], patience_s: float = PATI
     raise AssertionError(f"not within {patience_s:.0f} s: {what}\n{_other_threads()}".rstrip())
 
 
+def let_pass(seconds: float) -> None:
+    """Let time pass where its passing is the claim; ``eventually`` is for everything else."""
+    time.sleep(seconds)
+
+
 def _other_threads() -> str:
     """Where each other thread of Python is, innermost frames last."""
     named = {thread.ident: thread.name for thread in threading.enumerate()}

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, List, Optional
 
@@ -12,7 +11,8 @@ import pytest
 
 from cluster.protocol.heartbeat import PULSE, SIZE, STACKS, STACKS_BY, WINDOW_S, Heartbeat, Slowest, read_sign
 from tests.support import ROOT
-from tests.support.waiting import eventually
+from tests.support.clocks import Clock
+from tests.support.waiting import eventually, let_pass
 
 HANG = """
 import sys
@@ -57,11 +57,12 @@ def test_what_it_does_of_its_start_is_in_the_sign_until_the_next_phase() -> None
 
 
 def test_how_long_a_step_takes_leaves_out_what_it_waits_for_others() -> None:
-    heartbeat = Heartbeat(None)
+    clock = Clock()
+    heartbeat = Heartbeat(None, clock)
     heartbeat.begin_phase("step")
-    time.sleep(0.05)
-    heartbeat.begin_phase("step", waited_s=0.05)
-    assert heartbeat.beat().slowest_s < 0.05
+    clock.now += 3.0
+    heartbeat.begin_phase("step", waited_s=2.0)
+    assert heartbeat.beat().slowest_s == 1.0
 
 
 def test_what_steps_usually_take_counts_waiting_and_no_single_step() -> None:
@@ -77,9 +78,10 @@ def test_what_steps_usually_take_counts_waiting_and_no_single_step() -> None:
 
 
 def test_a_step_that_was_broken_off_says_nothing_of_how_long_steps_take() -> None:
-    heartbeat = Heartbeat(None)
+    clock = Clock()
+    heartbeat = Heartbeat(None, clock)
     heartbeat.begin_phase("step")
-    time.sleep(0.05)
+    clock.now += 3.0
     heartbeat.restart()
     heartbeat.begin_phase("step")
     assert heartbeat.beat().slowest_s == 0.0
@@ -103,7 +105,7 @@ def test_only_a_late_step_is_asked_about_and_the_answer_is_for_that_step() -> No
 
 def test_a_question_that_is_never_answered_holds_no_sign_up() -> None:
     heartbeat = Heartbeat(None)
-    heartbeat.ask = lambda: time.sleep(1000)
+    heartbeat.ask = lambda: let_pass(1000)
     heartbeat.begin_phase("step")
     assert [heartbeat.beat().owes for _ in range(10)] == [None] * 10
 

@@ -3,7 +3,6 @@
 import errno
 import itertools
 import threading
-import time
 from typing import Any, Sequence
 
 import numpy as np
@@ -13,6 +12,7 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, raise_only_the_cause, reason_of
 from tests.cluster.steps.test_sync_worker import servers_of
+from tests.support.waiting import let_pass
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_a_job_raises_is_the_cause_though_a_ps_was_refused_a_tensor_of_that
 
     def linger() -> np.float32:  # so that the ps has failed before this worker's part of the step has ended
         begun.set()
-        time.sleep(0.5)
+        let_pass(0.5)
         return np.float32(1)
 
     def fail() -> np.float32:

@@ -1,7 +1,6 @@
 """TensorFlow's own synchronous steps: they train, they end, who joins again goes on, and the traps are those told."""
 
 import threading
-import time
 import uuid
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
@@ -15,7 +14,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.steps.stock_worker import TRAPS, StockWorker
 from tests.cluster.steps.test_sync_worker import PATIENCE_S, filters, servers_of, together
 from tests.support.training.processes import Cluster
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, let_pass
 
 STEPS = 12
 PLACES = np.array([[1.0, -2.0], [3.0, 0.5]], np.float32)  # to which the two variables are drawn
@@ -71,7 +70,7 @@ class Worker:
         return self.stepper.open(self.session)
 
     def join_again(self) -> int:
-        time.sleep(WAIT_S)  # a worker that has lost a server waits as long before it closes its session
+        let_pass(WAIT_S)  # a worker that has lost a server waits as long before it closes its session
         self.session.close()
         self.connect()
         return self.stepper.join(self.session, 1000)
@@ -207,7 +206,7 @@ def test_a_chief_owes_a_step_that_a_lost_one_has_taken_and_goes_on_when_it_joins
     chief, other = (Worker(targets[index], container, index) for index in range(2))
     lost = threading.Thread(target=chief.session.run, args=[chief.take_step], daemon=True)
     lost.start()
-    time.sleep(WAIT_S)  # its servers hear of it before they hear of the next one
+    let_pass(WAIT_S)  # its servers hear of it before they hear of the next one
     chief.connect()
     chief.open()
     other.stepper.join(other.session, STEPS)
@@ -252,7 +251,7 @@ def test_a_worker_owes_its_gradient_until_it_has_given_it_and_tells_how_long_it_
 
     def follow() -> int:
         eventually("the chief's gradient", lambda: not chief.stepper.owes(chief.session))
-        time.sleep(WAIT_S)
+        let_pass(WAIT_S)
         assert other.stepper.owes(other.session)
         return other.step()
 

@@ -6,7 +6,6 @@ step that is given up after a moment, for then everything before the wait has ha
 
 import ctypes
 import threading
-import time
 import uuid
 from typing import Any, Iterator, List, Tuple
 
@@ -18,7 +17,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
 from tests.support.training.processes import free_ports
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, let_pass
 
 PATIENCE_S = 60
 
@@ -87,7 +86,7 @@ class Worker(Stepping):
         """Takes its step half a second after the other has given its gradient."""
         index, before = other.optimizer.worker_index, min(self.given())
         eventually("the other's gradient", lambda: self.given()[index] > before)
-        time.sleep(0.5)
+        let_pass(0.5)
         return self.step()
 
     def die_waiting(self) -> None:

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
@@ -14,7 +13,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from tests.support.hosts import FakeHosts
 from tests.support.launch.over_ssh import HostsFile
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, eventually
 
 
 class Cluster(HostsFile):
@@ -47,12 +46,13 @@ def cluster(fake_hosts: Callable[[int], FakeHosts], tmp_path: Path) -> Iterator[
 
 
 def wait_until(event: Callable[[], bool], what: str, process: "subprocess.Popen[str]") -> None:
-    """Waits for an event, as long as ``process`` lives."""
-    until = time.monotonic() + PATIENCE_S
-    while not event():
-        if process.poll() is not None or time.monotonic() > until:
-            raise AssertionError(f"never saw {what}: {process.communicate()[0] if process.poll() is not None else ''}")
-        time.sleep(0.2)
+    """Wait for an event, as long as ``process`` lives."""
+
+    def seen() -> bool:
+        assert process.poll() is None or event(), f"never saw {what}: {process.communicate()[0]}"
+        return event()
+
+    eventually(what, seen)
 
 
 def trains(cluster: Cluster) -> bool:
@@ -121,10 +121,7 @@ def test_a_killed_launcher_takes_its_attached_run_along(cluster: Cluster) -> Non
     wait_until(lambda: trains(cluster), "a step", up)
     up.kill()
     up.communicate()
-    until = time.monotonic() + PATIENCE_S
-    while cluster.left() and time.monotonic() < until:
-        time.sleep(0.5)
-    assert cluster.left() == []
+    eventually("nothing of the run is left", lambda: cluster.left() == [])
     assert "lease" in cluster.status()["cause"]
 
 
