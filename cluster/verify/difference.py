@@ -53,8 +53,8 @@ def unlike_gradient(found: Sequence[int], expected: Sequence[int]) -> str:
     if not workers:
         return "; every worker gave the right gradient, so the sum or the update differs"
     return (
-        f"; worker {workers[0]} gave another gradient than one process has of the same batch and variables: its host"
-        " computes otherwise than the chief's, if another processor or library is there"
+        f"; worker {workers[0]} gave another gradient than one process, from the same batch and variables;"
+        " compare the processor and the libraries of its host with the chief's"
     )
 
 

@@ -81,7 +81,7 @@ def _of_run(host: str, facts: DiagnosisFacts, status: RunStatus) -> Iterator[str
     alive = {each.task for each in left}
     gone = [name for name in expected if name not in alive]
     if gone and not over:
-        yield f"running by the run's status, but no process of it is there: {', '.join(gone)}"
+        yield f"no process of a task that the status reports as running: {', '.join(gone)}"
 
 
 def _processes(facts: DiagnosisFacts) -> Iterator[str]:

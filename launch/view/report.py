@@ -36,7 +36,7 @@ def saved(status: RunStatus, asked: str) -> List[str]:
     host = next((task.host for task in status.tasks if is_chief(status, task)), "")
     step, lost = status.checkpoint_step, max(0, status.global_step - status.checkpoint_step)
     loses = f", {lost} steps before the end" if lost else ""
-    return [f"saved: the checkpoint of step {step} on {host}{loses}; go on with `launch up --resume {asked}`"]
+    return [f"saved: the checkpoint of step {step} on {host}{loses}; continue with `launch up --resume {asked}`"]
 
 
 def what_happened(status: RunStatus) -> List[str]:

@@ -36,7 +36,7 @@ def test_where_all_is_right_nothing_is_told() -> None:
         ({"live": {"agent": None, "processes": [process()]}}, "its agent is gone, though the run has not ended"),
         (
             {"live": {"agent": 41, "processes": []}},
-            "running by the run's status, but no process of it is there: worker:0",
+            "no process of a task that the status reports as running: worker:0",
         ),
         (
             {"live": {"agent": 41, "processes": [process(state="T")]}},

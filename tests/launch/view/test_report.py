@@ -47,9 +47,9 @@ def test_everything_else_says_its_cause(state: str) -> None:
     ("fields", "lines"),
     [
         ({"checkpoint_step": 40, "global_step": 40},
-         ["saved: the checkpoint of step 40 on gpu01; go on with `launch up --resume --local r.yaml`"]),
+         ["saved: the checkpoint of step 40 on gpu01; continue with `launch up --resume --local r.yaml`"]),
         ({"checkpoint_step": 40, "global_step": 52},
-         ["saved: the checkpoint of step 40 on gpu01, 12 steps before the end; go on with "
+         ["saved: the checkpoint of step 40 on gpu01, 12 steps before the end; continue with "
           "`launch up --resume --local r.yaml`"]),
         ({"global_step": 7}, ["no checkpoint was saved"]),
         ({}, []),  # it never trained
