@@ -24,7 +24,7 @@ from launch.status.run import RunStatus
 from launch.view import report
 
 LOOK_S = 0.5
-TOGETHER_S = 3.0  # equal lines of so short a time are told as one
+TOGETHER_S = 3.0  # equal lines of so short a time are printed as one
 WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
 AHEAD = 1000  # lines that hosts may be ahead of who reads
 TAIL = 15  # lines of the culprit's log
@@ -141,27 +141,27 @@ def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]
     """Yield the lines of one host; a break of the connection is added to ``problems``."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
-        for told in _told(fleet, conversation):
-            yield Line(float(told["time"]), told["task"], conversation.host, mask(told["line"], secrets))
+        for answer in _answers(fleet, conversation):
+            yield Line(float(answer["time"]), answer["task"], conversation.host, mask(answer["line"], secrets))
     except HostProblem as problem:
         problems.append(problem)
     finally:
         conversation.close()
 
 
-def _told(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
+def _answers(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
     """Yield the answers of a host until its end or a signal.
 
     Raises HostProblem when the connection breaks.
     """
     while not fleet.interrupts.received:
         try:
-            told = conversation.receive(LOOK_S)
+            answer = conversation.receive(LOOK_S)
         except Silence:
             continue
-        if told is None:
+        if answer is None:
             return
-        yield told
+        yield answer
 
 
 def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:

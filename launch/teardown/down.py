@@ -88,7 +88,7 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
     if astray and meant[0].lives:
         return Left({}, astray, {})
-    # A host that cannot be reached is told of below. The others are asked again when the lead has ended the run.
+    # A host that cannot be reached is reported below. The others are asked again when the lead has ended the run.
     before, _ = fleet.ask_for(RunLeftovers, "look", references, ANSWER_S, stay_s=ANSWER_S)
     pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
     left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)

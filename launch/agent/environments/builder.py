@@ -29,7 +29,7 @@ BUILD_S = 3600.0  # a build that takes longer hangs
 # What would lead pip to another place than the environment, or the environment to other packages.
 _ASTRAY = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
 
-Tell = Callable[[Dict[str, Any]], None]
+Send = Callable[[Dict[str, Any]], None]
 
 
 class Gone(Exception):
@@ -48,13 +48,13 @@ class Build:
       gone: waits so many seconds, less when the launcher goes, and returns whether the launcher has gone.
     """
 
-    def __init__(self, request: BuildRequest, tell: Tell, read: Callable[[int], bytes], gone: Callable[[float], bool]):
-        self._request, self._tell, self._read, self._gone = request, tell, read, gone
+    def __init__(self, request: BuildRequest, send: Send, read: Callable[[int], bytes], gone: Callable[[float], bool]):
+        self._request, self._send, self._read, self._gone = request, send, read, gone
         self._workdir = expand(request.workdir)
         self._environment = Environment(self._workdir, request.environment)
         self._store = Store(self._workdir)
         self._until = time.monotonic() + BUILD_S
-        self._told_at = 0.0
+        self._sent_at = 0.0
         self._stage = ""
 
     def run(self) -> None:
@@ -64,12 +64,12 @@ class Build:
             self._environment.touch()
             self._store.remove_unused()
             removed = remove_unused(self._workdir, kept=self._environment.path.name)
-            self._tell({"done": "built" if built else "up to date", "removed": removed})
+            self._send({"done": "built" if built else "up to date", "removed": removed})
         except (NotBuilt, Broken, NoLocks) as error:
-            self._tell({"error": str(error)})
+            self._send({"error": str(error)})
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            self._tell({"error": self._explain("No space left on device" if full else str(error))})
+            self._send({"error": self._explain("No space left on device" if full else str(error))})
         except (Gone, EOFError):
             return
 
@@ -95,7 +95,7 @@ class Build:
 
     def _take_files(self) -> None:
         missing = self._store.missing(self._request.files)
-        self._tell({"want": [file.sha256 for file in missing]})
+        self._send({"want": [file.sha256 for file in missing]})
         for file in missing:
             self._store.receive(file, self._read)
 
@@ -164,9 +164,9 @@ class Build:
 
     def _show(self, stage: str) -> None:
         """Report the stage when it is new, and else every ``BEAT_S``."""
-        if stage != self._stage or time.monotonic() - self._told_at > BEAT_S:
-            self._stage, self._told_at = stage, time.monotonic()
-            self._tell({"stage": stage})
+        if stage != self._stage or time.monotonic() - self._sent_at > BEAT_S:
+            self._stage, self._sent_at = stage, time.monotonic()
+            self._send({"stage": stage})
 
     def _wait(self) -> None:
         if self._gone(LOOK_S):

@@ -70,9 +70,9 @@ def explain(output: str, log: str, python: str, free_mib: int, index: str = "") 
         wrong = _WRONG_HASH.search(output)
         what = wrong.group(1) if wrong else "a package"
         return f"the index has another file of {what} than the lock names; write the lock again (pip's output: {log})"
-    said = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in said if line.startswith("ERROR:")]
-    return f"{(errors or said or ['no reason given'])[-1]}; correct that and retry (the whole output: {log})"
+    printed = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in printed if line.startswith("ERROR:")]
+    return f"{(errors or printed or ['no reason given'])[-1]}; correct that and retry (the whole output: {log})"
 
 
 def _address(output: str) -> str:

@@ -62,6 +62,6 @@ def last_holder(path: Path) -> Optional[str]:
 
 def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
     """Return the holder of a run's name on this host as {run, pid}, or None."""
-    said = file_lock.held_by(lock_path(workdir, name, host))
-    holder: Optional[Dict[str, Any]] = None if said is None else json.loads(said or "{}")
+    content = file_lock.held_by(lock_path(workdir, name, host))
+    holder: Optional[Dict[str, Any]] = None if content is None else json.loads(content or "{}")
     return holder

@@ -22,26 +22,26 @@ from launch.agent.wire.verb_requests import RunReference
 
 LEASE_S = 15.0  # the launcher says every second that it is there
 CHUNK = 1 << 16
-_SAYS_WHERE = re.compile(rb" at http://[^ /]*:(\d+)/")
-Tell = Callable[[Dict[str, Any]], None]
+_ADDRESS = re.compile(rb" at http://[^ /]*:(\d+)/")
+Send = Callable[[Dict[str, Any]], None]
 
 
-def board(reference: RunReference, tell: Tell) -> None:
+def board(reference: RunReference, send: Send) -> None:
     """Serve TensorBoard for the newest run of a name.
 
-    ``tell`` gets {"run", "port"} when TensorBoard listens, and {"error"} when TensorBoard cannot run.
+    ``send`` gets {"run", "port"} when TensorBoard listens, and {"error"} when TensorBoard cannot run.
     """
     folder = newest(reference)
     problem = _hindrance(folder) if folder else f"no run of the name {reference.name} has been on this host"
     if folder is None or problem:
-        tell({"error": problem})
+        send({"error": problem})
         return
     python, run = _python(folder), folder.run
     process = _tensorboard(python, folder)
     try:
-        last_words = _look_after(process, lambda port: tell({"run": run, "port": port}))
+        last_words = _look_after(process, lambda port: send({"run": run, "port": port}))
         if last_words is not None:
-            tell({"error": _why(python, last_words)})
+            send({"error": _why(python, last_words)})
     finally:
         processes.signal_group(process.pid, signal.SIGKILL)  # it has nothing to save
         process.wait()
@@ -74,28 +74,28 @@ def _look_after(process: "subprocess.Popen[bytes]", listens: Callable[[int], Non
 
     A launcher that is silent for ``LEASE_S`` has ended.
     """
-    output, said, told = process.stdout.fileno(), b"", False  # type: ignore[union-attr]
-    heard_at = time.monotonic()
-    while time.monotonic() - heard_at < LEASE_S:
+    output, printed, reported = process.stdout.fileno(), b"", False  # type: ignore[union-attr]
+    received_at = time.monotonic()
+    while time.monotonic() - received_at < LEASE_S:
         ready = select.select([0, output], [], [], LEASE_S)[0]
         if 0 in ready:
             if not os.read(0, CHUNK):
                 return None
-            heard_at = time.monotonic()
+            received_at = time.monotonic()
         if output in ready:
             data = os.read(output, CHUNK)
             if not data:
-                return _last_line(said)
-            said = (said + data)[-CHUNK:]
-            where = None if told else _SAYS_WHERE.search(said)
+                return _last_line(printed)
+            printed = (printed + data)[-CHUNK:]
+            where = None if reported else _ADDRESS.search(printed)
             if where:
-                told = True
+                reported = True
                 listens(int(where[1]))
     return None
 
 
-def _last_line(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
+def _last_line(printed: bytes) -> str:
+    lines = printed.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "none"
 
 

@@ -49,7 +49,7 @@ def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
     for verb in ("stop", "kill"):
         if not _answers(folder, min(HUNG_S, timeout_s)):
             break
-        if _tell(folder, {"do": verb, "reason": reason}) and leftovers.wait(lambda: gone(folder), timeout_s):
+        if _send(folder, {"do": verb, "reason": reason}) and leftovers.wait(lambda: gone(folder), timeout_s):
             return
     for process in process_records.agent_of(folder):
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
@@ -69,7 +69,7 @@ def _answers(folder: RunFolder, timeout_s: float) -> bool:
     return True
 
 
-def _tell(folder: RunFolder, request: Mapping[str, Any]) -> bool:
+def _send(folder: RunFolder, request: Mapping[str, Any]) -> bool:
     try:
         with local_client.connect(folder.own, HUNG_S) as agent:
             agent.sendall(json.dumps(request).encode() + b"\n")

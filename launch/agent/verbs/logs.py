@@ -21,7 +21,7 @@ def _nobody_goes(seconds: float) -> bool:
 
 def logs(
     request: LogsRequest,
-    tell: Callable[[Dict[str, Any]], None],
+    send: Callable[[Dict[str, Any]], None],
     gone: Callable[[float], bool] = _nobody_goes,
 ) -> None:
     """Send {"task", "attempt", "line", "time"} for every line that this host's tasks wrote.
@@ -31,7 +31,7 @@ def logs(
     """
     folder = newest(request.run)
     if folder is None:
-        tell({"error": "no run of this name has been on this host"})
+        send({"error": "no run of this name has been on this host"})
         return
     files = [TaskLog(folder, task, request.since, request.until, request.tail) for task in request.tasks]
     alive = True
@@ -39,12 +39,12 @@ def logs(
         # Looked at before the files: lines written until the end are not missed.
         alive = request.follow and agent_pid(folder) is not None
         for line in heapq.merge(*(file.lines(last=not alive) for file in files), key=lambda line: line["time"]):
-            tell(line)
+            send(line)
         if alive and gone(POLL_S):
             return
     elsewhere = _elsewhere(folder, request.tasks)
     if elsewhere:
-        tell({"error": f"{', '.join(elsewhere)} of {folder.run} ran on another host: the file has changed since"})
+        send({"error": f"{', '.join(elsewhere)} of {folder.run} ran on another host: the file has changed since"})
 
 
 def _elsewhere(folder: RunFolder, tasks: Sequence[str]) -> List[str]:

@@ -35,14 +35,14 @@ def status(reference: RunReference) -> Dict[str, Any]:
         try:
             return {**run, "status": local_client.ask(folder.own, {"do": "status"}), "agent": True}
         except OSError:
-            told = folder.read("status.json")
+            recorded = folder.read("status.json")
         leads = run["lead"] in (None, folder.host)  # a member has no status of the run
-        if told is not None or not leads or time.monotonic() >= until:
+        if recorded is not None or not leads or time.monotonic() >= until:
             break
         time.sleep(LOOK_S)
-    known = told is not None and (told.get("state") in ENDED or told.get("cause"))
+    known = recorded is not None and (recorded.get("state") in ENDED or recorded.get("cause"))
     died = not known and leftovers.agent_pid(folder) is None
-    return {**run, "status": _orphaned(folder, told), "agent": False, "died": died}
+    return {**run, "status": _orphaned(folder, recorded), "agent": False, "died": died}
 
 
 def restart(request: RestartRequest) -> Dict[str, Any]:
