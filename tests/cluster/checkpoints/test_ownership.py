@@ -7,7 +7,7 @@ from typing import Optional
 import pytest
 
 from cluster.checkpoints.ownership import NOTE, Owner, Ownership
-from cluster.errors import TrainingError
+from cluster.errors import CheckpointError
 
 
 def chief(folder: Path, run: str = "r-1", attempt: int = 0, host: str = "a") -> Ownership:
@@ -19,7 +19,7 @@ def test_a_chief_that_started_again_takes_the_folder_from_the_one_before_which_t
     old.take()
     new.take()
     new.check()
-    with pytest.raises(TrainingError) as raised:
+    with pytest.raises(CheckpointError) as raised:
         old.check()
     assert str(raised.value) == (
         f"checkpoint folder {tmp_path}: expected no other writer than r-1 (attempt 0, pid 42 on a), found that"
@@ -30,7 +30,7 @@ def test_a_chief_that_started_again_takes_the_folder_from_the_one_before_which_t
 
 def test_an_earlier_attempt_that_comes_late_does_not_take_it_back(tmp_path: Path) -> None:
     chief(tmp_path, attempt=1).take()
-    with pytest.raises(TrainingError, match=r"found that r-1 \(attempt 1"):
+    with pytest.raises(CheckpointError, match=r"found that r-1 \(attempt 1"):
         chief(tmp_path, attempt=0).take()
 
 
@@ -38,7 +38,7 @@ def test_a_run_that_goes_on_in_the_folder_of_another_takes_it_and_the_other_cann
     chief(tmp_path, "r-1", 2).take()
     resumed = chief(tmp_path, "r-2", 0)
     resumed.take()
-    with pytest.raises(TrainingError, match=r"found that r-2 \(attempt 0"):
+    with pytest.raises(CheckpointError, match=r"found that r-2 \(attempt 0"):
         chief(tmp_path, "r-1", 3).take()
     resumed.check()
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from cluster.checkpoints.saver import LAST_S, RETRY_S, Checkpoints
-from cluster.errors import TrainingError
+from cluster.errors import CheckpointError
 from cluster.protocol.checkpoint_files import PARTIAL, list_checkpoints
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
@@ -74,7 +74,7 @@ def test_a_checkpoint_of_another_job_is_refused_with_its_path(session: Any, tmp_
     checkpoints(tmp_path).save_last(session, 7)
     with tf.Graph().as_default(), tf.Session() as other:
         tf.get_variable("other", [2])
-        with pytest.raises(TrainingError, match=r"model-7: expected this job's variables, found others"):
+        with pytest.raises(CheckpointError, match=r"model-7: expected this job's variables, found others"):
             checkpoints(tmp_path).restore(other)
 
 
@@ -149,7 +149,7 @@ def test_when_none_can_be_read_training_does_not_begin_again_over_them(session: 
     for step in (2, 3):
         written.save_now(session, step)
         flipped(tmp_path / f"model-{step}.data-00000-of-00001")
-    with pytest.raises(TrainingError) as raised:
+    with pytest.raises(CheckpointError) as raised:
         checkpoints(tmp_path).restore(session)
     told = str(raised.value)
     assert f"{tmp_path}/model-3 (" in told and f"{tmp_path}/model-2 (" in told and socket.gethostname() in told
@@ -160,7 +160,7 @@ def test_checkpoints_that_this_run_has_saved_and_that_are_gone_are_missed(sessio
     written = checkpoints(tmp_path / "c")
     written.save_now(session, 2)
     shutil.rmtree(str(tmp_path / "c"))
-    with pytest.raises(TrainingError, match="expected the checkpoint of step 2, which this run has saved, found none"):
+    with pytest.raises(CheckpointError, match="expected the checkpoint of step 2, which this run has saved, found no"):
         written.restore(session)
 
 
@@ -219,7 +219,7 @@ def test_the_final_checkpoint_is_tried_for_a_while(session: Any, tmp_path: Path)
 
     mended = False
     written = Checkpoints(Checkpoint(), tf.global_variables(), HERE, str(tmp_path / "c"), clock, wait)
-    with pytest.raises(TrainingError, match="the final checkpoint, step 9, cannot be written into"):
+    with pytest.raises(CheckpointError, match="the final checkpoint, step 9, cannot be written into"):
         written.save_last(session, 9)
     assert clock.now == 1000 + LAST_S
     mended, clock.now = True, 1000.0
@@ -232,7 +232,7 @@ def test_a_chief_that_was_replaced_writes_nothing_more(session: Any, tmp_path: P
     first.open()
     first.save_now(session, 1)
     second.open()
-    with pytest.raises(TrainingError, match="expected no other writer than"):
+    with pytest.raises(CheckpointError, match="expected no other writer than"):
         first.save_now(session, 2)
     assert kept(tmp_path) == ["model-1"]
     second.save_now(session, 2)
