@@ -262,7 +262,7 @@ def test_an_evaluator_that_was_ended_is_told_of_after_a_success(launch: Launcher
     )
     ran = launch("up")
     assert ran.returncode == 0
-    (said,) = [line for line in ran.stdout.splitlines() if line.startswith("1 incident: evaluator:0@localhost: ended ")]
+    (said,) = [line for line in ran.stdout.splitlines() if line.startswith("1 incident: evaluator:0@localhost: stopped ")]
     assert said.endswith(" after the run had succeeded, before it ended by itself; a larger leave_s gives it more time")
 
 
