@@ -4,9 +4,8 @@ import time
 from dataclasses import replace
 from typing import Dict, List, Mapping, Tuple
 
-from launch.agent.wire.check_request import CheckFacts, OpenedPorts
+from launch.agent.wire.check_request import CheckFacts, CheckRequest, OpenedPorts
 from launch.agent.wire.host_facts import Clock
-from launch.check.requests import Question
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.hosts.answer_shapes import TIME
@@ -21,7 +20,7 @@ CLOCK_READINGS = 5
 Answers = Tuple[Dict[str, CheckFacts], List[HostProblem]]
 
 
-def interview(fleet: Fleet, asked: Mapping[str, Question], deadline_s: float) -> Answers:
+def interview(fleet: Fleet, requests: Mapping[str, CheckRequest], deadline_s: float) -> Answers:
     """Ask all hosts within the deadline; return their facts and the problems of the others.
 
     The hosts that listen in time do not wait for those that do not. Listeners are closed
@@ -35,20 +34,19 @@ def interview(fleet: Fleet, asked: Mapping[str, Question], deadline_s: float) ->
 
     def begin(host: Host) -> Tuple[OpenedPorts, Clock]:
         host.connect()
-        request = to_values(asked[host.name].opening)
-        talking[host.name] = conversation = fleet.contact(host.name, "check", request)
+        talking[host.name] = conversation = fleet.contact(host.name, "check", to_values(requests[host.name]))
         left_s = until - time.monotonic()
         return conversation.record(OpenedPorts, left_s), read_clock(conversation, left_s)
 
     def look(host: Host) -> CheckFacts:
         left_s = max(0.0, until - time.monotonic())
-        conversation, request = talking[host.name], replace(asked[host.name].look, within_s=LOOK_SHARE * left_s)
-        conversation.send({"do": "look", **to_values(request)})
+        conversation = talking[host.name]
+        conversation.send({"do": "look", "within_s": LOOK_SHARE * left_s})
         opened, clock = opening[host.name]
         return replace(conversation.record(CheckFacts, left_s), ports=opened.ports, clock=clock)
 
     try:
-        opening, late = fleet.each(begin, list(asked), timeout_s=OPENING_SHARE * deadline_s)
+        opening, late = fleet.each(begin, list(requests), timeout_s=OPENING_SHARE * deadline_s)
         facts, later = fleet.each(look, list(opening), timeout_s=until - time.monotonic())
     finally:
         for conversation in list(talking.values()):

@@ -1,13 +1,12 @@
-"""The questions to each host: how to open its ports, and what to look at."""
+"""The request to each host: the ports to open, and what to look at."""
 
 import os
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from cluster.protocol.addresses import host_of, port_of
 from cluster.spec.model import is_local
-from launch.agent.wire.check_request import CheckRequest, LookRequest
+from launch.agent.wire.check_request import CheckRequest
 from launch.agent.wire.host_facts import FactsRequest
 from launch.agent.wire.run_request import TaskRequest
 from launch.agent.wire.verb_requests import RunReference
@@ -17,16 +16,8 @@ from launch.plan.plan import Plan
 KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
 
 
-@dataclass(frozen=True)
-class Question:
-    """The questions to one host: to listen, and to look once all hosts listen."""
-
-    opening: CheckRequest
-    look: LookRequest
-
-
-def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, Question]:
-    """The questions to every host of a plan.
+def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, CheckRequest]:
+    """Return the request to every host of a plan.
 
     Args:
       words: two secrets of this check: one that a caller sends, and one with which our listener answers.
@@ -39,15 +30,12 @@ def questions(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, 
     targets = dials(plan)
     names = {id(shared): _names(shared) for shared in {id(each): each for each in targets.values()}.values()}
     return {
-        host: Question(
-            CheckRequest(host, tuple(words), _ports(plan, host, tasks[host]), deadline_s),
-            LookRequest(
-                RunReference(plan.spec.name, host, plan.spec.workdir), local if host in local else (host,),
-                tuple(words), _facts(plan, host, tasks[host]), names[id(targets[host])], targets[host],
-                knock_s=min(KNOCK_S, deadline_s / 4),
-                programs={each.argv[0]: each.env.get("PATH") for each in tasks[host] if _is_looked_for(each.argv[0])},
-                guard=plan.spec.guard is not None,
-            ),
+        host: CheckRequest(
+            run=RunReference(plan.spec.name, host, plan.spec.workdir), words=tuple(words), within_s=deadline_s,
+            ports=_ports(plan, host, tasks[host]), here=local if host in local else (host,),
+            facts=_facts(plan, host, tasks[host]), names=names[id(targets[host])], targets=targets[host],
+            knock_s=min(KNOCK_S, deadline_s / 4), guard=plan.spec.guard is not None,
+            programs={each.argv[0]: each.env.get("PATH") for each in tasks[host] if _is_looked_for(each.argv[0])},
         )
         for host in plan.hosts
     }  # fmt: skip

@@ -10,7 +10,7 @@ import click
 from launch.check.collect import interview
 from launch.check.findings import Evidence
 from launch.check.report import as_values, judge, lines
-from launch.check.requests import questions
+from launch.check.requests import requests
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.fleet import Fleet
 from launch.hosts.bundle import launcher_code, with_folder
@@ -48,7 +48,7 @@ def check(target: Target, as_json: bool, deadline_s: float) -> int:
     words = secrets.token_hex(8), secrets.token_hex(8)
     code = launcher_code()
     with Interrupts() as interrupts, Fleet(hurried, plan.python, code, interrupts) as fleet:
-        facts, problems = interview(fleet, questions(plan, words, deadline_s), deadline_s)
+        facts, problems = interview(fleet, requests(plan, words, deadline_s), deadline_s)
     verdict = judge(Evidence(facts, plan, problems, with_folder(code, job).hashes))
     tell(as_json, as_values(verdict), lines(verdict))
     return SUCCEEDED if verdict.ok else FOUND_WRONG

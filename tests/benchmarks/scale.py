@@ -22,7 +22,7 @@ from launch.agent.wire.run_request import RunRequest
 from launch.check.collect import CLOCK_READINGS, interview
 from launch.check.findings import Evidence
 from launch.check.report import as_values, judge, lines
-from launch.check.requests import questions
+from launch.check.requests import requests as check_requests
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.hosts.bundle import Bundle, Code, JobCode
@@ -111,7 +111,7 @@ def check_all(plan: Plan) -> None:
         script = said if index % 100 else said[:1]
         fleet.hosts[host] = FakeHost(host, FakeChannel(*(json.dumps(each).encode() + b"\n" for each in script)))
     with fleet:
-        found, problems = interview(fleet, questions(plan, ("a", "b"), DEADLINE_S), DEADLINE_S)
+        found, problems = interview(fleet, check_requests(plan, ("a", "b"), DEADLINE_S), DEADLINE_S)
     verdict = judge(Evidence(found, plan, problems, CODE.hashes))
     if len(lines(verdict)) > MOST_LINES or {finding.kind for finding in verdict.findings} != FOUND:
         raise RuntimeError("\n".join(lines(verdict))[:1000])

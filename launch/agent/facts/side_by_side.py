@@ -43,4 +43,5 @@ def _run(name: str, section: Section, found: "queue.Queue[Tuple[str, Union[Piece
         found.put((name, Gap(name, str(why))))
     except Exception as error:  # one section must not keep the others from being reported
         found.put((name, Gap(name, f"{type(error).__name__}: {error}")))
-    found.put((name, None))
+    finally:
+        found.put((name, None))

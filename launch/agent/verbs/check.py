@@ -23,9 +23,11 @@ from launch.agent.network.target import Target
 from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.tasks.task_env import PROXIES
-from launch.agent.wire.check_request import CheckFacts, CheckRequest, LookRequest
+from launch.agent.wire.check_request import CheckFacts, CheckRequest
 from launch.agent.wire.host_facts import Gap
 from launch.status.values import from_values, to_values
+
+RESOLVE_SHARE = 1 / 6  # of the deadline: for the names of the cluster
 
 Values = Dict[str, Any]
 
@@ -33,30 +35,30 @@ Values = Dict[str, Any]
 def check(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
     """Answer the launcher's requests until its end is closed; ``receive`` ends the process then.
 
-    The first is a ``CheckRequest``. The others are {"do": "time"}, and {"do": "look"} with a ``LookRequest``.
+    The first is a ``CheckRequest``. The others are {"do": "time"}, and {"do": "look", "within_s"}.
     """
     request = from_values(CheckRequest, receive())
     deadline = threading.Timer(request.within_s, os._exit, [0])
     deadline.daemon = True
     deadline.start()
-    with Doors(request.words, request.host) as doors:
+    with Doors(request.words, request.run.host) as doors:
         send({"ports": doors.open(request.ports)})
         while True:
             values = receive()
             if values["do"] == "time":
                 send({"time": time.time()})
             else:  # in a thread, so that the launcher's going is noticed meanwhile
-                threading.Thread(target=_answer, args=(values, send), daemon=True).start()
+                threading.Thread(target=_answer, args=(request, values, send), daemon=True).start()
 
 
-def _answer(values: Values, send: Callable[[Values], None]) -> None:
+def _answer(request: CheckRequest, values: Values, send: Callable[[Values], None]) -> None:
     try:
-        send(to_values(look(from_values(LookRequest, values))))
+        send(to_values(look(request, values["within_s"])))
     except Exception as error:  # the launcher would wait for nothing
         send({"error": f"the look failed: {type(error).__name__}: {error}"})
 
 
-def look(request: LookRequest) -> CheckFacts:
+def look(request: CheckRequest, within_s: float) -> CheckFacts:
     """Return all that this host knows about itself and its connections to the others, as far as the time allows."""
     found: Values = {
         "versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None, "names": {}, "unreached": [],
@@ -65,8 +67,8 @@ def look(request: LookRequest) -> CheckFacts:
     }  # fmt: skip
     own = {"ways": _ways, "guard": _guard, "programs": _programs, "run": _run}
     sections: Dict[str, Section] = {name: partial(section, request) for name, section in own.items()}
-    sections.update(host_facts.sections(request.facts, request.within_s))
-    for piece in pieces(sections, request.within_s):
+    sections.update(host_facts.sections(request.facts, within_s))
+    for piece in pieces(sections, within_s):
         if isinstance(piece, Gap):
             found["gaps"].append(to_values(piece))
         else:
@@ -78,23 +80,23 @@ def look(request: LookRequest) -> CheckFacts:
 # -- the sections that only a check needs; their pieces are fields of CheckFacts
 
 
-def _ways(request: LookRequest) -> Iterator[Piece]:
-    names = resolve(request.names, request.within_s / 4)
+def _ways(request: CheckRequest) -> Iterator[Piece]:
+    names = resolve(request.names, RESOLVE_SHARE * request.within_s)
     yield "names", names
     targets = [Target(*pair) for pair in request.targets]
     yield "unreached", dial_all(targets, names, request.words, request.here, request.knock_s)
 
 
-def _guard(request: LookRequest) -> Iterator[Piece]:
+def _guard(request: CheckRequest) -> Iterator[Piece]:
     if request.guard:
         yield "unguarded", list(firewall.refusal() or ())
 
 
-def _programs(request: LookRequest) -> Iterator[Piece]:
+def _programs(request: CheckRequest) -> Iterator[Piece]:
     yield "missing_programs", [name for name, path in request.programs.items() if not shutil.which(name, path=path)]
 
 
-def _run(request: LookRequest) -> Iterator[Piece]:
+def _run(request: CheckRequest) -> Iterator[Piece]:
     """Yield the run of this name that is up on this host, if there is one."""
     workdir, host = expand(request.run.workdir), request.run.host
     held = locks.lock_holder(workdir, request.run.name, host)

@@ -9,18 +9,32 @@ from launch.agent.wire.verb_requests import RunReference
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """The first request: to listen on the ports of this host's tasks.
+    """The request to listen on the ports of this host's tasks, and to look around later.
 
     Attributes:
-      host: this host, by the name in the hosts file.
+      run: the run that may be up here.
       words: two secrets of this check: the one that a caller sends, and the one with which a listener answers.
       ports: the ports to open.
+      here: every name that this machine has in the hosts file.
+      facts: the facts that other verbs collect too.
+      names: the names to resolve.
+      targets: [address, host] of each task and agent to dial.
+      knock_s: seconds for one address to answer.
+      programs: the PATH to look on for each program; None for this host's own.
+      guard: whether the run is to have a guard.
       within_s: seconds after which the host ends its part by itself.
     """
 
-    host: str
+    run: RunReference
     words: Tuple[str, ...]
     ports: Tuple[int, ...]
+    here: Tuple[str, ...]
+    facts: FactsRequest
+    names: Tuple[str, ...]
+    targets: Tuple[Tuple[str, ...], ...]
+    knock_s: float
+    programs: Mapping[str, Optional[str]]
+    guard: bool
     within_s: float
 
 
@@ -44,35 +58,6 @@ class OpenedPorts:
     """The answer to ``CheckRequest``: who holds each port; None where it is open now."""
 
     ports: Mapping[str, Optional[PortHolder]]
-
-
-@dataclass(frozen=True)
-class LookRequest:
-    """The last request, once all hosts listen: to collect the facts of this host.
-
-    Attributes:
-      run: the run that may be up here.
-      here: every name that this machine has in the hosts file.
-      words: those of ``CheckRequest``.
-      facts: the facts that other verbs collect too.
-      names: the names to resolve.
-      targets: [address, host] of each task and agent to dial.
-      knock_s: seconds for one address to answer.
-      programs: the PATH to look on for each program; None for this host's own.
-      guard: whether the run is to have a guard.
-      within_s: seconds in which to answer.
-    """
-
-    run: RunReference
-    here: Tuple[str, ...]
-    words: Tuple[str, ...]
-    facts: FactsRequest
-    names: Tuple[str, ...]
-    targets: Tuple[Tuple[str, ...], ...]
-    knock_s: float
-    programs: Mapping[str, Optional[str]]
-    guard: bool
-    within_s: float = 0.0
 
 
 @dataclass(frozen=True)

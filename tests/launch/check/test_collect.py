@@ -7,8 +7,9 @@ from typing import Any, Dict, List
 
 import pytest
 
+from launch.agent.wire.check_request import CheckRequest
 from launch.check.collect import CLOCK_READINGS, interview
-from launch.check.requests import Question, questions
+from launch.check.requests import requests
 from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
 from tests.support.launch.facts import facts, plan_of
@@ -34,9 +35,9 @@ def look(**more: Any) -> bytes:
     return line({**facts(ports={}, clock=None), **more})
 
 
-def asked(*hosts: str) -> Dict[str, Question]:
+def asked(*hosts: str) -> Dict[str, CheckRequest]:
     plan = plan_of(*(f"worker:{index}@{host}" for index, host in enumerate(hosts)))
-    return questions(plan, ("call", "answer"), WAIT_S)
+    return requests(plan, ("call", "answer"), WAIT_S)
 
 
 def problems(found: List[HostProblem]) -> List[str]:
@@ -109,13 +110,13 @@ def test_nobody_is_asked_to_look_before_everybody_listens() -> None:
 
     def connect(name: str) -> None:
         eventually("the other host's last clock reading", lambda: first.sent.count(b'"time"') == CLOCK_READINGS)
-        assert b"look" not in first.sent
+        assert b'"do": "look"' not in first.sent
 
     hosts = {"a": FakeHost("a", first), "b": FakeHost("b", telling(look(proxies=["2"])), connect=connect)}
     with fleet_of(hosts) as fleet:
         facts, found = interview(fleet, asked("a", "b"), WAIT_S)
     assert (sorted(facts), found) == (["a", "b"], [])
-    assert b"look" in first.sent
+    assert b'"do": "look"' in first.sent
 
 
 def test_after_a_signal_every_conversation_is_closed() -> None:

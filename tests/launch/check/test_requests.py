@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from cluster.spec import load
-from launch.check.requests import questions, shipped_program
+from launch.check.requests import requests, shipped_program
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
 from launch.status.values import to_values
@@ -14,8 +14,8 @@ WORDS = ("call", "answer")
 
 
 def test_the_lead_listens_for_the_other_agents_too() -> None:
-    asked = questions(plan_of("ps:0@p0", "worker:0@w0", "worker:1@w1"), WORDS, 60.0)
-    assert {host: list(question.opening.ports) for host, question in asked.items()} == {
+    asked = requests(plan_of("ps:0@p0", "worker:0@w0", "worker:1@w1"), WORDS, 60.0)
+    assert {host: list(request.ports) for host, request in asked.items()} == {
         "w0": [2222, 2223],
         "p0": [2222],
         "w1": [2222],
@@ -23,8 +23,8 @@ def test_the_lead_listens_for_the_other_agents_too() -> None:
 
 
 def test_each_name_is_resolved_once_whatever_listens_there() -> None:
-    asked = questions(plan_of("ps:0@p0", "worker:0@w0", "worker:1@w1"), WORDS, 60.0)
-    assert asked["p0"].look.names == ("w0", "w1")
+    asked = requests(plan_of("ps:0@p0", "worker:0@w0", "worker:1@w1"), WORDS, 60.0)
+    assert asked["p0"].names == ("w0", "w1")
 
 
 def test_python_is_asked_with_the_variables_of_the_tasks_and_no_secret(tmp_path: Path) -> None:
@@ -33,23 +33,23 @@ def test_python_is_asked_with_the_variables_of_the_tasks_and_no_secret(tmp_path:
         "env: {worker: {LD_LIBRARY_PATH: /opt/cuda, CUDA_CACHE_PATH: /c}}\n"
     )
     plan = make_plan(load(tmp_path / "r.yaml"), JobCode(Path("."), "digits.py"), "r-1", "py")
-    asked = questions(plan, WORDS, 60.0)["a"]
-    assert asked.look.facts.env["LD_LIBRARY_PATH"] == "/opt/cuda"
-    assert not [name for name in asked.look.facts.env if name.startswith("LAUNCH_")]
-    assert "TOKEN" not in json.dumps([to_values(asked.opening), to_values(asked.look)])
+    asked = requests(plan, WORDS, 60.0)["a"]
+    assert asked.facts.env["LD_LIBRARY_PATH"] == "/opt/cuda"
+    assert not [name for name in asked.facts.env if name.startswith("LAUNCH_")]
+    assert "TOKEN" not in json.dumps(to_values(asked))
 
 
 def test_a_program_is_looked_for_on_the_host_unless_it_goes_along() -> None:
     own = plan_of("worker:0@a", command=("train",))
-    assert questions(own, WORDS, 60.0)["a"].look.programs == {"train": None}
+    assert requests(own, WORDS, 60.0)["a"].programs == {"train": None}
     assert shipped_program(own) is None
     along = plan_of("worker:0@a", command=("bin/train",))
-    assert questions(along, WORDS, 60.0)["a"].look.programs == {}
+    assert requests(along, WORDS, 60.0)["a"].programs == {}
     assert shipped_program(along) == "bin/train"
 
 
 def test_names_of_this_machine_are_one_place() -> None:
-    asked = questions(plan_of("ps:0@localhost", "worker:0@127.0.0.1"), WORDS, 60.0)
-    assert set(asked["localhost"].look.here) == {"localhost", "127.0.0.1"}
-    apart = questions(plan_of("ps:0@a", "worker:0@b"), WORDS, 60.0)
-    assert apart["a"].look.here == ("a",)
+    asked = requests(plan_of("ps:0@localhost", "worker:0@127.0.0.1"), WORDS, 60.0)
+    assert set(asked["localhost"].here) == {"localhost", "127.0.0.1"}
+    apart = requests(plan_of("ps:0@a", "worker:0@b"), WORDS, 60.0)
+    assert apart["a"].here == ("a",)

@@ -10,7 +10,7 @@ from launch.agent.wire.verb_requests import RestartRequest
 from launch.check.collect import CLOCK_READINGS, interview
 from launch.check.findings import Evidence
 from launch.check.report import as_values, judge, lines
-from launch.check.requests import questions
+from launch.check.requests import requests
 from launch.diagnosis import summary
 from launch.diagnosis.collect import gather
 from launch.environments import builder
@@ -156,7 +156,7 @@ def _sweep(fleet: Fleet, folder: Path) -> str:
 
 def _check(fleet: Fleet, folder: Path) -> str:
     plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
-    heard, problems = interview(fleet, questions(plan, ("a", "b"), 9.0), 9.0)
+    heard, problems = interview(fleet, requests(plan, ("a", "b"), 9.0), 9.0)
     verdict = judge(Evidence(heard, plan, problems, CODE))
     json.dumps(as_values(verdict))
     return "\n".join(lines(verdict))

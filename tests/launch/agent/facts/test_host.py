@@ -13,6 +13,8 @@ from launch.agent.facts.side_by_side import pieces
 from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap, HostFacts
 from launch.status.values import from_values
 
+pytestmark = pytest.mark.not_fast  # they start a Python, and ask for GPUs
+
 
 def collected(request: FactsRequest, within_s: float) -> HostFacts:
     """The facts, as a host that answers in time sends them."""

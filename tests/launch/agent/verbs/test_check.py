@@ -8,13 +8,13 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator
 
 import pytest
 
 from launch.agent.linux.ports import can_listen, free_ports
 from launch.agent.verbs import check
-from launch.agent.wire.check_request import CheckFacts, CheckRequest, LookRequest
+from launch.agent.wire.check_request import CheckFacts, CheckRequest
 from launch.agent.wire.host_facts import Disk, FactsRequest, Gpus
 from launch.agent.wire.verb_requests import RunReference
 from launch.status.values import from_values, to_values
@@ -56,27 +56,27 @@ def beginning() -> Iterator["subprocess.Popen[bytes]"]:
             process.kill()
 
 
-def opening(port: int, within_s: float = 60.0) -> Dict[str, Any]:
-    return to_values(CheckRequest("a", WORDS, (port,), within_s))
-
-
-def looking(workdir: Path, port: int, env: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
-    facts = FactsRequest(str(workdir), sys.executable, None, env or {}, (str(workdir),), trial=True)
-    request = LookRequest(
-        RunReference("r", "a", str(workdir)), here=("a",), words=WORDS, facts=facts, names=("localhost",),
-        targets=((f"localhost:{port}", "a"),),
-        knock_s=5.0, programs={"sh": None, "no-such-program": None}, guard=False, within_s=60.0,
+def opening(port: int, within_s: float = 60.0, workdir: Path = Path("/nowhere"), **changed: Any) -> Dict[str, Any]:
+    facts = {"python": sys.executable, "environment": None, "env": {}, "folders": (str(workdir),), **changed}
+    request = CheckRequest(
+        RunReference("r", "a", str(workdir)), WORDS, (port,), here=("a",), names=("localhost",),
+        facts=FactsRequest(str(workdir), **facts, trial=True), targets=((f"localhost:{port}", "a"),), knock_s=5.0,
+        programs={"sh": None, "no-such-program": None}, guard=False, within_s=within_s,
     )  # fmt: skip
-    return {"do": "look", **to_values(request)}
+    return to_values(request)
+
+
+LOOK = {"do": "look", "within_s": 60.0}
 
 
 def test_a_host_opens_its_ports_tells_the_time_and_what_it_sees(agent: Agent, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    assert agent.ask(opening(port)) == {"ports": {str(port): None}}
+    asked = opening(port, workdir=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert agent.ask(asked) == {"ports": {str(port): None}}
     assert agent.ask({"do": "time"})["time"] > 1e9
     (tmp_path / "numpy.py").write_text("__version__ = '1.0'")
     (tmp_path / "tensorflow.py").write_text("__version__ = '9.9'")
-    seen = from_values(CheckFacts, agent.ask(looking(tmp_path, port, env={"PYTHONPATH": str(tmp_path)})))
+    seen = from_values(CheckFacts, agent.ask(LOOK))
     assert seen.unreached == [] and seen.gaps == []
     assert seen.version_of("tensorflow") == "9.9"
     assert seen.gpus == Gpus(None, [])
@@ -89,7 +89,7 @@ def test_a_host_opens_its_ports_tells_the_time_and_what_it_sees(agent: Agent, tm
 def test_a_look_that_fails_is_told(agent: Agent, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     agent.ask(opening(port))
-    assert agent.ask({"do": "look"})["error"] == "the look failed: Malformed: run: expected an object, found nothing"
+    assert agent.ask({"do": "look"})["error"] == "the look failed: KeyError: 'within_s'"
 
 
 def test_a_file_server_that_hangs_does_not_keep_the_host_from_its_answer(
@@ -98,9 +98,8 @@ def test_a_file_server_that_hangs_does_not_keep_the_host_from_its_answer(
     over = threading.Event()
     monkeypatch.setattr("os.statvfs", lambda place: over.wait(60))
     (port,) = free_ports(1)
-    values = looking(tmp_path, port)
-    values["facts"]["python"] = "/nowhere/python"
-    seen = check.look(from_values(LookRequest, {**values, "within_s": 3.0}))
+    asked = from_values(CheckRequest, opening(port, workdir=tmp_path, python="/nowhere/python"))
+    seen = check.look(asked, 3.0)
     over.set()
     assert [gap.section for gap in seen.gaps if gap.late] == [f"disk {tmp_path}"]
     assert [(each.kind, each.host) for each in seen.unreached] == [("refused", "a")]
@@ -118,12 +117,11 @@ def test_the_ports_are_closed_when_the_launcher_goes(agent: Agent) -> None:
 
 def test_the_ports_are_closed_when_the_launcher_goes_while_python_hangs(agent: Agent, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    agent.ask(opening(port))
+    agent.ask(opening(port, workdir=tmp_path, env={"PYTHONPATH": str(tmp_path)}))
     (tmp_path / "numpy.py").write_text(
         f"import os, time; open('{tmp_path}/pid', 'w').write(str(os.getpid())); time.sleep(600)"
     )
-    asked = looking(tmp_path, port, env={"PYTHONPATH": str(tmp_path)})
-    agent.process.stdin.write(json.dumps(asked).encode() + b"\n")  # type: ignore[union-attr]
+    agent.process.stdin.write(json.dumps(LOOK).encode() + b"\n")  # type: ignore[union-attr]
     agent.process.stdin.flush()  # type: ignore[union-attr]
     pid = eventually("a Python that hangs", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     agent.process.stdin.close()  # type: ignore[union-attr]
