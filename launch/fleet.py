@@ -5,7 +5,6 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import is_dataclass
-from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
 from cluster.spec.model import Spec, Ssh, is_local
@@ -56,9 +55,7 @@ class Fleet:
             raise
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for host in self.hosts.values():
             host.close()
         self._closing.close()

@@ -5,8 +5,8 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any, Dict, Iterator, List, Optional, Type
+from types import FrameType
+from typing import Any, Dict, Iterator, List, Optional
 
 from launch.errors import Interrupted
 
@@ -38,9 +38,7 @@ class Interrupts:
         self._former[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._go_on)
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
 

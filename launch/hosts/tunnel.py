@@ -4,8 +4,7 @@ import contextlib
 import socket
 import socketserver
 import threading
-from types import TracebackType
-from typing import Any, Callable, Optional, Type
+from typing import Any, Callable
 
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts.channel import CHUNK
@@ -49,9 +48,7 @@ class Tunnel:
         threading.Thread(target=self._server.serve_forever, daemon=True, name="tunnel").start()
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 

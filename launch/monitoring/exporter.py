@@ -5,8 +5,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from socketserver import ThreadingMixIn
-from types import TracebackType
-from typing import Any, Callable, Iterator, NamedTuple, Optional, Type
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -145,9 +144,7 @@ class Exporter:
     def __enter__(self) -> "Exporter":
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.server_close()
 
     def serve(self, over: Callable[[], bool]) -> None:

@@ -2,8 +2,7 @@
 
 import http.client
 import time
-from types import TracebackType
-from typing import Any, Dict, Optional, Type
+from typing import Any, Dict, Optional
 
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
@@ -41,9 +40,7 @@ class Board:
         self.run, self._port = place["run"], place["port"]
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._conversation.close()
 
     def dial(self) -> Any:

@@ -3,8 +3,7 @@
 import sys
 import time
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
-from typing import Any, Dict, Iterator, List, Optional, TextIO, Type
+from typing import Any, Dict, Iterator, List, Optional, TextIO
 
 from rich.live import Live
 from rich.text import Text
@@ -33,9 +32,7 @@ class View:
     def __enter__(self) -> "View":
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Do nothing, because there is nothing to undo."""
 
     @contextmanager
@@ -108,9 +105,7 @@ class LiveView(View):
         self._draw()
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._terminal.close()
 
     def _draw(self) -> None:

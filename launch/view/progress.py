@@ -3,8 +3,7 @@
 import time
 from collections import Counter
 from threading import Lock
-from types import TracebackType
-from typing import Callable, Dict, List, Optional, Sequence, TextIO, Type
+from typing import Callable, Dict, List, Sequence, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -40,9 +39,7 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def show(self, host: str, stage: str) -> None:

@@ -11,8 +11,7 @@ import os
 import socket
 import socketserver
 import threading
-from types import TracebackType
-from typing import Any, Dict, List, Optional, Sequence, Type
+from typing import Any, Dict, List, Optional, Sequence
 
 from launch.agent.linux import ports
 from launch.agent.linux.processes import environment
@@ -102,9 +101,7 @@ class Doors:
     def __enter__(self) -> "Doors":
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for door in self._open:
             door.shutdown()
             door.server_close()
