@@ -1,17 +1,8 @@
-"""The GPUs of this host, and those that each task gets."""
+"""The GPUs that each task of this host gets."""
 
-import re
 from typing import Dict, List, Mapping, Sequence, Union
 
-from launch.agent.gpus import nvidia_smi
-
 Wish = Union[str, Sequence[int]]  # "all", "share", or indices
-
-
-def list_gpus() -> List[str]:
-    """The UUIDs of this host's NVIDIA GPUs, by index; none where there is no driver."""
-    # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the parts of a divided GPU are indented below it
-    return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", nvidia_smi.ask(["nvidia-smi", "-L"]), re.MULTILINE)
 
 
 def needs_list(wishes: Mapping[str, Wish]) -> bool:

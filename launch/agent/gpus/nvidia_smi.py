@@ -1,5 +1,6 @@
 """The one way to ask ``nvidia-smi`` and to read its answers."""
 
+import re
 import subprocess
 from typing import List
 
@@ -23,3 +24,9 @@ def ask(argv: List[str]) -> str:
 def rows(answer: str) -> List[List[str]]:
     """The fields of every line; ``[N/A]`` stands for one that is not known."""
     return [line.split(", ") for line in answer.splitlines()]
+
+
+def list_gpus() -> List[str]:
+    """The UUIDs of this host's NVIDIA GPUs, by index; none where there is no driver."""
+    # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the parts of a divided GPU are indented below it
+    return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", ask(["nvidia-smi", "-L"]), re.MULTILINE)

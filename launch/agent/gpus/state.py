@@ -1,22 +1,43 @@
 """The state of this host's GPUs, from the driver and from the runs that booked them."""
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from launch.agent.gpus import nvidia_smi
 from launch.agent.gpus.booking import who_holds
-from launch.agent.gpus.memory import held
 from launch.agent.linux.processes import command_line
 from launch.agent.wire.host_facts import Gpu, Gpus
 
-_ASK = nvidia_smi.question("gpu", "driver_version", "uuid", "name")
+_GPUS = nvidia_smi.question("gpu", "driver_version", "uuid", "name")
+_USERS = nvidia_smi.question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def driver_and_gpus() -> Gpus:
     """Return the driver's version, and the GPUs in the order of their indices."""
-    rows = nvidia_smi.rows(nvidia_smi.ask(_ASK))
-    users = held() if rows else []
+    rows = nvidia_smi.rows(nvidia_smi.ask(_GPUS))
+    users = _memory() if rows else []
     gpus = [_gpu(row[1:], [user for user in users if user["gpu"] == index]) for index, row in enumerate(rows)]
     return Gpus(rows[0][0] if rows else None, gpus)
+
+
+def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
+    """Return the GPU memory that these processes hold: {"gpu": index, "pid", "mib"}.
+
+    The result is empty where there is no driver. ``mib`` is None where the driver does not report it, as on GPUs that
+    show graphics.
+    """
+    wanted = set(pids)
+    return [each for each in _memory() if each["pid"] in wanted] if wanted else []
+
+
+def _memory() -> List[Dict[str, Any]]:
+    """Return the GPU memory of every process of this host, as ``memory_of`` does."""
+    rows = nvidia_smi.rows(nvidia_smi.ask(_USERS))
+    index = {identity: number for number, identity in enumerate(nvidia_smi.list_gpus())} if rows else {}
+    return [
+        {"gpu": index.get(row[0], row[0]), "pid": int(row[1]), "mib": int(row[2]) if row[2].isdigit() else None}
+        for row in rows
+        if len(row) == 3 and row[1].isdigit()
+    ]
 
 
 def _gpu(names: Sequence[str], users: Sequence[Mapping[str, Any]]) -> Gpu:

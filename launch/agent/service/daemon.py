@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 from cluster.protocol.outcome import WORK
 from launch.agent.checkpoints import resume
 from launch.agent.environments.environment import Busy, Environment
-from launch.agent.gpus import assignment
+from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.booking import Bookings, GpuTaken
 from launch.agent.linux import ports, processes
 from launch.agent.linux.file_lock import NoLocks
@@ -145,7 +145,7 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
         if any(task.chief for task in request.tasks) and not request.again:
             resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
         wishes = {task.name: task.gpus for task in request.tasks}
-        found = assignment.list_gpus() if assignment.needs_list(wishes) else []
+        found = nvidia_smi.list_gpus() if assignment.needs_list(wishes) else []
         given = assignment.give(wishes, len(found))
         bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
         bookings.book(given)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Callable, Iterable, List, Optional
 
-from launch.agent.gpus import memory
+from launch.agent.gpus.state import memory_of
 from launch.agent.linux import ports, processes
 from launch.agent.state import plan_file, process_records
 from launch.agent.state.locks import last_holder, lock_holder
@@ -31,7 +31,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     """
     living = [*_serving(folder), *process_records.tasks_of(folder)]
     pids = [process.pid for process in living]
-    held = memory.held_by([*pids, *gone]) if _uses_gpus(folder) else []
+    held = memory_of([*pids, *gone]) if _uses_gpus(folder) else []
     return Leftovers(
         [_described(process) for process in living],
         ports.listened_by(pids),

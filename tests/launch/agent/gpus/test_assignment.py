@@ -1,6 +1,5 @@
 """GPUs are given as wished, never twice, and never ones that are not there."""
 
-from pathlib import Path
 from typing import Dict, List
 
 import pytest
@@ -38,20 +37,3 @@ def test_a_gpu_that_is_not_there_is_refused_with_the_task_and_what_there_is() ->
 @pytest.mark.parametrize(("wishes", "needs"), [({"a": [], "b": []}, False), ({"a": [], "b": "share"}, True)])
 def test_gpus_are_listed_only_where_a_task_wants_some(wishes: Dict[str, Wish], needs: bool) -> None:
     assert assignment.needs_list(wishes) is needs
-
-
-@pytest.mark.not_fast
-def test_gpus_are_listed_with_the_drivers_own_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text(
-        "#!/bin/sh\necho 'GPU 0: Tesla (UUID: GPU-1)'\necho 'GPU 1: Tesla (UUID: GPU-2)'\necho '  MIG 1g'\n"
-    )
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert assignment.list_gpus() == ["GPU-1", "GPU-2"]
-
-
-@pytest.mark.not_fast
-def test_without_a_driver_there_are_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert assignment.list_gpus() == []

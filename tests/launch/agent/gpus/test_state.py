@@ -18,6 +18,12 @@ case "$1" in
 *) printf 'GPU-b, {pid}, 9000\\n' ;;
 esac
 """
+USERS = """#!/bin/sh
+case "$1" in
+-L) echo "GPU 0: NVIDIA A100 (UUID: GPU-a)"; echo "GPU 1: NVIDIA A100 (UUID: GPU-b)";;
+*)  echo "GPU-b, 42, 1536"; echo "GPU-a, 43, [N/A]"; echo "GPU-a, 99, 7"; echo "GPU-z, 42, 3"; echo "No devices";;
+esac
+"""
 
 
 @pytest.fixture
@@ -51,3 +57,30 @@ def test_a_gpu_that_a_run_has_booked_is_told_as_such(driver: None) -> None:
         bookings.release()
     assert booked.booked == f"pid {os.getpid()}, another run"  # nobody answers for it in this test
     assert free.booked is None
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An nvidia-smi with two GPUs, and memory held on them and on another."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(USERS)
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+def test_memory_is_told_with_gpu_pid_and_amount_of_the_processes_that_are_asked_for(users: None) -> None:
+    assert state.memory_of([42, 43]) == [
+        {"gpu": 1, "pid": 42, "mib": 1536},
+        {"gpu": 0, "pid": 43, "mib": None},
+        {"gpu": "GPU-z", "pid": 42, "mib": 3},
+    ]
+
+
+def test_of_no_processes_nothing_is_asked(users: None, tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nsleep 60")
+    assert state.memory_of([]) == []
+
+
+def test_a_host_without_a_driver_has_no_memory_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert state.memory_of([42]) == []
