@@ -2,8 +2,8 @@
 
 import signal
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Deque, Generic, Iterator, List, Optional, Sequence, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Deque, Dict, Generic, Iterator, List, Optional, Sequence, TypeVar
 
 from launch.status.incident import Consequence, Deed, IncidentStatus
 from launch.status.task_names import name_of
@@ -26,6 +26,7 @@ KINDS = {
 OF_A_HOST = ("host", "agent")
 MOST_LINES, LONGEST_LINE, MOST_STACK = 12, 300, 4000  # characters; they travel with every status
 EARLIEST, NEWEST = 4, 8  # entries that are kept of an incident's history
+_TIMES = ("at_s", "restarted_s", "again_s", "lost_seconds")  # the status rounds them to milliseconds
 Item = TypeVar("Item")
 
 
@@ -129,83 +130,32 @@ class Incident:
 
     def status(self) -> IncidentStatus:
         """Return the part of the incident that the status shows."""
-        return IncidentStatus(
-            number=self.number,
-            kind=self.kind,
-            open=self.open,
-            at_s=round(self.at_s, 3),
-            role=self.role,
-            index=self.index,
-            host=self.host,
-            attempt=self.attempt,
-            step=self.step,
-            cause=self.cause,
-            error=self.error,
-            exit_code=self.exit_code,
-            signal=signal_name(self.exit_code),
-            log=self.log,
-            lines=list(self.lines),
-            stack=self.stack,
-            followed=list(self.followed),
-            followed_count=self.followed.count,
-            did=list(self.did),
-            restarted_s=_rounded(self.restarted_s),
-            again_s=_rounded(self.again_s),
-            resumed_from=self.resumed_from,
-            lost_steps=self.lost_steps,
-            lost_seconds=_rounded(self.lost_seconds),
-        )
+        values = _shared(IncidentStatus, self)
+        values.update({name: None if values[name] is None else round(values[name], 3) for name in _TIMES})
+        values.update(lines=list(self.lines), followed=list(self.followed), did=list(self.did))
+        return IncidentStatus(signal=signal_name(self.exit_code), followed_count=self.followed.count, **values)
 
     def as_consequence(self) -> Consequence:
         """Return the incident as a consequence of another incident."""
-        return Consequence(
-            at_s=round(self.at_s, 3),
-            kind=self.kind,
-            role=self.role,
-            index=self.index,
-            host=self.host,
-            attempt=self.attempt,
-            exit_code=self.exit_code,
-            cause=self.cause,
-            log=self.log,
-        )
-
-
-def _rounded(seconds: Optional[float]) -> Optional[float]:
-    return None if seconds is None else round(seconds, 3)
+        return replace(Consequence(**_shared(Consequence, self)), at_s=round(self.at_s, 3))
 
 
 def restore(status: IncidentStatus) -> Incident:
     """Make a closed incident from its status: nobody is left who follows the incident."""
-    incident = Incident(
-        number=status.number,
-        kind=status.kind,
-        at_s=status.at_s,
-        task=None if status.role is None else name_of(status.role, status.index),
-        role=status.role,
-        index=status.index,
-        host=status.host,
-        attempt=status.attempt,
-        step=status.step,
-        cause=status.cause,
-        error=status.error,
-        exit_code=status.exit_code,
-        log=status.log,
-        lines=status.lines,
-        stack=status.stack,
-        open=False,
-        restarted_s=status.restarted_s,
-        again_s=status.again_s,
-        resumed_from=status.resumed_from,
-        lost_steps=status.lost_steps,
-        lost_seconds=status.lost_seconds,
-    )
+    task = None if status.role is None else name_of(status.role, status.index)
+    values = {**_shared(Incident, status), "open": False, "followed": History(), "did": History()}
+    incident = Incident(task=task, **values)
     for consequence in status.followed:
         incident.followed.add(consequence)
     for deed in status.did:
         incident.did.add(deed)
     incident.followed.count = status.followed_count
     return incident
+
+
+def _shared(kind: Any, source: Any) -> Dict[str, Any]:
+    """Return the values that ``source`` has for fields of the dataclass ``kind``, by the fields' names."""
+    return {each.name: getattr(source, each.name) for each in fields(kind) if hasattr(source, each.name)}
 
 
 def signal_name(exit_code: Optional[int]) -> Optional[str]:
