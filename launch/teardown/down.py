@@ -11,7 +11,7 @@ from launch.history.newest import Run, locate, runs
 from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunLeftovers
 from launch.status.meanings import means, means_each, means_parts
 from launch.status.values import to_values
-from launch.teardown.leftovers import NOTHING_LEFT, Unasked, by_host, ended, in_words, remains, unasked
+from launch.teardown.leftovers import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
@@ -19,13 +19,9 @@ ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
 
 
 @dataclass(frozen=True)
-class HostDown:
+class HostDown(AnyHost):
     """A host that has answered."""
 
-    host: str = field(metadata=means("Name of a host of the file."))
-    error: Optional[str] = field(
-        metadata=means("Problem that prevented an answer; then the host has no other field. Else null.")
-    )
     ended: Leftovers = field(metadata=means_parts("Ended: "))
     run: Optional[str] = field(
         metadata=means("Full name of the run that was ended; null where no run of this name has been.")
@@ -41,7 +37,7 @@ class DownAnswer:
     """The object of ``down --json``."""
 
     clean: bool = field(metadata=means("True if every host answered and nothing is left."))
-    hosts: List[Union[HostDown, Unasked]] = field(metadata=means_parts())
+    hosts: List[Union[HostDown, AnyHost]] = field(metadata=means_parts())
 
 
 class Left(NamedTuple):

@@ -13,8 +13,8 @@ NOTHING_LEFT = "no process, port, GPU memory or lock left"
 
 
 @dataclass(frozen=True)
-class Unasked:
-    """A host that could not be asked, as ``--json`` has it."""
+class AnyHost:
+    """A host as ``--json`` has it; one that could not be asked has no more fields."""
 
     host: str = field(metadata=means("Name of a host of the file."))
     error: Optional[str] = field(
@@ -22,9 +22,9 @@ class Unasked:
     )
 
 
-def unasked(problems: Sequence[HostProblem]) -> List[Unasked]:
+def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:
     """Return the hosts that could not be asked."""
-    return [Unasked(problem.host, problem.reason) for problem in problems]
+    return [AnyHost(problem.host, problem.reason) for problem in problems]
 
 
 def remains(left: Leftovers) -> List[str]:

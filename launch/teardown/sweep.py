@@ -1,7 +1,7 @@
 """Find what earlier runs of any name left on the hosts of a file, and end it."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Dict, List, NamedTuple, Union
 
 from launch.agent.wire.verb_requests import SweepRequest
 from launch.errors import HostProblem
@@ -9,19 +9,15 @@ from launch.fleet import Fleet
 from launch.status.leftovers import Finding, RunningAgent, SweepAnswer, nothing
 from launch.status.meanings import means, means_parts
 from launch.status.values import to_values
-from launch.teardown.leftovers import NOTHING_LEFT, Unasked, by_host, ended, in_words, remains, unasked
+from launch.teardown.leftovers import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 
 ANSWER_S = 120.0
 
 
 @dataclass(frozen=True)
-class HostSwept:
+class HostSwept(AnyHost):
     """A host that has answered."""
 
-    host: str = field(metadata=means("Name of a host of the file."))
-    error: Optional[str] = field(
-        metadata=means("Problem that prevented an answer; then the host has no other field. Else null.")
-    )
     running: List[RunningAgent] = field(metadata=means_parts())
     found: List[Finding] = field(metadata=means_parts("Found: "))
     ended: List[Finding] = field(metadata=means_parts("Ended: "))
@@ -33,7 +29,7 @@ class SweepReport:
     """The object of ``sweep --json``."""
 
     clean: bool = field(metadata=means("True if every host answered and nothing of an earlier run is left."))
-    hosts: List[Union[HostSwept, Unasked]] = field(metadata=means_parts())
+    hosts: List[Union[HostSwept, AnyHost]] = field(metadata=means_parts())
 
 
 class Swept(NamedTuple):
