@@ -15,6 +15,7 @@ from launch.verbs import bash_completion  # noqa: F401 (Click finds it by its sh
 
 # Each verb with its summary, so that `launch -h` and the Tab key, which people wait for, load no verb.
 VERBS = {
+    "init": "Write a first job into the new folder NAME.",
     "up": "Train FILE, with a live view; the exit code is the run's.",
     "plan": "Show the tasks, their hosts and the traffic of a step.",
     "check": "Find every obstacle to a run of FILE; start nothing.",

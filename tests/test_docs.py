@@ -12,6 +12,7 @@ import pytest
 from cluster.spec import load
 from launch.agent.linux.ports import free_ports
 from launch.cli import VERBS
+from launch.hostfile import starter
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -24,7 +25,8 @@ SOURCES = [
 RUNNABLE = [
     *SOURCES,
     *(path.parent for path in SOURCES if path.name == "__main__.py"),
-]  # a file, or python -m with a package
+    *map(Path, starter.texts("houses")),
+]  # a file, python -m with a package, or what `launch init` writes
 UNDATED = {"index", "differential"}  # the latter is written by a program, and depends on no machine
 
 

@@ -1,6 +1,7 @@
-"""Select from a hosts file, import one, write one.
+"""Select from a hosts file, import one, write one, write a first job.
 
 selection       the tasks that ``--include`` and ``--exclude`` mean
 import_formats  host lists of MPI, DeepSpeed, Horovod and Slurm
 writer          write a hosts file from such a list
+starter         the files of ``launch init``
 """

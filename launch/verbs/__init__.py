@@ -3,6 +3,7 @@
 options           what verbs share: FILE, and the options that change how it is read
 shell_completion  complete hosts files, tasks and keys at the Tab key
 bash_completion   the script of Bash's Tab key
+init              write a first job
 up                train what FILE describes
 verify            compare the distributed run with one process
 plan              show what would run where
