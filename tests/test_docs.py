@@ -94,6 +94,14 @@ def test_the_job_of_the_readme_trains(tmp_path: Path) -> None:
     assert "succeeded: step 20" in ran.stdout
 
 
+def test_the_page_on_gpus_has_the_cuda_that_this_tensorflow_was_built_for() -> None:
+    page = (ROOT / "docs/gpus.md").read_text()
+    argv = [sys.executable, "-c", blocks(page, "python")[0] + "import tensorflow\nprint(tensorflow.__version__)"]
+    ran = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=120)
+    cuda, cudnn, version = ran.stdout.splitlines()
+    assert f"{version} prints `{cuda}` and `{cudnn}`" in page
+
+
 def test_every_verb_is_in_the_readme_and_the_other_way_round() -> None:
     assert set(re.findall(r"^\| `launch (\w+)", README, re.MULTILINE)) == set(VERBS)
 
