@@ -32,7 +32,7 @@ def test_the_site_has_a_page_for_every_document(site: Path) -> None:
 
 
 def test_a_page_has_one_title_in_the_navigation_and_at_its_head() -> None:
-    titles = re.findall(r"^ +- (.+): (.+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    titles = re.findall(r"^ +- \"?(.+?)\"?: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     heads = {
         path: re.sub(r"^# (?:\d+\. )?", "", (ROOT / "docs" / path).read_text().split("\n")[0]) for _, path in titles
     }
