@@ -262,8 +262,11 @@ def test_an_evaluator_that_was_ended_is_told_of_after_a_success(launch: Launcher
     )
     ran = launch("up")
     assert ran.returncode == 0
-    (said,) = [line for line in ran.stdout.splitlines() if line.startswith("1 incident: evaluator:0@localhost: stopped ")]
-    assert said.endswith(" after the run had succeeded, before it ended by itself; a larger leave_s gives it more time")
+    begins = "1 incident: evaluator:0@localhost: stopped "
+    (incident,) = [line for line in ran.stdout.splitlines() if line.startswith(begins)]
+    assert incident.endswith(
+        " after the run had succeeded, before it ended by itself; a larger leave_s gives it more time"
+    )
 
 
 def test_what_lies_beside_the_hosts_file_is_there_for_the_program(launch: Launcher) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from launch.agent.linux.ports import free_ports
 from tests.support import ROOT
 
-JOB = ROOT / "tests" / "cluster" / "jobs" / "verified.py"
+JOB = ROOT / "tests" / "support" / "training" / "jobs" / "verified.py"
 # Worker 1 ends in the middle of its third batch; the chief, which reads the same batches, does not.
 DIES = f"""
 import json, os, sys
