@@ -14,6 +14,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import linecache
 import operator
 import re
 import sys
@@ -26,6 +27,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 from cluster.errors import ClusterError, JobError
 
 _FUNCTIONS = ("inputs", "model", "optimizer")
+_LONGEST = 100  # characters of a line that an error quotes
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Job:
         except ClusterError:
             raise
         except Exception as error:
-            raise JobError(f"{_place(self.path, error)}: {_described(error)}") from error
+            raise JobError(_blamed(self.path, error)) from error
 
     def line_that_made(self, error: Any, graph: Any) -> Optional[str]:
         """Return ``file:line`` of this job that made an operation named by ``error``, else None.
@@ -191,7 +193,20 @@ def _import_blamed(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise JobError(f"{_place(path, error)}: {_described(error)}") from error
+        raise JobError(_blamed(path, error)) from error
+
+
+def _blamed(path: str, error: BaseException) -> str:
+    """Return an error of the job's file with its place, and the text of that line."""
+    place = _place(path, error)
+    return f"{place}: {_described(error)}{quote_line(place)}"
+
+
+def quote_line(place: str) -> str:
+    """Return the text of the line at ``file:line`` as the end of a sentence; "" where there is none."""
+    path, _, line = place.rpartition(":")
+    text = linecache.getline(path, int(line)).strip() if path and line.isdigit() else ""
+    return f", in `{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`" if text else ""
 
 
 def _place(path: str, error: BaseException) -> str:

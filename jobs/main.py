@@ -40,8 +40,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         outcome = _run(options, reporter)
     except Exception as error:
-        outcome = Outcome.from_exception(error)
-        reporter.outcome(outcome)
+        outcome = reporter.failure(error)
     if not outcome.succeeded:
         print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
     return 0 if outcome.succeeded else 1

@@ -96,14 +96,21 @@ class Outcome:
 
 
 class Reporter:
-    """Write a task's progress, outcome and heartbeat into ``folder``; with None, nowhere."""
+    """Write a task's progress, outcome and heartbeat into ``folder``; with None, nowhere.
+
+    ``job_dir`` is the author's own folder, of which the task has a copy: what fails is named there.
+    """
 
     def __init__(
-        self, folder: Optional[Union[str, Path]], clock: Callable[[], float] = time.time, every_s: float = 1.0
+        self,
+        folder: Optional[Union[str, Path]],
+        clock: Callable[[], float] = time.time,
+        every_s: float = 1.0,
+        job_dir: Optional[str] = None,
     ):
         self._folder = None if folder is None else Path(folder)
         self.heartbeat = Heartbeat(folder)
-        self._clock = clock
+        self._clock, self._job_dir = clock, job_dir
         self._every_s = every_s
         self._written_at: Optional[float] = None
         self._failing = False
@@ -111,7 +118,7 @@ class Reporter:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Reporter":
         """Return the reporter of a task that an agent started, or a silent one."""
-        return cls(environ.get("LAUNCH_TASK_DIR"))
+        return cls(environ.get("LAUNCH_TASK_DIR"), job_dir=environ.get("LAUNCH_JOB_DIR"))
 
     def beside(self, name: str) -> Optional[Path]:
         """Return the folder ``name`` of the run, beside those of its tasks on this host; None without a folder."""
@@ -142,6 +149,22 @@ class Reporter:
             if first and self._folder is not None:
                 with contextlib.suppress(OSError):
                     reserve(self._folder / _ROOM, _ROOM_BYTES)
+
+    def failure(self, error: BaseException, step: Optional[int] = None) -> Outcome:
+        """Write the outcome of a task that ``error`` ended, and return it."""
+        outcome = Outcome.from_exception(error, step)
+        cause, trace = (self._as_the_author_knows_it(text or "") for text in (outcome.cause, outcome.traceback))
+        outcome = replace_fields(outcome, cause=cause, traceback=trace)
+        self.outcome(outcome)
+        return outcome
+
+    def _as_the_author_knows_it(self, text: str) -> str:
+        """Return a text in which files of the task's copy have the names of those it was made of."""
+        if self._folder is None or self._job_dir is None:
+            return text
+        for folder in (self._folder, self._folder.resolve()):
+            text = text.replace(f"{folder / WORK}{os.sep}", os.path.join(self._job_dir, ""))
+        return text
 
     def outcome(self, outcome: Outcome) -> None:
         """Write the outcome file, without the traceback where there is room for no more; never raises OSError."""

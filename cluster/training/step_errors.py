@@ -4,7 +4,7 @@ import contextlib
 from typing import Any, Iterator, Optional
 
 from cluster.errors import JobError, NonFiniteError
-from cluster.job import Job
+from cluster.job import Job, quote_line
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, raise_only_the_cause
 from cluster.task import Task
@@ -37,4 +37,4 @@ def explain_errors(job: Job, task: Task, step: Optional[int], graph: Any) -> Ite
         place = job.line_that_made(error, graph)
         if place is None:
             raise
-        raise JobError(f"{place}: {line_of(error)}") from error
+        raise JobError(f"{place}: {line_of(error)}{quote_line(place)}") from error

@@ -52,9 +52,7 @@ def train(
         trainer.describe()
         return trainer.loop()
     except Exception as error:
-        outcome = Outcome.from_exception(error, trainer.step)
-        reporter.outcome(outcome)
-        return outcome
+        return reporter.failure(error, trainer.step)
 
 
 class Trainer:

@@ -166,6 +166,8 @@ def _task(
         "LAUNCH_RUN": run,
         "LAUNCH_ATTEMPT": "0",
     }
+    if job.folder is not None:
+        env["LAUNCH_JOB_DIR"] = str(job.folder)
     if spec.command is not None:
         own = {
             "python": python, "role": task.role, "index": str(task.index), "address": task.address,

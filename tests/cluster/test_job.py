@@ -42,7 +42,9 @@ def test_a_path_or_a_module_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_an_import_that_fails_is_told_with_file_and_line(tmp_path: Path) -> None:
     path = written(tmp_path, WHOLE + "import no_such_package\n")
-    assert refused(path) == f"{path}:4: ModuleNotFoundError: No module named 'no_such_package'"
+    assert refused(path) == (
+        f"{path}:4: ModuleNotFoundError: No module named 'no_such_package', in `import no_such_package`"
+    )
 
 
 def test_a_syntax_error_is_told_with_file_and_line(tmp_path: Path) -> None:
@@ -58,7 +60,7 @@ def test_a_missing_function_is_told_by_name(tmp_path: Path) -> None:
 def test_an_exception_in_the_jobs_code_is_told_with_the_innermost_line_of_its_file(tmp_path: Path) -> None:
     text = "def inputs(task, args):\n    return deeper()\ndef deeper():\n    return int('x')\n"
     job = load(written(tmp_path, text + "def model(x): ...\ndef optimizer(args): ...\n"), JOBS)
-    with pytest.raises(JobError, match=r"job\.py:4: ValueError: invalid literal"), job.blame():
+    with pytest.raises(JobError, match=r"job\.py:4: ValueError: invalid .*, in `return int\('x'\)`$"), job.blame():
         job.inputs(None, {})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import JobError, TaskError, TrainingError
-from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, Reporter, read_outcome, read_progress
+from cluster.protocol.outcome import OUTCOME, PROGRESS, WORK, Outcome, Progress, Reporter, read_outcome, read_progress
 from tests.support.clocks import Clock
 
 
@@ -51,6 +51,20 @@ def test_any_other_error_is_worth_a_retry_and_is_told_in_one_line_with_its_type_
     outcome = Outcome.from_exception(_raised(RuntimeError("first\nsecond")))
     assert outcome.retry and outcome.cause == "RuntimeError: first second"
     assert "in _raised" in str(outcome.traceback)
+
+
+def test_a_failure_names_the_authors_own_file_and_not_the_tasks_copy(tmp_path: Path) -> None:
+    environ = {"LAUNCH_TASK_DIR": str(tmp_path), "LAUNCH_JOB_DIR": "/home/me/houses"}
+    outcome = Reporter.from_environment(environ).failure(JobError(f"{tmp_path / WORK}/job.py:3: x"), step=2)
+    assert (outcome.cause, outcome.step) == ("/home/me/houses/job.py:3: x", 2)
+    assert "/home/me/houses/job.py:3: x" in str(outcome.traceback) and f"/{WORK}/" not in str(outcome.traceback)
+    written = read_outcome(tmp_path)
+    assert written is not None and written.cause == outcome.cause
+
+
+def test_without_a_folder_of_the_author_a_failure_is_reported_as_it_is(tmp_path: Path) -> None:
+    for reporter in (Reporter(None), Reporter(tmp_path)):
+        assert reporter.failure(JobError(f"{tmp_path / WORK}/job.py:3: x")).cause == f"{tmp_path / WORK}/job.py:3: x"
 
 
 def test_a_cause_is_cut_to_one_readable_line() -> None:

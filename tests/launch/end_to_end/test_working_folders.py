@@ -76,7 +76,8 @@ def test_a_job_works_in_a_folder_of_its_own_too_and_finds_its_data_beside_it(lau
     launch.write(command=None, job="job.py", cluster={"ps": [ps], "worker": [worker]})
     for _ in range(2):
         ran = launch("up", "--local")
-        assert ran.returncode == 1 and "work/job.py:8: ValueError: enough" in ran.stdout
+        own = f'{launch.file.parent}/job.py:8: ValueError: enough, in `raise ValueError("enough")`'
+        assert ran.returncode == 1 and own in ran.stdout and f"{WORK}/job.py" not in ran.stdout
     written = sorted(launch.workdir.glob(f"runs/*/worker.*/{WORK}/relative"))
     assert len(written) == 2 and {path.read_text() for path in written} == {"once\n"}
     assert {path.with_name("beside").read_text() for path in written} == {"once\n"}
