@@ -47,11 +47,6 @@ class TaskSpec:
         """``worker:1``"""
         return f"{self.role}:{self.index}"
 
-    @property
-    def is_local(self) -> bool:
-        """Return whether the task runs on this machine, so that it needs no SSH."""
-        return is_local(self.host)
-
 
 @dataclass(frozen=True)
 class Ssh:

@@ -7,6 +7,8 @@ from cluster.variables.buckets import Bucket, make_buckets
 from cluster.variables.partition import SLICES, cuts, piece_bytes, slice_shapes, slice_sizes
 from cluster.variables.profile import VariableProfile
 
+ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a number, by ``train.wire``
+
 
 class Piece(NamedTuple):
     """A variable on a server, or a slice of one: ``offset`` is where it begins in the whole."""
@@ -66,14 +68,11 @@ class Layout:
         of = name if name in self.profiles else whole(name)
         profile, size = self.profiles[of], self.sizes[name]
         if profile.is_dense:
-            return size // profile.item_bytes * _ITEM_BYTES[wire]
+            return size // profile.item_bytes * ITEM_BYTES[wire]
         if profile.lookups is None:
             return size
         parts = self.cuts[of].parts if of in self.cuts else 1
         return min(size, profile.lookups * profile.bytes // profile.shape[0] // parts)
-
-
-_ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 def whole(name: str) -> str:

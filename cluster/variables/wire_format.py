@@ -11,7 +11,6 @@ from typing import Any, List
 
 from cluster.runtime.tf_compat import tf
 
-NAMES = ("float32", "bfloat16", "float16")
 _SCOPE = "wire"  # of what is kept
 
 

@@ -6,8 +6,6 @@ from launch.hosts.shape import Shape
 
 NUMBER = (int, float)
 TEXT = (str, None)
-COUNT = (int, None)
-MEASURE = (int, float, None)
 
 _KNOWN = {"run": str, "lives": bool, "generation": int, "lead": TEXT, "hosts?": [str]}
 _HELD: Shape = {"run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "folder?": str}

@@ -16,7 +16,7 @@ import numpy as np
 
 from cluster.job import load
 from cluster.task import Train
-from cluster.variables.wire_format import NAMES
+from cluster.variables.layout import ITEM_BYTES
 from tests.support.training.alone import joined
 
 JOBS = {"digits": 300, "recommend": 400}  # and their steps
@@ -35,7 +35,10 @@ def main() -> None:
         print(json.dumps(losses(job, wire, int(seed))))
         return
     for job in JOBS:
-        print(table(job, {wire: [_run(job, wire, seed) for seed in range(asked.seeds)] for wire in NAMES}), flush=True)
+        print(
+            table(job, {wire: [_run(job, wire, seed) for seed in range(asked.seeds)] for wire in ITEM_BYTES}),
+            flush=True,
+        )
 
 
 def _run(job: str, wire: str, seed: int) -> List[float]:
@@ -58,7 +61,7 @@ def losses(name: str, wire: str, seed: int) -> List[float]:
 
 def table(job: str, runs: Dict[str, List[List[float]]]) -> str:
     """Markdown: a line for each piece of the steps, and for held-out data."""
-    plain, *others = NAMES
+    plain, *others = ITEM_BYTES
     seeds = len(runs[plain])
     lines = [
         f"| {job}, {seeds} seeds | {plain}: mean | lowest to highest | "

@@ -88,12 +88,10 @@ def _add_advice(ending: Ending, advice: Optional[str]) -> Ending:
     return ending._replace(cause=f"{ending.cause}; {advice}" if advice else ending.cause, retry=False)
 
 
-def last_lines(
-    log: Path, mask: Callable[[str], str] = str, most: int = MOST_LINES, longest: int = LONGEST
-) -> List[str]:
+def last_lines(log: Path, mask: Callable[[str], str] = str, most: int = MOST_LINES) -> List[str]:
     """Return the last lines of a log that are not empty, ``most`` at most.
 
-    The function masks each line before it cuts the line to ``longest`` characters. A log that cannot be read has none.
+    The function masks each line before it cuts the line to ``LONGEST`` characters. A log that cannot be read has none.
     """
     try:
         with open_to_read(log) as file:
@@ -101,4 +99,4 @@ def last_lines(
             said = [plain(line).rstrip() for line in file.read(READ).decode(errors="replace").split("\n")]
     except OSError:
         return []
-    return [mask(line)[:longest] for line in said if line][-most:]
+    return [mask(line)[:LONGEST] for line in said if line][-most:]

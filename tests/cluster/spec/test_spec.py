@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 
 from cluster.spec import Elastic, Restart, Spec, Ssh, load
+from cluster.spec.model import is_local
 from cluster.task import Checkpoint, Train
 
 Read = Callable[..., Spec]
@@ -157,13 +158,13 @@ def test_all_names_of_this_machine_are_one_host_that_needs_no_ssh(cluster: Read)
     spec = cluster('ps: [127.0.0.1], worker: [localhost, "::1"]')
     assert addresses(spec, "ps") + addresses(spec) == ["127.0.0.1:2222", "localhost:2223", "[::1]:2224"]
     assert spec.hosts == ("127.0.0.1",)
-    assert all(task.is_local for task in spec.tasks)
+    assert all(is_local(task.host) for task in spec.tasks)
 
 
 def test_a_task_on_this_machine_joins_others_with_an_address_that_they_can_reach(cluster: Read) -> None:
     spec = cluster("ps: [{host: localhost, address: desk.lan}], worker: [a]")
     assert addresses(spec, "ps") == ["desk.lan:2222"]
-    assert [task.is_local for task in spec.tasks] == [True, False]
+    assert [is_local(task.host) for task in spec.tasks] == [True, False]
 
 
 GPUS: List[Tuple[str, List[Any]]] = [

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.wire_format import NAMES, Wire
+from cluster.variables.layout import ITEM_BYTES
+from cluster.variables.wire_format import Wire
 
-HALVES = [name for name in NAMES if name != "float32"]
+HALVES = [name for name in ITEM_BYTES if name != "float32"]
 
 
 @pytest.fixture
