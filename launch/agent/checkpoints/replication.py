@@ -88,14 +88,14 @@ class Replicas:
         return (told or there)[-1]
 
     def _note(self, moved: int) -> None:
-        self._moved_at = _now()
+        self._moved_at = links.now()
 
     async def settle(self, members: Mapping[str, links.Link], limit_s: float) -> None:
         """Waits for copies that are under way, while they move, ``limit_s`` at most."""
-        self._moved_at = _now()
-        until = _now() + limit_s
-        while self._behind(members) and not self._hurried and _now() < until:
-            if _now() - self._moved_at > transfer.STALL_S:
+        self._moved_at = links.now()
+        until = links.now() + limit_s
+        while self._behind(members) and not self._hurried and links.now() < until:
+            if links.now() - self._moved_at > transfer.STALL_S:
                 return
             await asyncio.sleep(LOOK_S)
 
@@ -106,7 +106,3 @@ class Replicas:
     def _behind(self, members: Mapping[str, links.Link]) -> bool:
         behind = [host for host, step in self.steps.items() if step != self._newest and host not in self._failing]
         return any(host in members for host in behind)
-
-
-def _now() -> float:
-    return asyncio.get_event_loop().time()

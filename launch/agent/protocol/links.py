@@ -63,7 +63,7 @@ class Link:
 
     def __init__(self, streams: Sealed, peer: Greeting, confirmed_at: float = 0.0):
         self.streams, self.peer = streams, peer  # ``streams`` carries a checkpoint, where this connection is for one
-        self.heard_at, self.confirmed_at = _now(), confirmed_at
+        self.heard_at, self.confirmed_at = now(), confirmed_at
         self.over = False
 
     def send(self, message: Message) -> None:
@@ -78,7 +78,7 @@ class Link:
         """
         try:
             line = await asyncio.wait_for(self.streams.read(LIMIT), timeout_s)
-            self.heard_at = _now()
+            self.heard_at = now()
             return self._take_ping(decode(line))
         except asyncio.TimeoutError:
             raise LinkError(f"no message for {timeout_s:.0f} s") from None
@@ -95,7 +95,7 @@ class Link:
     async def keep_alive(self, every_s: float) -> None:
         """Send pings until cancelled; ``receive`` takes the other side's echoes."""
         while True:
-            self.send(Ping(at=_now()))
+            self.send(Ping(at=now()))
             await asyncio.sleep(every_s)
 
     def drop(self) -> None:
@@ -113,7 +113,8 @@ class Link:
         self.streams.writer.close()
 
 
-def _now() -> float:
+def now() -> float:
+    """Return the seconds on a clock that does not jump."""
     return asyncio.get_event_loop().time()
 
 
@@ -193,7 +194,7 @@ async def dial(address: Tuple[str, int], me: Greeting, token: str, timeout_s: fl
 
 async def _introduced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, me: Greeting, token: str) -> Link:
     nonce = secrets.token_hex(16)
-    theirs, spoke_at = (await _read(reader))["nonce"], _now()
+    theirs, spoke_at = (await _read(reader))["nonce"], now()
     _write(writer, {**me._asdict(), "nonce": nonce, "proof": _proof(token, "member", theirs, nonce, *me)})
     known = await _read(reader)
     lead = known["incarnation"]

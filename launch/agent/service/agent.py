@@ -59,8 +59,3 @@ class Agent(ABC):
         except asyncio.TimeoutError:
             return Tick()
         return event
-
-
-def now() -> float:
-    """Return the seconds on a clock that does not jump."""
-    return asyncio.get_event_loop().time()

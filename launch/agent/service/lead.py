@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional
 
 from launch.agent.checkpoints.replication import Replicas
+from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (
     End,
     Go,
@@ -21,7 +22,7 @@ from launch.agent.protocol.messages import (
     StopRequested,
 )
 from launch.agent.service import recovery
-from launch.agent.service.agent import Agent, now
+from launch.agent.service.agent import Agent
 from launch.agent.service.member_links import Members
 from launch.agent.state.report import Report
 from launch.agent.state.run_folder import RunFolder

@@ -6,6 +6,7 @@ from typing import Any, AsyncIterator, Dict, Optional, Set, Union
 
 from launch.agent.checkpoints.fetcher import Copier
 from launch.agent.protocol import links
+from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (
     Advanced,
     End,
@@ -20,7 +21,7 @@ from launch.agent.protocol.messages import (
     Started,
     Stop,
 )
-from launch.agent.service.agent import Agent, now
+from launch.agent.service.agent import Agent
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HostTasks

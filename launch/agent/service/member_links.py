@@ -14,9 +14,9 @@ from typing import Awaitable, Callable, Dict, List, Mapping, Sequence
 
 from launch.agent.protocol import links
 from launch.agent.protocol.gate import Gate
+from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import End, Joined, Lost, Message, Order, Ping
 from launch.agent.protocol.silence import Silences
-from launch.agent.service.agent import now
 from launch.agent.state.log import say
 
 GOODBYE_S = 10.0
