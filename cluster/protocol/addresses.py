@@ -7,6 +7,7 @@ import ipaddress
 from typing import Dict, List, Mapping, Optional, Sequence, Union
 
 EXPECTED = "an address that the internet cannot reach"
+PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")  # variables; a proxy makes servers hang
 ADVICE = "give it a private address, or set guard: nftables, or allow_public: true"
 
 Meaning = Union[Sequence[str], str]  # the addresses of a name, or why it has none

@@ -6,6 +6,7 @@ import socket
 from typing import Any, List, Sequence
 
 from cluster.errors import TaskError
+from cluster.protocol.addresses import PROXIES
 from cluster.runtime.devices import available_gpus
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
@@ -14,7 +15,6 @@ from cluster.task import Task, Train
 LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # what a session raises once a server has started again
 
 _kept: List[Any] = []
-_PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
 def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
@@ -29,7 +29,7 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
     Raises:
       TaskError: the task's port is taken.
     """
-    for name in _PROXIES:
+    for name in PROXIES:
         os.environ.pop(name, None)
         os.environ.pop(name.upper(), None)
     _refuse_taken_port(task)

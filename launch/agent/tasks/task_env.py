@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Dict, Mapping, Sequence
 
+from cluster.protocol.addresses import PROXIES
+
 ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secrets` say
     "TF_CONFIG": "Cluster and task, in TensorFlow's own format.",
     "CUDA_VISIBLE_DEVICES": "Indices of the task's GPUs; empty without a GPU.",
@@ -16,7 +18,6 @@ ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secre
     "PYTHONPATH": "Folder of the code, for a job that is a dotted module.",
     "http_proxy, https_proxy, grpc_proxy, all_proxy": "Unset, also in capitals: a proxy makes servers hang.",
 }
-PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
 def task_environment(

@@ -13,6 +13,7 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict, Iterator
 
+from cluster.protocol.addresses import PROXIES
 from launch.agent.facts import host as host_facts
 from launch.agent.facts.side_by_side import Piece, Section, pieces
 from launch.agent.network import firewall
@@ -22,7 +23,6 @@ from launch.agent.network.resolver import resolve
 from launch.agent.network.target import Target
 from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
-from launch.agent.tasks.task_env import PROXIES
 from launch.agent.wire.check_request import CheckFacts, CheckRequest
 from launch.agent.wire.host_facts import Gap
 from launch.status.values import from_values, to_values
