@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
+from launch.agent.network.target import Target
 from launch.agent.wire.check_request import Unreached
 from launch.check.findings import Evidence, Finding
 from launch.view.console import fold
@@ -25,23 +26,6 @@ EXPLAINED = {
 }
 
 
-class Way(NamedTuple):
-    """A way to ``address``, which ``host`` should answer."""
-
-    address: str
-    host: str
-
-    @property
-    def name(self) -> str:
-        """The address without its port."""
-        return self.address.rpartition(":")[0]
-
-    @property
-    def port(self) -> str:
-        """The address's port."""
-        return self.address.rpartition(":")[2]
-
-
 class Wall(NamedTuple):
     """Ways that are closed alike: from each of some hosts to each of some addresses.
 
@@ -50,7 +34,7 @@ class Wall(NamedTuple):
 
     kind: str
     callers: Tuple[str, ...]
-    ways: Tuple[Way, ...]
+    ways: Tuple[Target, ...]
     detail: str
 
     def __str__(self) -> str:
@@ -77,7 +61,7 @@ def ways(evidence: Evidence) -> Iterator[Finding]:
         what, mend = EXPLAINED[wall.kind]
         words = {
             "detail": wall.detail, "caller": wall.callers[0], "callers": fold(wall.callers), "host": wall.ends[0],
-            "name": wall.ways[0].name, "ports": ", ".join(dict.fromkeys(way.port for way in wall.ways)),
+            "name": wall.ways[0].name, "ports": ", ".join(dict.fromkeys(str(way.port) for way in wall.ways)),
         }  # fmt: skip
         yield Finding(wall.kind, wall.suspects, f"{wall}: {what.format(**words)}", mend.format(**words))
 
@@ -87,12 +71,12 @@ def walls(evidence: Evidence) -> List[Wall]:
 
     A way that leads to a host without our listener does not count as closed.
     """
-    callers: Dict[Tuple[str, str, Way], Set[str]] = defaultdict(set)
+    callers: Dict[Tuple[str, str, Target], Set[str]] = defaultdict(set)
     for host, facts in evidence.facts.items():
         for failure in facts.unreached:
             if _listened(evidence, failure):
-                callers[failure.kind, failure.detail, Way(failure.address, failure.host)].add(host)
-    alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, Way]]] = defaultdict(list)
+                callers[failure.kind, failure.detail, Target(failure.address, failure.host)].add(host)
+    alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, Target]]] = defaultdict(list)
     for (kind, detail, way), hosts in callers.items():
         alike[kind, frozenset(hosts)].append((detail, way))
     return [
@@ -107,15 +91,16 @@ def _listened(evidence: Evidence, failure: Unreached) -> bool:
     It was not up where the port is taken, or the host did not take part to the end.
     """
     there = evidence.facts.get(failure.host)
-    port = Way(failure.address, failure.host).port
+    port = failure.address.rpartition(":")[2]
     return there is not None and port in there.ports and there.ports[port] is None
 
 
-def _folded(ways: Sequence[Way]) -> str:
+def _folded(ways: Sequence[Target]) -> str:
     """``h[1-3]:2222``"""
     names: Dict[str, List[str]] = defaultdict(list)
     for way in ways:
-        names[way.port].append(way.name)
+        name, _, port = way.address.rpartition(":")  # an IPv6 address keeps its brackets
+        names[port].append(name)
     return ", ".join(f"{_fold_names(found)}:{port}" for port, found in names.items())
 
 
