@@ -76,6 +76,7 @@ def test_every_exit_code_that_an_error_has_is_told() -> None:
         assert f"\n| {code} | {meaning} |\n" in TEXT
 
 
+@pytest.mark.not_fast
 def test_what_a_task_finds_in_its_environment_is_what_is_told(launch: Launcher) -> None:
     launch.write(command=["sh", "-c", "env | cut -d= -f1"])
     ran = launch("up", HTTP_PROXY="http://proxy", grpc_proxy="http://proxy")
