@@ -42,7 +42,7 @@ FLOORS = {
         ("status",),
         ("agent",),
         ("hosts", "view"),
-        ("remote", "hostfile", "environments", "history"),
+        ("remote", "hostfile", "environments", "history", "page"),
         ("plan", "logs", "monitoring", "teardown"),
         ("check", "run"),
         ("diagnosis",),

@@ -2,5 +2,6 @@
 
 reader         read them from every host, and merge them
 folding        print equal lines of many tasks as one
+last_lines     a bounded part of the logs, for the page of a run
 time_argument  read ``--since`` as a person writes it
 """

@@ -13,6 +13,7 @@ status            show how a run is
 logs              print tasks' logs
 board             open TensorBoard
 metrics           serve a status to Prometheus
+report            print the page of a run
 restart           restart tasks
 down              end a run
 sweep             find what earlier runs left

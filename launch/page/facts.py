@@ -1,0 +1,137 @@
+"""The content of a run's page: JSON values, made of its status in the same words as ``launch status``."""
+
+import math
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from launch.agent.text.plain_text import without_controls
+from launch.status import incident_text
+from launch.status.incident import IncidentStatus
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
+from launch.view import run_text
+from launch.view.units import of_duration
+
+LONGEST = 300  # characters of a line of a log
+MOST_LINES = 2000  # of all logs together, so that the page stays below 10 MB
+FEWEST, MOST = 2, 100  # lines of one task
+MOST_FOLLOWED = 20  # consequences of one incident
+
+Points = Sequence[Tuple[int, float]]
+
+
+def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
+    """Return what the page shows of a status.
+
+    Args:
+      points: the loss at each step since somebody records it: [(step, loss)].
+    """
+    elapsed_s, left_s = run_text.elapsed(status), run_text.left(status)
+    return {
+        "run": status.run,
+        "state": status.state,
+        "updated": status.updated,
+        "elapsed": None if elapsed_s is None else of_duration(elapsed_s),
+        "elapsed_s": elapsed_s,
+        "left": None if left_s is None else of_duration(left_s),
+        "step": status.global_step,
+        "steps": status.steps,
+        "lines": lines(status),
+        "cause": status.cause,
+        "metrics": [run_text.metric(*each) for each in status.metrics.items()],
+        "points": [[step, loss] for step, loss in points if math.isfinite(loss)],
+        "copies": copies(status),
+        "incidents": [incident(each) for each in status.incidents],
+        "tasks": [task(each) for each in status.tasks],
+    }
+
+
+def lines(status: RunStatus) -> List[str]:
+    """Return the run's progress in words, a line each; nothing of what has its own place on the page."""
+    parts = [run_text.progress(status), *run_text.checkpoint(status), *run_text.formation(status)]
+    if status.evaluation:
+        parts.append(run_text.evaluation(status.evaluation))
+    starting = run_text.starting(status)
+    return [*parts, *([starting] if starting else []), *run_text.slowness(status), *run_text.silence(status)]
+
+
+def copies(status: RunStatus) -> List[str]:
+    """Return the newest checkpoint and its copies on other hosts, a line each."""
+    found = []
+    if status.checkpoint_step is not None:
+        found.append(f"checkpoint of step {status.checkpoint_step}{f': {status.checkpoint}' * bool(status.checkpoint)}")
+    for host, step in status.replicas.items():
+        found.append(f"copy on {host}: {'none yet' if step is None else f'step {step}'}")
+    return found
+
+
+def incident(found: IncidentStatus) -> Dict[str, Any]:
+    """Return an incident: when it was, how long training stood, and everything that is known in words."""
+    details = [f"cause: {found.cause}"] if found.cause else []
+    details += [
+        f"{each.at_s:.1f} s: {each.title}: {each.cause or each.kind}" for each in found.followed[:MOST_FOLLOWED]
+    ]
+    more = found.followed_count - min(len(found.followed), MOST_FOLLOWED)
+    details += [f"{more} more consequences"] if more > 0 else []
+    details += [f"{each.at_s:.1f} s: {each.what}" for each in found.did]
+    details += [f"log: {found.host}:{found.log}"] if found.log else []
+    return {
+        "number": found.number,
+        "at_s": found.at_s,
+        "lasted_s": found.lost_seconds if found.lost_seconds is not None else found.again_s,
+        "open": found.open,
+        "text": incident_text.sentence(found),
+        "details": details,
+        "log": [clean(line) for line in found.lines],
+    }
+
+
+def task(found: TaskStatus) -> Dict[str, Any]:
+    """Return a task's row."""
+    known = found.step_time_ms is not None
+    return {
+        "name": found.name,
+        "host": found.host,
+        "state": found.state,
+        "doing": found.doing,
+        "slow": found.straggler,
+        "step": found.step,
+        "work_ms": run_text.own_ms(found) if known else None,
+        "wait_ms": found.wait_ms,
+        "restarts": found.restarts,
+        "gpu_percent": found.gpu_percent,
+        "cause": found.cause,
+    }
+
+
+def lines_of_each(tasks: int) -> int:
+    """Return how many last lines of each task's log the page has room for."""
+    return max(FEWEST, min(MOST, MOST_LINES // max(1, tasks)))
+
+
+def clean(line: str, longest: int = LONGEST) -> str:
+    """Return a line of a log as the page shows it: no control characters, and no more than ``longest``."""
+    text = without_controls(line)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+class LossCurve:
+    """The loss over the steps of the newest run, recorded from now on, in a bounded memory.
+
+    Where the memory is full, every second point goes. Another run begins a new curve.
+    """
+
+    def __init__(self, most: int = 1000):
+        self._most = most
+        self._run: Optional[str] = None
+        self.points: List[Tuple[int, float]] = []
+
+    def add(self, status: RunStatus) -> None:
+        """Record the loss of a status; training that went back to an earlier step goes on from there."""
+        if status.run != self._run:
+            self._run, self.points = status.run, []
+        step, loss = status.global_step, status.loss
+        if step is None or loss is None:
+            return
+        self.points = [each for each in self.points if each[0] < step] + [(step, loss)]
+        if len(self.points) > self._most:
+            self.points = self.points[::2]

@@ -1,0 +1,211 @@
+"use strict";
+// Every text goes into the page as a text node: names, causes and log lines come from hosts.
+(function () {
+  const SVG = "http://www.w3.org/2000/svg";
+  const EVERY_MS = 1000;
+  const STATES = {running: "good", succeeded: "good", failed: "bad", lost: "bad", restarting: "warn"};
+  const values = JSON.parse(document.getElementById("values").textContent);
+  const page = document.getElementById("page");
+  const problem = document.getElementById("problem");
+  let facts = values.facts;
+  let logs = values.logs;
+  let sorted = {by: null, down: false};
+
+  function element(name, attributes, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+    made.append(...children.filter((child) => child !== null));
+    return made;
+  }
+
+  function drawn(name, attributes, text) {
+    const made = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function picture(width, height, label, ...shapes) {
+    const made = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
+    made.append(...shapes);
+    return made;
+  }
+
+  const paragraphs = (lines, kind) => lines.map((line) => element("p", kind ? {class: kind} : {}, line));
+  const section = (title, ...children) => element("section", {}, element("h2", {}, title), ...children);
+  const figure = (name, value, kind) =>
+    element("div", {}, element("span", {}, name), element("b", kind ? {class: kind} : {}, String(value)));
+  const seconds = (number) => number === null ? "?" : number.toFixed(1);
+  const short = (number) => String(Number(number.toPrecision(4)));
+
+  function overview() {
+    const numbers = [figure("state", facts.state, STATES[facts.state])];
+    if (facts.elapsed !== null) numbers.push(figure("elapsed", facts.elapsed));
+    if (facts.left !== null) numbers.push(figure("left, about", facts.left));
+    if (facts.metrics.length) numbers.push(figure("held-out data", facts.metrics.join(", "), "good"));
+    const made = section("Run", element("div", {class: "numbers"}, ...numbers));
+    if (facts.steps) {
+      const share = Math.min(1, (facts.step || 0) / facts.steps);
+      made.append(picture(1000, 8, `${Math.round(100 * share)} % of the steps`,
+        drawn("rect", {class: "whole", width: 1000, height: 8, rx: 4}),
+        drawn("rect", {class: "done", width: 1000 * share, height: 8, rx: 4})));
+    }
+    made.append(...paragraphs(facts.lines));
+    if (facts.cause) made.append(...paragraphs([`cause: ${facts.cause}`], facts.state === "failed" ? "bad" : ""));
+    return made;
+  }
+
+  function loss() {
+    const points = facts.points;
+    if (points.length < 2) {
+      const why = values.live
+        ? "The curve begins when the page's server has seen two steps."
+        : "No curve: a run keeps its newest loss alone. `launch view` records the curve while it is open.";
+      return section("Loss", ...paragraphs([why], "soft"));
+    }
+    const [wide, high, left, low] = [1000, 220, 60, 20];
+    const losses = points.map((point) => point[1]);
+    const [bottom, top] = [Math.min(...losses), Math.max(...losses)];
+    const [first, last] = [points[0][0], points[points.length - 1][0]];
+    const x = (step) => left + (wide - left - 10) * (step - first) / Math.max(1, last - first);
+    const y = (value) => 10 + (high - low - 20) * (1 - (top > bottom ? (value - bottom) / (top - bottom) : 0.5));
+    const shapes = [top, bottom].flatMap((value) => [
+      drawn("line", {class: "grid", x1: left, x2: wide, y1: y(value), y2: y(value)}),
+      drawn("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, short(value))]);
+    shapes.push(drawn("text", {x: left, y: high - 4}, `step ${first}`));
+    shapes.push(drawn("text", {x: wide - 10, y: high - 4, "text-anchor": "end"}, `step ${last}`));
+    shapes.push(drawn("path", {class: "curve", d: "M" + points.map(([step, value]) => `${x(step)} ${y(value)}`).join("L")}));
+    return section("Loss", picture(wide, high, "loss by step", ...shapes),
+      element("p", {class: "soft"}, `Recorded from step ${first} on, since the page's server follows the run.`));
+  }
+
+  function incidents() {
+    if (!facts.incidents.length) return null;
+    const until = Math.max(1, facts.elapsed_s || 0, ...facts.incidents.map((each) => each.at_s || 0));
+    const x = (seconds) => 10 + 980 * Math.min(1, seconds / until);
+    const shapes = [drawn("line", {class: "grid", x1: 10, x2: 990, y1: 20, y2: 20})];
+    for (const each of facts.incidents) {
+      const to = each.open ? until : (each.at_s || 0) + (each.lasted_s || 0);
+      shapes.push(drawn("rect", {class: "standing", x: x(each.at_s), y: 10, width: x(to) - x(each.at_s), height: 20}));
+      shapes.push(drawn("circle", {class: "event", cx: x(each.at_s), cy: 20, r: 5}));
+    }
+    shapes.push(drawn("text", {x: 10, y: 46}, "start"));
+    shapes.push(drawn("text", {x: 990, y: 46, "text-anchor": "end"}, facts.elapsed || ""));
+    const listed = facts.incidents.map((each) => {
+      const head = element("summary", each.open ? {class: "bad"} : {}, `${each.number}. ${seconds(each.at_s)} s: ${each.text}`);
+      const lines = each.log.length ? element("pre", {}, each.log.join("\n")) : null;
+      return element("details", {"data-key": `incident ${each.number}`}, head, ...paragraphs(each.details, "soft"), lines);
+    });
+    return section("Incidents", picture(1000, 50, "incidents by time", ...shapes), ...listed);
+  }
+
+  const number = (key, digits) => (row) => row[key] === null ? "" : row[key].toFixed(digits || 0);
+  const COLUMNS = [
+    {title: "task", key: "name", text: (row) => row.name},
+    {title: "host", key: "host", text: (row) => row.host},
+    {title: "state", key: "state", text: (row) => row.state + (row.slow ? " (slow)" : "") + (row.doing ? `: ${row.doing}` : "")},
+    {title: "step", key: "step", text: number("step"), number: true},
+    {title: "work, ms", key: "work_ms", text: number("work_ms", 1), number: true},
+    {title: "waits, ms", key: "wait_ms", text: number("wait_ms", 1), number: true},
+    {title: "of a step", key: null, text: () => ""},
+    {title: "restarts", key: "restarts", text: number("restarts"), number: true},
+    {title: "GPU, %", key: "gpu_percent", text: number("gpu_percent"), number: true},
+    {title: "cause", key: "cause", text: (row) => row.cause || "", kind: "cause"},
+  ];
+
+  function ordered() {
+    const {by, down} = sorted;
+    if (by === null) return facts.tasks;
+    const compare = new Intl.Collator(undefined, {numeric: true}).compare;
+    const missing = (row) => row[by] === null || row[by] === "";
+    return [...facts.tasks].sort((a, b) => missing(a) - missing(b) ||
+      (down ? -1 : 1) * (typeof a[by] === "number" ? a[by] - b[by] : compare(a[by], b[by])));
+  }
+
+  function parts(row, longest) {
+    const [work, wait] = [row.work_ms || 0, row.wait_ms || 0];
+    return picture(140, 12, `${short(work)} ms of work, ${short(wait)} ms of waiting`,
+      drawn("rect", {class: "work", y: 1, width: 140 * work / longest, height: 10}),
+      drawn("rect", {class: "wait", y: 1, x: 140 * work / longest, width: 140 * wait / longest, height: 10}));
+  }
+
+  function tasks() {
+    const shown = COLUMNS.filter((column) => column.key === null || facts.tasks.some((row) => column.text(row) !== ""));
+    const longest = Math.max(1e-9, ...facts.tasks.map((row) => (row.work_ms || 0) + (row.wait_ms || 0)));
+    const heads = shown.map((column) => {
+      const mark = sorted.by === column.key && column.key ? (sorted.down ? " ▾" : " ▴") : "";
+      const head = element(column.key ? "button" : "span", {}, column.title + mark);
+      if (column.key) head.addEventListener("click", () => {
+        sorted = {by: column.key, down: sorted.by === column.key && !sorted.down};
+        draw();
+      });
+      return element("th", column.number ? {class: "number"} : {}, head);
+    });
+    const rows = ordered().map((row) => element("tr", {}, ...shown.map((column) => {
+      if (column.key === null) return element("td", {}, row.work_ms === null ? "" : parts(row, longest));
+      const kind = column.number ? "number" : column.kind || (column.key === "state" ? (row.slow ? "warn" : STATES[row.state] || "") : "");
+      return element("td", kind ? {class: kind} : {}, column.text(row));
+    })));
+    return section(`Tasks (${rows.length})`, element("div", {class: "rows"},
+      element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))));
+  }
+
+  // The logs have an element of their own that stays, so that what is typed and scrolled there stays.
+  const filter = element("input", {type: "search", placeholder: "worker:1, a host or a text", "aria-label": "lines with"});
+  const printed = element("pre", {id: "lines"});
+  const missing = element("div", {});
+  const logSection = section("Logs, last lines", filter, missing, printed);
+  filter.addEventListener("input", () => drawLogs());
+
+  function drawLogs() {
+    const follows = printed.scrollTop + printed.clientHeight >= printed.scrollHeight - 4;
+    printed.textContent = logs.lines.filter((line) => line.includes(filter.value)).join("\n");
+    missing.replaceChildren(...paragraphs(logs.missing, "warn"));
+    if (follows) printed.scrollTop = printed.scrollHeight;
+  }
+
+  const body = element("div", {});
+  page.replaceChildren(body, logSection);
+
+  function draw() {
+    const open = new Set([...body.querySelectorAll("details[open]")].map((each) => each.dataset.key));
+    const rows = body.querySelector(".rows");
+    const scrolled = rows ? rows.scrollTop : 0;
+    const copies = facts.copies.length ? section("Checkpoints", ...paragraphs(facts.copies)) : null;
+    body.replaceChildren(...[overview(), loss(), incidents(), tasks(), copies].filter((each) => each !== null));
+    for (const each of body.querySelectorAll("details")) each.open = open.has(each.dataset.key);
+    body.querySelector(".rows").scrollTop = scrolled;
+    document.title = `${facts.run} ${facts.state}`;
+    document.querySelector("h1").textContent = `${facts.run} ${facts.state}`;
+  }
+
+  function report(text) {
+    problem.textContent = text || "";
+    problem.hidden = !text;
+  }
+
+  async function follow(path, take, failed, last) {
+    let now = last;
+    try {
+      const answer = await fetch(path, {cache: "no-store"});
+      if (!answer.ok) throw new Error(`${answer.status}`);
+      now = await answer.text();
+      if (now !== last) take(JSON.parse(now));
+    } catch (error) {
+      failed();
+      now = null;
+    }
+    setTimeout(() => follow(path, take, failed, now), EVERY_MS);
+  }
+
+  draw();
+  drawLogs();
+  printed.scrollTop = printed.scrollHeight;
+  if (values.live) {
+    follow("status.json", (answer) => {
+      report(answer.problem);
+      if (answer.facts) { facts = answer.facts; draw(); }
+    }, () => report("The page's server has ended: this is the last that it sent. `launch view` starts a new one."), null);
+    follow("logs.json", (answer) => { logs = answer; drawLogs(); }, () => {}, null);
+  }
+}());

@@ -1,0 +1,36 @@
+"""``launch report``"""
+
+from typing import Tuple
+
+import click
+
+from launch.errors import SUCCEEDED
+from launch.logs.last_lines import chosen, last_lines
+from launch.page.document import document
+from launch.page.facts import facts
+from launch.run.observer import newest_status
+from launch.target import Target
+from launch.verbs.options import TASKS, with_hosts_file
+
+
+@click.command()
+@with_hosts_file
+@TASKS
+def report(target: Target, patterns: Tuple[str, ...]) -> int:
+    """Print a page about the newest run: one HTML file.
+
+    The file needs no network and can be mailed. The page has the run's tasks, incidents, checkpoints and result, and
+    the last lines of logs: those of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
+
+    \b
+    Example:  launch report hosts.yaml > run.html
+    """
+    with target.reach() as fleet:
+        tasks = chosen(fleet, patterns)
+        status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
+        logs = last_lines(fleet, tasks)
+        for line in logs["missing"]:
+            click.echo(line, err=True)
+        fleet.interrupts.check()
+        click.echo(document(facts(status), logs), nl=False)
+        return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -1,0 +1,74 @@
+"""The page has the words of ``launch status``, and no more than it has room for."""
+
+from dataclasses import replace
+
+import pytest
+
+from launch.page.facts import LONGEST, MOST_LINES, LossCurve, clean, facts, incident, lines_of_each, task
+from launch.status.incident import Consequence, IncidentStatus
+from tests.launch.page.examples import training
+from tests.support.launch.statuses import status
+from tests.support.launch.statuses import task as a_task
+
+
+def test_a_training_run_has_its_progress_time_and_copies() -> None:
+    found = facts(training())
+    assert (found["elapsed"], found["left"], found["step"]) == ("1:23", "37.2 s", 840)
+    assert found["lines"][0] == "step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21"
+    assert found["copies"] == ["checkpoint of step 800", "copy on gpu001: step 800", "copy on gpu002: none yet"]
+
+
+def test_the_result_is_the_held_out_metrics() -> None:
+    assert facts(status(state="succeeded", metrics={"accuracy": 0.976}))["metrics"] == ["accuracy 97.6 %"]
+
+
+def test_a_step_is_work_and_waiting() -> None:
+    row = task(a_task(step_time_ms=30.0, wait_ms=10.0))
+    assert (row["work_ms"], row["wait_ms"]) == (20.0, 10.0)
+    assert task(a_task())["work_ms"] is None
+
+
+def test_an_incident_has_its_sentence_what_followed_and_where_its_log_is() -> None:
+    followed = [Consequence(2.0, "exit", "worker", n, "h", cause="reset") for n in range(30)]
+    found = incident(
+        IncidentStatus(
+            number=1, at_s=1.5, host="h", cause="no disk", followed=followed, followed_count=40, log="/l", again_s=4.0
+        )
+    )
+    assert found["text"].startswith("h: no disk") and found["lasted_s"] == 4.0
+    assert found["details"][:2] == ["cause: no disk", "2.0 s: worker:0@h: reset"]
+    assert found["details"][-2:] == ["20 more consequences", "log: h:/l"]
+
+
+@pytest.mark.parametrize("tasks", [0, 1, 3, 32, 999, 1000])
+def test_the_lines_of_all_tasks_are_bounded(tasks: int) -> None:
+    assert 2 <= lines_of_each(tasks) <= 100
+    assert lines_of_each(tasks) * tasks <= MOST_LINES
+
+
+def test_a_line_of_a_log_is_cut_and_has_no_control_characters() -> None:
+    assert clean("\x1b[31mred\x1b[0m") == "red"
+    assert clean("x" * 10000) == "x" * (LONGEST - 1) + "…"
+
+
+def test_the_curve_has_what_was_recorded_and_nothing_else() -> None:
+    curve = LossCurve(most=8)
+    curve.add(status())
+    assert curve.points == []
+    for step in range(100):
+        curve.add(status(global_step=step, loss=float(step)))
+        assert len(curve.points) <= 8 and curve.points[0] == (0, 0.0)
+        assert all(step == loss for step, loss in curve.points)
+
+
+def test_training_that_went_back_goes_on_from_there_and_another_run_begins_a_curve() -> None:
+    curve = LossCurve()
+    for step in (1, 2, 3, 2):
+        curve.add(status(global_step=step, loss=10.0 * step))
+    assert curve.points == [(1, 10.0), (2, 20.0)]
+    curve.add(replace(status(global_step=9, loss=1.0), run="r-2"))
+    assert curve.points == [(9, 1.0)]
+
+
+def test_a_loss_that_is_no_number_is_left_out_of_the_curve() -> None:
+    assert facts(status(), [(1, 2.0), (2, float("nan")), (3, float("inf"))])["points"] == [[1, 2.0]]
