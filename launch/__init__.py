@@ -10,10 +10,10 @@ remote        hosts over SSH, by Fabric
 hostfile      select from a hosts file, import one, write one
 environments  ``launch setup``: the Python environments of hosts
 history       which runs of a name there were, and which is the newest
-page          ``launch report``: a run as one HTML file
+page          a run as one HTML file
 plan          from a spec to a plan, and to the requests of all agents
 logs          ``launch logs``
-monitoring    ``launch board``, ``launch metrics``
+monitoring    ``launch board``, ``launch metrics``, ``launch view``
 teardown      ``launch down``, ``launch sweep``, and the proof that nothing is left
 check         ``launch check``
 run           ``launch up``: start a run, follow it, resume it, fail over

@@ -24,6 +24,7 @@ VERBS = {
     "logs": "Print the task logs of the newest run, sorted by time.",
     "board": "Open TensorBoard on the newest run's summaries, until Ctrl-C.",
     "metrics": "Serve the newest run's status to Prometheus, until Ctrl-C.",
+    "view": "Serve a live page of the newest run to a browser, until Ctrl-C.",
     "report": "Print a page about the newest run: one HTML file.",
     "restart": "Restart tasks of a run in place.",
     "diagnose": "Collect evidence about the newest run of FILE in one archive.",

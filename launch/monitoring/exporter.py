@@ -1,28 +1,25 @@
 """``launch metrics``: answer each scrape with the newest run's status, in bounded time."""
 
-import socket
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
-from socketserver import ThreadingMixIn
-from typing import Any, Callable, Iterator, NamedTuple, Optional
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from typing import Callable, Iterator, NamedTuple, Optional
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.registry import Collector
 
-from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.history.newest import status_in
 from launch.hosts import rpc
 from launch.monitoring.metrics import Family, families
+from launch.monitoring.web_server import WebServer
 from launch.status.run import RunStatus
 from launch.status.values import to_values
 
 FRESH_S = 1.0  # an answer serves every scrape that comes within so long
 PATIENCE_S = 5.0  # of a scrape; Prometheus' own is ten seconds
 ANSWER_S = 30.0
-LOOK_S = 0.2
 
 
 class Told(NamedTuple):
@@ -112,16 +109,7 @@ class RunCollector(Collector):
         return families(self._name, self._host, told.problem is None, told.status)
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Print nothing, because a line for every scrape would help nobody."""
-
-
-class Exporter:
+class Exporter(WebServer):
     """Listen for scrapes while entered.
 
     Raises:
@@ -131,23 +119,4 @@ class Exporter:
     def __init__(self, collector: RunCollector, address: str, port: int):
         registry = CollectorRegistry()
         registry.register(collector)
-        kind = type("Server", (_Server,), {"address_family": socket.AF_INET6 if ":" in address else socket.AF_INET})
-        try:
-            self._server: Any = make_server(address, port, make_wsgi_app(registry), kind, _Quiet)
-        except OSError as error:
-            refused = f"cannot listen on {address} port {port}: {error.strerror}"
-            advice = "give another --port or --address"
-            raise CannotStart([HostProblem("this machine", ProblemKind.HERE, refused, advice=advice)]) from error
-        self.port: int = self._server.server_address[1]
-        self._server.timeout = LOOK_S
-
-    def __enter__(self) -> "Exporter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.server_close()
-
-    def serve(self, over: Callable[[], bool]) -> None:
-        """Answer scrapes until ``over``."""
-        while not over():
-            self._server.handle_request()
+        super().__init__(make_wsgi_app(registry), address, port)

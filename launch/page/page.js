@@ -151,7 +151,7 @@
   }
 
   // The logs have an element of their own that stays, so that what is typed and scrolled there stays.
-  const filter = element("input", {type: "search", placeholder: "worker:1, a host or a text", "aria-label": "lines with"});
+  const filter = element("input", {type: "search", placeholder: "lines with this text", "aria-label": "lines with this text"});
   const printed = element("pre", {id: "lines"});
   const missing = element("div", {});
   const logSection = section("Logs, last lines", filter, missing, printed);

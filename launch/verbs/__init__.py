@@ -13,6 +13,7 @@ status            show how a run is
 logs              print tasks' logs
 board             open TensorBoard
 metrics           serve a status to Prometheus
+view              serve the page of a run, live
 report            print the page of a run
 restart           restart tasks
 down              end a run

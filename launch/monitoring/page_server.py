@@ -1,0 +1,119 @@
+"""``launch view``: the page of the newest run, served to this user's browser alone, with what is recorded meanwhile."""
+
+import hmac
+import threading
+from http import HTTPStatus
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+from launch.monitoring.exporter import Told
+from launch.page.document import as_json, document
+from launch.page.facts import LossCurve, facts
+from launch.status.run import RunStatus
+
+EVERY_S = 1.0
+LOGS_EVERY_S = 3.0
+LEAVE_S = 2.0  # for a call that is under way at the end
+HEADERS = [
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", "frame-ancestors 'none'"),  # the page itself has the rest
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+]
+
+Answer = Tuple[HTTPStatus, str, str]  # with the type of its content, and the content
+NOT_FOUND: Answer = (HTTPStatus.NOT_FOUND, "text/plain", "expected the path that `launch view` printed\n")
+
+
+class PageServer:
+    """The WSGI application of the page.
+
+    Nothing is answered to a request without the token, nor to a page of another site whose name leads here.
+    Every request is answered at once, with what was recorded last.
+
+    Args:
+      status: the newest status of the run, from the verb's start.
+      token: the first part of every path.
+      get: ask for the newest status; may take seconds.
+      logs: read the last lines of the logs; may take seconds.
+    """
+
+    def __init__(self, status: RunStatus, token: str, get: Callable[[], Told], logs: Callable[[], Dict[str, Any]]):
+        self._token, self._get, self._read_logs = token, get, logs
+        self._curve = LossCurve()
+        self._problem: Optional[str] = None
+        self._logs: Dict[str, Any] = {"lines": [], "missing": ["logs: being read"]}
+        self._logs_wanted = threading.Event()
+        self._take(status)
+
+    def record(self) -> None:
+        """Ask for the newest status, and keep it. Without an answer the last one stays, with the reason."""
+        told = self._get()
+        if told.status is not None:
+            self._take(told.status)
+        gone = None if told.status else "no run of this name is there any more"
+        self._problem = told.problem or gone
+
+    def record_logs(self) -> None:
+        """Read the logs, if a page has asked for them since the last time."""
+        if self._logs_wanted.is_set():
+            self._logs_wanted.clear()
+            self._logs = self._read_logs()
+
+    def _take(self, status: RunStatus) -> None:
+        self._curve.add(status)
+        self._facts = facts(status, self._curve.points)
+
+    def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        status, kind, text = self._answer(environ)
+        content = text.encode("utf-8", "replace")
+        headers = [*HEADERS, ("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(content)))]
+        start_response(f"{status.value} {status.phrase}", headers)
+        return [content]
+
+    def _answer(self, environ: Dict[str, Any]) -> Answer:
+        port = environ["SERVER_PORT"]
+        if environ.get("HTTP_HOST") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+            return HTTPStatus.FORBIDDEN, "text/plain", "expected the address that `launch view` printed\n"
+        if environ["REQUEST_METHOD"] != "GET":
+            return HTTPStatus.METHOD_NOT_ALLOWED, "text/plain", "expected GET\n"
+        parts = environ["PATH_INFO"].split("/", 2)
+        if len(parts) < 3:
+            return NOT_FOUND
+        _, token, name = parts
+        if not hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode()):
+            return NOT_FOUND
+        return self._page(name)
+
+    def _page(self, name: str) -> Answer:
+        if name == "":
+            return HTTPStatus.OK, "text/html", document(self._facts, self._logs, live=True)
+        if name == "status.json":
+            values = {"facts": self._facts, "problem": self._problem}
+            return HTTPStatus.OK, "application/json", as_json(values)
+        if name == "logs.json":
+            self._logs_wanted.set()
+            return HTTPStatus.OK, "application/json", as_json(self._logs)
+        return NOT_FOUND
+
+
+class Repeated:
+    """Call functions again and again while entered, each in a thread of its own: [(function, seconds between)]."""
+
+    def __init__(self, calls: List[Tuple[Callable[[], None], float]]):
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._repeat, args=call, daemon=True) for call in calls]
+
+    def _repeat(self, function: Callable[[], None], every_s: float) -> None:
+        while not self._over.wait(every_s):
+            function()
+
+    def __enter__(self) -> "Repeated":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(LEAVE_S)

@@ -1,0 +1,51 @@
+"""``launch view``"""
+
+import secrets
+from typing import Tuple
+
+import click
+
+from launch.errors import SUCCEEDED
+from launch.logs.last_lines import chosen, last_lines
+from launch.run.observer import newest_status
+from launch.target import Target
+from launch.verbs.options import TASKS, with_hosts_file
+from launch.view.console import say
+
+ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of logs
+
+
+@click.command()
+@with_hosts_file
+@TASKS
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port on this machine; 0: a free one.",
+)
+def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
+    """Serve a live page of the newest run to a browser, until Ctrl-C.
+
+    Open the printed address on this machine; its token keeps other users out. The page has the last lines of the logs
+    of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
+
+    \b
+    Example:  launch view hosts.yaml
+    """
+    from launch.monitoring.exporter import Lead, Newest  # a tenth of a second, as in launch.verbs.metrics
+    from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, PageServer, Repeated
+    from launch.monitoring.web_server import WebServer
+
+    with target.reach() as fleet:
+        tasks = chosen(fleet, patterns)
+        status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
+        newest, token = Newest(Lead(fleet).ask), secrets.token_urlsafe(24)
+        page = PageServer(status, token, newest.get, lambda: last_lines(fleet, tasks))
+        recorded = Repeated([(page.record, EVERY_S), (page.record_logs, LOGS_EVERY_S)])
+        with WebServer(page, ADDRESS, port) as server, recorded:
+            say(f"{status.run}: http://{ADDRESS}:{server.port}/{token}/ (Ctrl-C ends it)")
+            server.serve(over=lambda: bool(fleet.interrupts.received))
+        newest.close()
+        return fleet.interrupts.exit_code(otherwise=SUCCEEDED)
