@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from tests.benchmarks.speed import bounds, horovod, overview, plots, report, transfer
+from tests.benchmarks.speed import bounds, headline, horovod, overview, plots, report, transfer
 from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
 from tests.benchmarks.speed.results import add, read
 from tests.benchmarks.speed.running import Failed, Pace, measure
@@ -106,6 +106,7 @@ def write(results: Sequence[report.Result], docs: Path) -> None:
     page = docs / "speed.md"
     page.write_text(overview.page(report.page(page.read_text(), results), results))
     plots.draw(results, docs / "speed")
+    (docs / "speed" / "headline.svg").write_text(headline.chart(results))
 
 
 if __name__ == "__main__":
