@@ -102,6 +102,26 @@ def test_the_page_on_gpus_has_the_cuda_that_this_tensorflow_was_built_for() -> N
     assert f"{version} prints `{cuda}` and `{cudnn}`" in page
 
 
+def test_the_lines_of_the_readme_work_as_printed(tmp_path: Path) -> None:
+    """After ``make up``: in a shell with an empty home that knows no launcher but that of the checkout's .venv."""
+    indented = re.findall(
+        r"^    (\S.*)", re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    )
+    lines = [line.split("  #")[0].strip() for line in indented]
+    assert [line.split()[0] for line in lines] == ["git", "make", ".", "launch", "launch", "launch", "launch"]
+    assert lines[-1] == "launch up three.yaml"  # needs three machines
+    (tmp_path / "three.yaml").write_text(blocks(README, "yaml")[0])
+    (tmp_path / "hosts.yaml").write_text((ROOT / "hosts.yaml").read_text())
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    env = {"HOME": str(tmp_path), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+    argv = ["bash", "-e", "-c", "\n".join(lines[2:-1])]
+    ran = subprocess.run(
+        argv, cwd=str(tmp_path), env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "succeeded: step 400" in ran.stdout and "succeeded: step 100" in ran.stdout
+
+
 def test_every_verb_is_in_the_readme_and_the_other_way_round() -> None:
     assert set(re.findall(r"^\| `launch (\w+)", README, re.MULTILINE)) == set(VERBS)
 
