@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
-from jsonschema import Draft7Validator
-
 from cluster.errors import Problem
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
@@ -16,6 +14,8 @@ from cluster.task import Train
 
 def check_name(document: Document, path: Path) -> Iterator[Problem]:
     """Yield a problem where ``name`` is missing and the file's own name cannot replace it."""
+    from jsonschema import Draft7Validator  # only here: the Tab key reads no file
+
     node = keys()["name"]
     if document.value.get("name") is None and not Draft7Validator(node).is_valid(path.stem):
         yield document.problem(("name",), in_words(node), f"the file's name '{path.stem}'", "add the key name")

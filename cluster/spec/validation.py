@@ -3,10 +3,8 @@
 import difflib
 import json
 import shlex
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
-
-from jsonschema import Draft7Validator, validators
-from jsonschema.exceptions import ValidationError
 
 from cluster.errors import Problem
 from cluster.spec.document import Document
@@ -14,6 +12,7 @@ from cluster.spec.place import Path, key_text, shown
 from cluster.spec.schema import in_words, keys, schema
 
 _SHELL = frozenset("|&;<>$`*?~\n")  # what only a shell gives a meaning
+ValidationError = Any  # of jsonschema, which is loaded when a file is validated
 _Finding = Tuple[Path, Problem]  # the problem of the value or key at the path
 
 
@@ -46,14 +45,18 @@ def _is_whole(_: Any, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_Validator = validators.extend(
-    Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole)
-)
+@lru_cache(maxsize=1)
+def _validator() -> Any:
+    # Only here: jsonschema is half of what a verb imports, and the Tab key loads verbs but reads no file.
+    from jsonschema import Draft7Validator, validators
+
+    types = Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole)
+    return validators.extend(Draft7Validator, type_checker=types)(schema())
 
 
 def validate(document: Document) -> Findings:
     """Everything in ``document`` that does not fit the schema."""
-    errors = _Validator(schema()).iter_errors(document.value)
+    errors = _validator().iter_errors(document.value)
     findings = (finding for error in errors for finding in _explain(error, document))
     return Findings(list(dict.fromkeys(findings)))
 

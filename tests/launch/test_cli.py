@@ -37,6 +37,10 @@ def test_a_verb_loads_itself_alone() -> None:
     assert "launch.verbs.completion" in names and not {"launch.verbs.up", "launch.verbs.status"} & set(names)
 
 
+def test_a_verb_that_the_tab_key_completes_loads_no_schema_library() -> None:
+    assert not [name for name in loaded("up", "-h") if name.startswith("jsonschema")]
+
+
 @pytest.mark.parametrize("name", sorted(VERBS))
 def test_every_verb_has_its_own_name(name: str) -> None:
     assert load(name).name == name
