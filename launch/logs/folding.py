@@ -4,6 +4,7 @@ from collections import deque
 from datetime import datetime
 from typing import Callable, Deque, Dict, List, NamedTuple, Tuple
 
+from launch.agent.text.gpu_notes import gpu_note
 from launch.view.console import fold
 
 MOST = 5000  # lines held back, however long the window
@@ -30,7 +31,8 @@ class Window:
     """Hold lines back for a while, in which equal lines of other tasks join them.
 
     The window returns lines in the order in which the first of each came. A task that prints the same text twice
-    has printed two lines. With ``seconds`` 0 the window returns every line by itself.
+    has printed two lines. TensorFlow's notes about missing GPU libraries lose their time and place. With
+    ``seconds`` 0 the window returns every line by itself.
     """
 
     def __init__(self, seconds: float):
@@ -40,9 +42,10 @@ class Window:
 
     def take(self, line: Line, now: float) -> None:
         """Take a line in; ``now`` is in seconds, on the clock that ``due`` uses too."""
-        folded, source = self._open.get(line.text), (line.task, line.host)
+        text = (gpu_note(line.text) or line.text) if self._seconds else line.text
+        folded, source = self._open.get(text), (line.task, line.host)
         if folded is None or source in folded.sources or not self._seconds:
-            folded = self._open[line.text] = Folded(line.time, line.text, [])
+            folded = self._open[text] = Folded(line.time, text, [])
             self._held.append((now, folded))
         folded.sources.append(source)
 

@@ -23,6 +23,7 @@ from cluster.protocol.regular_file import open_to_read
 from launch.agent.endings import hopeless
 from launch.agent.endings.log_errors import Error, error_in
 from launch.agent.linux import processes
+from launch.agent.text.gpu_notes import gpu_note
 from launch.agent.text.plain_text import plain
 
 MOST_LINES, LONGEST = 20, 300  # characters
@@ -63,7 +64,7 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
     if found is not None:
         ending = Ending(kind, f"{what}; its error: {found.text}", found.text)
         return _add_advice(ending, hopeless.judge(code, None, found.text, lines))
-    last = lines[-1].strip() if lines else ""
+    last = next((line.strip() for line in reversed(lines) if gpu_note(line) is None), "")
     ending = Ending(kind, f"{what}; its last line: {last}" if last else what)
     return _add_advice(ending, hopeless.judge(code, None, last, lines))
 

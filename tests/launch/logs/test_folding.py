@@ -100,3 +100,12 @@ def test_the_time_of_day_is_the_firsts() -> None:
     assert [shown(folded, times=True) for folded in window.rest()] == [
         "2026-11-20 15:59:02 worker:[0-1]@gpu[01-02] ×2 a"
     ]
+
+
+def test_notes_about_missing_gpu_libraries_fold_whatever_their_times_and_are_whole_when_raw() -> None:
+    place = "W tensorflow/stream_executor/platform/default/dso_loader.cc:55]"
+    note = f"{place} Could not load dynamic library 'libcuda.so.1'; dlerror: no such file"
+    lines = [worker(index, f"2026-11-23 14:58:33.53592{index}: {note}") for index in range(2)]
+    folded = "TensorFlow: Could not load dynamic library 'libcuda.so.1'"
+    assert told(lines) == [f"worker:[0-1]@gpu[01-02] ×2 {folded}"]
+    assert told(lines, seconds=0) == [f"worker:{index}@gpu0{index + 1} {lines[index].text}" for index in range(2)]

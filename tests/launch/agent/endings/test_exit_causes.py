@@ -152,3 +152,12 @@ def test_a_cause_has_the_newest_state_of_a_progress_bar_and_nothing_that_a_termi
         b"1/9 [=>]\b\b\b\r9/9 [==]\r\n\x1b]0;owned\x07\x1b[31mValueError: no\x1b[0m\n\x1b[0m\n"
     )
     assert last_lines(tmp_path / "log") == ["9/9 [==]", "ValueError: no"]
+
+
+def test_a_note_about_missing_gpu_libraries_is_never_the_cause() -> None:
+    note = (
+        "2026-11-23 14:58:33.535927: W tensorflow/stream_executor/platform/default/dso_loader.cc:55] "
+        "Could not load dynamic library 'libcuda.so.1'; dlerror: libcuda.so.1: cannot open shared object file"
+    )
+    assert judge(3, None, ["no table at /data", note]).cause == "exit code 3; its last line: no table at /data"
+    assert judge(3, None, [note]).cause == "exit code 3"
