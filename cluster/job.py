@@ -10,6 +10,7 @@ evaluate(task, args)  -> optional; a finite dataset of held-out examples, batche
 """
 
 import contextlib
+import errno
 import functools
 import importlib
 import importlib.util
@@ -129,7 +130,8 @@ class Job:
         if is_pair and _rank(value[0]) == 0:  # of tf.metrics
             return
         for part in value if is_pair else (value,):
-            self.check("model", f"one {name} per example, of shape [batch]", part, _rank(part) in (None, 1))
+            mean = "; leave the mean to the cluster" if _rank(part) == 0 else ""
+            self.check("model", f"one {name} per example, of shape [batch]{mean}", part, _rank(part) in (None, 1))
 
 
 def _rank(value: Any) -> Optional[int]:
@@ -199,7 +201,7 @@ def _import_blamed(path: str) -> Iterator[None]:
 def _blamed(path: str, error: BaseException) -> str:
     """Return an error of the job's file with its place, and the text of that line."""
     place = _place(path, error)
-    return f"{place}: {_described(error)}{quote_line(place)}"
+    return f"{place}: {_described(error)}{quote_line(place)}{_advice(error)}"
 
 
 def quote_line(place: str) -> str:
@@ -242,4 +244,11 @@ def _ops_named_by(error: Any, graph: Any) -> Iterator[Any]:
 
 def _described(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {text}".rstrip(": ")
+    return f"{type(error).__name__}: {text}".rstrip(":. ")
+
+
+def _advice(error: BaseException) -> str:
+    """Return the next step after an error that authors meet often, as the end of a sentence; "" for any other."""
+    # numpy and pandas have errors of their own without an error number.
+    missing = isinstance(error, OSError) and (error.errno == errno.ENOENT or str(error).endswith("not found."))
+    return "; put the file beside the job, whose folder each task works in a copy of" if missing else ""

@@ -1,7 +1,7 @@
 """Prints which variables a job makes and where they would be placed; trains nothing.
 
 ``launch plan`` runs it in the job's own runtime: ``python -m jobs.describe JOB --train JSON --args JSON
---share NUMBER`` with TF_CONFIG as the chief's. It prints one JSON object:
+--share NUMBER --folder PATH`` with TF_CONFIG as the chief's. It prints one JSON object:
 
     {"ps": [{"bytes": of all values it holds, "pulled": bytes of those that a worker reads in a step,
              "variables": [names]}, …],
@@ -107,7 +107,10 @@ def main() -> None:
     """Read argv and TF_CONFIG, prints the description."""
     parser = make_parser("python -m jobs.describe", __doc__ or "")
     parser.add_argument("--share", type=float, default=1.0, help="Largest number of bytes on one ps.")
+    parser.add_argument("--folder", help="Folder of the job, in which its tasks work; by default the current one.")
     options = parser.parse_args()
+    if options.folder:
+        os.chdir(options.folder)
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
     print(json.dumps(describe(options.job, Task.from_environment(os.environ), settings, args, options.share)))

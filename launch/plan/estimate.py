@@ -121,7 +121,8 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
 def _arguments(plan: Plan, job: JobCode) -> List[str]:
     entry = str(job.folder / job.entry) if job.folder and job.entry.endswith(".py") else job.entry
     train = replace(plan.spec.train, towers=towers(plan.spec))  # there may be no GPUs here to count
-    return [entry, "--train", json.dumps(train.to_dict()), "--args", json.dumps(plan.spec.args)]
+    folder = ["--folder", str(job.folder)] if job.folder else []
+    return [entry, "--train", json.dumps(train.to_dict()), "--args", json.dumps(plan.spec.args), *folder]
 
 
 def _environment(plan: Plan, job: JobCode) -> Dict[str, str]:

@@ -72,12 +72,15 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
 def advising(check: str) -> Iterator[None]:
     """Add the command ``check`` to each CannotStart that this block raises.
 
-    The command finds everything that is in the way of a start.
+    The command finds everything that is in the way of a start. Where no host has an address, the file may be meant
+    for other machines, or as an example.
     """
     try:
         yield
     except CannotStart as error:
-        raise CannotStart(error.problems, f"list every obstacle with `{check}`") from error
+        unknown = all(problem.kind is ProblemKind.UNKNOWN_NAME for problem in error.problems)
+        step = "; `launch up --local` trains on this machine alone" if unknown else ""
+        raise CannotStart(error.problems, f"list every obstacle with `{check}`{step}") from error
 
 
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:

@@ -114,3 +114,19 @@ def test_no_task_is_started_where_one_host_is_not_reached(cluster: Cluster) -> N
     assert ended.returncode == 3
     assert f"h2: the gateway cannot reach {HOST} port {cluster.h2.port} (" in ended.stderr
     assert cluster.left() == []
+
+
+def test_a_job_over_ssh_reads_the_file_beside_it_and_fails_under_its_own_name(cluster: Cluster) -> None:
+    cluster.write(STAY)
+    keys = json.loads(cluster.file.read_text())
+    project = cluster.folder / "project"
+    project.mkdir()
+    (project / "my_job.py").write_text("raise ValueError(open('data.csv').read())\n")
+    (project / "data.csv").write_text("4711")
+    del keys["command"]
+    cluster.file.write_text(json.dumps({**keys, "job": "project/my_job.py"}))
+    ended = cluster("up")
+    assert ended.returncode == 1
+    own = f"{project}/my_job.py:1: ValueError: 4711, in `raise ValueError(open('data.csv').read())`"
+    assert ended.stdout.splitlines()[-1].endswith(own), ended.stdout
+    assert cluster.left() == []

@@ -56,6 +56,13 @@ def test_a_job_whose_graph_cannot_be_built_is_told_with_file_and_line_beside_its
     assert "worker:0" in ran.stdout
 
 
+def test_a_job_finds_the_files_beside_it_wherever_the_plan_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("raise ValueError(open('data.csv').read())\n")
+    (tmp_path / "data.csv").write_text("4711")
+    ran = launch("plan", hosts_file(tmp_path, "job: broken.py"))
+    assert ran.returncode == 2 and "broken.py:1: ValueError: 4711" in ran.stderr
+
+
 def test_a_python_without_tensorflow_shows_the_tasks_and_says_what_is_missing(tmp_path: Path) -> None:
     without = tmp_path / "python"
     without.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'tensorflow'\" >&2; exit 1\n")

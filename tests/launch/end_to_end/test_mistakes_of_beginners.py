@@ -1,0 +1,92 @@
+"""A beginner's mistakes in a first job, made for real: each ends soon, in one sentence that has the next step."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple, Tuple
+
+import pytest
+
+from launch.agent.linux.ports import free_ports
+from launch.hostfile import starter
+from tests.support.launch.launcher import LAUNCH
+from tests.support.launch.machine import left_in, living_under
+from tests.support.waiting import PATIENCE_S
+
+SOON_S = 10.0  # on a machine that does nothing else; here others may run beside it
+LOCAL = ("--local",)
+
+
+class Mistake(NamedTuple):
+    """What stands in a file of ``launch init``, what a beginner writes instead, and the end of what is printed."""
+
+    file: str
+    right: str
+    wrong: str
+    code: int
+    sentence: str  # a regular expression
+    options: Tuple[str, ...] = LOCAL
+
+
+MISTAKES = {
+    "a file that is missing": Mistake(
+        "job.py", '"data.csv"', '"date.csv"', 1,
+        r"/job\.py:9: OSError: date\.csv not found, in `rows = np\.loadtxt.*`; put the file beside the job, whose .*",
+    ),
+    "a loss that is a mean": Mistake(
+        "job.py", "return tf.square(error),", "return tf.reduce_mean(tf.square(error)),", 1,
+        r"/job\.py:27: model returned .*; expected one loss per example, of shape \[batch\]; leave the mean to .*",
+    ),
+    "tf.Variable": Mistake(
+        "job.py", 'tf.get_variable("weights", [3, 1])', 'tf.Variable(tf.zeros([3, 1]), name="weights")', 0,
+        r"held-out data: loss \d\d\.\d+, error 3\.\d+",
+    ),
+    "no repeat()": Mistake(
+        "job.py", ".repeat()", "", 1,
+        r"/job\.py:21: the dataset of inputs ended after step \d+, .*; add \.repeat\(\) to it",
+    ),
+    "a typo in a key": Mistake(
+        "hosts.yaml", "batch_size:", "batchsize:", 2,
+        r"/hosts\.yaml:\d+:3: train\.batchsize: .* did you mean 'batch_size'\?",
+    ),
+    "a typo in a function": Mistake(
+        "job.py", 'tf.get_variable("w', 'tf.get_vriable("w', 1,
+        r"/job\.py:15: AttributeError: .*'get_vriable', in `weights = tf\.get_vriable\(.*`",
+    ),
+    "a Python without TensorFlow": Mistake(
+        "hosts.yaml", "ps: [localhost]\n  worker: [{host: localhost, count: 2}]",
+        "ps: [{host: localhost, port: PORT, python: BARE}]\n  worker: [localhost]", 1,
+        r"No module named 'tensorflow'; the tasks' Python has no tensorflow: let `launch setup` build .*", (),
+    ),
+    "hosts that this machine does not know, without --local": Mistake(
+        "hosts.yaml", "ps: [localhost]\n  worker: [{host: localhost", "ps: [a.invalid]\n  worker: [{host: b.invalid", 3,
+        r"list every obstacle with `launch check .*`; `launch up --local` trains on this machine alone", (),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
+def test_it_ends_soon_with_the_next_step(mistake: Mistake, tmp_path: Path) -> None:
+    text = starter.write(tmp_path / "houses")[mistake.file]
+    text = re.sub(r" {2,}#.*", "", text) if mistake.file == "hosts.yaml" else text
+    assert mistake.right in text
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without the packages
+    bare.chmod(0o755)
+    wrong = mistake.wrong.replace("BARE", str(bare)).replace("PORT", str(free_ports(1)[0]))
+    (tmp_path / "houses" / mistake.file).write_text(text.replace(mistake.right, wrong))
+    with open(str(tmp_path / "houses" / "hosts.yaml"), "a") as file:
+        file.write(f"workdir: {tmp_path}/w\n")
+    began = time.monotonic()
+    ran = subprocess.run(
+        [*LAUNCH, "up", *mistake.options, str(tmp_path / "houses" / "hosts.yaml")], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert ran.returncode == mistake.code, ran.stdout
+    assert re.search(f"{mistake.sentence}$", ran.stdout.rstrip()), ran.stdout
+    assert time.monotonic() - began < 3 * SOON_S
+    assert left_in(tmp_path / "w") == [] and list(living_under(tmp_path)) == []
