@@ -26,6 +26,7 @@ from tests.launch.plan.plans import plan_of, read
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 
 TRAIN = re.compile(r'"--train", "(?:[^"\\]|\\.)*"')  # whose keys grow in number
+JOB_DIR = re.compile(r'(?<="LAUNCH_JOB_DIR": ")[^"]*')  # of this checkout, or of the test
 EXAMPLES = Path(__file__).parent / "json_examples"
 JOB = """
 job: digits
@@ -82,7 +83,7 @@ def of_plan(text: str) -> Callable[[Path, pytest.MonkeyPatch], str]:
         assert mistake is None
         written: List[str] = []
         write(values, shown_tasks(planned, {task.name for task in planned.tasks}), written.append)
-        return TRAIN.sub('"--train", "(settings)"', "".join(written))
+        return JOB_DIR.sub("(folder)", TRAIN.sub('"--train", "(settings)"', "".join(written)))
 
     return printed
 
