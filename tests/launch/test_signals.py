@@ -60,6 +60,7 @@ PAUSES = """
 """
 
 
+@pytest.mark.not_fast
 def test_ctrl_z_is_something_to_look_at_until_the_launcher_pauses_itself() -> None:
     argv = [sys.executable, "-c", textwrap.dedent(PAUSES)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, universal_newlines=True, cwd=str(ROOT)) as process:
@@ -90,6 +91,7 @@ HANGS = """
 """
 
 
+@pytest.mark.not_fast
 def test_a_third_signal_ends_the_launcher_whatever_it_waits_for() -> None:
     argv = [sys.executable, "-c", textwrap.dedent(HANGS)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=str(ROOT)) as process:
