@@ -7,8 +7,9 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from launch.monitoring.exporter import Told
 from launch.page.document import as_json, document
-from launch.page.facts import LossCurve, facts
+from launch.page.facts import facts
 from launch.status.run import RunStatus
+from launch.view.loss_curve import LossCurve
 
 EVERY_S = 1.0
 LOGS_EVERY_S = 3.0

@@ -1,7 +1,7 @@
 """The content of a run's page: JSON values, made of its status in the same words as ``launch status``."""
 
 import math
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from launch.agent.text.plain_text import without_controls
 from launch.status import incident_text
@@ -112,26 +112,3 @@ def clean(line: str, longest: int = LONGEST) -> str:
     """Return a line of a log as the page shows it: no control characters, and no more than ``longest``."""
     text = without_controls(line)
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-class LossCurve:
-    """The loss over the steps of the newest run, recorded from now on, in a bounded memory.
-
-    Where the memory is full, every second point goes. Another run begins a new curve.
-    """
-
-    def __init__(self, most: int = 1000):
-        self._most = most
-        self._run: Optional[str] = None
-        self.points: List[Tuple[int, float]] = []
-
-    def add(self, status: RunStatus) -> None:
-        """Record the loss of a status; training that went back to an earlier step goes on from there."""
-        if status.run != self._run:
-            self._run, self.points = status.run, []
-        step, loss = status.global_step, status.loss
-        if step is None or loss is None:
-            return
-        self.points = [each for each in self.points if each[0] < step] + [(step, loss)]
-        if len(self.points) > self._most:
-            self.points = self.points[::2]

@@ -5,7 +5,8 @@ live_view   an attached run: a live table in a terminal, plain lines elsewhere
 picture     a run drawn for the room that a terminal has
 task_table  the tasks of a run, a line each, and the columns that fit
 run_text    the parts of a run's status in words
-sparkline   a curve in one line, and its bounded memory
+loss_curve  the loss over the steps, in a bounded memory
+sparkline   a curve in one line
 report      how a run ended: its result, or the first cause
 progress    how far many hosts are with one piece of work
 units       amounts with three figures and a unit

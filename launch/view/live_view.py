@@ -12,9 +12,9 @@ from launch.agent.text.plain_text import without_controls
 from launch.status import incident_text
 from launch.status.run import RunStatus
 from launch.view.console import make_console, unechoed
+from launch.view.loss_curve import LossCurve
 from launch.view.picture import Picture
 from launch.view.run_text import count, evaluation, formation, progress, starting
-from launch.view.sparkline import Curve
 
 EVERY_S = 5.0
 STARTING_EVERY_S = 2.0
@@ -99,7 +99,7 @@ class LiveView(View):
         self._console = make_console()
         self._live = Live(console=self._console, refresh_per_second=4)
         self._terminal = ExitStack()
-        self._losses = Curve()
+        self._curve = LossCurve()
 
     def __enter__(self) -> "View":
         self._draw()
@@ -125,9 +125,9 @@ class LiveView(View):
         self._console.print(Text(without_controls(text)))
 
     def show(self, status: RunStatus) -> None:
-        if status.loss is not None and status.global_step is not None:
-            self._losses.add(status.global_step, status.loss)
-        self._live.update(Picture(status, self._losses.points, self._console.height))
+        self._curve.add(status)
+        losses = [loss for _, loss in self._curve.points]
+        self._live.update(Picture(status, losses, self._console.height))
 
 
 def for_terminal() -> View:

@@ -1,34 +1,8 @@
-"""A curve in one line of text, and a bounded memory of its points."""
+"""A curve in one line of text."""
 
-from typing import List, Sequence
+from typing import Sequence
 
 BARS = "▁▂▃▄▅▆▇█"
-MOST_POINTS = 256
-
-
-class Curve:
-    """The points of a quantity over the steps of a run, from the first point to the newest.
-
-    The memory is bounded: where it is full, every second point goes, and from then on every second new one.
-    """
-
-    def __init__(self, most: int = MOST_POINTS):
-        self.points: List[float] = []
-        self._most = most
-        self._stride, self._seen = 1, 0
-        self._step = -1
-
-    def add(self, step: int, value: float) -> None:
-        """Record the value at a step; a step that is not newer than the last one changes nothing."""
-        if step <= self._step:
-            return
-        self._step = step
-        if self._seen % self._stride == 0:
-            self.points.append(value)
-        self._seen += 1
-        if len(self.points) > self._most:
-            self.points = self.points[::2]
-            self._stride *= 2
 
 
 def sparkline(points: Sequence[float], width: int) -> str:

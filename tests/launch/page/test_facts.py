@@ -1,10 +1,8 @@
 """The page has the words of ``launch status``, and no more than it has room for."""
 
-from dataclasses import replace
-
 import pytest
 
-from launch.page.facts import LONGEST, MOST_LINES, LossCurve, clean, facts, incident, lines_of_each, task
+from launch.page.facts import LONGEST, MOST_LINES, clean, facts, incident, lines_of_each, task
 from launch.status.incident import Consequence, IncidentStatus
 from tests.launch.page.examples import training
 from tests.support.launch.statuses import status
@@ -49,25 +47,6 @@ def test_the_lines_of_all_tasks_are_bounded(tasks: int) -> None:
 def test_a_line_of_a_log_is_cut_and_has_no_control_characters() -> None:
     assert clean("\x1b[31mred\x1b[0m") == "red"
     assert clean("x" * 10000) == "x" * (LONGEST - 1) + "…"
-
-
-def test_the_curve_has_what_was_recorded_and_nothing_else() -> None:
-    curve = LossCurve(most=8)
-    curve.add(status())
-    assert curve.points == []
-    for step in range(100):
-        curve.add(status(global_step=step, loss=float(step)))
-        assert len(curve.points) <= 8 and curve.points[0] == (0, 0.0)
-        assert all(step == loss for step, loss in curve.points)
-
-
-def test_training_that_went_back_goes_on_from_there_and_another_run_begins_a_curve() -> None:
-    curve = LossCurve()
-    for step in (1, 2, 3, 2):
-        curve.add(status(global_step=step, loss=10.0 * step))
-    assert curve.points == [(1, 10.0), (2, 20.0)]
-    curve.add(replace(status(global_step=9, loss=1.0), run="r-2"))
-    assert curve.points == [(9, 1.0)]
 
 
 def test_a_loss_that_is_no_number_is_left_out_of_the_curve() -> None:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from launch.view.sparkline import BARS, Curve, sparkline
+from launch.view.sparkline import BARS, sparkline
 
 
 def test_the_smallest_and_the_largest_point_have_the_smallest_and_the_largest_bar() -> None:
@@ -35,18 +35,3 @@ def test_a_curve_of_any_points_has_its_width_and_known_bars() -> None:
         ]
         line = sparkline(points, chance.randrange(50))
         assert len(line) <= 50 and set(line) <= set(BARS)
-
-
-def test_the_memory_is_bounded_and_keeps_the_whole_course() -> None:
-    curve = Curve(most=16)
-    for step in range(10_000):
-        curve.add(step, float(step))
-        assert len(curve.points) <= 16
-    assert curve.points[0] == 0.0 and curve.points == sorted(curve.points) and curve.points[-1] > 8000
-
-
-def test_a_step_that_was_there_before_adds_no_point() -> None:
-    curve = Curve()
-    for step in (1, 2, 2, 1, 3):
-        curve.add(step, float(step))
-    assert curve.points == [1.0, 2.0, 3.0]

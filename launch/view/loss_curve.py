@@ -1,0 +1,36 @@
+"""The loss of a run over its steps, as somebody who follows the run records it."""
+
+from typing import List, Optional, Tuple
+
+from launch.status.run import RunStatus
+
+
+class LossCurve:
+    """The points of the newest run, recorded from now on, in a bounded memory: [(step, loss)].
+
+    Where the memory is full, every second point goes, and from then on points are recorded twice as far apart.
+    Another run begins a new curve.
+    """
+
+    def __init__(self, most: int = 1000):
+        self._most = most
+        self._begin(None)
+
+    def _begin(self, run: Optional[str]) -> None:
+        self._run, self._least_apart = run, 1
+        self.points: List[Tuple[int, float]] = []
+
+    def add(self, status: RunStatus) -> None:
+        """Record the loss of a status; training that went back to an earlier step continues from there."""
+        if status.run != self._run:
+            self._begin(status.run)
+        step, loss = status.global_step, status.loss
+        if step is None or loss is None:
+            return
+        while self.points and self.points[-1][0] >= step:
+            self.points.pop()
+        if not self.points or step - self.points[-1][0] >= self._least_apart:
+            self.points.append((step, loss))
+        if len(self.points) > self._most:
+            self.points = self.points[::2]
+            self._least_apart = 2 * max(1, (step - self.points[0][0]) // self._most)
