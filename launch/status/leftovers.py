@@ -25,7 +25,7 @@ class ProcessLeft:
 class GpuMemory:
     """The memory of a GPU that a process of a run holds."""
 
-    gpu: Union[int, str] = field(metadata=means("Index of the GPU."))
+    gpu: Union[int, str] = field(metadata=means("Index of the GPU; a text where it is not known."))
     pid: int = field(metadata=means("Process id of a holder of GPU memory."))
     mib: Optional[int] = field(metadata=means("Memory in MiB; null where the driver does not report it."))
 

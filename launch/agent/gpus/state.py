@@ -7,12 +7,13 @@ from launch.agent.gpus.booking import who_holds
 from launch.agent.linux.processes import command_line
 from launch.agent.wire.host_facts import Gpu, Gpus
 
+UNKNOWN = "unknown (the driver does not answer)"  # in the place of an index
 _GPUS = nvidia_smi.question("gpu", "driver_version", "uuid", "name")
 _USERS = nvidia_smi.question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def driver_and_gpus() -> Gpus:
-    """Return the driver's version, and the GPUs in the order of their indices."""
+    """Return the driver's version, and the GPUs in the order of their indices. Raises DriverHangs."""
     rows = nvidia_smi.rows(nvidia_smi.ask(_GPUS))
     users = _memory() if rows else []
     gpus = [_gpu(row[1:], [user for user in users if user["gpu"] == index]) for index, row in enumerate(rows)]
@@ -23,10 +24,13 @@ def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
     """Return the GPU memory that these processes hold: {"gpu": index, "pid", "mib"}.
 
     The result is empty where there is no driver. ``mib`` is None where the driver does not report it, as on GPUs that
-    show graphics.
+    show graphics. Where the driver hangs, every process may hold memory of a GPU that is not known.
     """
     wanted = set(pids)
-    return [each for each in _memory() if each["pid"] in wanted] if wanted else []
+    try:
+        return [each for each in _memory() if each["pid"] in wanted] if wanted else []
+    except nvidia_smi.DriverHangs:
+        return [{"gpu": UNKNOWN, "pid": pid, "mib": None} for pid in sorted(wanted)]
 
 
 def _memory() -> List[Dict[str, Any]]:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.gpus import state
+from launch.agent.gpus import nvidia_smi, state
 from launch.agent.gpus.booking import Bookings
+from launch.agent.gpus.nvidia_smi import DriverHangs
 from launch.agent.wire.host_facts import Gpu, Gpus
 
 pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
@@ -84,3 +85,24 @@ def test_of_no_processes_nothing_is_asked(users: None, tmp_path: Path) -> None:
 def test_a_host_without_a_driver_has_no_memory_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert state.memory_of([42]) == []
+
+
+@pytest.fixture
+def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An nvidia-smi that never answers."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\nexec sleep 1000\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(nvidia_smi, "ANSWER_S", 0.3)
+
+
+def test_a_driver_that_hangs_is_no_host_without_gpus(hanging: None) -> None:
+    with pytest.raises(DriverHangs, match="nvidia-smi: expected an answer within 0 s, found none"):
+        state.driver_and_gpus()
+    with pytest.raises(DriverHangs):
+        nvidia_smi.list_gpus()
+
+
+def test_memory_may_be_held_by_every_process_while_the_driver_hangs(hanging: None) -> None:
+    assert state.memory_of([43, 42]) == [{"gpu": state.UNKNOWN, "pid": pid, "mib": None} for pid in (42, 43)]
