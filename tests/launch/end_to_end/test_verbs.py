@@ -30,7 +30,7 @@ TASK = {
 # Verbs that a hosts file alone is enough for.
 OF_A_FILE = [
     name
-    for name, verb in sorted(cli.cli.commands.items())
+    for name, verb in sorted(cli.verbs().items())
     if {each.name for each in verb.params if each.required} == {"file"}
 ]
 
@@ -291,7 +291,7 @@ def run_main(capsys: "pytest.CaptureFixture[str]", *arguments: str) -> List[obje
     return [caught.value.code, said.out, said.err]
 
 
-@pytest.mark.parametrize("verb", sorted(cli.cli.commands))
+@pytest.mark.parametrize("verb", sorted(cli.VERBS))
 def test_every_verb_explains_itself_with_an_example(verb: str, capsys: "pytest.CaptureFixture[str]") -> None:
     code, out, _ = run_main(capsys, verb, "-h")
     assert code == 0
