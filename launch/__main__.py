@@ -8,12 +8,11 @@ from typing import Any, Optional
 
 def main() -> None:
     """Load the command line, which takes half a second, and run it."""
-    _on_ctrl_c(_leave)
+    _on_ctrl_c(_leave)  # no exception while modules are loaded: Python drops one that comes into a module's lock
     from launch import cli  # here: a Ctrl-C may come into it
 
     try:
-        _on_ctrl_c(signal.default_int_handler)  # an exception: a verb ends what it has begun
-        cli.main()
+        cli.main(loaded=lambda: _on_ctrl_c(signal.default_int_handler))  # a verb ends what it has begun
     except KeyboardInterrupt:
         _leave(signal.SIGINT, None)
     finally:

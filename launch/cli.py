@@ -3,7 +3,7 @@
 import difflib
 import sys
 from importlib import import_module
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import click
 from click.shell_completion import CompletionItem
@@ -77,7 +77,8 @@ def verbs() -> Dict[str, click.Command]:
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="launch-ps")
-def cli() -> None:
+@click.pass_obj
+def cli(loaded: Optional[Callable[[], None]]) -> None:
     """Start, watch and stop parameter-server training on one machine or many.
 
     \b
@@ -87,12 +88,19 @@ def cli() -> None:
               launch status hosts.yaml    show step, rate and loss
               launch down hosts.yaml      end the run
     """
+    if loaded:
+        loaded()
 
 
-def main(arguments: Optional[List[str]] = None) -> None:
-    """Run a verb, and turn every error into its message and its exit code."""
+def main(arguments: Optional[List[str]] = None, loaded: Callable[[], None] = lambda: None) -> None:
+    """Run a verb, and turn every error into its message and its exit code.
+
+    Args:
+      arguments: those of the command line, without its name; of this process if None.
+      loaded: called between loading a verb's module and running the verb.
+    """
     try:
-        code = cli.main(args=arguments, prog_name="launch", standalone_mode=False)
+        code = cli.main(args=arguments, prog_name="launch", standalone_mode=False, obj=loaded)
     except SpecError as error:
         complain(str(error))
         code = USAGE

@@ -5,10 +5,11 @@ import subprocess
 import sys
 from typing import List
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from launch.cli import VERBS, cli, load
+from launch.cli import VERBS, cli, load, main
 from tests.support import ROOT
 
 LOADED = """
@@ -35,6 +36,19 @@ def test_help_loads_no_verb() -> None:
 def test_a_verb_loads_itself_alone() -> None:
     names = loaded("completion", "zsh")
     assert "launch.verbs.completion" in names and not {"launch.verbs.up", "launch.verbs.status"} & set(names)
+
+
+def test_a_verb_is_loaded_before_ctrl_c_is_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: List[str] = []
+
+    def load(name: str) -> click.Command:
+        order.append(name)
+        return click.Command(name)
+
+    monkeypatch.setattr("launch.cli.load", load)
+    with pytest.raises(SystemExit):
+        main(["plan"], loaded=lambda: order.append("loaded"))
+    assert order[-1] == "loaded" and "plan" in order
 
 
 def test_a_verb_that_the_tab_key_completes_loads_no_schema_library() -> None:

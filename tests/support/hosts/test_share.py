@@ -35,10 +35,11 @@ def test_what_runs_on_a_host_gets_its_share_of_a_processor_until_the_end_of_the_
     fake_hosts: Callable[..., FakeHosts],
 ) -> None:
     hosts = fake_hosts(2)
-    with share.share(hosts, 0.1):
-        assert _spun_s(hosts, 0) < 0.3
+    with share.share(hosts, 0.02):
+        limited_s = _spun_s(hosts, 0)
+        assert limited_s < 0.15
         assert len(_groups()) == 2
-    assert _spun_s(hosts, 0) > 0.5
+    assert _spun_s(hosts, 0) > 2 * limited_s  # even where all else of this machine computes too
     assert _groups() == []
 
 
