@@ -1,16 +1,14 @@
 """The last lines of tasks' logs, as the page of a run has them: bounded in number, length and time."""
 
-from threading import Thread
 from typing import Any, Dict, List, Sequence
 
 from cluster.spec.model import TaskSpec
-from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.logs.reader import print_logs, select
 from launch.page.facts import clean, lines_of_each
 
 MOST_TASKS = 32  # whose logs the page has, unless the user names more
-PATIENCE_S = 30.0
+PATIENCE_S = 30.0  # with a host that has been asked
 
 
 def chosen(fleet: Fleet, patterns: Sequence[str]) -> List[TaskSpec]:
@@ -27,19 +25,12 @@ def chosen(fleet: Fleet, patterns: Sequence[str]) -> List[TaskSpec]:
 def last_lines(fleet: Fleet, tasks: Sequence[TaskSpec], patience_s: float = PATIENCE_S) -> Dict[str, Any]:
     """Return ``lines``, the last lines by time, and ``missing``, the reasons why some are not there."""
     lines: List[str] = []
-    problems: List[HostProblem] = []
-    tail = lines_of_each(len(tasks))
-
-    def read() -> None:
-        problems.extend(print_logs(fleet, tasks, lambda line: lines.append(clean(line)), raw=True, tail=tail))
-
-    reader = Thread(target=read, name="last lines", daemon=True)
-    reader.start()
-    reader.join(patience_s)
-    missing = [f"{problem}" for problem in list(problems)]
-    if reader.is_alive():
-        missing.append(f"logs: expected every host's lines within {patience_s:g} s, found hosts that still send")
+    problems = print_logs(
+        fleet, tasks, lambda line: lines.append(clean(line)), raw=True, tail=lines_of_each(len(tasks)),
+        patience_s=patience_s,
+    )  # fmt: skip
+    missing = [f"{problem}" for problem in problems]
     left_out = len(fleet.spec.tasks) - len(tasks)
     if left_out:
         missing.append(f"logs of {left_out} more tasks are left out; name tasks after FILE to choose others")
-    return {"lines": list(lines), "missing": missing}
+    return {"lines": lines, "missing": missing}

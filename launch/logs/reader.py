@@ -5,6 +5,7 @@ and the launcher holds one line of each host. *As they come* reads the lines tha
 """
 
 import heapq
+import math
 import os
 import time
 from queue import Empty, Queue
@@ -14,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 from cluster.spec.model import Spec, TaskSpec
 from launch.agent.text.redaction import mask
 from launch.agent.wire.verb_requests import LogsRequest
-from launch.errors import CannotStart, HostProblem, UsageError
+from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history.newest import locate, status_in
 from launch.hosts.channel import Silence
@@ -24,6 +25,8 @@ from launch.status.run import RunStatus
 from launch.view import report
 
 LOOK_S = 0.5
+HURRY_S = 0.05  # for each host, once the time is over
+ARRIVED_S = 10.0  # for lines that have arrived: those of all hosts are read by time, not host by host
 TOGETHER_S = 3.0  # equal lines of so short a time are printed as one
 WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
 AHEAD = 1000  # lines that hosts may be ahead of who reads
@@ -59,6 +62,7 @@ def print_logs(
     since: Optional[float] = None,
     until: Optional[float] = None,
     tail: Optional[int] = None,
+    patience_s: float = math.inf,
 ) -> List[HostProblem]:
     """Print every line of the tasks' logs, until the logs end or a signal comes.
 
@@ -68,6 +72,7 @@ def print_logs(
       times: print the time of day in front of each line.
       since, until: times of day in seconds; only the lines between them.
       tail: only so many last lines of each task.
+      patience_s: seconds after which a host that has not sent the end of its lines is a problem.
 
     Raises:
       BrokenPipeError: ``say`` raised it, since nobody reads the output any more.
@@ -78,7 +83,7 @@ def print_logs(
         host: LogsRequest(fleet.reference(host), names, follow, since, until, tail)
         for host, names in _names_by_host(tasks).items()
     }
-    readers = _readers(fleet, requests, problems)
+    readers = _readers(fleet, requests, problems, patience_s)
     for folded in _folded(window, _as_they_come(fleet, readers) if follow else _in_order(readers)):
         if fleet.interrupts.received:
             break
@@ -101,13 +106,16 @@ def _names_by_host(tasks: Sequence[TaskSpec]) -> Dict[str, Tuple[str, ...]]:
     return names
 
 
-def _readers(fleet: Fleet, requests: Mapping[str, LogsRequest], problems: List[HostProblem]) -> List[Iterator[Line]]:
+def _readers(
+    fleet: Fleet, requests: Mapping[str, LogsRequest], problems: List[HostProblem], patience_s: float
+) -> List[Iterator[Line]]:
     """Return a reader of the tasks' lines for each host that can be reached."""
     conversations, missed = fleet.each(
         lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), interruptible=False
     )
     problems += missed
-    return [_lines(fleet, conversation, problems) for conversation in conversations.values()]
+    until = time.monotonic() + patience_s
+    return [_lines(fleet, conversation, problems, until) for conversation in conversations.values()]
 
 
 def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
@@ -137,11 +145,11 @@ def _hand_over(reader: Iterator[Line], came: "Queue[Optional[Line]]") -> None:
     came.put(None)
 
 
-def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]) -> Iterator[Line]:
-    """Yield the lines of one host; a break of the connection is added to ``problems``."""
+def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem], until: float) -> Iterator[Line]:
+    """Yield the lines of one host; a break of the connection, or no end until then, is added to ``problems``."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
-        for answer in _answers(fleet, conversation):
+        for answer in _answers(fleet, conversation, until):
             yield Line(float(answer["time"]), answer["task"], conversation.host, mask(answer["line"], secrets))
     except HostProblem as problem:
         problems.append(problem)
@@ -149,19 +157,26 @@ def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem]
         conversation.close()
 
 
-def _answers(fleet: Fleet, conversation: Conversation) -> Iterator[Dict[str, Any]]:
+def _answers(fleet: Fleet, conversation: Conversation, until: float) -> Iterator[Dict[str, Any]]:
     """Yield the answers of a host until its end or a signal.
 
-    Raises HostProblem when the connection breaks.
+    Raises HostProblem when the connection breaks, and when the end has not come at ``until``.
     """
     while not fleet.interrupts.received:
         try:
-            answer = conversation.receive(LOOK_S)
+            answer = conversation.receive(LOOK_S if time.monotonic() < until else HURRY_S)
         except Silence:
+            _must_be_before(until, conversation.host, "silence")
             continue
         if answer is None:
             return
+        _must_be_before(until + ARRIVED_S, conversation.host, "further lines")
         yield answer
+
+
+def _must_be_before(until: float, host: str, found: str) -> None:
+    if time.monotonic() >= until:
+        raise HostProblem(host, ProblemKind.SLOW, f"expected the end of its logs in time, found {found}")
 
 
 def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:

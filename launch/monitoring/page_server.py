@@ -5,7 +5,7 @@ import threading
 from http import HTTPStatus
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
-from launch.monitoring.exporter import Told
+from launch.monitoring.newest_status import LeadAnswer
 from launch.page.document import as_json, document
 from launch.page.facts import facts
 from launch.status.run import RunStatus
@@ -39,7 +39,9 @@ class PageServer:
       logs: read the last lines of the logs; may take seconds.
     """
 
-    def __init__(self, status: RunStatus, token: str, get: Callable[[], Told], logs: Callable[[], Dict[str, Any]]):
+    def __init__(
+        self, status: RunStatus, token: str, get: Callable[[], LeadAnswer], logs: Callable[[], Dict[str, Any]]
+    ):
         self._token, self._get, self._read_logs = token, get, logs
         self._curve = LossCurve()
         self._problem: Optional[str] = None
@@ -49,11 +51,11 @@ class PageServer:
 
     def record(self) -> None:
         """Ask for the newest status, and keep it. Without an answer the last one stays, with the reason."""
-        told = self._get()
-        if told.status is not None:
-            self._take(told.status)
-        gone = None if told.status else "no run of this name is there any more"
-        self._problem = told.problem or gone
+        answer = self._get()
+        if answer.status is not None:
+            self._take(answer.status)
+        gone = None if answer.status else "no run of this name is there any more"
+        self._problem = answer.problem or gone
 
     def record_logs(self) -> None:
         """Read the logs, if a page has asked for them since the last time."""

@@ -7,13 +7,13 @@ from launch.history.newest import locate
 from launch.hosts.tunnel import Tunnel
 from launch.monitoring.tensorboard import Board, must_answer
 from launch.target import Target
-from launch.verbs.options import with_hosts_file
+from launch.verbs.options import port_option, with_hosts_file
 from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine; 0: a free one.")
+@port_option()
 def board(target: Target, port: int) -> int:
     """Open TensorBoard on the newest run's summaries, until Ctrl-C.
 

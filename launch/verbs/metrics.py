@@ -6,20 +6,15 @@ import click
 
 from launch.errors import SUCCEEDED, CannotStart
 from launch.history.newest import locate
+from launch.monitoring.newest_status import Lead, NewestAnswer
 from launch.target import Target
-from launch.verbs.options import with_hosts_file
+from launch.verbs.options import port_option, with_hosts_file
 from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=9476,
-    show_default=True,
-    help="Port on this machine; 0: a free one.",
-)
+@port_option(default=9476)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
 def metrics(target: Target, port: int, address: str) -> int:
     """Serve the newest run's status to Prometheus, until Ctrl-C.
@@ -29,18 +24,13 @@ def metrics(target: Target, port: int, address: str) -> int:
     \b
     Example:  launch metrics hosts.yaml --port 9476
     """
-    from launch.monitoring.exporter import (  # a tenth of a second, for this verb alone
-        Exporter,
-        Lead,
-        Newest,
-        RunCollector,
-    )
+    from launch.monitoring.exporter import Exporter, RunCollector  # a tenth of a second, for this verb alone
 
     with target.reach() as fleet:
         with suppress(CannotStart):  # a host that cannot be asked now is asked again with every scrape
             locate(fleet)
         lead = Lead(fleet)
-        newest = Newest(lead.ask)
+        newest = NewestAnswer(lead.ask)
         collector = RunCollector(fleet.spec.name, lead.name, newest.get, lambda text: click.echo(text, err=True))
         with Exporter(collector, address, port) as exporter:
             say(f"{fleet.spec.name}: http://{address}:{exporter.port}/metrics (Ctrl-C ends it)")

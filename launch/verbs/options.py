@@ -53,6 +53,12 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
     return called
 
 
+def port_option(default: int = 0) -> Callable[..., Any]:
+    """Return the option ``--port`` of a verb that serves a page on this machine."""
+    kind, meaning = click.IntRange(0, 65535), "Port on this machine; 0: a free one."
+    return click.option("--port", type=kind, default=default, show_default=True, help=meaning)
+
+
 def tell(as_json: bool, values: Mapping[str, Any], lines: Sequence[str]) -> None:
     """Print the findings of a verb: one JSON object, or lines for a person, on stdout."""
     say(*([json.dumps(values)] if as_json else lines))

@@ -7,9 +7,12 @@ import click
 
 from launch.errors import SUCCEEDED
 from launch.logs.last_lines import chosen, last_lines
+from launch.monitoring.newest_status import Lead, NewestAnswer
+from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, PageServer, Repeated
+from launch.monitoring.web_server import WebServer
 from launch.run.observer import newest_status
 from launch.target import Target
-from launch.verbs.options import TASKS, with_hosts_file
+from launch.verbs.options import TASKS, port_option, with_hosts_file
 from launch.view.console import say
 
 ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of logs
@@ -18,13 +21,7 @@ ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of 
 @click.command()
 @with_hosts_file
 @TASKS
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default=True,
-    help="Port on this machine; 0: a free one.",
-)
+@port_option()
 def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     """Serve a live page of the newest run to a browser, until Ctrl-C.
 
@@ -34,14 +31,10 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     \b
     Example:  launch view hosts.yaml
     """
-    from launch.monitoring.exporter import Lead, Newest  # a tenth of a second, as in launch.verbs.metrics
-    from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, PageServer, Repeated
-    from launch.monitoring.web_server import WebServer
-
     with target.reach() as fleet:
         tasks = chosen(fleet, patterns)
         status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
-        newest, token = Newest(Lead(fleet).ask), secrets.token_urlsafe(24)
+        newest, token = NewestAnswer(Lead(fleet).ask), secrets.token_urlsafe(24)
         page = PageServer(status, token, newest.get, lambda: last_lines(fleet, tasks))
         recorded = Repeated([(page.record, EVERY_S), (page.record_logs, LOGS_EVERY_S)])
         with WebServer(page, ADDRESS, port) as server, recorded:

@@ -18,7 +18,8 @@ from launch.cli import cli
 try:
     cli.main(args=json.loads(sys.argv[1]), prog_name="launch", standalone_mode=False)
 finally:
-    print(json.dumps(sorted(name for name in sys.modules if name.startswith(("launch.verbs.", "rich", "jsonschema")))))
+    shown = ("launch.verbs.", "rich", "jsonschema", "prometheus_client")
+    print(json.dumps(sorted(name for name in sys.modules if name.startswith(shown))))
 """
 
 
@@ -31,6 +32,11 @@ def loaded(*arguments: str) -> List[str]:
 
 def test_help_loads_no_verb() -> None:
     assert loaded("-h") == ["launch.verbs.bash_completion"]
+
+
+def test_the_page_of_a_run_needs_no_client_of_prometheus() -> None:
+    names = loaded("view", "-h")
+    assert "launch.verbs.view" in names and "prometheus_client" not in names
 
 
 def test_a_verb_loads_itself_alone() -> None:

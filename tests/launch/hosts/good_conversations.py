@@ -19,8 +19,8 @@ from launch.fleet import Fleet
 from launch.history import generation
 from launch.hosts.bundle import JobCode
 from launch.logs.reader import print_first_cause, print_logs
-from launch.monitoring.exporter import Lead
 from launch.monitoring.metrics import families
+from launch.monitoring.newest_status import Lead
 from launch.monitoring.tensorboard import Board
 from launch.plan.plan import make_plan
 from launch.run import resume

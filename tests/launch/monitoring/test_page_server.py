@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from launch.monitoring.exporter import Told
+from launch.monitoring.newest_status import LeadAnswer
 from launch.monitoring.page_server import PageServer, Repeated
 from tests.launch.monitoring.web import fetch, served
 from tests.launch.page.test_document import values_in
@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE_S, eventually
 LOGS = {"lines": ["ps:0@h1 up"], "missing": []}
 
 
-def server(*told: Told) -> PageServer:
+def server(*told: LeadAnswer) -> PageServer:
     answers = list(told)
     return PageServer(status(global_step=1, loss=3.0), "token", lambda: answers.pop(0), lambda: LOGS)
 
@@ -61,14 +61,16 @@ def test_the_address_has_the_live_page(host: str) -> None:
 
 
 def test_the_loss_is_recorded_also_while_no_page_is_open() -> None:
-    page = server(*(Told(status(global_step=step, loss=3.0 / step)) for step in (2, 3)))
+    page = server(*(LeadAnswer(status(global_step=step, loss=3.0 / step)) for step in (2, 3)))
     page.record()
     page.record()
     assert state(page)["facts"]["points"] == [[1, 3.0], [2, 1.5], [3, 1.0]]
 
 
 def test_a_lead_that_is_lost_leaves_the_last_status_with_the_reason_until_it_is_back() -> None:
-    page = server(Told(None, "h1: no route"), Told(None), Told(status(global_step=5, state="succeeded")))
+    page = server(
+        LeadAnswer(None, "h1: no route"), LeadAnswer(None), LeadAnswer(status(global_step=5, state="succeeded"))
+    )
     page.record()
     assert (state(page)["problem"], state(page)["facts"]["step"]) == ("h1: no route", 1)
     page.record()
@@ -78,7 +80,7 @@ def test_a_lead_that_is_lost_leaves_the_last_status_with_the_reason_until_it_is_
 
 
 def test_the_next_run_begins_a_curve() -> None:
-    page = server(Told(replace(status(global_step=1, loss=9.0), run="r-2")))
+    page = server(LeadAnswer(replace(status(global_step=1, loss=9.0), run="r-2")))
     page.record()
     assert (state(page)["facts"]["run"], state(page)["facts"]["points"]) == ("r-2", [[1, 9.0]])
 
