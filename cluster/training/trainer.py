@@ -12,6 +12,7 @@ from cluster.errors import NonFiniteError, TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome, Reporter
+from cluster.protocol.quantity import quantity
 from cluster.protocol.save_request import SaveRequests
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
@@ -130,11 +131,13 @@ class Trainer:
         """Print in one line what this worker is about to do."""
         held = self.replica.placement.bytes_per_server()
         towers = sum(len(member.devices) for member in self._pool)
-        slices = f", in {self._partition_count.number} slices each" if self._partition_count.number else ""
+        number = self._partition_count.number
+        slices = f", in {quantity(number, 'slice')} each" if number else ""
         print(
             f"{self.task.name}: {self.settings.mode}, {self.settings.replication}, to step {self.settings.steps},"
-            f" {self._pool[0].task.num_workers} workers,"
-            f" {towers} towers of batch {self.settings.tower_batch_size} here; {sum(held):,} bytes of variables"
+            f" {quantity(self._pool[0].task.num_workers, 'worker')},"
+            f" {quantity(towers, 'tower')} of batch {self.settings.tower_batch_size} here;"
+            f" {sum(held):,} bytes of variables"
             f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean){slices}",
             flush=True,
         )

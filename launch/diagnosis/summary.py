@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Optional
 
+from cluster.protocol.quantity import quantity
 from launch.agent.wire.diagnose_request import Live
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
@@ -84,7 +85,7 @@ def _host(host: HostReport, count: int) -> str:
     tasks = {each.task for each in live.processes if each.task}
     agent = "no agent" if live.agent is None else "its agent lives"
     living = f"{len(tasks)} {'task lives' if len(tasks) == 1 else 'tasks live'}" if tasks else "no task lives"
-    wrong = f"{count} {'symptom' if count == 1 else 'symptoms'}" if count else "no symptom"
+    wrong = quantity(count, "symptom") if count else "no symptom"
     return f"{agent}, {living}; {wrong}"
 
 

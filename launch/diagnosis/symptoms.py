@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
+from cluster.protocol.quantity import quantity
 from launch.agent.wire.diagnose_request import DiagnosisFacts
 from launch.check import fleet_rules, host_rules
 from launch.check.findings import Survey
@@ -76,7 +77,8 @@ def _of_run(host: str, facts: DiagnosisFacts, status: RunStatus) -> Iterator[str
         yield "its agent is gone, though the run has not ended"
     left = [each for each in facts.live.processes if each.task is not None]
     if over and left:
-        yield f"{len(left)} processes still live after the run's end; `launch sweep --kill` ends them"
+        living = quantity(len(left), "living process", "living processes")
+        yield f"{living} after the run's end; `launch sweep --kill` ends them"
     expected = [task.name for task in status.tasks if task.host == host and task.state == "running"]
     alive = {each.task for each in left}
     gone = [name for name in expected if name not in alive]
@@ -99,7 +101,7 @@ def _kernel(facts: DiagnosisFacts) -> Iterator[str]:
     messages = {each.kind: each for each in facts.kernel or ()}  # the last of each kind
     for kind, count in Counter(each.kind for each in facts.kernel or ()).items():
         last = f"last at {utc(messages[kind].time)}: {messages[kind].text[:SHOWN]}"
-        yield f"the kernel reported trouble with {kind} {count} times, {last}"
+        yield f"the kernel reported trouble with {kind} {quantity(count, 'time')}, {last}"
 
 
 def _machine(facts: DiagnosisFacts) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List, Sequence
 
+from cluster.protocol.quantity import quantity
 from cluster.spec.model import TaskSpec
 from launch.fleet import Fleet
 from launch.logs.reader import print_logs, select
@@ -32,5 +33,7 @@ def last_lines(fleet: Fleet, tasks: Sequence[TaskSpec], patience_s: float = PATI
     missing = [f"{problem}" for problem in problems]
     left_out = len(fleet.spec.tasks) - len(tasks)
     if left_out:
-        missing.append(f"logs of {left_out} more tasks are left out; name tasks after FILE to choose others")
+        missing.append(
+            f"left out: the logs of {quantity(left_out, 'more task')}; name tasks after FILE to choose others"
+        )
     return {"lines": lines, "missing": missing}

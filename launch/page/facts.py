@@ -3,6 +3,7 @@
 import math
 from typing import Any, Dict, List, Sequence, Tuple
 
+from cluster.protocol.quantity import quantity
 from launch.agent.text.plain_text import without_controls
 from launch.status import incident_text
 from launch.status.incident import IncidentStatus
@@ -71,7 +72,7 @@ def incident(found: IncidentStatus) -> Dict[str, Any]:
         f"{each.at_s:.1f} s: {each.title}: {each.cause or each.kind}" for each in found.followed[:MOST_FOLLOWED]
     ]
     more = found.followed_count - min(len(found.followed), MOST_FOLLOWED)
-    details += [f"{more} more consequences"] if more > 0 else []
+    details += [quantity(more, "more consequence")] if more > 0 else []
     details += [f"{each.at_s:.1f} s: {each.what}" for each in found.did]
     details += [f"log: {found.host}:{found.log}"] if found.log else []
     return {

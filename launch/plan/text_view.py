@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.protocol.addresses import host_of
+from cluster.protocol.quantity import quantity
 from launch.agent.wire.run_request import TaskRequest
 from launch.plan.outlook import Bound, Network, Outlook, PlannedTask, PsContent, Variables
 from launch.plan.plan import Plan
@@ -39,7 +40,7 @@ def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
     """
     last = plan.tasks[-1]
     parts: List[RenderableType] = [
-        Text(f"{plan.spec.name}: {_count(len(plan.tasks), 'task')} on {fold(plan.hosts)}; lead agent on {plan.lead}"),
+        Text(f"{plan.spec.name}: {quantity(len(plan.tasks), 'task')} on {fold(plan.hosts)}; lead agent on {plan.lead}"),
         Text(),
         tasks_table(plan),
         Text(),
@@ -183,10 +184,6 @@ def _balance(network: Network) -> str:
         return "more ps, or more hosts for them, do not shorten a step"
     where = "a host of its own" if best.ps == 1 else "hosts of their own"
     return f"with {best.ps} ps on {where}, a step takes {of_seconds(best.seconds_per_step)}; more ps do not shorten it"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _table(*headings: str, numbers_from: int = 99) -> Table:

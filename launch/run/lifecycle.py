@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Callable, List, NamedTuple, Optional, Sequence
 
+from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED
 from launch.fleet import Fleet
 from launch.history import generation
@@ -67,8 +68,8 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     Returns:
       the draft whose requests the agents got.
     """
-    view.note(f"{planned.plan.run}: {len(planned.plan.tasks)} tasks on {fold(planned.plan.hosts)}")
-    with advising(f"launch check {target}"):
+    view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}")
+    with advising(str(target), planned.plan.hosts):
         fleet.connect()
         run = _named(fleet, planned, view)
         if start.resume:

@@ -2,9 +2,9 @@
 
 import threading
 from contextlib import closing, contextmanager, suppress
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
-from cluster.spec.model import Spec
+from cluster.spec.model import Spec, is_local
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
@@ -13,6 +13,7 @@ from launch.run.follower import BEAT_S
 from launch.teardown.down import take_down
 
 LAST_BEAT_S = 10.0
+_NOT_FOUND = (ProblemKind.UNKNOWN_NAME, ProblemKind.UNREACHABLE)
 
 
 class LeaseKeeper:
@@ -69,18 +70,19 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
 
 
 @contextmanager
-def advising(check: str) -> Iterator[None]:
-    """Add the command ``check`` to each CannotStart that this block raises.
+def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
+    """Add the next step to each CannotStart that this block raises.
 
-    The command finds everything that is in the way of a start. Where no host has an address, the file may be meant
-    for other machines, or as an example.
+    ``launch check`` finds everything that is in the way of a start. Where no SSH host among ``hosts`` is found, the
+    file may be meant for other machines, or as an example: ``--local`` trains without them.
     """
     try:
         yield
     except CannotStart as error:
-        unknown = all(problem.kind is ProblemKind.UNKNOWN_NAME for problem in error.problems)
-        step = "; `launch up --local` trains on this machine alone" if unknown else ""
-        raise CannotStart(error.problems, f"list every obstacle with `{check}`{step}") from error
+        missed = {problem.host for problem in error.problems if problem.kind in _NOT_FOUND}
+        nowhere = missed and missed >= {host for host in hosts if not is_local(host)}
+        step = f"; `launch up --local {target}` trains on this machine alone" if nowhere else ""
+        raise CannotStart(error.problems, f"list every obstacle with `launch check {target}`{step}") from error
 
 
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import List
 
+from cluster.protocol.quantity import quantity
 from cluster.protocol.verifiable import unverifiable
 from cluster.spec.model import Spec
 from cluster.task import TRAINERS, Checkpoint, Train
@@ -62,6 +63,7 @@ def _equal(status: RunStatus) -> str:
     metrics = {name: int(value) for name, value in status.metrics.items()}
     workers = sum(task.role in TRAINERS for task in status.tasks)
     return (
-        f"equals one process bit by bit in {metrics[_STEPS]} steps: {metrics[_MODEL]} variables and"
-        f" {metrics[_OPTIMIZER]} of the optimizer, {workers} workers"
+        f"equals one process bit by bit in {quantity(metrics[_STEPS], 'step')}:"
+        f" {quantity(metrics[_MODEL], 'variable')} and {metrics[_OPTIMIZER]} of the optimizer,"
+        f" {quantity(workers, 'worker')}"
     )

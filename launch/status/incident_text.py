@@ -2,6 +2,7 @@
 
 from typing import List, Optional, Sequence
 
+from cluster.protocol.quantity import quantity
 from launch.status.incident import IncidentStatus
 
 _ENDS = {
@@ -64,7 +65,7 @@ def _followed(incident: IncidentStatus) -> List[str]:
     who = list(dict.fromkeys(entry.title for entry in incident.followed))
     names = ", ".join(who[:3]) + (", \u2026" if len(who) > 3 else "")
     times = incident.followed_count
-    return [f"{times} more {'failure' if times == 1 else 'failures'} followed from it ({names})"]
+    return [f"{quantity(times, 'more failure')} followed from it ({names})"]
 
 
 def _went_on(incident: IncidentStatus) -> List[str]:
@@ -90,4 +91,4 @@ def _lost(incident: IncidentStatus) -> List[str]:
     if not lost:
         return [] if seconds is None else ["nothing lost"]
     until = [] if seconds is None else [f"{seconds:.1f} s until they were taken again"]
-    return [f"{lost} steps lost", *until]
+    return [f"{quantity(lost, 'step')} lost", *until]

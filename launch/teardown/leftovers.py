@@ -1,8 +1,9 @@
 """Describe in words what was on a host and is gone, and what is left."""
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Sized, Tuple, TypeVar
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
+from cluster.protocol.quantity import quantity
 from launch.errors import HostProblem
 from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft
 from launch.status.meanings import means
@@ -76,21 +77,17 @@ def in_words(gone: Leftovers) -> str:
     parts = [_processes(gone.processes)] if gone.processes else []
     parts += [f"port {port}" for port in gone.ports]
     parts += [memory(held) for held in gone.gpu_memory]
-    parts += [_count(things, what) for what, things in _counted(gone) if things]
+    parts += [quantity(len(things), what) for what, things in _counted(gone) if things]
     return f"ended {', '.join(parts)}" if parts else ""
 
 
 def _processes(ended: List[ProcessLeft]) -> str:
     groups, pids = {each.group for each in ended}, ", ".join(str(each.pid) for each in ended)
-    return f"{_count(ended, 'process', 'processes')} in {_count(groups, 'group')} (pids {pids})"
+    return f"{quantity(len(ended), 'process', 'processes')} in {quantity(len(groups), 'group')} (pids {pids})"
 
 
 def _counted(gone: Leftovers) -> List[Tuple[str, List[str]]]:
     return [("lock", gone.locks), ("unfinished folder", _folders(gone))]
-
-
-def _count(things: Sized, one: str, many: str = "") -> str:
-    return f"{len(things)} {one if len(things) == 1 else many or one + 's'}"
 
 
 def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:

@@ -2,6 +2,7 @@
 
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
+from cluster.protocol.quantity import quantity
 from launch.errors import CANNOT_START, FAILED, SUCCEEDED
 from launch.status import incident_text
 from launch.status.incident import IncidentStatus
@@ -35,7 +36,7 @@ def saved(status: RunStatus, asked: str) -> List[str]:
         return ["no checkpoint was saved"]
     host = next((task.host for task in status.tasks if is_chief(status, task)), "")
     step, lost = status.checkpoint_step, max(0, status.global_step - status.checkpoint_step)
-    loses = f", {lost} steps before the end" if lost else ""
+    loses = f", {quantity(lost, 'step')} before the end" if lost else ""
     return [f"saved: the checkpoint of step {step} on {host}{loses}; continue with `launch up --resume {asked}`"]
 
 

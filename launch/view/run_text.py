@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Dict, List, Mapping, Optional
 
+from cluster.protocol.quantity import quantity
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
@@ -61,7 +62,7 @@ def checkpoint(status: RunStatus) -> List[str]:
         return []
     steps = max(0, (status.global_step or 0) - status.checkpoint_step)
     age = f", about {of_duration(steps / status.steps_per_second)}" if steps and status.steps_per_second else ""
-    return [f"checkpoint of step {status.checkpoint_step}, {steps} steps ago{age}"]
+    return [f"checkpoint of step {status.checkpoint_step}, {quantity(steps, 'step')} ago{age}"]
 
 
 def metrics(status: RunStatus) -> List[str]:

@@ -8,6 +8,7 @@ Instead a host whose agents keep ending has a bound of its own.
 from collections import defaultdict, deque
 from typing import DefaultDict, Deque, Dict, List, Optional
 
+from cluster.protocol.quantity import quantity
 from launch.agent.wire.run_plan import RunPlan
 
 MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next one fails the run
@@ -88,4 +89,4 @@ class Lives:
         """Return an error text for a host whose agents end too often; else None."""
         times = self._ends[host].too_many(now)
         see = "see agent.log of this run there"
-        return f"{host}: its agent ended {times} times within {WINDOW_S:.0f} s; {see}" if times else None
+        return f"{host}: its agent ended {quantity(times, 'time')} within {WINDOW_S:.0f} s; {see}" if times else None

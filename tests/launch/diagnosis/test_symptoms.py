@@ -77,7 +77,7 @@ def test_of_the_kernel_s_messages_each_kind_is_told_once_with_the_last() -> None
 
 def test_processes_that_outlive_their_run_are_told() -> None:
     host = told("a", status=status("a", state="failed"))
-    assert only(host) == "1 processes still live after the run's end; `launch sweep --kill` ends them"
+    assert only(host) == "1 living process after the run's end; `launch sweep --kill` ends them"
 
 
 def test_a_clock_is_off_by_more_than_its_error() -> None:

@@ -34,7 +34,7 @@ class Mistake(NamedTuple):
 MISTAKES = {
     "a file that is missing": Mistake(
         "job.py", '"data.csv"', '"date.csv"', 1,
-        r"/job\.py:9: OSError: date\.csv not found, in `rows = np\.loadtxt.*`; put the file beside the job, whose .*",
+        r"/job\.py:9: \w+Error: date\.csv not found, in `rows = np\.loadtxt.*`; put the file beside the job, whose .*",
     ),
     "a loss that is a mean": Mistake(
         "job.py", "return tf.square(error),", "return tf.reduce_mean(tf.square(error)),", 1,
@@ -63,7 +63,7 @@ MISTAKES = {
     ),
     "hosts that this machine does not know, without --local": Mistake(
         "hosts.yaml", "ps: [localhost]\n  worker: [{host: localhost", "ps: [a.invalid]\n  worker: [{host: b.invalid", 3,
-        r"list every obstacle with `launch check .*`; `launch up --local` trains on this machine alone", (),
+        r"list every obstacle with `launch check .*`; `launch up --local .*` trains on this machine alone", (),
     ),
 }  # fmt: skip
 

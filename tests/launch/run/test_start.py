@@ -1,7 +1,7 @@
 """A start succeeds on every host or is taken back."""
 
 import json
-from typing import List
+from typing import Dict, List
 
 import pytest
 
@@ -106,7 +106,23 @@ def test_every_secret_that_is_not_set_is_named() -> None:
 
 
 def test_what_cannot_start_names_the_check_that_finds_the_rest() -> None:
-    with pytest.raises(CannotStart) as caught, advising("launch check r.yaml"):
+    with pytest.raises(CannotStart) as caught, advising("r.yaml", ["a", "b"]):
         raise CannotStart([HostProblem("a", ProblemKind.UNREACHABLE, "no SSH there")])
     assert str(caught.value) == "a: no SSH there\nlist every obstacle with `launch check r.yaml`"
     assert [problem.host for problem in caught.value.problems] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_named"),
+    [
+        ({"a": ProblemKind.UNREACHABLE, "b": ProblemKind.UNKNOWN_NAME}, True),
+        ({"a": ProblemKind.UNREACHABLE, "b": ProblemKind.UNREACHABLE}, True),
+        ({"a": ProblemKind.UNREACHABLE}, False),
+        ({"a": ProblemKind.UNREACHABLE, "b": ProblemKind.AUTHENTICATION}, False),
+        ({}, False),
+    ],
+)
+def test_only_where_no_host_is_found_the_next_step_names_local(kinds: Dict[str, ProblemKind], is_named: bool) -> None:
+    with pytest.raises(CannotStart) as caught, advising("r.yaml", ["localhost", "a", "b"]):
+        raise CannotStart([HostProblem(host, kind, "no way there") for host, kind in kinds.items()])
+    assert ("; `launch up --local r.yaml` trains on this machine alone" in str(caught.value)) == is_named

@@ -1,0 +1,6 @@
+"""A number with its noun, in the singular or the plural."""
+
+
+def quantity(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 worker`` or ``1,200 workers``; ``plural`` is for a noun that takes more than an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
