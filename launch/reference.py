@@ -5,6 +5,7 @@ code itself names. A test compares the committed page with the generated one.
 """
 
 import inspect
+import re
 from typing import Any, Iterator, List, Mapping, Sequence
 
 import click
@@ -32,7 +33,7 @@ ANSWERS = {
     "diagnose": meanings(DiagnoseReport),
 }  # the fields that ``--json`` prints, by verb
 
-HEAD = """# Reference
+HEAD = """# Reference: verbs, flags, keys, exit codes
 
 Generated from the code by `make docs`: every verb and flag, every key of a hosts file, every exit code, every field
 that `--json` prints, and the environment of a task. The [operator's guide](operator.md) explains their use.
@@ -74,12 +75,13 @@ def _usage(verb: click.Command) -> str:
 
 def _prose(help_text: str) -> str:
     """Return a verb's help, in which the examples become blocks of code."""
-    paragraphs = []
-    for paragraph in inspect.cleandoc(help_text).split("\n\n"):
-        kept = paragraph.startswith("\b")
-        lines = paragraph.replace("\b\n", "").splitlines()
-        paragraphs.append("\n".join(f"    {line}" for line in lines) if kept else "\n".join(lines))
-    return "\n\n".join(paragraphs) + "\n"
+    paragraphs = inspect.cleandoc(help_text).split("\n\n")
+    return "\n\n".join(_example(each) if each.startswith("\b") else each for each in paragraphs) + "\n"
+
+
+def _example(paragraph: str) -> str:
+    lines = [re.sub("^Example:", "", line).strip() for line in paragraph.splitlines()[1:]]
+    return "\n".join(["```sh", *lines, "```"])
 
 
 def _flags(params: Sequence[click.Parameter]) -> str:

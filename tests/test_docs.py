@@ -104,17 +104,14 @@ def test_the_page_on_gpus_has_the_cuda_that_this_tensorflow_was_built_for() -> N
 
 def test_the_lines_of_the_readme_work_as_printed(tmp_path: Path) -> None:
     """After ``make up``: in a shell with an empty home that knows no launcher but that of the checkout's .venv."""
-    indented = re.findall(
-        r"^    (\S.*)", re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
-    )
-    lines = [line.split("  #")[0].strip() for line in indented]
-    assert [line.split()[0] for line in lines] == ["git", "make", ".", "launch", "launch", "launch", "launch"]
+    lines = [line.split("  #")[0].strip() for line in "".join(blocks(README, "sh")).splitlines()]
+    assert [line.split()[0] for line in lines] == ["make", ".", "launch", "launch", "launch", "launch"]
     assert lines[-1] == "launch up three.yaml"  # needs three machines
     (tmp_path / "three.yaml").write_text(blocks(README, "yaml")[0])
     (tmp_path / "hosts.yaml").write_text((ROOT / "hosts.yaml").read_text())
     (tmp_path / ".venv").symlink_to(sys.prefix)
     env = {"HOME": str(tmp_path), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
-    argv = ["bash", "-e", "-c", "\n".join(lines[2:-1])]
+    argv = ["bash", "-e", "-c", "\n".join(lines[1:-1])]
     ran = subprocess.run(
         argv, cwd=str(tmp_path), env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200
     )

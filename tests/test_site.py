@@ -1,11 +1,13 @@
 """The documentation is a site that builds without a warning, needs no network, and quotes messages that there are."""
 
 import ast
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Iterator, Set
+from typing import Iterator, List, Set
 
 import pytest
 
@@ -31,19 +33,128 @@ def test_the_site_has_a_page_for_every_document(site: Path) -> None:
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
 
 
-def test_a_page_has_one_title_in_the_navigation_and_at_its_head() -> None:
-    titles = re.findall(r"^ +- \"?(.+?)\"?: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    heads = {
-        path: re.sub(r"^# (?:\d+\. )?", "", (ROOT / "docs" / path).read_text().split("\n")[0]) for _, path in titles
-    }
-    other = [title for title, path in titles if not path.endswith("index.md") and not heads[path].startswith(title)]
-    assert len(titles) > 40 and other == []
+def pages(site: Path) -> List[Path]:
+    """The pages of the navigation."""
+    return [site / path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
+
+
+def test_a_page_has_one_title_the_first_heading_short_enough_for_the_sidebar() -> None:
+    titles = [path.read_text().split("\n")[0] for path in (ROOT / "docs").rglob("*.md")]
+    assert [title for title in titles if not re.fullmatch(r"# .{4,84}", title)] == []
+    assert len(titles) > 40 and len(set(titles)) == len(titles)
+    assert re.findall(r"^ +- [^:\n]+: \S+\.md$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE) == [
+        "  - Reference: reference.md"  # a tab of one page
+    ]
+
+
+def test_a_page_begins_with_a_sentence_of_its_subject() -> None:
+    """It is what search engines show below the title."""
+    texts = {path: path.read_text().split("\n\n")[1] for path in (ROOT / "docs").glob("*.md")}
+    assert [path.name for path, text in texts.items() if not re.match(r"[A-Z`*].*\w", text) or "```" in text] == []
+
+
+def test_the_sidebar_marks_the_page_one_is_on(site: Path) -> None:
+    unmarked = {}
+    for page in pages(site):
+        marked = re.findall(r'<a href="([^"]*)" class="[^"]*md-nav__link--active', page.read_text())
+        if not marked or {(page.parent / link).resolve() if link != "./" else page for link in marked} != {page}:
+            unmarked[page.name] = marked
+    assert unmarked == {}
 
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
-    loaded = re.compile(r'<(?:script|img|iframe|link)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')
-    found = {tag for page in site.rglob("*.html") for tag in loaded.findall(page.read_text())}
+    elsewhere = re.compile(r'<(?:script|img|iframe|link)[^>]* (?:src|href)="?(?:https?:)?//[^>]*')
+    found = {tag for page in site.rglob("*.html") for tag in elsewhere.findall(page.read_text())}
+    found |= {
+        url
+        for sheet in site.rglob("*.css")
+        for url in re.findall(r"url\([\"']?(?:https?:)?//|@import.*", sheet.read_text())
+    }
     assert found == set()
+
+
+def test_no_page_has_what_the_theme_would_load_a_script_for(site: Path) -> None:
+    """The theme loads drawings and counts of a repository by its script, where a page has them."""
+    (script,) = (site / "assets" / "javascripts").glob("bundle.*.js")
+    hosts = set(re.findall(r"https://([\w.-]+\.\w+)/", script.read_text()))
+    assert hosts <= {"unpkg.com", "api.github.com", "gitlab.com", "clipboardjs.com"}
+    text = "".join(page.read_text() for page in pages(site))
+    assert 'class="mermaid"' not in text and 'data-md-component="source"' not in text
+
+
+def test_the_index_of_the_search_is_a_script_that_has_every_page(site: Path) -> None:
+    name, _, index = (site / "search" / "search_index.js").read_text().partition(" = ")
+    found = {entry["location"].split("#")[0] for entry in json.loads(index)["docs"]}
+    assert name == "var __index" and found >= {str(page.relative_to(site)) for page in pages(site)}
+
+
+def test_code_is_coloured(site: Path) -> None:
+    """By classes that Pygments writes into the page: of a command, a key and a keyword of Python."""
+    for page, mark in (
+        ("index", ""),
+        ("hosts-file", 'class="nt">'),
+        ("jobs", 'class="k">def'),
+        ("operator", 'class="c1"># '),
+    ):
+        assert mark in (site / f"{page}.html").read_text(), page
+    assert [
+        path.name
+        for path in (ROOT / "docs").rglob("*.md")
+        if re.search("^    (?:launch|make) ", path.read_text(), re.MULTILINE)
+    ] == []
+
+
+class Browser:
+    """Debian's Chromium without a window; each page ends with its call."""
+
+    def __init__(self, profile: Path) -> None:
+        program = shutil.which("chromium")
+        if program is None:
+            pytest.skip("needs chromium: no program of this name (apt-get install chromium)")
+        self._argv = [program, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
+        self._argv += [f"--user-data-dir={profile}", "--virtual-time-budget=60000", "--dump-dom"]
+
+    def read(self, url: str) -> str:
+        """The page after its scripts have run."""
+        return subprocess.run([*self._argv, url], stdout=subprocess.PIPE, text=True, timeout=250).stdout
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    return Browser(tmp_path)
+
+
+def test_search_works_from_the_disk(site: Path, browser: Browser) -> None:
+    shown = browser.read(f"{(site / 'index.html').as_uri()}?q=nftables")
+    results = set(re.findall(r'href="[^"]*/([\w-]+\.html)[^"]*" class="md-search-result__link"', shown))
+    assert {"security.html", "reference.html"} <= results and "tutorial.html" not in results
+
+
+WIDTHS = """<body><script>
+const wide = [], left = [], check = () => {
+  if (!left.length) return document.body.textContent = "wider: " + JSON.stringify(wide);
+  const [page, width] = left.shift(), frame = document.createElement("iframe");
+  Object.assign(frame, {src: page, width, height: 800, onload: () => {
+    const root = frame.contentDocument.documentElement;
+    if (frame.contentWindow.innerWidth != width || root.scrollWidth > width) wide.push([page, width, root.scrollWidth]);
+    frame.remove();
+    check();
+  }});
+  document.body.append(frame);
+};
+for (const page of PAGES) for (const width of [390, 1280]) left.push([page, width]);
+check();
+</script>"""
+
+
+def test_no_page_scrolls_sideways_on_a_phone_or_a_laptop(site: Path, browser: Browser) -> None:
+    (site / "wide.html").write_text("<!doctype html><p style='width: 1300px'>wide")
+    names = ["wide.html", *(str(page.relative_to(site)) for page in pages(site))]
+    (site / "widths.html").write_text(WIDTHS.replace("PAGES", json.dumps(names)))
+    shown = browser.read((site / "widths.html").as_uri())
+    (site / "widths.html").unlink()
+    (site / "wide.html").unlink()
+    assert [page for page, *_ in json.loads(shown.split("wider: ")[1].split("</body>")[0])] == ["wide.html"] * 2
 
 
 def test_no_table_or_list_is_shown_as_plain_text(site: Path) -> None:
