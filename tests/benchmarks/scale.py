@@ -12,7 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, List, Mapping
+from typing import Any, Callable, List, Mapping, Union
 
 from cluster.spec import Spec, load
 from launch.agent.protocol.messages import Advanced, Exited, Go, Joined, Started
@@ -101,15 +101,28 @@ def ask_all(plan: Plan, asked: Mapping[str, RunRequest]) -> None:
     folded(problems)
 
 
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def _clock() -> bytes:
+    """The answer to a question for the time, as of that question: on a busy machine hosts are asked one by one."""
+    return _line({"time": time.time()})
+
+
 def check_all(plan: Plan) -> None:
     """``launch check`` on hosts that answer at once: one in ten has another TensorFlow, one in a hundred is mute."""
     fleet = Fleet(plan.spec, {}, CODE, Interrupts())
     for index, host in enumerate(plan.hosts):
         look = facts(versions=versions(tensorflow="1.15.5" if index % 10 == 0 else "1.15.0"))
         ports = {"ports": dict.fromkeys(("2222", "2223"))}
-        said = [{"missing": []}, ports, *[{"time": time.time()}] * CLOCK_READINGS, {**look, **ports}]
-        script = said if index % 100 else said[:1]
-        fleet.hosts[host] = FakeHost(host, FakeChannel(*(json.dumps(each).encode() + b"\n" for each in script)))
+        said: List[Union[bytes, Callable[[], bytes]]] = [
+            _line({"missing": []}),
+            _line(ports),
+            *[_clock] * CLOCK_READINGS,
+            _line({**look, **ports}),
+        ]
+        fleet.hosts[host] = FakeHost(host, FakeChannel(*(said if index % 100 else said[:1])))
     with fleet:
         found, problems = interview(fleet, check_requests(plan, ("a", "b"), DEADLINE_S), DEADLINE_S)
     verdict = judge(Evidence(found, plan, problems, CODE.hashes))

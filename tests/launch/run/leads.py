@@ -37,11 +37,7 @@ class Lead(FakeChannel):
     """A conversation with the lead; a function in its script is called when its turn comes."""
 
     def __init__(self, *script: Said):
-        super().__init__(READY, *script)  # type: ignore[arg-type]
-
-    def receive(self, timeout_s: float) -> bytes:
-        said: Said = super().receive(timeout_s)
-        return said() if callable(said) else said
+        super().__init__(READY, *script)
 
     def told(self) -> List[str]:
         """What the lead was told, after code and request, less the beats."""

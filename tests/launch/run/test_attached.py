@@ -81,7 +81,7 @@ def test_changes_of_some_tasks_leave_the_others_as_they_were() -> None:
 
 def test_the_first_signal_stops_the_run_and_the_second_kills_it() -> None:
     followed, (lead,) = scene(())
-    lead._script += [change(status()), followed.signal(2), followed.signal(2), followed.signal(2), END]  # type: ignore
+    lead._script += [change(status()), followed.signal(2), followed.signal(2), followed.signal(2), END]
     followed.follow()
     assert lead.told() == ["watch", "go", "stop", "kill"]
     assert "SIGINT: stopping the workers, then the ps; a second signal kills them at once" in followed.output.getvalue()
@@ -103,7 +103,7 @@ def paused(followed: Scene, *script: Any) -> List[float]:
 
     interrupts = followed.fleet.interrupts
     interrupts.pause = pause  # type: ignore[method-assign]
-    followed.host.channels[0]._script += [ask, *script]  # type: ignore
+    followed.host.channels[0]._script += [ask, *script]
     return stopped
 
 
@@ -142,7 +142,7 @@ def test_a_launcher_that_was_stopped_looks_what_became_of_the_run_before_it_give
         followed.fleet.interrupts.continued_at = time.monotonic()
         return b""
 
-    leads[0]._script += [change(status()), stop]  # type: ignore
+    leads[0]._script += [change(status()), stop]
     assert followed.follow().cause == "not heard from for 18 s"
     assert "this launcher was stopped for 18 s and continues" in followed.output.getvalue()
 
@@ -162,14 +162,14 @@ def test_a_run_that_ended_while_the_connection_was_broken_is_reported() -> None:
 
 def test_a_signal_from_before_the_connection_broke_does_not_end_the_following() -> None:
     followed, leads = scene((), (answer(status()),), (change(status(state="stopped")), END))
-    leads[0]._script += [change(status()), followed.signal(2)]  # type: ignore
+    leads[0]._script += [change(status()), followed.signal(2)]
     assert followed.follow().state == "stopped"
     assert leads[0].told() == ["watch", "go", "stop"]
 
 
 def test_a_signal_that_the_lead_may_not_have_heard_is_told_again() -> None:
     followed, leads = scene((), (answer(status()),), (change(status(state="stopped")), END))
-    leads[0]._script += [change(status()), followed.signal(2)]  # type: ignore
+    leads[0]._script += [change(status()), followed.signal(2)]
     followed.follow()
     assert "stop" in leads[2].told()
 
@@ -211,6 +211,6 @@ def test_a_lead_that_did_not_confirm_to_be_left_is_asked_again() -> None:
 
 def test_after_a_signal_a_run_is_not_left() -> None:
     followed, (lead,) = scene((), detach=True)
-    lead._script += [followed.signal(2), change(status()), change(status(state="stopped")), END]  # type: ignore
+    lead._script += [followed.signal(2), change(status()), change(status(state="stopped")), END]
     assert followed.follow().state == "stopped"
     assert "detach" not in lead.told()

@@ -15,12 +15,12 @@ CODE = Code({"launcher": Bundle(b"the code", "1" * 16)})
 
 
 class FakeChannel(Channel):
-    """Says what it was made with: bytes as they come, and silences; then it ends.
+    """Says what it was made with: bytes as they come, those that a function returns then, and silences; then it ends.
 
     ``sent``: what it was told, after the text of the receiver.
     """
 
-    def __init__(self, *script: Union[bytes, Silence, OSError], complaint: str = ""):
+    def __init__(self, *script: Union[bytes, Callable[[], bytes], Silence, OSError], complaint: str = ""):
         super().__init__()
         self._script, self._complaint = list(script), complaint
         self.sent = b""
@@ -33,7 +33,7 @@ class FakeChannel(Channel):
         said = self._script.pop(0) if self._script else b""
         if isinstance(said, Exception):
             raise said
-        return said
+        return said() if callable(said) else said
 
     def end(self) -> None:
         self.ended += 1
