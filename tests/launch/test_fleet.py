@@ -7,8 +7,7 @@ import pytest
 
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
-
-WAIT_S = 20.0
+from tests.support.waiting import PATIENCE_S
 
 
 def answering(name: str, answer: bytes) -> FakeHost:
@@ -54,7 +53,7 @@ def test_no_more_hosts_are_reached_at_a_time_than_the_fanout() -> None:
             most[0] = max(most[0], at_once[0])
             if at_once[0] == 2:
                 second.set()
-        assert second.wait(WAIT_S)  # nobody leaves before two are in
+        assert second.wait(PATIENCE_S)  # nobody leaves before two are in
         with lock:
             at_once[0] -= 1
 
@@ -78,14 +77,14 @@ def test_after_a_signal_no_further_host_is_reached_and_the_slow_one_is_not_waite
     def connect(name: str) -> None:
         reached.append(name)
         entered.set()
-        assert release.wait(WAIT_S)
+        assert release.wait(PATIENCE_S)
 
     with fleet_of({name: FakeHost(name, connect=connect) for name in "abc"}, fanout=1) as fleet:
         fleet.interrupts.received.append(2)
         try:
             with pytest.raises(Interrupted):
                 fleet.connect()
-            assert entered.wait(WAIT_S)
+            assert entered.wait(PATIENCE_S)
         finally:
             release.set()
     fleet._pool.shutdown(wait=True)

@@ -17,6 +17,7 @@ from launch.cli import VERBS, cli, verbs
 from launch.errors import EXIT_CODES
 from launch.reference import ANSWERS
 from tests.support.launch.launcher import Launcher
+from tests.support.waiting import PATIENCE_S
 from tests.test_architecture import DESCRIPTION
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
@@ -86,6 +87,6 @@ def test_what_a_task_finds_in_its_environment_is_what_is_told(launch: Launcher) 
     proxies = {name for name in told if name.endswith("_proxy")}
     assert found & {*proxies, *(name.upper() for name in proxies)} == set()
     assert told - proxies - found == {"PYTHONPATH"} - found
-    inherited = subprocess.run(["env"], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+    inherited = subprocess.run(["env"], stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=True).stdout
     ours = set(re.findall(r"^(\w+)=", inherited, re.MULTILINE))  # more than os.environ has: readline adds to it in C
     assert found - told - ours <= {"PWD", "SHLVL", "_", "OLDPWD"}, "the shell's own"

@@ -12,7 +12,7 @@ from launch.errors import Interrupted
 from launch.signals import HEEDED, Interrupts
 from tests.support import ROOT
 from tests.support.launch.machine import is_stopped
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 
 @pytest.mark.parametrize("number", HEEDED)
@@ -99,7 +99,7 @@ def test_a_third_signal_ends_the_launcher_whatever_it_waits_for() -> None:
         try:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # of one kind two could become one
                 process.send_signal(number)
-            assert process.wait(30) == -signal.SIGHUP or process.returncode in (-signal.SIGINT, -signal.SIGTERM)
+            assert process.wait(PATIENCE_S) == -signal.SIGHUP or process.returncode in (-signal.SIGINT, -signal.SIGTERM)
             assert "leaving at once; an attached run ends by itself" in process.stderr.read()
         finally:
             process.kill()

@@ -10,6 +10,7 @@ from typing import Any, Callable
 import pytest
 
 from tests.support import ROOT, fast
+from tests.support.waiting import PATIENCE_S
 
 TESTS = ROOT / "tests"
 
@@ -48,7 +49,7 @@ def test_a_fast_test_that_starts_a_process_all_the_same_fails(slow: Callable[[],
     with fast.guarded(), pytest.raises(pytest.fail.Exception, match="expected no process and no TensorFlow"):
         slow()
     with subprocess.Popen(["true"]) as process:
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_a_fast_test_that_loads_tensorflow_all_the_same_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,9 @@ import pytest
 from launch import agent
 from launch.hosts.bundle import Bundle, Code, launcher_code
 from tests.support.launch.machine import living_under
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 RECEIVER = Path(str(agent.__file__)).with_name("bootstrap.py")
-WAIT_S = 30.0
 
 
 @contextmanager
@@ -94,8 +93,8 @@ def test_code_that_is_there_is_not_asked_for_again(tmp_path: Path) -> None:
 
 def test_one_that_is_to_stay_takes_the_next_verb_and_ends_with_the_launcher(tmp_path: Path) -> None:
     launcher = launcher_code()
-    greeting = {"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status", "stay": WAIT_S}
-    with receiver(tmp_path, launcher, ask=False, stay=WAIT_S) as process:
+    greeting = {"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status", "stay": PATIENCE_S}
+    with receiver(tmp_path, launcher, ask=False, stay=PATIENCE_S) as process:
         say(process, b"\n")
         hear(process)
         send(process, launcher.bundles["launcher"])
@@ -104,7 +103,7 @@ def test_one_that_is_to_stay_takes_the_next_verb_and_ends_with_the_launcher(tmp_
             say(process, json.dumps(greeting).encode() + b"\n")
             assert hear(process)["missing"] == []
         process.stdin.close()  # type: ignore[union-attr]
-        assert process.wait(WAIT_S) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_one_that_is_asked_nothing_more_ends_by_itself(tmp_path: Path) -> None:
@@ -113,7 +112,7 @@ def test_one_that_is_asked_nothing_more_ends_by_itself(tmp_path: Path) -> None:
         hear(process)
         send(process, launcher.bundles["launcher"])
         ask_status(process, tmp_path)
-        assert process.wait(WAIT_S) == 0  # its stdin is still open
+        assert process.wait(PATIENCE_S) == 0  # its stdin is still open
 
 
 def test_launchers_that_send_the_same_code_at_once_all_succeed(tmp_path: Path) -> None:
@@ -146,7 +145,7 @@ def test_a_launcher_that_goes_in_the_middle_leaves_nothing(tmp_path: Path) -> No
         hear(process)
         say(process, b"100000\nonly this")
         process.stdin.close()  # type: ignore[union-attr]
-        assert process.wait(WAIT_S) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert folders(tmp_path) == []
 
 
@@ -311,7 +310,7 @@ def test_warnings_of_a_newer_python_do_not_mix_with_its_complaints(tmp_path: Pat
         hear(process)
         send(process, launcher.bundles["launcher"])
         assert ask_status(process, tmp_path) == {"status": None}
-        assert process.communicate(timeout=WAIT_S)[1] == b""
+        assert process.communicate(timeout=PATIENCE_S)[1] == b""
     assert not living_under(tmp_path)
 
 
@@ -334,7 +333,7 @@ def test_a_python_that_is_too_old_says_so() -> None:
     text = RECEIVER.read_text()
     cases = [[sys.executable, "-c", f"{pretend} exec({text!r})"], *([python, "-c", text] for python in old_pythons())]
     for argv in cases:
-        ran = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=WAIT_S)
+        ran = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=PATIENCE_S)
         assert json.loads(ran.stdout.decode())["error"].startswith("expected Python 3.7 or newer, found "), argv[0]
 
 

@@ -14,9 +14,8 @@ from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
 from tests.support.launch.facts import facts, plan_of
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
-WAIT_S = 20.0
 Said = Any
 
 
@@ -37,7 +36,7 @@ def look(**more: Any) -> bytes:
 
 def asked(*hosts: str) -> Dict[str, CheckRequest]:
     plan = plan_of(*(f"worker:{index}@{host}" for index, host in enumerate(hosts)))
-    return requests(plan, ("call", "answer"), WAIT_S)
+    return requests(plan, ("call", "answer"), PATIENCE_S)
 
 
 def problems(found: List[HostProblem]) -> List[str]:
@@ -47,7 +46,7 @@ def problems(found: List[HostProblem]) -> List[str]:
 def test_each_host_tells_its_ports_its_clock_and_what_it_sees() -> None:
     channels = {"a": telling(look(proxies=["1"]), ahead_s=100.0), "b": telling(look(proxies=["2"]))}
     with fleet_of({name: FakeHost(name, channel) for name, channel in channels.items()}) as fleet:
-        facts, none = interview(fleet, asked("a", "b"), WAIT_S)
+        facts, none = interview(fleet, asked("a", "b"), PATIENCE_S)
     assert none == []
     assert {host: (seen.ports, seen.proxies) for host, seen in facts.items()} == {
         "a": ({"2222": None}, ["1"]),
@@ -73,12 +72,12 @@ def test_a_host_that_cannot_be_asked_keeps_no_other_from_its_answer() -> None:
         "g": FakeHost("g", telling()),
     }
     with fleet_of(hosts) as fleet:
-        facts, found = interview(fleet, asked(*hosts), WAIT_S)
+        facts, found = interview(fleet, asked(*hosts), PATIENCE_S)
     assert list(facts) == ["a"]
     assert problems(found) == [
         "b: no SSH there",
         "c: the look failed: KeyError: 'x'",
-        "d: no answer within 20 s",
+        f"d: no answer within {PATIENCE_S:.0f} s",
         "e: expected a line of JSON, found 'Welcome!'",
         "f: the connection broke: reset",
         "g: the check ended there: without output",
@@ -89,7 +88,7 @@ def test_a_host_that_hangs_is_named_after_half_the_deadline_and_the_others_go_on
     release = Event()
     hosts = {
         "a": FakeHost("a", telling(look(proxies=["1"]))),
-        "b": FakeHost("b", connect=lambda name: assert_true(release.wait(WAIT_S))),
+        "b": FakeHost("b", connect=lambda name: assert_true(release.wait(PATIENCE_S))),
     }
     with fleet_of(hosts) as fleet:
         try:
@@ -114,7 +113,7 @@ def test_nobody_is_asked_to_look_before_everybody_listens() -> None:
 
     hosts = {"a": FakeHost("a", first), "b": FakeHost("b", telling(look(proxies=["2"])), connect=connect)}
     with fleet_of(hosts) as fleet:
-        facts, found = interview(fleet, asked("a", "b"), WAIT_S)
+        facts, found = interview(fleet, asked("a", "b"), PATIENCE_S)
     assert (sorted(facts), found) == (["a", "b"], [])
     assert b'"do": "look"' in first.sent
 
@@ -125,7 +124,7 @@ def test_after_a_signal_every_conversation_is_closed() -> None:
         release = Event()
         fleet.hosts["b"] = FakeHost("b", connect=lambda name: interrupt(fleet.interrupts.received, release))
         with pytest.raises(Interrupted):
-            interview(fleet, asked("a", "b"), WAIT_S)
+            interview(fleet, asked("a", "b"), PATIENCE_S)
         release.set()
     assert channel.closed
 
@@ -133,4 +132,4 @@ def test_after_a_signal_every_conversation_is_closed() -> None:
 def interrupt(received: List[int], release: Event) -> None:
     """A signal comes while this host is waited for."""
     received.append(2)
-    release.wait(WAIT_S)
+    release.wait(PATIENCE_S)

@@ -12,6 +12,8 @@ from tests.support.waiting import eventually
 PATIENCE_S = 240.0
 JOB = """
 import os
+import time
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -28,6 +30,7 @@ def inputs(task, args):
         for batch in range(1 << 40):
             if batch == 20 and hangs:
                 loop()
+            time.sleep(0.02)  # what looks at the run needs the processor, too
             yield np.ones([task.batch_size, 4], np.float32)
 
     data = tf.data.Dataset.from_generator(batches, tf.float32, [task.batch_size, 4])

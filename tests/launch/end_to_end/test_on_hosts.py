@@ -12,6 +12,7 @@ import pytest
 from ClusterShell.NodeSet import NodeSet
 
 from tests.support.hosts import FakeHosts
+from tests.support.launch.jobs import CALM
 from tests.support.launch.over_ssh import HostsFile
 from tests.support.waiting import PATIENCE_S, eventually
 
@@ -28,6 +29,11 @@ class Cluster(HostsFile):
         train = {"steps": 40, "batch_size": 16, "towers": 2}
         cluster = {"ps": ["h1"], "worker": ["h[2-3]"]}
         self.put(**{"job": "digits", "cluster": cluster, "train": train, **keys})
+
+    def write_endless(self) -> None:
+        """A file whose run trains until it is ended, and leaves the processor to what ends it."""
+        (self.folder / "calm.py").write_text(CALM)
+        self.write(job="calm.py", train={"steps": 1000000, "batch_size": 2})
 
     def left(self) -> List[str]:
         """What of a run is on the hosts: processes, ports, locks, sockets."""
@@ -84,7 +90,8 @@ def test_three_hosts_that_share_nothing_train_digits_to_the_end(cluster: Cluster
 
 
 def test_a_detached_run_is_watched_and_ended_from_another_shell(cluster: Cluster) -> None:
-    up = cluster.launch("up", "-d", "--set", "train.steps=1000000")
+    cluster.write_endless()
+    up = cluster.launch("up", "-d")
     assert up.returncode == 0, up.stdout
     status = cluster.status()
     assert status["state"] == "running"
@@ -107,7 +114,8 @@ def test_a_detached_run_is_watched_and_ended_from_another_shell(cluster: Cluster
 
 
 def test_ctrl_c_stops_the_run_in_order_and_leaves_nothing(cluster: Cluster) -> None:
-    up = cluster.start("up", "--set", "train.steps=1000000")
+    cluster.write_endless()
+    up = cluster.start("up")
     wait_until(lambda: trains(cluster), "a step", up)
     up.send_signal(signal.SIGINT)
     output, _ = up.communicate(timeout=PATIENCE_S)
@@ -117,7 +125,8 @@ def test_ctrl_c_stops_the_run_in_order_and_leaves_nothing(cluster: Cluster) -> N
 
 
 def test_a_killed_launcher_takes_its_attached_run_along(cluster: Cluster) -> None:
-    up = cluster.start("up", "--set", "train.steps=1000000")
+    cluster.write_endless()
+    up = cluster.start("up")
     wait_until(lambda: trains(cluster), "a step", up)
     up.kill()
     up.communicate()
@@ -192,7 +201,8 @@ def test_a_taken_port_or_a_missing_python_on_one_host_takes_the_whole_start_back
 @pytest.mark.parametrize("victim", [1, 2])
 def test_a_host_that_loses_power_is_named_and_the_others_are_left_clean(cluster: Cluster, victim: int) -> None:
     """h2 holds the chief and the lead, h3 the other worker."""
-    up = cluster.start("up", "--set", "train.steps=1000000")
+    cluster.write_endless()
+    up = cluster.start("up")
     wait_until(lambda: trains(cluster), "a step", up)
     lost = cluster.hosts[victim]
     lost.power_cut()

@@ -15,7 +15,7 @@ from launch import cli
 from launch.run import lifecycle
 from tests.support import ROOT
 from tests.support.launch.launcher import LAUNCH, Launcher, finish
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 CONTRACT = {
     "run", "name", "state", "global_step", "steps", "steps_per_second", "examples_per_second", "loss",
@@ -185,7 +185,7 @@ def test_who_no_longer_reads_the_logs_ends_them_quietly(launch: Launcher) -> Non
     assert reader.stdout is not None
     reader.stdout.readline()
     reader.stdout.close()
-    reader.wait(60)
+    reader.wait(PATIENCE_S)
     assert reader.stderr is not None
     with reader.stderr:
         assert reader.stderr.read() == ""
@@ -351,7 +351,7 @@ def test_a_task_that_is_not_there_is_refused(launch: Launcher, capsys: "pytest.C
 
 
 def test_the_version_is_told() -> None:
-    ran = subprocess.run([*LAUNCH, "--version"], stdout=subprocess.PIPE, cwd=str(ROOT), timeout=60)
+    ran = subprocess.run([*LAUNCH, "--version"], stdout=subprocess.PIPE, cwd=str(ROOT), timeout=PATIENCE_S)
     assert ran.returncode == 0 and ran.stdout.startswith(b"launch, version ")
 
 

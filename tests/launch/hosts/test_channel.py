@@ -13,10 +13,9 @@ from launch.hosts import channel
 from launch.hosts.channel import Noise, Silence
 from launch.hosts.local import LocalChannel, LocalHost
 from tests.support.launch.fakes import FakeChannel
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
-
-WAIT_S = 20.0
 
 
 def heard(*script: Any, times: int) -> List[Any]:
@@ -77,7 +76,7 @@ def test_a_line_that_is_no_answer_is_shown(line: bytes) -> None:
 def test_a_program_here_is_spoken_to_until_it_ends() -> None:
     channel = LocalChannel(["sh", "-c", "read line; echo $line; echo complaint >&2"])
     channel.send_line({"a": 1})
-    assert [channel.receive_line(WAIT_S), channel.receive_line(WAIT_S)] == [{"a": 1}, None]
+    assert [channel.receive_line(PATIENCE_S), channel.receive_line(PATIENCE_S)] == [{"a": 1}, None]
     assert channel.complaint() == "complaint"
     channel.close()
 
@@ -87,21 +86,21 @@ def test_a_program_that_says_nothing_is_silent() -> None:
     with pytest.raises(Silence):
         channel.receive_line(0.01)
     channel.send_line({"a": 1})
-    assert channel.receive_line(WAIT_S) == {"a": 1}
+    assert channel.receive_line(PATIENCE_S) == {"a": 1}
     channel.close()
 
 
 def test_more_than_a_pipe_holds_is_sent_and_received() -> None:
     channel = LocalChannel([sys.executable, "-c", "import sys; d = sys.stdin.readline(); print(d[:-1])"])
     channel.send_line({"a": "x" * 1_000_000})
-    answer = channel.receive_line(WAIT_S)
+    answer = channel.receive_line(PATIENCE_S)
     assert answer is not None and len(answer["a"]) == 1_000_000
     channel.close()
 
 
 def test_to_say_something_to_a_program_that_has_gone_is_an_error() -> None:
     channel = LocalChannel(["true"])
-    assert channel.receive_line(WAIT_S) is None
+    assert channel.receive_line(PATIENCE_S) is None
     with pytest.raises(OSError):
         for _ in range(100):
             channel.send(b"x" * 100_000)
@@ -110,13 +109,13 @@ def test_to_say_something_to_a_program_that_has_gone_is_an_error() -> None:
 
 def test_a_complaint_of_any_length_does_not_hold_the_program_up() -> None:
     channel = LocalChannel(["sh", "-c", "yes no | head -n 200000 >&2; echo '{}'"])
-    assert channel.receive_line(WAIT_S) == {}
+    assert channel.receive_line(PATIENCE_S) == {}
     channel.close()
 
 
 def test_a_program_sees_the_end_when_the_conversation_is_closed_and_is_reaped() -> None:
     channel = LocalChannel(["sh", "-c", "echo '{\"pid\": '$$'}'; cat"])
-    answer = channel.receive_line(WAIT_S)
+    answer = channel.receive_line(PATIENCE_S)
     assert answer is not None
     channel.close()
     assert inspect(answer["pid"]) is None
@@ -145,5 +144,5 @@ def test_a_program_that_cannot_be_started_is_told_with_the_key_to_change() -> No
 def test_a_tilde_at_the_front_means_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/bin")
     channel = LocalHost("localhost", "").open(["~/echo", "{}"])
-    assert channel.receive_line(WAIT_S) == {}
+    assert channel.receive_line(PATIENCE_S) == {}
     channel.close()

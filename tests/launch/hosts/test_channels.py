@@ -193,10 +193,10 @@ def test_a_line_of_100_mb_ends_in_bounded_time_and_memory(
     endless = Endless(chunk * CHUNK, *begun)
     tracemalloc.start()
     try:
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(HostProblem, match="without an end") as caught:
             ask(FakeHost(HOST, endless), CODE, "/w", "status", {}, 60.0)
-        took_s, (_, most) = time.monotonic() - began, tracemalloc.get_traced_memory()
+        took_s, (_, most) = time.process_time() - began, tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert caught.value.kind is ProblemKind.NOISE and endless.closed

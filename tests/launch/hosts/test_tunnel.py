@@ -10,8 +10,7 @@ import pytest
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts.local import LocalHost
 from launch.hosts.tunnel import Tunnel
-
-PATIENCE_S = 30.0
+from tests.support.waiting import PATIENCE_S
 
 
 @contextmanager

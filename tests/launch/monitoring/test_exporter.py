@@ -14,9 +14,7 @@ from launch.monitoring.newest_status import LeadAnswer
 from tests.launch.monitoring.web import fetch, served
 from tests.support.launch.launcher import Launcher
 from tests.support.launch.statuses import status
-from tests.support.waiting import eventually
-
-PATIENCE_S = 30.0
+from tests.support.waiting import PATIENCE_S, eventually
 
 
 @contextmanager

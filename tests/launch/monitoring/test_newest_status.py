@@ -9,9 +9,9 @@ from launch.monitoring.newest_status import FRESH_S, Lead, LeadAnswer, NewestAns
 from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.support.launch.statuses import status
+from tests.support.waiting import PATIENCE_S
 
 NOTHING_MISSING = b'{"missing": []}\n'
-PATIENCE_S = 30.0
 
 
 def line(values: Dict[str, Any]) -> bytes:

@@ -7,8 +7,7 @@ import pytest
 
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.gateways import Gateways
-
-WAIT_S = 20.0
+from tests.support.waiting import PATIENCE_S
 
 
 class Connection:
@@ -77,14 +76,14 @@ def test_a_gateway_is_opened_once_for_all_who_come_at_once_and_before_those_behi
     got: List[Connection] = []
 
     def come() -> None:
-        start.wait(WAIT_S)
+        start.wait(PATIENCE_S)
         got.append(last(several, "a", "b"))
 
     threads = [Thread(target=come) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(WAIT_S)
+        thread.join(PATIENCE_S)
     assert opened == ["a", "b"]
     assert len(got) == 8 and len(set(map(id, got))) == 1
     assert got[0].through is not None and got[0].through.name == "a"

@@ -11,6 +11,7 @@ import pytest
 from launch.errors import HostProblem
 from launch.remote.keys import Keys, public_part
 from tests.support.ssh.keys import new_key
+from tests.support.waiting import PATIENCE_S
 
 SECRET = "correct horse"
 Make = Callable[..., str]
@@ -43,7 +44,7 @@ def agent(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str
     sock = str(home / "agent")
 
     def give(path: str) -> None:
-        subprocess.run(["ssh-add", "-q", path], check=True, timeout=60)
+        subprocess.run(["ssh-add", "-q", path], check=True, timeout=PATIENCE_S)
 
     with subprocess.Popen(["ssh-agent", "-D", "-a", sock], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline()  # it says where it listens
@@ -122,7 +123,7 @@ def test_a_locked_key_that_the_agent_holds_needs_no_passphrase(
 ) -> None:
     path = make("id")
     agent(path)
-    subprocess.run(["ssh-keygen", "-q", "-p", "-a", "1", "-N", SECRET, "-f", path], check=True, timeout=60)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-a", "1", "-N", SECRET, "-f", path], check=True, timeout=PATIENCE_S)
     keys = Keys(Asked())
     (key,) = keys.offer([path])
     assert key.sign_ssh_data(b"data", key.get_name())

@@ -23,9 +23,8 @@ from tests.support.hosts import FakeHosts, Host
 from tests.support.hosts.fixture import hosts_here
 from tests.support.launch.fakes import CODE, spec_of
 from tests.support.launch.launcher import LAUNCH
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
-WAIT_S = 60.0
 SECRET = "correct horse"
 
 
@@ -75,7 +74,7 @@ def said(access: Access, name: str) -> str:
     host = SshHost(name, "python3", access)
     try:
         channel = host.open(["sh", "-c", 'echo "{\\"name\\": \\"$(hostname)\\"}"'])
-        answer = channel.receive_line(WAIT_S)
+        answer = channel.receive_line(PATIENCE_S)
         return str(answer and answer["name"])
     finally:
         host.close()
@@ -123,7 +122,7 @@ def test_logins_that_a_busy_sshd_drops_are_tried_again_until_all_are_in(operator
     together, names = Barrier(12), []
 
     def come(access: Access) -> None:
-        together.wait(WAIT_S)
+        together.wait(PATIENCE_S)
         names.append(said(access, "h1"))
 
     with sshd(hosts[0], "MaxStartups 1:100:2\n"), operator.access(connect_timeout_s=15) as access:
@@ -132,7 +131,7 @@ def test_logins_that_a_busy_sshd_drops_are_tried_again_until_all_are_in(operator
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(WAIT_S)
+            thread.join(PATIENCE_S)
     assert names == ["h1"] * 12
     assert "drop connection" in hosts[0].read("/var/log/sshd.log")
 
@@ -264,7 +263,7 @@ def test_the_command_for_a_refused_login_is_tried_by_the_same_user_at_the_same_p
 ) -> None:
     operator.write(EACH + ALL)
     command = told(operator, "h2", user="mallory")[0]
-    ran = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=WAIT_S)
+    ran = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE_S)
     assert ran.returncode == 255 and b"mallory@" in ran.stderr
 
 
@@ -338,7 +337,7 @@ def test_without_a_terminal_the_command_to_unlock_the_key_is_told(locked: Path) 
     env = {**os.environ, "SSH_AUTH_SOCK": ""}
     ran = subprocess.run(
         [*LAUNCH, "down", str(locked)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        start_new_session=True, env=env, timeout=WAIT_S,
+        start_new_session=True, env=env, timeout=PATIENCE_S,
     )  # fmt: skip
     assert ran.returncode == 3
     assert "and there is no terminal to ask for it; unlock it with `ssh-add " in ran.stderr

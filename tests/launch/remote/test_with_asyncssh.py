@@ -25,8 +25,7 @@ from tests.support.launch.launcher import LAUNCH
 from tests.support.ssh import HOST
 from tests.support.ssh.hosts import ServerProcess, SshHosts
 from tests.support.ssh.keys import new_key
-
-WAIT_S = 60.0
+from tests.support.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def answer(host: SshHost, *argv: str) -> Any:
     """What a program there prints, which is JSON."""
     channel = host.open(list(argv))
     try:
-        return channel.receive_line(WAIT_S)
+        return channel.receive_line(PATIENCE_S)
     finally:
         channel.close()
 
@@ -165,7 +164,7 @@ def test_logins_that_a_busy_server_drops_are_tried_again_until_all_are_in(hosts:
     together, homes = Barrier(4), []
 
     def come() -> None:
-        together.wait(WAIT_S)
+        together.wait(PATIENCE_S)
         with logged_in(hosts, "h1") as host:
             homes.append(home_of(host))
 
@@ -173,7 +172,7 @@ def test_logins_that_a_busy_server_drops_are_tried_again_until_all_are_in(hosts:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(WAIT_S)
+        thread.join(PATIENCE_S)
     assert homes == [str(h1.home)] * 4
     assert (h1.count("drop"), h1.count("login")) == (3, 4)
 
@@ -246,14 +245,14 @@ def test_words_reach_a_program_as_they_are_and_standard_input_too(pair: SshHosts
         channel = host.open([sys.executable, "-c", script, *words])
         channel.send(b"x" * 300_000)
         channel.end()
-        assert channel.receive_line(WAIT_S) == {"words": words, "read": "x" * 300_000}
+        assert channel.receive_line(PATIENCE_S) == {"words": words, "read": "x" * 300_000}
         channel.close()
 
 
 def test_what_a_program_complains_of_is_told(pair: SshHosts) -> None:
     with logged_in(pair, "h1") as host:
         channel = host.open(["sh", "-c", "echo no such thing >&2; exit 3"])
-        assert channel.receive_line(WAIT_S) is None
+        assert channel.receive_line(PATIENCE_S) is None
         assert channel.complaint() == "no such thing"
         channel.close()
 
@@ -263,7 +262,7 @@ def test_a_port_over_there_is_dialled_through_the_connection(pair: SshHosts) -> 
         listening.bind((HOST, 0))
         listening.listen(1)
         near = host.dial(listening.getsockname()[1])
-        listening.settimeout(WAIT_S)
+        listening.settimeout(PATIENCE_S)
         far, _ = listening.accept()
         near.sendall(b"hello")
         assert far.recv(5) == b"hello"
@@ -290,7 +289,7 @@ def test_without_a_terminal_the_command_that_unlocks_the_key_is_told(hosts: SshH
     file.write_text(json.dumps({"name": "r", "command": ["true"], "cluster": {"worker": ["h1"]}, "ssh": hosts.keys()}))
     ran = subprocess.run(
         [*LAUNCH, "down", str(file)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        start_new_session=True, env={**os.environ, "SSH_AUTH_SOCK": ""}, timeout=WAIT_S,
+        start_new_session=True, env={**os.environ, "SSH_AUTH_SOCK": ""}, timeout=PATIENCE_S,
     )  # fmt: skip
     assert ran.returncode == 3
     assert f"and there is no terminal to ask for it; unlock it with `ssh-add {hosts.key}`" in ran.stderr

@@ -15,8 +15,8 @@ import pytest
 from launch.agent.linux.open_files import readable
 from tests.support import ROOT
 from tests.support.launch.launcher import LAUNCH
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 60.0
 TWO = "job: digits\ncluster: {ps: [cpu01], worker: ['gpu[01-02]']}\n"
 
 
@@ -97,7 +97,9 @@ def offered(folder: Path, shell: str, words: str) -> str:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "_LAUNCH_COMPLETE": f"{shell}_complete"}
     env.update(COMP_WORDS=words, COMP_CWORD=words.split(" ")[-1] if shell == "fish" else str(words.count(" ")))
     argv = [*LAUNCH[:-1], "launch"]
-    ran = subprocess.run(argv, cwd=str(folder), env=env, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    ran = subprocess.run(
+        argv, cwd=str(folder), env=env, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=True
+    )
     return ran.stdout
 
 
@@ -120,9 +122,9 @@ def test_a_file_that_cannot_be_read_offers_no_tasks_and_says_nothing(tmp_path: P
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_one_that_it_reads(tmp_path: Path, shell: str) -> None:
     script = subprocess.run(
-        [*LAUNCH, "completion", shell], stdout=subprocess.PIPE, cwd=str(ROOT), timeout=60, check=True
+        [*LAUNCH, "completion", shell], stdout=subprocess.PIPE, cwd=str(ROOT), timeout=PATIENCE_S, check=True
     )
     assert b"_LAUNCH_COMPLETE" in script.stdout
     if shutil.which(shell):
         (tmp_path / "script").write_bytes(script.stdout)
-        assert subprocess.run([shell, "-n", str(tmp_path / "script")], timeout=60).returncode == 0
+        assert subprocess.run([shell, "-n", str(tmp_path / "script")], timeout=PATIENCE_S).returncode == 0

@@ -78,7 +78,7 @@ def any_task(chance: random.Random, index: int) -> TaskStatus:
 
 def test_no_line_is_longer_than_the_terminal_and_no_tasks_name_is_ever_cut() -> None:
     chance = random.Random(17)
-    for _ in range(300):
+    for _ in range(100):
         tasks = [any_task(chance, index * 37) for index in range(chance.randrange(1, 40))]
         width, most = chance.randrange(40, 260), chance.choice([None, 3, 10])
         lines = drawn(tasks, width, most)

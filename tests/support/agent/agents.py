@@ -22,7 +22,7 @@ from launch.plan.agent_requests import requests
 from launch.plan.plan import make_plan
 from launch.status.values import to_values
 from tests.support import ROOT
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 RUN = "r-20261120-120000"
 LEAD, MEMBER = "localhost", "127.0.0.1"
@@ -71,7 +71,7 @@ class Agents:
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         ran = subprocess.run(
             [sys.executable, "-m", "launch.agent", name], input=json.dumps(request).encode() + b"\n",
-            stdout=subprocess.PIPE, timeout=60, cwd=str(self.workdir), env=env, check=True,
+            stdout=subprocess.PIPE, timeout=PATIENCE_S, cwd=str(self.workdir), env=env, check=True,
         )  # fmt: skip
         answer: Dict[str, Any] = json.loads(ran.stdout.splitlines()[0].decode())
         return answer

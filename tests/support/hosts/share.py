@@ -14,10 +14,10 @@ from typing import Iterator, NamedTuple
 from tests.support.hosts.boot import wait
 from tests.support.hosts.errors import MissingError
 from tests.support.hosts.fleet import FakeHosts
+from tests.support.waiting import PATIENCE_S
 
 PERIOD_S = 0.1
 _PREFIX = "fake-hosts-"
-_PATIENCE_S = 30.0
 _V1_PERIOD, _V1_QUOTA = "cpu.cfs_period_us", "cpu.cfs_quota_us"
 _MOUNTS = Path("/proc/mounts")
 _LACKS = "a control group for processors (use a machine, or a privileged container, with a writable cgroup)"
@@ -46,7 +46,7 @@ class Root(NamedTuple):
 
     def remove(self, group: Path) -> None:
         """Move what is in a group to the root, and remove the group."""
-        wait(lambda: self._emptied(group), time.monotonic() + _PATIENCE_S, lambda: f"{group}: expected it to be empty")
+        wait(lambda: self._emptied(group), time.monotonic() + PATIENCE_S, lambda: f"{group}: expected it to be empty")
 
     def _emptied(self, group: Path) -> bool:
         for pid in (group / "cgroup.procs").read_text().split():

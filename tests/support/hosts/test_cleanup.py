@@ -18,8 +18,8 @@ from tests.support import ROOT
 from tests.support.hosts import FakeHosts
 from tests.support.hosts.boot import wait
 from tests.support.hosts.process import Identity
+from tests.support.waiting import PATIENCE_S
 
-_WAIT_S = 30.0
 _UP = "Running until Ctrl-C.\n"
 _COMMAND = [sys.executable, "-m", "tests.support.hosts"]
 
@@ -68,7 +68,7 @@ def _until_up(process: "subprocess.Popen[str]") -> str:
         if line == _UP:
             return printed
     raise AssertionError(
-        f"expected {_UP.strip()!r}, found the end of the process (code {process.wait(_WAIT_S)}): {printed}"
+        f"expected {_UP.strip()!r}, found the end of the process (code {process.wait(PATIENCE_S)}): {printed}"
     )
 
 
@@ -91,18 +91,18 @@ def session(fake_hosts: Callable[..., FakeHosts]) -> Iterator[Session]:
     finally:
         process.kill()
         process.stdout.close()
-        process.wait(_WAIT_S)
+        process.wait(PATIENCE_S)
         _down()
 
 
 def _down() -> str:
     return subprocess.run(
-        [*_COMMAND, "down"], stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=True
+        [*_COMMAND, "down"], stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=PATIENCE_S, check=True
     ).stdout
 
 
 def _until(happened: Callable[[], bool]) -> None:
-    wait(happened, time.monotonic() + _WAIT_S, lambda: "expected nothing left, found leftovers")
+    wait(happened, time.monotonic() + PATIENCE_S, lambda: "expected nothing left, found leftovers")
 
 
 def test_a_session_that_ends_before_its_hosts_are_up_is_reported_at_once_with_what_it_printed() -> None:
@@ -132,13 +132,13 @@ def _printed_ssh_command(session: Session) -> List[str]:
 
 
 def test_the_command_line_that_up_prints_reaches_a_host(session: Session) -> None:
-    assert subprocess.check_output(_printed_ssh_command(session), timeout=60) == b"h1\n"
+    assert subprocess.check_output(_printed_ssh_command(session), timeout=PATIENCE_S) == b"h1\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_ends_well_and_leaves_nothing_when_asked_to_end(session: Session, number: signal.Signals) -> None:
     session.process.send_signal(number)
-    assert session.process.wait(_WAIT_S) == 0
+    assert session.process.wait(PATIENCE_S) == 0
     assert session.nothing_left()
 
 
@@ -146,7 +146,7 @@ def test_asking_up_twice_to_end_does_not_disturb_its_end(session: Session) -> No
     for _ in range(3):
         session.process.send_signal(signal.SIGINT)
         session.process.send_signal(signal.SIGTERM)
-    assert session.process.wait(_WAIT_S) == 0
+    assert session.process.wait(PATIENCE_S) == 0
     assert session.nothing_left()
 
 
@@ -154,21 +154,21 @@ def test_nothing_is_left_when_the_session_is_killed(session: Session) -> None:
     assert len(session.everything) >= 1 + 2 * 4
     assert session.link.exists()
     session.process.kill()
-    session.process.wait(_WAIT_S)
+    session.process.wait(PATIENCE_S)
     _until(session.nothing_left)
 
 
 def test_down_leaves_a_running_session_alone(session: Session) -> None:
     assert str(session.folder) not in _down()
     assert session.process.poll() is None
-    assert subprocess.check_output(_printed_ssh_command(session), timeout=60) == b"h1\n"
+    assert subprocess.check_output(_printed_ssh_command(session), timeout=PATIENCE_S) == b"h1\n"
 
 
 def test_down_removes_what_a_killed_rack_and_session_left(session: Session) -> None:
     pid, started = (session.folder / "holder").read_text().split()
     Identity(int(pid), int(started)).end()
     session.process.kill()
-    session.process.wait(_WAIT_S)
+    session.process.wait(PATIENCE_S)
     _until(lambda: not any(identity.alive() for identity in session.everything))
     _down()
     assert session.nothing_left()
@@ -179,6 +179,6 @@ def test_down_ends_a_rack_that_outlived_its_session(session: Session) -> None:
     stdin = Path(f"/proc/{(session.folder / 'holder').read_text().split()[0]}/fd/0")
     with stdin.open("wb"):
         session.process.kill()
-        session.process.wait(_WAIT_S)
+        session.process.wait(PATIENCE_S)
         _down()
         _until(session.nothing_left)

@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.hosts import FakeHosts, Host, HostError, Process
 from tests.support.hosts.boot import wait
+from tests.support.waiting import PATIENCE_S
 
 _PORT = 5001
-_WAIT_S = 30.0
 _SILENCE_S = 0.5
 
 _RECEIVE = f"""
@@ -54,19 +54,19 @@ def receiver(two: FakeHosts) -> Iterator[Host]:
 
 
 def _until(happened: Callable[[], bool]) -> None:
-    wait(happened, time.monotonic() + _WAIT_S, lambda: "expected an event, found none in time")
+    wait(happened, time.monotonic() + PATIENCE_S, lambda: "expected an event, found none in time")
 
 
 def _send(host: Host, target: str, count_bytes: int) -> float:
     """Seconds from the first byte to the receiver's answer to the last."""
-    done = host.run([sys.executable, "-c", _SEND, target, str(_PORT), str(count_bytes)], timeout_s=_WAIT_S)
+    done = host.run([sys.executable, "-c", _SEND, target, str(_PORT), str(count_bytes)], timeout_s=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return float(done.stdout)
 
 
 def _sshd(host: Host) -> socket.socket:
     """A connection to sshd that has said hello."""
-    connection = socket.create_connection((host.address, 22), timeout=_WAIT_S)
+    connection = socket.create_connection((host.address, 22), timeout=PATIENCE_S)
     assert connection.recv(100).startswith(b"SSH-2.0-")
     return connection
 
@@ -166,7 +166,7 @@ def test_a_pulled_cable_is_silence_and_plugging_it_in_heals_the_connection(two: 
             connection.recv(1)
         assert two[0].run(["true"]).returncode == 0  # its console needs no cable
         two[0].plug()
-        connection.settimeout(_WAIT_S)
+        connection.settimeout(PATIENCE_S)
         assert connection.recv(1)  # sshd's key exchange, now that it heard us
     _sshd(two[0]).close()
 
@@ -201,15 +201,14 @@ def test_a_hosts_card_counts_what_it_sends_and_receives_and_no_loopback(two: Fak
 
 def test_shaping_limits_the_rate_both_ways_until_it_is_taken_away(two: FakeHosts, receiver: Host) -> None:
     size_bytes = 4_000_000  # 0.64 s at 50 Mbit/s
-    open_s = _send(two[0], receiver.name, size_bytes)
     two[0].shape(50)
     sent_s = _send(two[0], receiver.name, size_bytes)
     two[0].unshape()
     receiver.shape(50)
     received_s = _send(two[0], receiver.name, size_bytes)
     receiver.unshape()
-    again_s = _send(two[0], receiver.name, size_bytes)
-    assert min(sent_s, received_s) > 3 * max(open_s, again_s)
+    assert min(sent_s, received_s) > 0.5
+    _until(lambda: _send(two[0], receiver.name, size_bytes) < 0.2)  # once this machine has a moment for it
 
 
 def test_a_shaped_host_is_shaped_after_a_power_cut(two: FakeHosts) -> None:

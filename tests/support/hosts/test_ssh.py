@@ -6,6 +6,7 @@ from typing import Callable, List
 import pytest
 
 from tests.support.hosts import FakeHosts
+from tests.support.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def _run(argv: List[str]) -> "subprocess.CompletedProcess[str]":
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
 
 

@@ -2,6 +2,7 @@
 
 facts            evidence of hosts on which everything is right, with changes
 fakes            hosts and channels without machines
+jobs             jobs for runs that go on until a test ends them
 launcher         the launcher as a process on this machine
 machine          processes and locks that are left on this machine
 over_ssh         the launcher as a process, with a hosts file for fake hosts

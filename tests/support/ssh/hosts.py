@@ -10,8 +10,8 @@ from cluster.spec.model import Ssh
 from tests.support import ROOT
 from tests.support.ssh import HOST
 from tests.support.ssh.keys import new_key
+from tests.support.waiting import PATIENCE_S
 
-_WAIT_S = 60.0
 _OPERATOR = "Host *\n  IdentityFile {key}\n  IdentitiesOnly yes\n"
 
 
@@ -31,12 +31,14 @@ class ServerProcess:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise AssertionError(f"the SSH server: expected a port, found its end (code {self._process.wait(_WAIT_S)})")
+            raise AssertionError(
+                f"the SSH server: expected a port, found its end (code {self._process.wait(PATIENCE_S)})"
+            )
         return int(answer)
 
     def close(self) -> None:
         try:
-            self._process.communicate(timeout=_WAIT_S)
+            self._process.communicate(timeout=PATIENCE_S)
         finally:
             self._process.kill()
 

@@ -14,6 +14,7 @@ import pytest
 
 from launch.agent.gpus.booking import Bookings, GpuTaken, who_holds
 from launch.agent.linux.ports import free_ports
+from tests.support.waiting import PATIENCE_S
 
 
 def names(number: int) -> List[str]:
@@ -125,7 +126,9 @@ def test_two_runs_of_one_host_never_get_the_same_gpu(tmp_path: Path) -> None:
 
     def launch(*arguments: str) -> "subprocess.CompletedProcess[str]":
         argv = [sys.executable, "-m", "launch", arguments[0], *arguments[1:]]
-        return subprocess.run(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        return subprocess.run(
+            argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S
+        )
 
     try:
         assert launch("up", "-d", str(tmp_path / "first.yaml")).returncode == 0

@@ -9,7 +9,7 @@ from typing import Iterator
 import pytest
 
 from launch.agent.linux.oom_kills import RECENT_S, MemoryKills, counters, names_process
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 V1 = Path("/sys/fs/cgroup/memory")
 
@@ -95,6 +95,6 @@ def test_a_process_that_a_real_kernel_kills_for_want_of_memory_is_told(small_gro
     kills = MemoryKills()
     greedy = subprocess.Popen([sys.executable, "-c", "input(); x = bytearray(1 << 30)"], stdin=subprocess.PIPE)
     (small_group / "cgroup.procs").write_text(str(greedy.pid))
-    greedy.communicate(b"\n", timeout=60)
+    greedy.communicate(b"\n", timeout=PATIENCE_S)
     assert greedy.returncode == -9
     eventually("the kill", lambda: kills.took(greedy.pid, 0.0))

@@ -12,7 +12,7 @@ from typing import Callable, Iterator, List
 import pytest
 
 from launch.agent.linux import processes
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 Begin = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -33,7 +33,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         if process.returncode is None:
             # Again and again: it may have been about to start another one.
             eventually("the end of the group", partial(end, process.pid))
-            process.wait(10)
+            process.wait(PATIENCE_S)
 
 
 def end(leader: int) -> bool:
@@ -54,13 +54,13 @@ def test_a_task_leads_a_session_and_a_group_of_its_own(begin: Begin) -> None:
 
 
 def test_a_task_has_the_folder_the_environment_and_nothing_to_read(begin: Begin, tmp_path: Path) -> None:
-    begin('pwd; echo "$COLOUR"; cat; echo done >&2', COLOUR="blue").wait(10)
+    begin('pwd; echo "$COLOUR"; cat; echo done >&2', COLOUR="blue").wait(PATIENCE_S)
     assert (tmp_path / "log").read_text() == f"{tmp_path}\nblue\ndone\n"
 
 
 def test_a_log_is_continued_not_replaced(begin: Begin, tmp_path: Path) -> None:
-    begin("echo one").wait(10)
-    begin("echo two").wait(10)
+    begin("echo one").wait(PATIENCE_S)
+    begin("echo two").wait(PATIENCE_S)
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
 
 
@@ -75,7 +75,7 @@ def test_a_task_that_has_ended_is_noticed_before_it_is_reaped(begin: Begin) -> N
     eventually("its end", lambda: processes.has_exited(task.pid))
     left = processes.inspect(task.pid)
     assert left is not None and left.state == "Z"  # so nobody else can get its number
-    assert task.wait(10) == 3
+    assert task.wait(PATIENCE_S) == 3
 
 
 def test_a_running_task_has_not_exited(begin: Begin) -> None:
@@ -107,7 +107,7 @@ def test_a_process_is_only_signalled_while_its_start_time_is_the_recorded_one(be
     processes.signal_process(task.pid, seen.start + 1, signal.SIGKILL)
     assert processes.is_same(task.pid, seen.start) and not processes.is_same(task.pid, seen.start + 1)
     processes.signal_process(task.pid, seen.start, signal.SIGKILL)
-    assert task.wait(10) == -signal.SIGKILL
+    assert task.wait(PATIENCE_S) == -signal.SIGKILL
     assert not processes.is_same(task.pid, seen.start)
 
 
@@ -122,7 +122,7 @@ def test_names_with_spaces_and_parentheses_do_not_confuse_the_process_table(begi
 
 def test_of_a_process_that_is_not_there_nothing_is_known(begin: Begin) -> None:
     task = begin("true")
-    task.wait(10)
+    task.wait(PATIENCE_S)
     assert processes.inspect(task.pid) is None
     assert (processes.command_line(task.pid), processes.environment(task.pid)) == ("", {})
 

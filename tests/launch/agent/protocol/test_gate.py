@@ -22,9 +22,9 @@ from launch.agent.protocol.links import Greeting, Link
 from launch.agent.protocol.messages import Advanced, Joined, Message
 from launch.agent.service.member_links import Members
 from launch.agent.state import log as agent_log
+from tests.support.waiting import PATIENCE_S
 
 TOKEN = "a0" * 16
-WAIT_S = 60.0
 ME = Greeting("gpu02", "member-1")
 MIB = 1 << 20
 
@@ -40,7 +40,7 @@ class Strangers:
         self._port, self._stack = port, stack
 
     def __call__(self, address: str = "127.0.0.1") -> socket.socket:
-        stranger = socket.create_connection(("127.0.0.1", self._port), WAIT_S, (address, 0))
+        stranger = socket.create_connection(("127.0.0.1", self._port), PATIENCE_S, (address, 0))
         stranger.setblocking(False)
         return self._stack.enter_context(stranger)
 
@@ -61,12 +61,12 @@ def besieged(act: Callable[[Members, Strangers, int, List[Message]], Awaitable[A
 
     async def both() -> None:
         told: List[Message] = []
-        members = Members(["gpu02"], TOKEN, "lead-1", WAIT_S, told.append, nothing)
+        members = Members(["gpu02"], TOKEN, "lead-1", PATIENCE_S, told.append, nothing)
         (port,) = free_ports(1)
         await members.open(port)
         with ExitStack() as stack:
             try:
-                await asyncio.wait_for(act(members, Strangers(port, stack), port, told), 2 * WAIT_S)
+                await asyncio.wait_for(act(members, Strangers(port, stack), port, told), 2 * PATIENCE_S)
             finally:
                 await members.dismiss("ended")
                 await asyncio.sleep(0.1)  # for what was dropped to be closed
@@ -82,7 +82,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def member_gets_in(port: int, told: List[Message]) -> None:
     """A member with the token dials, is let in, and is heard."""
-    link = await links.dial(("127.0.0.1", port), ME, TOKEN, WAIT_S)
+    link = await links.dial(("127.0.0.1", port), ME, TOKEN, PATIENCE_S)
     link.send(Advanced("worker:1", 0, {"step": len(told)}))
     wanted = Advanced("worker:1", 0, {"step": len(told)})
     await until(lambda: wanted in told and any(isinstance(each, Joined) for each in told))
@@ -139,7 +139,7 @@ def test_whatever_line_a_caller_sends_it_is_refused_and_the_log_stays_short(log:
             end = stranger()
             await loop.sock_sendall(end, line)
             try:
-                while await asyncio.wait_for(loop.sock_recv(end, 4096), WAIT_S):
+                while await asyncio.wait_for(loop.sock_recv(end, 4096), PATIENCE_S):
                     pass
             except ConnectionError:
                 pass
@@ -175,7 +175,7 @@ def test_a_caller_that_sends_a_byte_now_and_then_has_one_deadline_for_all_of_it(
 
 
 def test_one_address_cannot_push_out_the_callers_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "HANDSHAKE_S", WAIT_S)
+    monkeypatch.setattr(links, "HANDSHAKE_S", PATIENCE_S)
 
     async def act(members: Members, stranger: Strangers, port: int, told: List[Message]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.9", 0))
@@ -224,7 +224,7 @@ def lead(port: int, files: int) -> "Iterator[subprocess.Popen[bytes]]":
 
 def join(port: int) -> None:
     async def dial() -> None:
-        link = await links.dial(("127.0.0.1", port), ME, TOKEN, WAIT_S)
+        link = await links.dial(("127.0.0.1", port), ME, TOKEN, PATIENCE_S)
         await link.close()
 
     asyncio.run(dial())
@@ -250,7 +250,7 @@ def test_what_callers_send_before_the_proof_takes_a_few_megabytes_however_much_i
     def send_much(port: int) -> None:
         with ExitStack() as stack:
             end = Strangers(port, stack)()
-            end.settimeout(WAIT_S)
+            end.settimeout(PATIENCE_S)
             with contextlib.suppress(OSError):  # the lead hangs up
                 for _ in range(8):
                     end.sendall(b"x" * MIB)

@@ -11,10 +11,10 @@ from launch.agent.protocol import links
 from launch.agent.protocol.links import Greeting, Link, LinkError
 from launch.agent.protocol.messages import Advanced, Ping, Start, Started, encode
 from launch.agent.protocol.sealed import PIECE
+from tests.support.waiting import PATIENCE_S
 
 TOKEN = "a0" * 16
 Streams = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
-WAIT_S = 20.0
 ME = Greeting("gpu02", "member-1")
 
 
@@ -31,8 +31,8 @@ def with_server(serve: Streams, act: Callable[[Tuple[str, int]], Awaitable[Any]]
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0, limit=PIECE)
         try:
-            await asyncio.wait_for(act(server.sockets[0].getsockname()), WAIT_S)
-            await asyncio.wait_for(asyncio.gather(*serving), WAIT_S)
+            await asyncio.wait_for(act(server.sockets[0].getsockname()), PATIENCE_S)
+            await asyncio.wait_for(asyncio.gather(*serving), PATIENCE_S)
         finally:
             server.close()
             await server.wait_closed()
@@ -47,7 +47,7 @@ def linked(lead: Callable[[Link], Awaitable[Any]], member: Callable[[Link], Awai
         await lead(await links.answer(reader, writer, TOKEN, "lead-1"))
 
     async def act(address: Tuple[str, int]) -> None:
-        link = await links.dial(address, ME, TOKEN, WAIT_S)
+        link = await links.dial(address, ME, TOKEN, PATIENCE_S)
         await member(link)
         await link.close()
 
@@ -64,7 +64,7 @@ def dial_error(serve: Streams, token: str = TOKEN) -> str:
 
     async def act(address: Tuple[str, int]) -> None:
         with pytest.raises(LinkError) as caught:
-            await links.dial(address, ME, token, WAIT_S)
+            await links.dial(address, ME, token, PATIENCE_S)
         errors.append(str(caught.value))
 
     with_server(serve, act)
@@ -100,10 +100,10 @@ def test_who_knows_the_token_gets_a_link_that_names_the_host_and_carries_message
     async def lead(link: Link) -> None:
         assert link.peer.host == "gpu02"
         link.send(start)
-        assert [await link.receive(WAIT_S), await link.receive(WAIT_S)] == [started, Ping()]
+        assert [await link.receive(PATIENCE_S), await link.receive(PATIENCE_S)] == [started, Ping()]
 
     async def member(link: Link) -> None:
-        assert await link.receive(WAIT_S) == start
+        assert await link.receive(PATIENCE_S) == start
         link.send(started)
         link.send(Ping())
 
@@ -114,15 +114,15 @@ def test_a_ping_is_echoed_and_so_its_sender_knows_until_when_it_was_heard() -> N
     async def member(link: Link) -> None:
         began = asyncio.get_event_loop().time()
         assert link.confirmed_at <= began  # from the handshake
-        beating = asyncio.ensure_future(link.keep_alive(WAIT_S))
-        echo = await link.receive(WAIT_S)
+        beating = asyncio.ensure_future(link.keep_alive(PATIENCE_S))
+        echo = await link.receive(PATIENCE_S)
         beating.cancel()
         assert isinstance(echo, Ping) and link.confirmed_at == echo.echo >= began
 
     async def lead(link: Link) -> None:
-        assert isinstance(await link.receive(WAIT_S), Ping)
+        assert isinstance(await link.receive(PATIENCE_S), Ping)
         with pytest.raises(LinkError):
-            await link.receive(WAIT_S)  # an echo is not echoed
+            await link.receive(PATIENCE_S)  # an echo is not echoed
 
     linked(lead, member)
 
@@ -134,7 +134,7 @@ def test_an_end_that_says_nothing_is_noticed() -> None:
 
     async def member(link: Link) -> None:
         with pytest.raises(LinkError, match="closed"):
-            await link.receive(WAIT_S)
+            await link.receive(PATIENCE_S)
 
     linked(lead, member)
 
@@ -142,7 +142,7 @@ def test_an_end_that_says_nothing_is_noticed() -> None:
 def test_an_end_that_is_gone_is_noticed_and_sending_to_it_is_no_error() -> None:
     async def member(link: Link) -> None:
         with pytest.raises(LinkError, match="the connection was closed"):
-            await link.receive(WAIT_S)
+            await link.receive(PATIENCE_S)
         await link.close()
         link.send(Ping())
 
@@ -155,9 +155,9 @@ def test_a_line_that_is_no_message_ends_the_link() -> None:
         writer.write(b"hello\n")
 
     async def act(address: Tuple[str, int]) -> None:
-        link = await links.dial(address, ME, TOKEN, WAIT_S)
+        link = await links.dial(address, ME, TOKEN, PATIENCE_S)
         with pytest.raises(LinkError):
-            await link.receive(WAIT_S)
+            await link.receive(PATIENCE_S)
         await link.close()
 
     with_server(serve, act)
@@ -167,12 +167,12 @@ def test_a_message_of_some_megabytes_arrives() -> None:
     told = Advanced("worker:1", 0, {"text": "x" * 3_000_000})
 
     async def lead(link: Link) -> None:
-        assert await link.receive(WAIT_S) == told
+        assert await link.receive(PATIENCE_S) == told
 
     async def member(link: Link) -> None:
         link.send(told)
         with pytest.raises(LinkError):
-            await link.receive(WAIT_S)
+            await link.receive(PATIENCE_S)
 
     linked(lead, member)
 
@@ -187,7 +187,7 @@ def test_a_conversation_that_was_recorded_is_of_no_use_in_another() -> None:
         kept = asyncio.StreamReader()
         passing = asyncio.ensure_future(keep(reader, kept))
         link = await links.answer(kept, writer, TOKEN, "lead-1")
-        assert await link.receive(WAIT_S) == Started("worker:1", 0, 42, [], "log")
+        assert await link.receive(PATIENCE_S) == Started("worker:1", 0, 42, [], "log")
         passing.cancel()
 
     async def keep(source: asyncio.StreamReader, target: asyncio.StreamReader) -> None:
@@ -196,10 +196,10 @@ def test_a_conversation_that_was_recorded_is_of_no_use_in_another() -> None:
             target.feed_data(recorded[-1])
 
     async def act(address: Tuple[str, int]) -> None:
-        link = await links.dial(address, ME, TOKEN, WAIT_S)
+        link = await links.dial(address, ME, TOKEN, PATIENCE_S)
         link.send(Started("worker:1", 0, 42, [], "log"))
         with pytest.raises(LinkError):
-            await link.receive(WAIT_S)
+            await link.receive(PATIENCE_S)
         await link.close()
 
     with_server(lead, act)
@@ -212,12 +212,12 @@ def test_who_sits_between_a_member_and_the_lead_can_add_nothing_after_their_hand
         link = await links.answer(reader, writer, TOKEN, "lead-1")
         writer.write(encode(Start("worker:1", 0)) + b"\n")
         with pytest.raises(LinkError, match="forged, repeated or changed"):
-            await link.receive(WAIT_S)
+            await link.receive(PATIENCE_S)
 
     async def act(address: Tuple[str, int]) -> None:
-        link = await links.dial(address, ME, TOKEN, WAIT_S)
+        link = await links.dial(address, ME, TOKEN, PATIENCE_S)
         with pytest.raises(LinkError, match="forged, repeated or changed"):
-            await link.receive(WAIT_S)
+            await link.receive(PATIENCE_S)
         link.streams.writer.write(encode(Ping()) + b"\n")
         await link.close()
 
@@ -260,7 +260,7 @@ def test_both_sides_learn_which_life_of_the_other_they_speak_with_and_whose_task
         assert link.peer == Greeting("gpu02", "member-1", serves="lead-1")
 
     async def act(address: Tuple[str, int]) -> None:
-        link = await links.dial(address, ME._replace(serves="lead-1"), TOKEN, WAIT_S)
+        link = await links.dial(address, ME._replace(serves="lead-1"), TOKEN, PATIENCE_S)
         assert link.peer.incarnation == "lead-2"
         await link.close()
 
@@ -331,7 +331,7 @@ def test_where_nobody_listens_the_error_names_the_address() -> None:
     error: Optional[LinkError] = None
     port = free_ports(1)[0]
     try:
-        asyncio.run(links.dial(("127.0.0.1", port), ME, TOKEN, WAIT_S))
+        asyncio.run(links.dial(("127.0.0.1", port), ME, TOKEN, PATIENCE_S))
     except LinkError as caught:
         error = caught
     assert f"127.0.0.1:{port}" in str(error)

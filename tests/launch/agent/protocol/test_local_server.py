@@ -11,8 +11,7 @@ import pytest
 
 from launch.agent.protocol import local_client
 from launch.agent.protocol.local_server import Clients
-
-WAIT_S = 20.0
+from tests.support.waiting import PATIENCE_S
 
 
 async def answer(request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
@@ -28,7 +27,7 @@ def with_agent(folder: Path, act: Callable[[], Any], answers: Any = answer) -> A
         served = Clients(folder / "agent.sock", answers)
         await served.open()
         try:
-            return await asyncio.wait_for(asyncio.get_event_loop().run_in_executor(None, act), WAIT_S)
+            return await asyncio.wait_for(asyncio.get_event_loop().run_in_executor(None, act), PATIENCE_S)
         finally:
             await served.close()
 
@@ -37,13 +36,13 @@ def with_agent(folder: Path, act: Callable[[], Any], answers: Any = answer) -> A
 
 def exchange(folder: Path, text: bytes, lines: int) -> bytes:
     """What comes back for ``text``: so many lines, or what there is when the agent hangs up."""
-    with local_client.connect(folder, WAIT_S) as line, line.makefile("rb") as replies:
+    with local_client.connect(folder, PATIENCE_S) as line, line.makefile("rb") as replies:
         line.sendall(text)
         return b"".join(replies.readline() for _ in range(lines))
 
 
 def test_a_request_is_answered(tmp_path: Path) -> None:
-    assert with_agent(tmp_path, lambda: local_client.ask(tmp_path, {"count": 1}, WAIT_S)) == {"number": 0}
+    assert with_agent(tmp_path, lambda: local_client.ask(tmp_path, {"count": 1}, PATIENCE_S)) == {"number": 0}
 
 
 def test_one_caller_may_ask_more_than_once_and_an_answer_may_have_many_lines(tmp_path: Path) -> None:
@@ -55,7 +54,7 @@ def test_a_folder_may_be_deeper_than_the_path_of_a_socket_can_be(tmp_path: Path)
     deep = tmp_path / ("x" * 100) / ("y" * 100)
     deep.mkdir(parents=True)
     here = os.getcwd()
-    assert with_agent(deep, lambda: local_client.ask(deep, {"count": 1}, WAIT_S)) == {"number": 0}
+    assert with_agent(deep, lambda: local_client.ask(deep, {"count": 1}, PATIENCE_S)) == {"number": 0}
     assert os.getcwd() == here
 
 
@@ -88,7 +87,7 @@ def test_an_agent_that_hangs_up_is_no_answer(tmp_path: Path) -> None:
             yield {}
 
     def act() -> None:
-        with local_client.connect(tmp_path, WAIT_S) as line:
+        with local_client.connect(tmp_path, PATIENCE_S) as line:
             line.sendall(b'{"count": 0}\n')
             line.shutdown(socket.SHUT_WR)
             assert line.recv(1) == b""
@@ -116,9 +115,9 @@ def test_an_agent_that_closes_lets_replies_under_way_end(tmp_path: Path) -> None
         await served.open()
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "agent.sock"))
         writer.write(b"{}\n")
-        first = await asyncio.wait_for(reader.readline(), WAIT_S)
+        first = await asyncio.wait_for(reader.readline(), PATIENCE_S)
         await served.close()
-        second = await asyncio.wait_for(reader.readline(), WAIT_S)
+        second = await asyncio.wait_for(reader.readline(), PATIENCE_S)
         writer.close()
         return first + second
 

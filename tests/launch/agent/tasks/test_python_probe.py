@@ -7,10 +7,9 @@ from typing import Dict
 import pytest
 
 from launch.agent.tasks.python_probe import Versions
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
-
-PATIENCE_S = 60.0
 
 
 def module(folder: Path, name: str, text: str) -> Dict[str, str]:

@@ -13,7 +13,7 @@ from launch.agent.linux.processes import Process
 from launch.agent.state.run_folder import RunFolder
 from tests.support import ROOT
 from tests.support.launch.machine import living_under
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 LISTENS = """import time
 print('TensorBoard 9.9 at http://127.0.0.1:4711/ (Press CTRL+C to quit)', flush=True)
@@ -74,7 +74,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     yield bench
     for viewer in bench.viewers:
         viewer.kill()
-        viewer.wait(30)
+        viewer.wait(PATIENCE_S)
         for pipe in (viewer.stdin, viewer.stdout):
             if pipe is not None:
                 pipe.close()
@@ -93,7 +93,7 @@ def test_tensorboard_goes_with_the_launcher(bench: Bench) -> None:
     bench.hear(viewer)
     assert viewer.stdin is not None
     viewer.stdin.close()
-    assert viewer.wait(30) == 0
+    assert viewer.wait(PATIENCE_S) == 0
     assert bench.shown() is None
 
 
@@ -108,7 +108,7 @@ def test_tensorboard_goes_when_its_keeper_is_killed(bench: Bench) -> None:
 def test_tensorboard_goes_when_nothing_is_heard_of_the_launcher(bench: Bench) -> None:
     bench.summaries()
     viewer = bench.look(lease_s=0.2)
-    assert viewer.wait(30) == 0
+    assert viewer.wait(PATIENCE_S) == 0
     assert bench.shown() is None
 
 
@@ -127,7 +127,7 @@ def test_the_last_words_of_a_tensorboard_that_ends_are_told(bench: Bench) -> Non
     bench.summaries()
     viewer = bench.look(BREAKS)
     assert bench.hear(viewer) == {"error": "TensorBoard ended; its last lines: ModuleNotFoundError: no such module"}
-    assert viewer.wait(30) == 0
+    assert viewer.wait(PATIENCE_S) == 0
 
 
 def test_a_run_without_summaries_is_told_of(bench: Bench) -> None:

@@ -19,7 +19,7 @@ from launch.agent.wire.host_facts import Disk, FactsRequest, Gpus
 from launch.agent.wire.verb_requests import RunReference
 from launch.status.values import from_values, to_values
 from tests.support import ROOT
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 WORDS = ("who is there", "it is me")
 
@@ -111,7 +111,7 @@ def test_the_ports_are_closed_when_the_launcher_goes(agent: Agent) -> None:
     agent.ask(opening(port))
     assert not can_listen(port)
     agent.process.stdin.close()  # type: ignore[union-attr]
-    assert agent.process.wait(20) == 0
+    assert agent.process.wait(PATIENCE_S) == 0
     assert can_listen(port)
 
 
@@ -125,7 +125,7 @@ def test_the_ports_are_closed_when_the_launcher_goes_while_python_hangs(agent: A
     agent.process.stdin.flush()  # type: ignore[union-attr]
     pid = eventually("a Python that hangs", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     agent.process.stdin.close()  # type: ignore[union-attr]
-    assert agent.process.wait(20) == 0
+    assert agent.process.wait(PATIENCE_S) == 0
     eventually("the end of that Python", lambda: not Path(f"/proc/{pid}/cmdline").exists())
     assert can_listen(port)
 
@@ -133,7 +133,7 @@ def test_the_ports_are_closed_when_the_launcher_goes_while_python_hangs(agent: A
 def test_the_ports_are_closed_at_the_deadline(agent: Agent) -> None:
     (port,) = free_ports(1)
     agent.ask(opening(port, within_s=0.5))
-    assert agent.process.wait(20) == 0
+    assert agent.process.wait(PATIENCE_S) == 0
     assert can_listen(port)
 
 

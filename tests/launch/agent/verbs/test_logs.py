@@ -13,6 +13,7 @@ from launch.agent.wire.verb_requests import LogsRequest
 from launch.status.values import to_values
 from tests.support import ROOT
 from tests.support.agent.agents import RUN, Agents
+from tests.support.waiting import PATIENCE_S
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"
@@ -74,7 +75,7 @@ def test_who_follows_a_silent_log_and_goes_leaves_no_process_behind(run: Run, tm
         follower.stdin.write(json.dumps(to_values(request)).encode() + b"\n")  # type: ignore[union-attr]
         follower.stdin.close()  # type: ignore[union-attr]
         try:
-            assert follower.wait(20) == 0
+            assert follower.wait(PATIENCE_S) == 0
         finally:
             follower.kill()
     assert agents.status()["state"] == "running"
