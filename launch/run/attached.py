@@ -18,7 +18,7 @@ from launch.run.agent_restarts import AgentRestarts
 from launch.run.follower import BEAT_S, Follower
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
-from launch.view.live_view import View
+from launch.view.plain_view import View
 
 PAUSE_S = 3.0  # for the lead to confirm a pause
 PAUSED = "paused: the run continues; `fg` continues this view, and `launch down` ends the run"

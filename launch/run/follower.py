@@ -19,7 +19,7 @@ from launch.status.run import RunStatus
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
 from launch.status.values import from_values, updated
-from launch.view.live_view import View
+from launch.view.plain_view import View
 
 BEAT_S = 1.0
 SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made again

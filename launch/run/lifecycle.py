@@ -20,9 +20,9 @@ from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.target import Target
 from launch.teardown.down import in_lines, take_down
-from launch.view import live_view, report
+from launch.view import report
 from launch.view.console import fold, say
-from launch.view.live_view import View
+from launch.view.plain_view import View
 
 Ending = Callable[[RunStatus], List[str]]  # the last lines of a run, from its status
 
@@ -49,9 +49,11 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     Raises:
       LaunchError: it cannot start.
     """
+    from launch.view.live_view import for_terminal  # launch.cli has loaded it; the Tab key does not need it
+
     planned = draft(target, start, datetime.now(timezone.utc))
     with Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
-        with live_view.for_terminal() as view:
+        with for_terminal() as view:
             run = _start(fleet, planned, target, start, view)
             attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), detach)
             status = attached.follow(attached.go())

@@ -9,7 +9,7 @@ from launch.hosts.conversation import Conversation
 from launch.run.follower import Follower
 from launch.status.run import RunStatus
 from launch.view.console import fold
-from launch.view.live_view import View
+from launch.view.plain_view import View
 
 
 class Observer(Follower):

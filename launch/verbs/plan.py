@@ -12,7 +12,6 @@ from launch.logs.reader import select
 from launch.plan.estimate import outlook
 from launch.plan.json_view import shown_tasks, write
 from launch.plan.plan import make_plan, run_name
-from launch.plan.text_view import print_overview, whole_task
 from launch.target import Target
 from launch.verbs.options import JSON, TASKS, with_hosts_file
 from launch.view.console import say
@@ -38,6 +37,8 @@ def plan(target: Target, patterns: Tuple[str, ...], as_json: bool, nic_gbps: flo
     Example:  launch plan hosts.yaml --nic-gbps 25
               launch plan hosts.yaml worker:1
     """
+    from launch.plan.text_view import print_overview, whole_task  # launch.cli has loaded it for this verb
+
     spec = target.spec()
     job = target.job(spec)
     planned = make_plan(spec, job, run_name(spec.name, datetime.now(timezone.utc)), sys.executable)

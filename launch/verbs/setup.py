@@ -7,12 +7,10 @@ from typing import Optional
 
 import click
 
-from launch.environments.builder import as_values, in_lines, set_up
 from launch.environments.identity import Order
 from launch.errors import SUCCEEDED, CannotStart, UsageError
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file
-from launch.view.progress import Progress
 
 FOLDER = click.Path(exists=True, file_okay=False)
 
@@ -30,6 +28,10 @@ def setup(target: Target, as_json: bool, wheels: Optional[str]) -> int:
     \b
     Example:  launch setup hosts.yaml --wheels wheels/
     """
+    # launch.cli has loaded them; the Tab key does not need them.
+    from launch.environments.builder import as_values, in_lines, set_up
+    from launch.view.progress import Progress
+
     if target.local:
         raise UsageError(
             "--local: expected the hosts of FILE, found --local, which uses the launcher's own Python; leave it out"

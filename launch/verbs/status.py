@@ -10,7 +10,6 @@ from launch.status.states import ENDED
 from launch.status.values import to_values
 from launch.target import Target
 from launch.verbs.options import JSON, with_hosts_file
-from launch.view import live_view
 from launch.view.console import say
 
 
@@ -29,6 +28,8 @@ def status(target: Target, as_json: bool, watch: bool, wide: bool) -> int:
     \b
     Example:  launch status --watch hosts.yaml
     """
+    from launch.view import live_view  # launch.cli has loaded it; the Tab key does not need it
+
     if watch and as_json:
         raise UsageError("--watch: expected no --json, found both; leave one of the two out")
     with target.reach() as fleet:

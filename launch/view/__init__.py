@@ -1,7 +1,8 @@
 """Show things to a person in a terminal.
 
 console     print lines; fold host names into ranges
-live_view   an attached run: a live table in a terminal, plain lines elsewhere
+live_view   an attached run as a live table in a terminal
+plain_view  an attached run in plain lines elsewhere
 picture     a run drawn for the room that a terminal has
 task_table  the tasks of a run, a line each, and the columns that fit
 run_text    the parts of a run's status in words

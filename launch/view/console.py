@@ -3,11 +3,10 @@
 import sys
 import termios
 from contextlib import contextmanager
-from typing import Iterable, Iterator, TextIO
+from typing import Any, Iterable, Iterator, TextIO
 
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from rich.console import Console
 
 from launch.agent.text.plain_text import without_controls
 
@@ -20,8 +19,10 @@ def say(*lines: str) -> None:
         click.echo(without_controls(line))
 
 
-def make_console(wide: bool = False) -> Console:
-    """Return a console on stdout; outside a terminal, or if ``wide``, wide enough that nothing is cut."""
+def make_console(wide: bool = False) -> Any:
+    """Return rich's console on stdout; outside a terminal, or if ``wide``, wide enough that nothing is cut."""
+    from rich.console import Console  # its callers have loaded it; most verbs need no rich, and nor does the Tab key
+
     return Console(width=WIDE) if wide or not sys.stdout.isatty() else Console()
 
 

@@ -12,6 +12,13 @@ from click.testing import CliRunner
 from launch.cli import VERBS, cli, load, main
 from tests.support import ROOT
 
+TAB = """
+import json, sys
+from click.shell_completion import ShellComplete
+from launch.cli import cli
+ShellComplete(cli, {}, "launch", "_LAUNCH_COMPLETE").get_completions([sys.argv[1]], "--")
+print(json.dumps(sorted(name for name in sys.modules if name.startswith(("launch.verbs.", "rich", "jsonschema")))))
+"""
 LOADED = """
 import json, sys
 from launch.cli import cli
@@ -59,6 +66,19 @@ def test_a_verb_is_loaded_before_ctrl_c_is_an_exception(monkeypatch: pytest.Monk
 
 def test_a_verb_that_the_tab_key_completes_loads_no_schema_library() -> None:
     assert not [name for name in loaded("up", "-h") if name.startswith("jsonschema")]
+
+
+@pytest.mark.parametrize("name", sorted(VERBS))
+def test_the_tab_key_behind_a_verb_loads_nothing_that_draws(name: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", TAB, name], cwd=str(ROOT), stdout=subprocess.PIPE)
+    names = json.loads(ran.stdout.decode())
+    assert any(each.startswith(f"launch.verbs.{name}") for each in names)
+    assert not [each for each in names if each.split(".")[0] in ("rich", "jsonschema")]
+
+
+@pytest.mark.parametrize(("name", "module"), [("up", "rich.live"), ("plan", "rich.table"), ("setup", "rich.live")])
+def test_what_a_verb_draws_with_is_loaded_with_the_verb(name: str, module: str) -> None:
+    assert module in loaded(name, "-h")
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))

@@ -17,7 +17,7 @@ from launch.run.attached import Attached
 from launch.run.observer import newest_status
 from launch.run.start import start_agents
 from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, refuse_part
-from launch.view.live_view import View
+from launch.view.plain_view import View
 from tests.launch.end_to_end.test_two_hosts_here import HOSTS, RUN, Cluster
 from tests.support.launch.machine import left_in, living_under
 

@@ -39,7 +39,7 @@ from launch.teardown.sweep import as_values as sweep_values
 from launch.teardown.sweep import in_lines as sweep_lines
 from launch.teardown.sweep import look_for_leftovers
 from launch.view import live_view, report
-from launch.view.live_view import View
+from launch.view.plain_view import View
 from launch.view.progress import Progress
 from tests.launch.environments.test_builder import order_for
 from tests.support.agent.requested import run_request

@@ -14,7 +14,7 @@ from launch.run import attached, follower
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.status.run import RunStatus
-from launch.view.live_view import View
+from launch.view.plain_view import View
 from tests.launch.run.leads import END, SUCCEEDED, Lead, Said, answer, change, line
 from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeHost, fleet_of

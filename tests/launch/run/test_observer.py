@@ -8,7 +8,7 @@ from launch.errors import CannotStart, UsageError
 from launch.run import follower
 from launch.run.observer import Observer, newest_status
 from launch.status.run import RunStatus
-from launch.view.live_view import View
+from launch.view.plain_view import View
 from tests.launch.run.leads import END, SUCCEEDED, Lead, Said, answer, change, line
 from tests.support.launch.fakes import FakeHost, fleet_of
 from tests.support.launch.statuses import status, task

@@ -13,7 +13,7 @@ def test_a_run_that_ended_is_one_page_with_its_tasks_and_lines(launch: Launcher)
     assert values["facts"]["state"] == "succeeded"
     assert [task["name"] for task in values["facts"]["tasks"]] == ["ps:0", "worker:0", "worker:1"]
     assert values["logs"]["lines"] == ["worker:1@localhost </script><b>line"]
-    assert "logs of 2 more tasks are left out" in ended.stderr
+    assert "left out: the logs of 2 more tasks" in ended.stderr
 
 
 def test_a_name_without_runs_is_an_error_with_the_next_step(launch: Launcher) -> None:

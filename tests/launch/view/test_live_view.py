@@ -8,9 +8,10 @@ from typing import Any, List, Optional
 import pytest
 
 from launch.status.run import FormationStatus, RunStatus
-from launch.view import live_view
+from launch.view import live_view, plain_view
 from launch.view.console import fold
-from launch.view.live_view import View, print_status
+from launch.view.live_view import print_status
+from launch.view.plain_view import View
 from tests.support.launch.statuses import status, task
 
 
@@ -53,7 +54,7 @@ def test_a_failure_is_told_at_once_with_task_host_and_cause_and_each_one_anew() 
 def test_progress_is_told_at_first_and_then_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [status(global_step=step, steps=100) for step in range(10)]
     assert [line for line in lines_of(*steps) if "step" in line] == ["step 0/100 (0 %)"]
-    monkeypatch.setattr(live_view, "EVERY_S", 0.0)
+    monkeypatch.setattr(plain_view, "EVERY_S", 0.0)
     assert len([line for line in lines_of(*steps) if "step" in line]) == 10
 
 
@@ -75,7 +76,7 @@ def test_what_tasks_do_while_they_start_is_told_as_it_changes() -> None:
 
 
 def test_it_is_told_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_view, "STARTING_EVERY_S", 0.0)
+    monkeypatch.setattr(plain_view, "STARTING_EVERY_S", 0.0)
     told = lines_of(*(status(starts("ps:0", doing)) for doing in ("loads", "loads", "opens its port")))
     assert told[1:] == ["loads: ps:0", "opens its port: ps:0"]
 
