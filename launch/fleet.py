@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import is_dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
-from cluster.spec.model import Spec, Ssh, is_local
+from cluster.spec.model import Spec
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import RunReference
@@ -41,7 +41,7 @@ class Fleet:
     def __init__(self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts):
         self.spec, self.code, self.interrupts = spec, code, interrupts
         self._closing = ExitStack()
-        self.hosts: Dict[str, Host] = make_hosts(hosts, spec.ssh, self._closing)
+        self.hosts: Dict[str, Host] = make_hosts(hosts, spec, self._closing)
         self.lead = spec.chief.host
         self._pool = ThreadPoolExecutor(max_workers=spec.ssh.fanout, thread_name_prefix="host")
 
@@ -64,6 +64,10 @@ class Fleet:
     def reference(self, host: str, run: Optional[str] = None) -> RunReference:
         """Return a host's part of a run, of the newest by default, as requests name it."""
         return RunReference(self.spec.name, host, self.spec.workdir, run)
+
+    def path_on(self, host: Optional[str], path: Optional[str]) -> str:
+        """Return ``gpu01:/path``, and ``/path`` where a run with ``--local`` has the host's files on this machine."""
+        return f"{path}" if self.spec.local else f"{host}:{path}"
 
     def connect(self) -> None:
         """Connect to every host.
@@ -197,17 +201,17 @@ def _values(request: Any) -> Mapping[str, Any]:
 Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
 
 
-def make_hosts(pythons: Mapping[str, str], settings: Ssh, closing: ExitStack) -> Dict[str, Host]:
+def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
     """Return the transport to each host: none for this machine, else SSH.
 
     ``closing`` closes what the hosts share.
     """
-    hosts: Dict[str, Host] = {name: LocalHost(name, python) for name, python in pythons.items() if is_local(name)}
+    hosts: Dict[str, Host] = {name: LocalHost(name, python) for name, python in pythons.items() if spec.is_here(name)}
     if len(hosts) == len(pythons):
         return hosts
     from launch.remote.access import Access  # loads Fabric: a second that a local run need not spend
     from launch.remote.host import SshHost
 
-    access = Access(settings)
+    access = Access(spec.ssh)
     closing.callback(access.close)
     return {name: hosts.get(name) or SshHost(name, python, access) for name, python in pythons.items()}

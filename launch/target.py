@@ -15,10 +15,11 @@ from launch.agent.linux.ports import free_ports
 from launch.agent.state.run_folder import expand
 from launch.errors import UsageError
 from launch.fleet import Fleet
-from launch.history.remembered import local_run
+from launch.history import remembered
 from launch.hostfile.selection import chosen, narrowed
 from launch.hosts.bundle import JobCode, find_job, launcher_code
-from launch.plan.plan import localised, pythons
+from launch.plan.local import localised, other_pythons
+from launch.plan.plan import pythons
 from launch.signals import Interrupts
 
 
@@ -44,29 +45,51 @@ class Target:
         """Return whether the target means only some of the file's tasks."""
         return bool(self.include or self.exclude)
 
+    def _loaded(self) -> Spec:
+        return load(Path(self.file), self.overrides)
+
     def _narrowed(self) -> Spec:
-        return narrowed(load(Path(self.file), self.overrides), self.include, self.exclude)
+        return narrowed(self._loaded(), self.include, self.exclude)
 
     def spec(self) -> Spec:
         """Return the spec of a run that is to start.
 
-        With ``--local`` every task has a free port.
+        With ``--local`` every task has a free port, and runs on the Python of ``--set python=``, else on the
+        launcher's own.
         """
         spec = self._narrowed()
-        return localised(spec, free_ports(len(spec.tasks))) if self.local else spec
+        if not self.local:
+            return spec
+        tasks, hosts = len(spec.tasks), len(spec.hosts)
+        ports = free_ports(tasks + hosts)
+        here = localised(spec, ports[:tasks], ports[tasks:])
+        if any(word.startswith("python=") for word in self.overrides):
+            return replace(here, python=spec.python)
+        self._note_python(spec)
+        return here
+
+    def _note_python(self, spec: Spec) -> None:
+        """Print that the tasks run on the launcher's Python, where the file names another."""
+        others = other_pythons(spec, sys.executable)
+        if others:
+            click.echo(
+                f"--local: tasks run on the launcher's own Python, {sys.executable}; {self.file} names "
+                f"{' and '.join(others)} for its hosts; --set python=PATH chooses another",
+                err=True,
+            )
 
     def job(self, spec: Spec) -> JobCode:
         """Return the code that the spec trains; for ``command:`` the folder of the hosts file."""
         beside = Path(self.file).resolve().parent
         code = JobCode(beside, "") if spec.job is None else find_job(spec.job, beside, spec.job_at)
-        return replace(code, workdir=expand(spec.workdir).resolve())
+        workdir = expand(spec.workdir).resolve()
+        return replace(code, workdir=workdir.parent if spec.local else workdir)
 
     @contextmanager
     def reach(self) -> Iterator[Fleet]:
         """Open the fleet of the file's hosts, for a verb about an existing run."""
         spec = self._narrowed()
-        if self._is_here(spec):
-            spec = _here(spec)
+        spec = _here(spec) if self._is_here(spec) else spec
         with self._fleet(spec, pythons(spec, sys.executable)) as fleet:
             yield fleet
 
@@ -76,27 +99,27 @@ class Target:
 
         The selected hosts need not suffice for a cluster.
         """
-        spec = load(Path(self.file), self.overrides)
+        spec = self._loaded()
         meant = {task.host for task in chosen(spec.tasks, self.include, self.exclude)}
         if not meant:
             raise UsageError("--include, --exclude: expected at least one host to be left, found none")
-        here = self._is_here(spec)
-        spec = _here(spec) if here else spec
-        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if here or host in meant}
+        spec = _here(spec) if self._is_here(spec) else spec
+        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if host in meant}
         with self._fleet(spec, hosts) as fleet:
             yield fleet
 
     def _is_here(self, spec: Spec) -> bool:
         """Return whether a verb about a run means this machine.
 
-        This is so with ``--local``, or where the newest run was begun with ``--local``.
+        This is so with ``--local``, or where the newest run was begun with ``--local``. Where a run of either kind
+        could be meant, this prints which one is.
         """
-        run = local_run(spec) if self.local is None else None
-        if run is not None:
-            click.echo(
-                f"{run} is on this machine, started with --local; --no-local asks the hosts of the file", err=True
-            )
-        return bool(self.local) or run is not None
+        if self.local is not None:
+            return self.local
+        newest = remembered.newest(spec)
+        if newest.said is not None:
+            click.echo(newest.said, err=True)
+        return newest.local
 
     @contextmanager
     def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:

@@ -9,6 +9,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
+from launch.agent.linux.ports import free_ports
 from tests.support import ROOT
 from tests.support.waiting import PATIENCE_S
 
@@ -17,7 +18,7 @@ BUILDS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)  # tes
 SHOWN = re.findall(r"^```console\n\$ (.*)\n((?:.*\n)*?)```", PAGE, re.MULTILINE)
 # The launcher of this checkout. Ports are free ones: tests beside this one take the first ports, too.
 PROGRAM = f"""#!/bin/sh
-test "$1" = up && set -- "$@" --local
+test "$1" = up && set -- "$@" --set cluster.ps='[localhost:%d]' --set cluster.worker='[localhost:%d, localhost:%d]'
 PYTHONPATH={ROOT} exec {sys.executable} -m launch "$@"
 """
 
@@ -26,7 +27,7 @@ PYTHONPATH={ROOT} exec {sys.executable} -m launch "$@"
 def home(tmp_path: Path) -> Dict[str, str]:
     """The environment of a user with an empty home."""
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "launch").write_text(PROGRAM)
+    (tmp_path / "bin" / "launch").write_text(PROGRAM % tuple(free_ports(3)))
     (tmp_path / "bin" / "launch").chmod(0o755)
     (tmp_path / "home").mkdir()
     path = f"{tmp_path}/bin:{Path(sys.executable).parent}:/usr/bin:/bin"

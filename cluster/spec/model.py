@@ -101,7 +101,9 @@ class Spec:
     ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
     ends the run. ``python`` is None when the
     file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``job_at`` is where the
-    job is named: ``hosts.yaml:3:6: job``.
+    job is named: ``hosts.yaml:3:6: job``. In a ``local`` spec every host is this machine, whatever its name.
+    ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none, the agent takes
+    the first port above those of its tasks.
     """
 
     path: Path
@@ -122,6 +124,17 @@ class Spec:
     ssh: Ssh = field(default_factory=Ssh)
     setup: Optional[Setup] = None
     job_at: str = "job"
+    local: bool = False
+    lead_ports: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def local_workdir(self) -> str:
+        """Return the working folder of runs with ``--local``, below that of the file."""
+        return self.workdir if self.local else f"{self.workdir.rstrip('/')}/local"
+
+    def is_here(self, host: str) -> bool:
+        """Return whether ``host`` is this machine."""
+        return self.local or is_local(host)
 
     @property
     def hosts(self) -> Tuple[str, ...]:

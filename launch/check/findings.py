@@ -1,5 +1,6 @@
 """The findings about hosts: what is wrong, and notes on what is not; and the evidence that rules read."""
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
@@ -86,6 +87,12 @@ def grouped(findings: Iterable[Finding]) -> List[Finding]:
     for finding in findings:
         alike.setdefault((type(finding), finding.kind, finding.what, _mend_anywhere(finding)), []).append(finding)
     return [replace(found[0], hosts=tuple(dict.fromkeys(_hosts_of(found)))) for found in alike.values()]
+
+
+def beside(finding: Finding, is_here: Callable[[str], bool]) -> Finding:
+    """Return a finding whose commands reach a host that is this machine without SSH."""
+    mend = re.sub(r"`ssh (\S+) ", lambda word: "`" if is_here(word[1]) else word[0], finding.mend)
+    return replace(finding, mend=mend)
 
 
 def _mend_anywhere(finding: Finding) -> str:

@@ -7,7 +7,7 @@ from launch.agent.wire.check_request import CheckFacts
 from launch.agent.wire.host_facts import Clock, Failed, Gpu
 from launch.check import fleet_rules, host_rules
 from launch.check.connectivity import ways
-from launch.check.findings import Evidence, Finding, Note, Rule, grouped
+from launch.check.findings import Evidence, Finding, Note, Rule, beside, grouped
 from launch.status.meanings import means, means_parts
 from launch.status.values import to_values
 from launch.view.console import fold
@@ -89,7 +89,8 @@ class Verdict(NamedTuple):
 
 def judge(evidence: Evidence) -> Verdict:
     """Apply every rule."""
-    found = grouped(finding for rule in RULES for finding in rule(evidence))
+    is_here = evidence.plan.spec.is_here
+    found = grouped(beside(finding, is_here) for rule in RULES for finding in rule(evidence))
     findings = [finding for finding in found if not isinstance(finding, Note)]
     ill = {host for finding in findings for host in finding.hosts}
     healthy = tuple(host for host in evidence.facts if host not in ill)

@@ -5,7 +5,6 @@ from collections import defaultdict
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from cluster.protocol.addresses import host_of, port_of
-from cluster.spec.model import is_local
 from launch.agent.wire.check_request import CheckRequest
 from launch.agent.wire.host_facts import FactsRequest
 from launch.agent.wire.run_request import TaskRequest
@@ -26,7 +25,7 @@ def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, C
     tasks: Dict[str, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
         tasks[task.host].append(task)
-    local = tuple(host for host in plan.hosts if is_local(host))
+    local = tuple(host for host in plan.hosts if plan.spec.is_here(host))
     targets = dials(plan)
     names = {id(shared): _names(shared) for shared in {id(each): each for each in targets.values()}.values()}
     return {

@@ -63,16 +63,16 @@ import tensorflow.compat.v1 as tf
 
 from job import price
 
-RUNS = os.path.expanduser("~/.launch/runs/NAME-[0-9]*")  # their names end with the time
+RUNS = [os.path.expanduser(f"~/.launch/{runs}/NAME-[0-9]*") for runs in ("runs", "local/runs")]  # or with --local
 
-lists = glob.glob(f"{RUNS}/checkpoint/checkpoint")
+lists = [path for runs in RUNS for path in glob.glob(f"{runs}/checkpoint/checkpoint")]
 if len(sys.argv) != 4:
     sys.exit("usage: python predict.py AREA ROOMS AGE")
 if not lists:
     sys.exit("predict.py: expected a checkpoint on this machine, found none; train with `launch up hosts.yaml`")
 with tf.Graph().as_default(), tf.Session() as session:
     prices = price(tf.constant([[float(each) for each in sys.argv[1:]]]))
-    tf.train.Saver().restore(session, tf.train.latest_checkpoint(os.path.dirname(max(lists))))
+    tf.train.Saver().restore(session, tf.train.latest_checkpoint(os.path.dirname(max(lists, key=os.path.getmtime))))
     print(f"{session.run(prices)[0]:.0f} thousand")
 '''
 
@@ -98,7 +98,8 @@ _README = """\
     launch up hosts.yaml --resume --set train.steps=800
 
 Put your own table into `data.csv`, and your columns into `job.py`. `hosts.yaml` names the machines and the steps.
-Tasks work in a copy of this folder. Checkpoints are in `~/.launch/runs` on the first worker's host.
+Tasks work in a copy of this folder. Checkpoints are in `~/.launch/runs` on the first worker's host; with `up --local`,
+in `~/.launch/local/runs`.
 """
 
 

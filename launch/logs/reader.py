@@ -187,11 +187,11 @@ def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], N
     task = report.culprit(status)
     first = None if task is None else report.first_failure(status, task)
     if first is not None:
-        say(f"last lines of {first.host}:{first.log}")
+        say(f"last lines of {fleet.path_on(first.host, first.log)}")
         for line in first.lines:
             say(f"  {line}")
     elif task is not None:
-        say(f"last lines of {task.host}:{task.log}")
+        say(f"last lines of {fleet.path_on(task.host, task.log)}")
         chosen = select(fleet.spec, [task.name])
         print_logs(fleet, chosen, lambda line: say(f"  {line}"[:LONGEST]), raw=True, tail=TAIL)
 

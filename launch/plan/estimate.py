@@ -14,9 +14,10 @@ from cluster.task import TRAINERS, tf_config
 from launch.errors import LaunchError, UsageError
 from launch.hosts.bundle import PROJECT, JobCode
 from launch.plan import network_model
+from launch.plan.local import towers
 from launch.plan.network_model import End
 from launch.plan.outlook import Outlook, PsContent, Variables
-from launch.plan.plan import Plan, oversized, towers
+from launch.plan.plan import Plan, oversized
 
 DESCRIBE_S = 300.0
 _NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow"

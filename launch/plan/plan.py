@@ -5,13 +5,13 @@ A plan is computed from a spec, and the lock file that it names; it reaches no h
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.protocol.command_template import fill
-from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec, is_local
-from cluster.task import MEMBERS, TRAINERS, tf_config
+from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
+from cluster.task import MEMBERS, tf_config
 from launch.agent.wire.run_request import TaskRequest
 from launch.environments import identity
 from launch.errors import UsageError
@@ -58,30 +58,6 @@ def run_name(name: str, now: datetime) -> str:
     return f"{name}-{now.astimezone(timezone.utc):%Y%m%d-%H%M%S}"
 
 
-def localised(spec: Spec, ports: Sequence[int]) -> Spec:
-    """Return ``spec`` with every task on this machine, without GPUs and with the same towers.
-
-    ``ports`` has a free one for each task. The tasks' Python is the launcher's own, so there is nothing to set up.
-    """
-    tasks = tuple(
-        replace(task, host="localhost", address=f"localhost:{port}", port=port, gpus=(), python=None)
-        for task, port in zip(spec.tasks, ports)
-    )
-    return replace(spec, tasks=tasks, python=None, setup=None, train=replace(spec.train, towers=towers(spec)))
-
-
-def towers(spec: Spec) -> Any:
-    """Return ``train.towers``, with ``auto`` resolved where the file alone suffices for that.
-
-    ``auto`` is then the GPUs of a worker divided by ``train.stages``, at least 1.
-    """
-    chosen = [task.gpus for task in spec.tasks if task.role in TRAINERS]
-    counts = {len(gpus) for gpus in chosen if not isinstance(gpus, str)}
-    if spec.train.towers != "auto" or len(counts) != 1:
-        return spec.train.towers
-    return max(1, counts.pop() // spec.train.stages)
-
-
 def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     """The plan of a run. ``own_python`` runs what is on this machine, where the file names none.
 
@@ -117,17 +93,15 @@ def pythons(spec: Spec, own: str) -> Dict[str, str]:
 def _python(spec: Spec, host: str, named: Set[str], own: str) -> str:
     if len(named) > 1:
         raise UsageError(f"{host}: expected one python for all tasks of a host, found {' and '.join(sorted(named))}")
-    return named.pop() if named else spec.python or (own if is_local(host) else PYTHON)
+    return named.pop() if named else spec.python or (own if spec.is_here(host) else PYTHON)
 
 
 def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:
-    """Return the lead's control address; None for a run on one host.
-
-    Its port is the first one above those of the lead's tasks.
-    """
+    """Return the lead's control address; None for a run on one host."""
     if len(spec.hosts) == 1:
         return None
-    port = max(task.port for task in spec.tasks if task.host == chief.host) + 1
+    above = max(task.port for task in spec.tasks if task.host == chief.host) + 1
+    port = spec.lead_ports.get(chief.host, above)
     return f"{chief.address.rsplit(':', 1)[0]}:{port}"
 
 

@@ -70,7 +70,8 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     Returns:
       the draft whose requests the agents got.
     """
-    view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}")
+    where = ", which are this machine (--local)" if start.spec.local else ""
+    view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
     with advising(str(target), planned.plan.hosts):
         fleet.connect()
         run = _named(fleet, planned, view)
@@ -78,7 +79,7 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
             run = replace(run, requests=bring_newest(fleet, run.plan, run.requests, view.note, start.needed))
         for line in start_agents(fleet, run.requests):
             view.note(line)
-        remember(start.spec, run.plan.run, local=bool(target.local))
+        remember(start.spec, run.plan.run)
     return run
 
 

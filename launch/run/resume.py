@@ -95,7 +95,7 @@ def bring_newest(
     asked_of_lead = replace(requests[plan.lead], resume=needed or found is not None)
     if found is None:
         return {**requests, plan.lead: asked_of_lead}
-    for line in chosen_in_words(found, passed_over(held, found), plan.lead):
+    for line in chosen_in_words(found, passed_over(held, found), plan.lead, fleet.path_on):
         note(line)
     run = found.run
     if found.host != plan.lead:
@@ -108,7 +108,7 @@ def _held(host: str, answer: Mapping[str, Any]) -> Held:
     return Held(host, **{key: answer[key] for key in Held._fields if key in answer})
 
 
-def chosen_in_words(found: Held, further: Optional[Held], lead: str) -> List[str]:
+def chosen_in_words(found: Held, further: Optional[Held], lead: str, path_on: Callable[[str, str], str]) -> List[str]:
     """Describe the chosen checkpoint in a line, and a further one left out in another."""
     what = f"step {found.step} of {found.run or found.folder}"
     way = "" if found.host == lead else f" on {found.host}: {found.bytes / 2**20:.1f} MiB to {lead}"
@@ -116,7 +116,7 @@ def chosen_in_words(found: Held, further: Optional[Held], lead: str) -> List[str
     if further is not None:
         lines.append(
             f"ignoring the checkpoint of step {further.step} of {further.run or further.folder}, an older run: "
-            f"{further.host}:{further.folder}"
+            f"{path_on(further.host, further.folder)}"
         )
     return lines
 

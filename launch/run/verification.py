@@ -8,7 +8,7 @@ from cluster.protocol.verifiable import unverifiable
 from cluster.spec.model import Spec
 from cluster.task import TRAINERS, Checkpoint, Train
 from launch.errors import UsageError
-from launch.plan.plan import towers
+from launch.plan.local import towers
 from launch.status.run import RunStatus
 from launch.view import report
 

@@ -46,7 +46,11 @@ class Swept(NamedTuple):
 
 def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
     """Find what earlier runs left on every host; with ``kill``, end it."""
-    requests = {host: SweepRequest(host, fleet.spec.workdir, kill) for host in fleet.hosts}
+    asked_first = dict.fromkeys([*fleet.hosts, *fleet.spec.hosts])
+    here = tuple(host for host in asked_first if fleet.spec.is_here(host))
+    requests = {
+        host: SweepRequest(host, fleet.spec.workdir, kill, here if host in here else ()) for host in fleet.hosts
+    }
     return Swept(*fleet.ask_for(SweepAnswer, "sweep", requests, ANSWER_S))
 
 

@@ -16,8 +16,8 @@ _OPTIONS = (
     click.argument("file", metavar="FILE", type=click.Path(), shell_complete=shell_completion.hosts_files),
     click.option(
         "--local/--no-local", default=None,
-        help="Run every task of FILE on this machine, on free ports, without SSH. Later verbs find that run by "
-        "themselves; --no-local makes them ask the hosts of FILE.",
+        help="Run every task of FILE on this machine, on free ports, without SSH; hosts keep their names. Later verbs "
+        "find that run by themselves; --no-local makes them ask the hosts of FILE.",
     ),
     click.option(
         "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key of FILE: train.steps=100.",

@@ -35,7 +35,7 @@ def up(target: Target, detach: bool, resume: bool) -> int:
         return train(target, start, interrupts, ending, detach)
 
     def ending(status: RunStatus) -> List[str]:
-        return report.ending(status, time.monotonic() - began, str(target))
+        return report.ending(status, time.monotonic() - began, str(target), bool(target.local))
 
     spec = target.spec()
     if resume:

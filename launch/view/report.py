@@ -11,10 +11,12 @@ from launch.status.task import TaskStatus
 from launch.view.run_text import metrics
 
 
-def ending(status: RunStatus, seconds: float, asked: str) -> List[str]:
+def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -> List[str]:
     """Return the last lines of ``launch up``.
 
-    ``asked`` is the argument with which other verbs find the run.
+    Args:
+      asked: the argument with which other verbs find the run.
+      local: whether the files of all hosts are on this machine (``--local``).
     """
     head = f"{status.run} {status.state}"
     lines = what_happened(status)
@@ -22,7 +24,8 @@ def ending(status: RunStatus, seconds: float, asked: str) -> List[str]:
         return [*lines, *saved(status, asked), f"{head}: {status.cause}"]
     if status.steps:
         where = next((task.host for task in status.tasks if task.log and is_chief(status, task)), "")
-        lines.append(f"checkpoint of step {status.checkpoint_step}: {where}:{status.checkpoint}")
+        path = f"{status.checkpoint}" if local else f"{where}:{status.checkpoint}"
+        lines.append(f"checkpoint of step {status.checkpoint_step}: {path}")
         head += f": step {status.global_step}"
     lines.append(f"{head}, after {seconds:.1f} s")
     return lines + metrics(status)

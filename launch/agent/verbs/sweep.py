@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import time
 from pathlib import Path
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Sequence, Tuple
 
 from launch.agent.environments.environment import Busy, Environment, environments
 from launch.agent.state import leftovers, locks, process_records
@@ -25,22 +25,26 @@ UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing 
 def sweep(request: SweepRequest) -> SweepAnswer:
     """Return the living runs and the leftovers of others; with ``kill`` end the leftovers."""
     workdir = expand(request.workdir)
-    running, ended = _runs(workdir, request.host)
-    found = _look(workdir, request.host, ended)
+    first = request.machine[:1] in ((), (request.host,))
+    running, ended = _runs(workdir, request, first)
+    found = _look(workdir, request.host, ended, first)
     if request.kill:
         for folder in ended:
             leftovers.end(folder)
-        _remove(workdir, request.host)
-    left = _look(workdir, request.host, ended) if request.kill else found
+        _remove(workdir, request.host, first)
+    left = _look(workdir, request.host, ended, first) if request.kill else found
     return SweepAnswer(running, found, left)
 
 
-def _runs(workdir: Path, host: str) -> Tuple[List[RunningAgent], List[RunFolder]]:
-    """The runs of this host: those that live, and those that do not."""
+def _runs(workdir: Path, request: SweepRequest, first: bool) -> Tuple[List[RunningAgent], List[RunFolder]]:
+    """The runs of this host: those that live, and those that do not.
+
+    ``first`` is whether runs of names that the file does not have are this host's too.
+    """
     living, ended = [], []
     for folder in every_run(workdir):
-        if folder.host != host and not process_records.is_of_this_boot(folder):
-            continue  # of another host, with which this one shares the folder
+        if folder.host != request.host and not (first and _is_nobodys(folder, request.machine)):
+            continue
         serving = leftovers.agent_pid(folder) or next((agent.pid for agent in process_records.agent_of(folder)), None)
         if serving is None:
             ended.append(folder)
@@ -49,11 +53,20 @@ def _runs(workdir: Path, host: str) -> Tuple[List[RunningAgent], List[RunFolder]
     return living, ended
 
 
-def _look(workdir: Path, host: str, ended: List[RunFolder]) -> List[Finding]:
+def _is_nobodys(folder: RunFolder, machine: Sequence[str]) -> bool:
+    """Return whether a run was on this machine, by a name of which no other request asks.
+
+    A run of another boot may be of another host, with which this one shares the folder.
+    """
+    return folder.host not in machine and process_records.is_of_this_boot(folder)
+
+
+def _look(workdir: Path, host: str, ended: List[RunFolder], first: bool) -> List[Finding]:
     runs = [Finding(folder.run, **vars(leftovers.look(folder)), folders=[]) for folder in ended]
     known = [path for run in runs for path in run.locks]
     stray = [str(path) for path in _free_locks(workdir, host) if str(path) not in known]
-    folders = [*map(str, _half_sent(workdir)), *(str(each.path) for each in _half_built(workdir))]
+    unfinished = [*_half_sent(workdir), *(each.path for each in _half_built(workdir))] if first else []
+    folders = [str(path) for path in unfinished]
     entries = [*runs, Finding(None, [], [], [], stray, folders)]
     return [entry for entry in entries if any(value for kind, value in vars(entry).items() if kind != "run")]
 
@@ -79,10 +92,12 @@ def _half_built(workdir: Path) -> Iterator[Environment]:
                     yield environment
 
 
-def _remove(workdir: Path, host: str) -> None:
+def _remove(workdir: Path, host: str, first: bool) -> None:
     """Remove what belongs to no run, and the locks that runs without a folder left."""
     for path in _free_locks(workdir, host):
         path.unlink()
+    if not first:
+        return
     for folder in _half_sent(workdir):
         shutil.rmtree(str(folder), ignore_errors=True)
     for environment in _half_built(workdir):

@@ -63,11 +63,14 @@ class SweepRequest:
       host: this host, by the name in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
       kill: whether to end what is found.
+      machine: the hosts of the file that are the same machine, this one too; each is asked for its own runs, and the
+        first for the runs of names that the file does not have; () where this host is alone.
     """
 
     host: str
     workdir: str
     kill: bool
+    machine: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def test_with_local_the_same_is_checked_on_free_ports(launch: Launcher, quick: D
     launch.write(env={"all": quick}, cluster={"ps": ["far"], "worker": ["away[1-2]"]})
     ran = launch("check", "--local")
     assert ran.returncode == 0, ran.stdout
-    assert ran.stdout.splitlines()[-1].startswith("healthy: localhost (1 of 1 hosts)")
+    assert ran.stdout.splitlines()[-1].startswith("healthy: away[1-2],far (3 of 3 hosts)")
 
 
 def test_everything_that_is_wrong_is_found_at_once(launch: Launcher, quick: Dict[str, str]) -> None:

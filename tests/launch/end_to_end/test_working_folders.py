@@ -27,7 +27,7 @@ def test_what_a_program_writes_into_its_folder_is_not_there_in_the_next_run(laun
     for _ in range(3):
         ran = launch("up", "--local")
         assert ran.returncode == 0, ran.stderr
-    logs = sorted(launch.workdir.glob("runs/*/worker.*/attempt_0.log"))
+    logs = sorted(launch.workdir.glob("local/runs/*/worker.*/attempt_0.log"))
     assert [log.read_text() for log in logs] == ["began with 0.1\n"] * 6
     assert json.loads((launch.file.parent / "config.json").read_text()) == {"rate": 0.1}
 
@@ -78,12 +78,12 @@ def test_a_job_works_in_a_folder_of_its_own_too_and_finds_its_data_beside_it(lau
         ran = launch("up", "--local")
         own = f'{launch.file.parent}/job.py:8: ValueError: enough, in `raise ValueError("enough")`'
         assert ran.returncode == 1 and own in ran.stdout and f"{WORK}/job.py" not in ran.stdout
-    written = sorted(launch.workdir.glob(f"runs/*/worker.*/{WORK}/relative"))
+    written = sorted(launch.workdir.glob(f"local/runs/*/worker.*/{WORK}/relative"))
     assert len(written) == 2 and {path.read_text() for path in written} == {"once\n"}
     assert {path.with_name("beside").read_text() for path in written} == {"once\n"}
     logs = [path.parents[1] / "attempt_0.log" for path in written]
     assert all(f"works in {log.parent}/work with data" in log.read_text() for log in logs)
-    assert not [path for path in (launch.workdir / "code").rglob("*") if path.name in ("relative", "beside")]
+    assert not [path for path in (launch.workdir / "local" / "code").rglob("*") if path.name in ("relative", "beside")]
 
 
 def test_nothing_of_the_checkout_is_written_by_a_run(launch: Launcher, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_verbs_without_local_mean_the_run_on_this_machine_and_say_so(up: Launche
     run = up.run_folder().name
     status = up("status", "--json")
     assert (json.loads(status.stdout)["state"], status.stderr) == ("running", f"{run} {SAID}\n")
-    assert "worker:1@localhost up" in up("logs", "worker:1").stdout
+    assert "worker:1@gpu03.invalid up" in up("logs", "worker:1").stdout
     assert up("restart", "worker:1").returncode == 0
     down = up("down")
     assert (down.returncode, up.left()) == (0, []) and SAID in down.stderr

@@ -12,7 +12,8 @@ from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
 from launch.plan.agent_requests import requests
 from launch.plan.json_view import shown_tasks
-from launch.plan.plan import Plan, localised, make_plan, refuse_oversized, run_name
+from launch.plan.local import localised
+from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
 from tests.launch.plan.plans import CODE, OWN, RUN, TWO, Read, plan_of
 
 COMMAND = """
@@ -172,10 +173,12 @@ def test_two_pythons_for_one_host_are_refused(read: Read) -> None:
 
 
 def test_localised_every_task_is_here_on_the_ports_that_are_free(read: Read) -> None:
-    spec = localised(read(COMMAND + TWO + "python: /cluster/python"), [11, 12, 13, 14])
+    spec = localised(read(COMMAND + TWO + "python: /cluster/python"), [11, 12, 13, 14], [21, 22, 23, 24])
     plan = plan_of(spec)
     assert [task.address for task in plan.tasks] == [f"localhost:{port}" for port in (11, 12, 13, 14)]
-    assert plan.python == {"localhost": OWN} and plan.control is None
+    assert plan.python == dict.fromkeys(("gpu01", "cpu01", "cpu02", "gpu02"), OWN)
+    assert (plan.lead, plan.control) == ("gpu01", "localhost:23")
+    assert (spec.workdir, spec.local_workdir) == ("~/.launch/local", "~/.launch/local")
     assert {task.env["CUDA_VISIBLE_DEVICES"] for task in plan.tasks} == {""}
 
 

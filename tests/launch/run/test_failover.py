@@ -8,6 +8,9 @@ import pytest
 
 from cluster.spec.model import Elastic, Spec, TaskSpec
 from cluster.task import Checkpoint, Train
+from launch.hosts.bundle import JobCode
+from launch.plan.local import localised
+from launch.plan.plan import make_plan
 from launch.run.draft import RunStart
 from launch.run.failover import await_lease, with_failover, without
 from launch.run.lifecycle import Ended
@@ -46,6 +49,14 @@ def test_the_chief_moves_to_the_first_worker_that_is_left_and_a_spare_takes_the_
 def test_a_spare_that_is_not_needed_stays_one() -> None:
     tasks = ("ps:0@h2", "ps:1@h4*", "worker:0@h1", "worker:1@h2")
     assert names(without(spec_of(tasks), {"h1"})) == ["ps:0@h2", "ps:1@h4*", "worker:0@h2"]
+
+
+def test_with_local_the_successor_leads_at_a_port_of_its_own() -> None:
+    here = localised(spec_of(), range(11, 18), range(21, 25))
+    follows = without(here, {"h1"})
+    assert follows is not None and follows.is_here("h2") and follows.lead_ports["h1"] != follows.lead_ports["h2"]
+    plan = make_plan(follows, JobCode(None, "digits"), "r-1", "python")
+    assert (plan.lead, plan.control) == ("h2", f"localhost:{follows.lead_ports['h2']}")
 
 
 def test_every_host_that_is_lost_is_left_out() -> None:

@@ -43,7 +43,7 @@ def test_what_is_gone_on_from_is_told_and_what_is_further_and_is_not() -> None:
     of = held(("h2", EARLIER, 50), ("h1", OLDEST, 100), ("h1", EARLIER, 40))
     chosen = newest(of, "h1")
     assert chosen is not None
-    assert chosen_in_words(chosen, passed_over(of, chosen), "h1") == [
+    assert chosen_in_words(chosen, passed_over(of, chosen), "h1", "{}:{}".format) == [
         f"continuing from the checkpoint of step 50 of {EARLIER} on h2: 0.0 MiB to h1",
         f"ignoring the checkpoint of step 100 of {OLDEST}, an older run: h1:/f",
     ]

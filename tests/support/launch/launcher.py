@@ -82,12 +82,16 @@ class Launcher:
 
     def run_folder(self) -> Path:
         """Where the files of the only run are."""
-        (folder,) = (self.workdir / "runs").iterdir()
+        (folder,) = self._in_runs("*")
         return folder
+
+    def _in_runs(self, pattern: str) -> List[Path]:
+        """The files of runs, with --local or without."""
+        return [path for runs in ("runs", "local/runs") for path in self.workdir.glob(f"{runs}/{pattern}")]
 
     def log(self, task: str, attempt: int = 0) -> str:
         """What a task has printed so far."""
-        logs = list(self.workdir.glob(f"runs/*/{task.replace(':', '.')}/attempt_{attempt}.log"))
+        logs = self._in_runs(f"*/{task.replace(':', '.')}/attempt_{attempt}.log")
         return logs[0].read_text() if logs else ""
 
     def all_up(self) -> bool:

@@ -18,7 +18,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec
 from cluster.task import Task, Train
 from cluster.training.trainer import train
-from launch.plan.plan import localised
+from launch.plan.local import localised
 from tests.support.training.processes import free_ports
 from tests.support.waiting import PATIENCE_S
 

@@ -1,0 +1,53 @@
+"""The spec of a run with ``--local``: all hosts of a file on this machine, under their own names."""
+
+import os
+import shutil
+from dataclasses import replace
+from typing import Any, List, Sequence
+
+from cluster.spec.model import Spec
+from cluster.task import TRAINERS
+
+
+def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) -> Spec:
+    """Return ``spec`` with every host on this machine, without GPUs and with the same towers.
+
+    The hosts keep their names. Their files lie in a working folder of their own, so that they are never taken for
+    those of the real hosts, which may share this user's home. The tasks' Python is the launcher's own, so there is
+    nothing to set up.
+
+    Args:
+      ports: a free one for each task.
+      lead_ports: a free one for each host.
+    """
+    tasks = tuple(
+        replace(task, address=f"localhost:{port}", port=port, gpus=(), python=None)
+        for task, port in zip(spec.tasks, ports)
+    )
+    return replace(
+        spec, tasks=tasks, python=None, setup=None, train=replace(spec.train, towers=towers(spec)), local=True,
+        lead_ports=dict(zip(spec.hosts, lead_ports)), workdir=spec.local_workdir,
+    )  # fmt: skip
+
+
+def towers(spec: Spec) -> Any:
+    """Return ``train.towers``, with ``auto`` resolved where the file alone suffices for that.
+
+    ``auto`` is then the GPUs of a worker divided by ``train.stages``, at least 1.
+    """
+    chosen = [task.gpus for task in spec.tasks if task.role in TRAINERS]
+    counts = {len(gpus) for gpus in chosen if not isinstance(gpus, str)}
+    if spec.train.towers != "auto" or len(counts) != 1:
+        return spec.train.towers
+    return max(1, counts.pop() // spec.train.stages)
+
+
+def other_pythons(spec: Spec, own: str) -> List[str]:
+    """Return the Pythons that a file names for its hosts and that are not ``own``, by whatever path."""
+    named = dict.fromkeys(filter(None, [spec.python, *(task.python for task in spec.tasks)]))
+    return [each for each in named if not _is_same_program(each, own)]
+
+
+def _is_same_program(one: str, other: str) -> bool:
+    found = shutil.which(os.path.expanduser(one))
+    return found is not None and os.path.abspath(found) == os.path.abspath(other)
