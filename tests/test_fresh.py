@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).with_name("fresh.sh")
 LOOK = """
 id -u
 ls -A "$HOME" | wc -l
-command -v sshd ssh ssh-keygen nft ip tc ps
+command -v sshd ssh ssh-keygen nft ip tc ps chromium
 test -e Makefile && test ! -e .venv && touch tests/mine && echo own copy
 sleep 1000 &
 """

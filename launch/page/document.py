@@ -36,7 +36,7 @@ def document(facts: Mapping[str, Any], logs: Optional[Mapping[str, Any]] = None,
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{title}</title>",
             f"<style>{style}</style></head><body>",
-            f"<h1>{title}</h1>",
+            f"<header><h1>{title}</h1></header>",
             '<p id="problem" role="status" hidden></p>',
             f'<main id="page"><noscript><pre>{escape(chr(10).join(summary(facts)))}</pre></noscript></main>',
             f'<script type="application/json" id="values">{embedded(values)}</script>',
@@ -85,4 +85,5 @@ def summary(facts: Mapping[str, Any]) -> List[str]:
     held_out = [f"held-out data: {', '.join(facts['metrics'])}"] if facts["metrics"] else []
     incidents = [f"incident {each['number']}: {each['text']}" for each in facts["incidents"]]
     tasks = [f"{each['name']}@{each['host']} {each['state']}" for each in facts["tasks"]]
-    return [*facts["lines"], *cause, *held_out, *facts["copies"], *incidents, *tasks]
+    figures = ", ".join(f"{name} {value}" for name, value in facts["figures"])
+    return [figures, *facts["lines"], *cause, *held_out, *facts["copies"], *incidents, *tasks]

@@ -26,14 +26,12 @@ def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
     Args:
       points: the loss at each step since somebody records it: [(step, loss)].
     """
-    elapsed_s, left_s = run_text.elapsed(status), run_text.left(status)
     return {
         "run": status.run,
         "state": status.state,
         "updated": status.updated,
-        "elapsed": None if elapsed_s is None else of_duration(elapsed_s),
-        "elapsed_s": elapsed_s,
-        "left": None if left_s is None else of_duration(left_s),
+        "elapsed_s": run_text.elapsed(status),
+        "figures": figures(status),
         "step": status.global_step,
         "steps": status.steps,
         "lines": lines(status),
@@ -46,9 +44,22 @@ def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
     }
 
 
+def figures(status: RunStatus) -> List[List[str]]:
+    """Return the few numbers that are read first, each a name and a number with its unit."""
+    step, elapsed_s, left_s = status.global_step or 0, run_text.elapsed(status), run_text.left(status)
+    found = [["step", f"{step}/{status.steps}" if status.steps else f"{step}"]]
+    if status.loss is not None:
+        found.append(["loss", f"{status.loss:.4g}"])
+    if status.steps_per_second:
+        found.append(["steps/s", f"{status.steps_per_second:.1f}"])
+        found.append(["examples/s", f"{status.examples_per_second or 0:,.0f}"])
+    found += [["elapsed", of_duration(elapsed_s)]] if elapsed_s is not None else []
+    return [*found, *([["left, about", of_duration(left_s)]] if left_s is not None else [])]
+
+
 def lines(status: RunStatus) -> List[str]:
-    """Return the run's progress in words, a line each; nothing of what has its own place on the page."""
-    parts = [run_text.progress(status), *run_text.checkpoint(status), *run_text.formation(status)]
+    """Return what else is known of the run in words, a line each; nothing of what has its own place on the page."""
+    parts = [*run_text.checkpoint(status), *run_text.formation(status)]
     if status.evaluation:
         parts.append(run_text.evaluation(status.evaluation))
     starting = run_text.starting(status)

@@ -35,23 +35,29 @@
   const section = (title, ...children) => element("section", {}, element("h2", {}, title), ...children);
   const figure = (name, value, kind) =>
     element("div", {}, element("span", {}, name), element("b", kind ? {class: kind} : {}, String(value)));
-  const seconds = (number) => number === null ? "?" : number.toFixed(1);
+  const clock = (number) => number < 60 ? `${number.toFixed(1)} s` : [3600, 60, 1].map((unit) => Math.floor(number / unit))
+    .map((count, at) => at ? String(count % 60).padStart(2, "0") : String(count)).join(":").replace(/^0:0?/, "");
+  const room = () => Math.max(240, body.clientWidth - 34);  // inside of a section
   const short = (number) => String(Number(number.toPrecision(4)));
 
+  function heading() {
+    const when = facts.updated ? `${values.live ? "updated" : "as of"} ${facts.updated.slice(0, 19).replace("T", " ")} UTC` : "";
+    return [element("h1", {}, facts.run, " ", element("span", {class: `badge ${STATES[facts.state] || ""}`}, facts.state)),
+      element("p", {class: "soft"}, when)];
+  }
+
   function overview() {
-    const numbers = [figure("state", facts.state, STATES[facts.state])];
-    if (facts.elapsed !== null) numbers.push(figure("elapsed", facts.elapsed));
-    if (facts.left !== null) numbers.push(figure("left, about", facts.left));
-    if (facts.metrics.length) numbers.push(figure("held-out data", facts.metrics.join(", "), "good"));
-    const made = section("Run", element("div", {class: "numbers"}, ...numbers));
+    const numbers = facts.figures.map(([name, value]) => figure(name, value));
+    for (const metric of facts.metrics) numbers.push(figure("held-out data", metric, "good"));
+    const made = element("section", {}, element("div", {class: "numbers"}, ...numbers));
     if (facts.steps) {
-      const share = Math.min(1, (facts.step || 0) / facts.steps);
-      made.append(picture(1000, 8, `${Math.round(100 * share)} % of the steps`,
-        drawn("rect", {class: "whole", width: 1000, height: 8, rx: 4}),
-        drawn("rect", {class: "done", width: 1000 * share, height: 8, rx: 4})));
+      const [share, wide] = [Math.min(1, (facts.step || 0) / facts.steps), room()];
+      made.append(picture(wide, 8, `${Math.round(100 * share)} % of the steps`,
+        drawn("rect", {class: "whole", width: wide, height: 8, rx: 4}),
+        drawn("rect", {class: "done", width: wide * share, height: 8, rx: 4})));
     }
+    if (facts.cause) made.append(element("p", {class: facts.state === "failed" ? "cause bad" : "cause"}, `cause: ${facts.cause}`));
     made.append(...paragraphs(facts.lines));
-    if (facts.cause) made.append(...paragraphs([`cause: ${facts.cause}`], facts.state === "failed" ? "bad" : ""));
     return made;
   }
 
@@ -63,7 +69,7 @@
         : "No curve: a run keeps its newest loss alone. `launch view` records the curve while it is open.";
       return section("Loss", ...paragraphs([why], "soft"));
     }
-    const [wide, high, left, low] = [1000, 220, 60, 20];
+    const [wide, high, left, low] = [room(), 220, 60, 20];
     const losses = points.map((point) => point[1]);
     const [bottom, top] = [Math.min(...losses), Math.max(...losses)];
     const [first, last] = [points[0][0], points[points.length - 1][0]];
@@ -74,7 +80,8 @@
       drawn("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, short(value))]);
     shapes.push(drawn("text", {x: left, y: high - 4}, `step ${first}`));
     shapes.push(drawn("text", {x: wide - 10, y: high - 4, "text-anchor": "end"}, `step ${last}`));
-    shapes.push(drawn("path", {class: "curve", d: "M" + points.map(([step, value]) => `${x(step)} ${y(value)}`).join("L")}));
+    const curve = "M" + points.map(([step, value]) => `${x(step)} ${y(value)}`).join("L");
+    shapes.push(drawn("path", {class: "area", d: `${curve}V${y(bottom)}H${x(first)}Z`}), drawn("path", {class: "curve", d: curve}));
     return section("Loss", picture(wide, high, "loss by step", ...shapes),
       element("p", {class: "soft"}, `Recorded from step ${first} on, since the page's server follows the run.`));
   }
@@ -82,21 +89,23 @@
   function incidents() {
     if (!facts.incidents.length) return null;
     const until = Math.max(1, facts.elapsed_s || 0, ...facts.incidents.map((each) => each.at_s || 0));
-    const x = (seconds) => 10 + 980 * Math.min(1, seconds / until);
-    const shapes = [drawn("line", {class: "grid", x1: 10, x2: 990, y1: 20, y2: 20})];
+    const wide = room();
+    const x = (seconds) => 10 + (wide - 20) * Math.min(1, (seconds || 0) / until);
+    const shapes = [drawn("rect", {class: "whole", x: 10, width: wide - 20, y: 18, height: 4, rx: 2})];
     for (const each of facts.incidents) {
       const to = each.open ? until : (each.at_s || 0) + (each.lasted_s || 0);
-      shapes.push(drawn("rect", {class: "standing", x: x(each.at_s), y: 10, width: x(to) - x(each.at_s), height: 20}));
+      shapes.push(drawn("rect", {class: "standing", x: x(each.at_s), y: 10, width: Math.max(0, x(to) - x(each.at_s)), height: 20, rx: 3}));
       shapes.push(drawn("circle", {class: "event", cx: x(each.at_s), cy: 20, r: 5}));
     }
     shapes.push(drawn("text", {x: 10, y: 46}, "start"));
-    shapes.push(drawn("text", {x: 990, y: 46, "text-anchor": "end"}, facts.elapsed || ""));
+    shapes.push(drawn("text", {x: wide - 10, y: 46, "text-anchor": "end"}, clock(until)));
     const listed = facts.incidents.map((each) => {
-      const head = element("summary", each.open ? {class: "bad"} : {}, `${each.number}. ${seconds(each.at_s)} s: ${each.text}`);
+      const when = element("span", {class: "soft"}, each.at_s === null ? "" : `${clock(each.at_s)} `);
+      const head = element("summary", each.open ? {class: "bad"} : {}, when, each.text);
       const lines = each.log.length ? element("pre", {}, each.log.join("\n")) : null;
       return element("details", {"data-key": `incident ${each.number}`}, head, ...paragraphs(each.details, "soft"), lines);
     });
-    return section("Incidents", picture(1000, 50, "incidents by time", ...shapes), ...listed);
+    return section("Incidents", picture(wide, 50, "incidents by time", ...shapes), ...listed);
   }
 
   const number = (key, digits) => (row) => row[key] === null ? "" : row[key].toFixed(digits || 0);
@@ -107,8 +116,8 @@
     {title: "step", key: "step", text: number("step"), number: true},
     {title: "work, ms", key: "work_ms", text: number("work_ms", 1), number: true},
     {title: "waits, ms", key: "wait_ms", text: number("wait_ms", 1), number: true},
-    {title: "of a step", key: null, text: () => ""},
-    {title: "restarts", key: "restarts", text: number("restarts"), number: true},
+    {title: "work and waiting", key: null, text: (row) => row.work_ms === null ? "" : "drawn", kind: "parts"},
+    {title: "restarts", key: "restarts", text: (row) => row.restarts ? String(row.restarts) : "", number: true},
     {title: "GPU, %", key: "gpu_percent", text: number("gpu_percent"), number: true},
     {title: "cause", key: "cause", text: (row) => row.cause || "", kind: "cause"},
   ];
@@ -124,42 +133,45 @@
 
   function parts(row, longest) {
     const [work, wait] = [row.work_ms || 0, row.wait_ms || 0];
-    return picture(140, 12, `${short(work)} ms of work, ${short(wait)} ms of waiting`,
+    const made = picture(140, 12, `${short(work)} ms of work, ${short(wait)} ms of waiting`,
       drawn("rect", {class: "work", y: 1, width: 140 * work / longest, height: 10}),
       drawn("rect", {class: "wait", y: 1, x: 140 * work / longest, width: 140 * wait / longest, height: 10}));
+    made.setAttribute("preserveAspectRatio", "none");
+    return made;
   }
 
   function tasks() {
-    const shown = COLUMNS.filter((column) => column.key === null || facts.tasks.some((row) => column.text(row) !== ""));
+    const shown = COLUMNS.filter((column) => facts.tasks.some((row) => column.text(row) !== ""));
     const longest = Math.max(1e-9, ...facts.tasks.map((row) => (row.work_ms || 0) + (row.wait_ms || 0)));
     const heads = shown.map((column) => {
       const mark = sorted.by === column.key && column.key ? (sorted.down ? " ▾" : " ▴") : "";
-      const head = element(column.key ? "button" : "span", {}, column.title + mark);
+      const head = element(column.key ? "button" : "span", column.key ? {"data-key": `by ${column.key}`} : {}, column.title + mark);
       if (column.key) head.addEventListener("click", () => {
         sorted = {by: column.key, down: sorted.by === column.key && !sorted.down};
         draw();
       });
-      return element("th", column.number ? {class: "number"} : {}, head);
+      return element("th", column.number ? {class: "number"} : column.kind ? {class: column.kind} : {}, head);
     });
     const rows = ordered().map((row) => element("tr", {}, ...shown.map((column) => {
-      if (column.key === null) return element("td", {}, row.work_ms === null ? "" : parts(row, longest));
+      if (column.key === null) return element("td", {class: column.kind}, row.work_ms === null ? "" : parts(row, longest));
       const kind = column.number ? "number" : column.kind || (column.key === "state" ? (row.slow ? "warn" : STATES[row.state] || "") : "");
       return element("td", kind ? {class: kind} : {}, column.text(row));
     })));
-    return section(`Tasks (${rows.length})`, element("div", {class: "rows"},
+    return section(`Tasks (${rows.length})`, element("div", {class: "rows", tabindex: "0", "data-key": "rows", "aria-label": "tasks"},
       element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))));
   }
 
   // The logs have an element of their own that stays, so that what is typed and scrolled there stays.
   const filter = element("input", {type: "search", placeholder: "lines with this text", "aria-label": "lines with this text"});
-  const printed = element("pre", {id: "lines"});
+  const printed = element("pre", {id: "lines", tabindex: "0", "aria-label": "lines of logs"});
   const missing = element("div", {});
   const logSection = section("Logs, last lines", filter, missing, printed);
   filter.addEventListener("input", () => drawLogs());
 
   function drawLogs() {
     const follows = printed.scrollTop + printed.clientHeight >= printed.scrollHeight - 4;
-    printed.textContent = logs.lines.filter((line) => line.includes(filter.value)).join("\n");
+    const lines = logs.lines.filter((line) => line.includes(filter.value));
+    printed.textContent = lines.join("\n") || (logs.missing.length ? "" : filter.value ? "no line has this text" : "nothing printed yet");
     missing.replaceChildren(...paragraphs(logs.missing, "warn"));
     if (follows) printed.scrollTop = printed.scrollHeight;
   }
@@ -167,16 +179,20 @@
   const body = element("div", {});
   page.replaceChildren(body, logSection);
 
+  // Drawn as a whole: what the reader has opened, scrolled and reached with the keyboard stays.
   function draw() {
     const open = new Set([...body.querySelectorAll("details[open]")].map((each) => each.dataset.key));
     const rows = body.querySelector(".rows");
-    const scrolled = rows ? rows.scrollTop : 0;
+    const scrolled = rows ? [rows.scrollTop, rows.scrollLeft] : [0, 0];
+    const active = body.contains(document.activeElement) ? document.activeElement.closest("[data-key]") : null;
     const copies = facts.copies.length ? section("Checkpoints", ...paragraphs(facts.copies)) : null;
     body.replaceChildren(...[overview(), loss(), incidents(), tasks(), copies].filter((each) => each !== null));
     for (const each of body.querySelectorAll("details")) each.open = open.has(each.dataset.key);
-    body.querySelector(".rows").scrollTop = scrolled;
+    [body.querySelector(".rows").scrollTop, body.querySelector(".rows").scrollLeft] = scrolled;
+    const again = active && [...body.querySelectorAll("[data-key]")].find((each) => each.dataset.key === active.dataset.key);
+    if (again) (again.querySelector("summary") || again).focus({preventScroll: true});
     document.title = `${facts.run} ${facts.state}`;
-    document.querySelector("h1").textContent = `${facts.run} ${facts.state}`;
+    document.querySelector("header").replaceChildren(...heading());
   }
 
   function report(text) {
@@ -200,6 +216,8 @@
 
   draw();
   drawLogs();
+  let wide = room();
+  addEventListener("resize", () => { if (room() !== wide) { wide = room(); draw(); } });
   printed.scrollTop = printed.scrollHeight;
   if (values.live) {
     follow("status.json", (answer) => {

@@ -1,6 +1,7 @@
 """Support for tests: what more than one package of tests uses.
 
 agent      requests and histories of runs, and agents as real processes
+browser    Chromium without a window, and what a page asks for and complains about
 clocks     a clock that moves only when a test moves it
 fast       which test modules take milliseconds
 hosts      fake hosts: network namespaces with a real sshd each

@@ -9,10 +9,17 @@ from tests.support.launch.statuses import status
 from tests.support.launch.statuses import task as a_task
 
 
+def test_a_run_that_has_not_begun_has_no_figures_but_its_step() -> None:
+    assert facts(status())["figures"] == [["step", "0"]]
+
+
 def test_a_training_run_has_its_progress_time_and_copies() -> None:
     found = facts(training())
-    assert (found["elapsed"], found["left"], found["step"]) == ("1:23", "37.2 s", 840)
-    assert found["lines"][0] == "step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21"
+    assert found["figures"] == [
+        ["step", "840/2000"], ["loss", "0.21"], ["steps/s", "31.2"], ["examples/s", "3,994"], ["elapsed", "1:23"],
+        ["left, about", "37.2 s"],
+    ]  # fmt: skip
+    assert found["lines"] == ["checkpoint of step 800, 40 steps ago, about 1.3 s"]
     assert found["copies"] == ["checkpoint of step 800", "copy on gpu001: step 800", "copy on gpu002: none yet"]
 
 

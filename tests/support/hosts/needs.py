@@ -26,6 +26,8 @@ _PACKAGES = {
     "nft": "nftables",
 }
 
+_OTHERS = {"chromium": "chromium"}  # what tests need that have no fake hosts
+
 # Each step is tried in namespaces of its own, which end with the shell. A step that
 # fails does not hide the ones after it.
 _TRIAL = """
@@ -54,7 +56,7 @@ def missing() -> Tuple[str, ...]:
 
 def command() -> str:
     """Return the one command that adds what is missing and tests again; "" where no command can."""
-    packages = sorted({package for tool, package in _PACKAGES.items() if not _found(tool)})
+    packages = sorted({package for tool, package in {**_PACKAGES, **_OTHERS}.items() if not _found(tool)})
     sudo = "sudo " if os.geteuid() else ""
     install = f"{sudo}apt-get install --yes {' '.join(packages)} && " if packages else ""
     return f"{install}{sudo}make test" if sudo or packages else ""
