@@ -126,7 +126,7 @@ def test_every_verb_is_in_the_readme_and_the_other_way_round() -> None:
 def test_the_plan_of_the_docs_is_what_is_printed(tmp_path: Path) -> None:
     page = (ROOT / "docs/plan.md").read_text()
     (tmp_path / "vgg.yaml").write_text(blocks(page, "yaml")[0])
-    command, _, expected = blocks(page, "")[0].partition("\n")
+    command, _, expected = blocks(page, "console")[0].partition("\n")
     argv = [sys.executable, "-m", *command.split()[1:]]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(argv, cwd=str(tmp_path), env=env, capture_output=True, text=True, timeout=120)
