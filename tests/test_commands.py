@@ -1,0 +1,218 @@
+"""Every command that a page prints is parsed by what it calls, and those that are quick and need no cluster are run.
+
+The commands are read from the pages: a new one fails here until its program, verb and options exist.
+"""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, Iterator, List, NamedTuple, Set
+
+import click
+import pytest
+
+from cluster.spec.schema import keys
+from launch.cli import VERBS, cli, load
+from tests.support import ROOT
+from tests.support.waiting import PATIENCE_S
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MAKEFILE = (ROOT / "Makefile").read_text()
+BETWEEN = {"&&", "||", "|", ";", "do", "while", "done"}  # one command and the next
+
+# Pages whose blocks another test runs as a whole, with what they print.
+REPLAYED = {
+    "README.md": "tests/test_docs.py::test_the_lines_of_the_readme_work_as_printed",
+    "docs/tutorial.md": "tests/test_tutorial.py::test_every_command_prints_what_the_page_shows",
+    "docs/plan.md": "tests/test_docs.py::test_the_plan_of_the_docs_is_what_is_printed",
+    "docs/from-the-textbook.md": "tests/test_from_the_textbook.py::test_three_functions_find_the_same_line",
+}
+NOT_RUN = {
+    "setup": "builds an environment on every host, from the package index",
+    "verify": "trains; tests/launch/end_to_end has it",
+    "board": "serves until Ctrl-C",
+    "metrics": "serves until Ctrl-C",
+    "view": "serves until Ctrl-C",
+    "restart": "needs a run that lives",
+}
+ELSEWHERE = {
+    ".": "the shell's own",
+    "exit": "the shell's own",
+    "export": "the shell's own",
+    "bash": "CI's steps, as root",
+    "podman": "needs a container runtime",
+    "jq": "another project's",
+    "sleep": "the system's",
+    "pip": "tests/test_wheel.py builds and installs the wheel",
+    "~/launch-env/bin/pip": "tests/test_wheel.py builds and installs the wheel",
+    "tests/fresh.sh": "tests/test_fresh.py runs it, as root",
+}
+
+
+class Printed(NamedTuple):
+    page: str
+    line: str
+    whole: bool  # a line of a block, not a name in a sentence
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.line}"
+
+
+def printed() -> Iterator[Printed]:
+    for path in PAGES:
+        page, text = str(path.relative_to(ROOT)), path.read_text()
+        for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            lines = block.splitlines() if language == "sh" else re.findall(r"^\$ (.*)", block, re.MULTILINE)
+            yield from (Printed(page, line, True) for line in lines if shlex.split(line, comments=True))
+        sentences = re.sub(r"^ *```.*?^ *```\n", "", text, flags=re.MULTILINE | re.DOTALL)
+        for quoted in dict.fromkeys(re.findall(r"`([^`\n]+)`", sentences)):
+            if re.match(r"(?:launch|make|pip|bash|sudo|tests/fresh\.sh|python[\d.]* -[mc]) \S", quoted):
+                yield Printed(page, quoted, False)
+
+
+KEYS = set(keys())
+PRINTED = list(printed())
+
+
+def commands(line: str) -> List[List[str]]:
+    """The commands of a line, each as its words without ``sudo``, variables before it, and a file after ``>``."""
+    found: List[List[str]] = [[]]
+    words = iter(shlex.split(line.replace("; ", " ; "), comments=True))
+    for word in words:
+        if word in BETWEEN:
+            found.append([])
+        elif word in (">", ">>"):
+            next(words)
+        elif found[-1] or not (word in ("sudo", "!") or re.match(r"[A-Z_0-9]+=", word)):
+            found[-1].append(word)
+    return [command for command in found if command]
+
+
+@pytest.mark.parametrize("case", PRINTED, ids=str)
+def test_a_printed_command_is_known_to_what_it_calls(case: Printed) -> None:
+    for program, *words in commands(case.line):
+        if program == "launch":
+            parse_launch(words, case.whole)
+        elif program == "make":
+            parse_make(words)
+        elif re.fullmatch(r"python[\d.]*", program):
+            parse_python(words)
+        else:
+            assert program in ELSEWHERE, f"expected launch, make, python or a key of ELSEWHERE, found {program}"
+
+
+def parse_launch(words: List[str], whole: bool) -> None:
+    """Fail, where the command line would not take these words."""
+    if words[0] in ("-h", "--version"):
+        return
+    assert words[0] in VERBS
+    verb = load(words[0])
+    args = [word for word in words[1:] if word != "[OPTIONS]"]
+    parser = verb.make_parser(click.Context(verb, info_name=verb.name, **cli.context_settings))
+    try:
+        values, rest, _ = parser.parse_args(list(args))
+    except click.BadOptionUsage:
+        assert not whole, "expected a value of the last option"
+        values, rest, _ = parser.parse_args([*args, "VALUE"])  # a sentence may name an option without its value
+    arguments = {str(each.name) for each in verb.params if isinstance(each, click.Argument) and each.required}
+    assert not rest and (not whole or all(values.get(name) for name in arguments)), (values, rest)
+    for override in values.get("overrides") or ():
+        assert override.partition("=")[0] in KEYS, override
+
+
+def parse_make(words: List[str]) -> None:
+    targets = [word for word in words if "=" not in word]
+    variables = dict(word.split("=", 1) for word in words if "=" in word)
+    assert targets and all(re.search(rf"^{target}:", MAKEFILE, re.MULTILINE) for target in targets)
+    assert all(f"$({name})" in MAKEFILE or f",{name}" in MAKEFILE for name in variables)
+    recipe = re.search(rf"^{targets[0]}:.*\n((?:\t.*\n|if.*\n|else\n|endif\n)*)", MAKEFILE, re.MULTILINE)
+    modules = re.findall(r"-m (tests[\w.]*)", recipe.group(1)) if recipe else []
+    wanted = {word for word in shlex.split(variables.get("ARGS", "")) if word.startswith("--")}
+    assert not modules or wanted <= options(modules)
+
+
+def parse_python(words: List[str]) -> None:
+    if words[0] == "-c":
+        compile(words[1], "a page", "exec")
+    elif words[0] == "-m":
+        assert importlib.util.find_spec(words[1]) is not None, words[1]
+        own = words[1].split(".")[0] in ("tests", "cluster", "jobs", "launch")
+        ours = words[: words.index("--")] if "--" in words else words
+        assert not own or {word for word in ours if word.startswith("--")} <= options([words[1]])
+
+
+def options(modules: List[str]) -> Set[str]:
+    """The options that the source of these modules, or of their packages, names."""
+    paths = [ROOT / module.replace(".", "/") for module in modules]
+    files = [file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")])]
+    return set(re.findall(r"\"(--[\w-]+)\"", "".join(file.read_text() for file in files)))
+
+
+def test_the_tests_that_replay_pages_exist_and_no_reason_is_left_over() -> None:
+    for page, test in REPLAYED.items():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text() and (ROOT / page).exists()
+    programs = {command[0] for case in PRINTED for command in commands(case.line)}
+    assert len(PRINTED) > 200 and set(ELSEWHERE) <= programs and set(NOT_RUN) <= set(VERBS)
+
+
+HOSTS = """name: digits
+command: ["{python}", "-c", "import sys, time; print('begun'); time.sleep(1000 * (sys.argv[1] == 'ps'))", "{role}"]
+cluster: {ps: [cpu01], worker: ["gpu[01-08]"]}
+"""
+FILES = {"hosts.yaml": HOSTS, "train.yaml": HOSTS, "hostfile": "gpu01 slots=4\ngpu02 slots=4\n"}
+# The launcher of this checkout, as on one machine: what takes a hosts file takes --local.
+PROGRAM = f"""#!/bin/sh
+case $1 in up | check | plan) set -- "$@" --local ;; esac
+PYTHONPATH={ROOT} exec {sys.executable} -m launch "$@"
+"""
+
+
+def is_run(case: Printed) -> bool:
+    verbs = {words[0] for program, *words in commands(case.line) if program == "launch"}
+    trains = "--set train." in case.line or "houses/" in case.line or "--slurm" in case.line
+    only = all(command[0] == "launch" for command in commands(case.line))
+    return case.whole and case.page not in REPLAYED and only and not trains and not verbs & set(NOT_RUN)
+
+
+RUN: Dict[str, List[str]] = {}
+for each in filter(is_run, PRINTED):
+    RUN.setdefault(each.page, []).append(each.line)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Dict[str, str]:
+    """The environment of a user in whose folder a run has ended."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "launch").write_text(PROGRAM)
+    (tmp_path / "bin" / "launch").chmod(0o755)
+    (tmp_path / ".config/fish/completions").mkdir(parents=True)
+    env = {
+        "HOME": str(tmp_path),
+        "PATH": f"{tmp_path}/bin:{Path(sys.executable).parent}:{os.defpath}",
+        "LANG": "C.UTF-8",
+    }
+    assert "succeeded" in run("launch up hosts.yaml", env)
+    return env
+
+
+def run(line: str, env: Dict[str, str]) -> str:
+    """What a line prints, after its end with 0."""
+    ran = subprocess.run(
+        ["sh", "-c", line], cwd=env["HOME"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert ran.returncode == 0, (line, ran.stdout)
+    return ran.stdout
+
+
+@pytest.mark.parametrize("page", sorted(RUN))
+def test_the_lines_of_a_page_run(page: str, user: Dict[str, str]) -> None:
+    for line in dict.fromkeys(RUN[page]):
+        run(line, user)
