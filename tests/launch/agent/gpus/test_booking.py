@@ -14,7 +14,8 @@ import pytest
 
 from launch.agent.gpus.booking import Bookings, GpuTaken, who_holds
 from launch.agent.linux.ports import free_ports
-from tests.support.waiting import PATIENCE_S
+from tests.support.launch.launcher import Launcher
+from tests.support.waiting import eventually
 
 
 def names(number: int) -> List[str]:
@@ -117,29 +118,26 @@ def test_two_runs_of_one_host_never_get_the_same_gpu(tmp_path: Path) -> None:
     tool = tmp_path / "nvidia-smi"
     tool.write_text("#!/bin/sh\n" + "".join(f"echo 'GPU {i}: Fake (UUID: {name})'\n" for i, name in enumerate(gpus)))
     tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
-    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    launcher = Launcher(tmp_path)
     for name, wish in (("first", "[1]"), ("second", "[1]"), ("third", "[0]")):
         (tmp_path / f"{name}.yaml").write_text(
-            f"command: [sh, -c, 'echo sees $CUDA_VISIBLE_DEVICES; sleep 100']\nworkdir: {tmp_path}/work\n"
+            f"command: [sh, -c, 'echo sees $CUDA_VISIBLE_DEVICES; sleep 1000']\nworkdir: {tmp_path}/w\n"
             f"cluster: {{worker: [{{host: localhost, port: {free_ports(1)[0]}, gpus: {wish}}}]}}\n"
         )
 
-    def launch(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        argv = [sys.executable, "-m", "launch", arguments[0], *arguments[1:]]
-        return subprocess.run(
-            argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S
-        )
+    def launch(verb: str, name: str, *options: str) -> "subprocess.CompletedProcess[str]":
+        launcher.file = tmp_path / f"{name}.yaml"
+        return launcher(verb, *options, PATH=path)
 
     try:
-        assert launch("up", "-d", str(tmp_path / "first.yaml")).returncode == 0
-        second = launch("up", "-d", str(tmp_path / "second.yaml"))
+        assert launch("up", "first", "-d").returncode == 0
+        second = launch("up", "second", "-d")
         assert second.returncode == 3
-        assert "localhost: GPU 1 of worker:0 is held by first-" in second.stdout
-        third = launch("up", "-d", str(tmp_path / "third.yaml"))
-        assert third.returncode == 0, third.stdout
-        assert launch("logs", str(tmp_path / "third.yaml")).stdout == "worker:0@localhost sees 0\n"
+        assert "localhost: GPU 1 of worker:0 is held by first-" in second.stderr
+        assert launch("up", "third", "-d").returncode == 0
+        eventually("its GPU", lambda: launch("logs", "third").stdout == "worker:0@localhost sees 0\n")
+        assert launch("down", "first").returncode == 0
+        assert launch("up", "second", "-d").returncode == 0
     finally:
-        for name in ("first", "second", "third"):
-            launch("down", str(tmp_path / f"{name}.yaml"))
-    assert launch("up", "-d", str(tmp_path / "second.yaml")).returncode == 0
-    assert launch("down", str(tmp_path / "second.yaml")).returncode == 0
+        assert [launch("down", name).returncode for name in ("first", "second", "third")] == [0, 0, 0]
