@@ -100,24 +100,17 @@ def test_what_was_said_before_the_link_broke_is_not_done_twice(linked: Linked, t
     assert agents.log("worker:1") == "started\n"
 
 
-def test_a_host_that_falls_silent_is_lost_and_ends_its_own_tasks(linked: Linked, tmp_path: Path) -> None:
-    agents, cable = linked(FOREVER, FOREVER, Restart(0, 0.0), lost_after_s=1.5)
-    cable.lossy = True  # the connections stay: only silence tells
-    status = agents.ended()
-    assert status["state"] == "failed"
-    assert status["cause"].startswith("127.0.0.1: no message for ")
-    assert [task["state"] for task in status["tasks"]] == ["stopped", "lost"]
-    assert not living_under(tmp_path)
-
-
-def test_tasks_of_a_host_that_does_not_hear_its_lead_are_killed_and_not_asked_to_leave(
+def test_a_host_that_falls_silent_is_lost_and_kills_its_own_tasks_without_asking_them_to_leave(
     linked: Linked, tmp_path: Path
 ) -> None:
     """What is told to leave may still be writing, and others may take its place."""
     obstinate = f"trap 'touch {tmp_path}/asked' TERM; while :; do sleep 0.1; done"
     agents, cable = linked(FOREVER, obstinate, Restart(0, 0.0), lost_after_s=1.5)
-    cable.lossy = True
-    assert agents.ended()["state"] == "failed"
+    cable.lossy = True  # the connections stay: only silence tells
+    status = agents.ended()
+    assert status["state"] == "failed"
+    assert status["cause"].startswith("127.0.0.1: no message for ")
+    assert [task["state"] for task in status["tasks"]] == ["stopped", "lost"]
     said = (agents.folder(MEMBER).own / "agent.log").read_text()
     assert "killing worker:1: no message from the lead for 2 s" in said
     assert not (tmp_path / "asked").exists() and not living_under(tmp_path)
