@@ -1,4 +1,4 @@
-"""Real task processes on this machine, for tests: started under TF_CONFIG, always ended by pid."""
+"""Real task processes on this machine, for tests: started under TF_CONFIG, always ended, by the kernel if we die."""
 
 import json
 import os
@@ -14,6 +14,12 @@ from tests.support import ROOT
 from tests.support.waiting import PATIENCE_S
 
 PROGRAM = [sys.executable, "-m", "jobs.main"]  # of every task
+# The kernel kills the task when our process ends: prctl(PR_SET_PDEATHSIG, SIGKILL). Not as preexec_fn, against which
+# newer Pythons warn where there are threads, as TensorFlow's.
+DIES_WITH_US = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0); "
+    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execv(sys.argv[2], sys.argv[2:])"
+)
 Key = Tuple[str, int]
 
 
@@ -59,6 +65,7 @@ class Cluster:
             "LAUNCH_TASK_DIR": str(home),
         }
         argv = [
+            *(sys.executable, "-S", "-c", DIES_WITH_US, str(os.getpid())),
             *PROGRAM,
             self.job,
             "--train",
