@@ -3,20 +3,31 @@
 One browser serves all tests.
 """
 
+import json
+import os
+import re
+import signal
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator
 
 import pytest
 
 from launch.page.document import document
 from launch.page.facts import facts
+from tests.launch.monitoring.web import served
 from tests.launch.page.examples import HOSTILE, hostile, training
 from tests.support import browser as support
 from tests.support.browser import Browser, Page
+from tests.support.launch.jobs import CALM
+from tests.support.launch.launcher import Launcher
+from tests.support.waiting import eventually
 
 LOGS = {"lines": [HOSTILE, "worker:0@gpu01 step 840"], "missing": [HOSTILE]}
 FOCUSED = "document.activeElement.dataset.key"
 FIRST_NAME = "document.querySelector('tbody td').textContent"
+CURVES = "document.querySelectorAll('.curve').length"
+SUMMARIES = "[...document.querySelectorAll('summary')].map((each) => each.innerText)"
+ROWS = "[...document.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
 FITS = "document.documentElement.scrollWidth <= innerWidth"
 # Whether something ran, or was fetched, that the page's policy does not name.
 INTRUDES = """
@@ -80,3 +91,55 @@ def test_a_thousand_tasks_are_sorted_by_the_keyboard_and_fit_a_narrow_window(bro
     page.press("Enter", times=2)
     assert page.evaluate(FIRST_NAME) == "worker:999"
     assert page.evaluate(FOCUSED) == "by name"  # though the table was drawn again
+
+
+@pytest.fixture
+def trains(launch: Launcher) -> Iterator[Launcher]:
+    """A run on this machine that trains, without an end."""
+    (launch.file.parent / "calm.py").write_text(CALM)
+    values = {
+        "name": "calm", "job": "calm.py", "workdir": str(launch.workdir), "restart": {"max": 3, "backoff_s": 0.1},
+        "cluster": {"ps": ["cpu01"], "worker": ["gpu01", "gpu02"]}, "train": {"steps": 1000000, "batch_size": 2},
+    }  # fmt: skip
+    launch.file.write_text(json.dumps(values))
+    try:
+        began = launch("up", "--local", "-d")
+        assert began.returncode == 0, began.stderr
+        yield launch
+    finally:
+        launch("down")
+
+
+def step(page: Page) -> int:
+    """The step that the page shows."""
+    return int(re.findall(r"\d+", text(page, ".numbers"))[0])
+
+
+def row(page: Page, task: str) -> Dict[str, str]:
+    """A task's cells by the titles of their columns."""
+    titles, *rows = page.evaluate(ROWS)
+    return next(dict(zip(titles, cells)) for cells in rows if cells[0] == task)
+
+
+def kill(launch: Launcher, name: str) -> None:
+    """Kill a worker, as the kernel would."""
+    tasks = json.loads(launch("status", "--json").stdout)["tasks"]
+    os.kill(next(each["pid"] for each in tasks if f"{each['role']}:{each['index']}" == name), signal.SIGKILL)
+
+
+def test_a_live_page_follows_training_a_killed_worker_and_the_end(browser: Browser, trains: Launcher) -> None:
+    page = browser.page()
+    with served(trains.begin("view")) as url:
+        page.open(url)
+        eventually("a step", lambda: step(page) > 0)
+        first = step(page)
+        eventually("a further step and a curve", lambda: step(page) > first and page.evaluate(CURVES))
+        eventually("lines of the logs", lambda: "worker:1@gpu02 " in text(page, "pre#lines"))
+        assert "restarts" not in row(page, "worker:1")  # no empty column
+        kill(trains, "worker:1")
+        eventually("the incident", lambda: any("worker:1@gpu02" in each for each in page.evaluate(SUMMARIES)))
+        eventually("the restart", lambda: row(page, "worker:1").get("restarts") == "1")
+        assert trains("down").returncode == 0
+        eventually("the end", lambda: "stopped" in text(page, "h1"))
+        assert page.complaints() == [] and all(each.startswith(url) for each in page.requested())
+    eventually("the end of the server", lambda: "server has ended" in text(page, "#problem"))
