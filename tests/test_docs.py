@@ -41,6 +41,14 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
 
 
+def test_every_picture_is_small_and_has_a_text_in_its_place() -> None:
+    pictures = {path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.png")}
+    assert [str(path) for path in pictures if (ROOT / path).stat().st_size > 100_000] == []
+    shown = [(page.parent, *found) for page in PAGES for found in re.findall(r"!\[(.*?)\]\((.*?)\)", page.read_text())]
+    assert [link for _, text, link in shown if len(text.split()) < 3] == []
+    assert pictures <= {Path(os.path.relpath(str(folder / link), str(ROOT))) for folder, _, link in shown}
+
+
 def anchors(page: Path) -> Set[str]:
     """The headings of a page as links name them."""
     headings = (

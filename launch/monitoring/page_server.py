@@ -45,7 +45,7 @@ class PageServer:
         self._token, self._get, self._read_logs = token, get, logs
         self._curve = LossCurve()
         self._problem: Optional[str] = None
-        self._logs: Dict[str, Any] = {"lines": [], "missing": ["logs: being read"]}
+        self._logs: Optional[Dict[str, Any]] = None
         self._logs_wanted = threading.Event()
         self._take(status)
 

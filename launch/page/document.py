@@ -22,11 +22,11 @@ def document(facts: Mapping[str, Any], logs: Optional[Mapping[str, Any]] = None,
 
     Args:
       facts: the values of ``launch.page.facts``.
-      logs: the values of ``launch.logs.last_lines``.
+      logs: the values of ``launch.logs.last_lines``; None while nobody has read them yet.
       live: the page fetches newer values from its server, which is the only thing that it can reach.
     """
     style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    values = {"facts": facts, "logs": logs or {"lines": [], "missing": []}, "live": live}
+    values = {"facts": facts, "logs": logs, "live": live}
     title = f"{escape(str(facts['run']))} {escape(str(facts['state']))}"
     return "\n".join(
         [

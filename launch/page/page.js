@@ -3,6 +3,7 @@
 (function () {
   const SVG = "http://www.w3.org/2000/svg";
   const EVERY_MS = 1000;
+  const STEEP = 100;  // a loss that falls to a share of 1/100 has a logarithmic scale
   const STATES = {running: "good", succeeded: "good", failed: "bad", lost: "bad", restarting: "warn"};
   const values = JSON.parse(document.getElementById("values").textContent);
   const page = document.getElementById("page");
@@ -38,7 +39,8 @@
   const clock = (number) => number < 60 ? `${number.toFixed(1)} s` : [3600, 60, 1].map((unit) => Math.floor(number / unit))
     .map((count, at) => at ? String(count % 60).padStart(2, "0") : String(count)).join(":").replace(/^0:0?/, "");
   const room = () => Math.max(240, body.clientWidth - 34);  // inside of a section
-  const short = (number) => String(Number(number.toPrecision(4)));
+  const plain = (number) => number === 0 || (Math.abs(number) >= 0.001 && Math.abs(number) < 1e6);
+  const short = (number) => plain(number) ? String(Number(number.toPrecision(4))) : Number(number.toPrecision(2)).toExponential();
 
   function heading() {
     const when = facts.updated ? `${values.live ? "updated" : "as of"} ${facts.updated.slice(0, 19).replace("T", " ")} UTC` : "";
@@ -61,6 +63,16 @@
     return made;
   }
 
+  // Those with room for a label between the ends.
+  function powersOfTen(bottom, top) {
+    const [low, high] = [Math.log10(bottom), Math.log10(top)];
+    const apart = (high - low) / 10;
+    const every = Math.ceil((high - low) / 6);
+    const found = [];
+    for (let power = Math.ceil(low + apart); power <= high - apart; power += every) found.push(10 ** power);
+    return found;
+  }
+
   function loss() {
     const points = facts.points;
     if (points.length < 2) {
@@ -69,13 +81,17 @@
         : "No curve: a run keeps its newest loss alone. `launch view` records the curve while it is open.";
       return section("Loss", ...paragraphs([why], "soft"));
     }
-    const [wide, high, left, low] = [room(), 220, 60, 20];
     const losses = points.map((point) => point[1]);
     const [bottom, top] = [Math.min(...losses), Math.max(...losses)];
+    const steep = bottom > 0 && top / bottom >= STEEP;  // most of such a curve would lie on the axis
+    const scaled = (value) => steep ? Math.log10(value) : value;
+    const marks = [bottom, ...(steep ? powersOfTen(bottom, top) : []), top];
+    const longest = Math.max(...marks.map((value) => short(value).length));
+    const [wide, high, left, low] = [room(), 220, 14 + 7 * longest, 20];
     const [first, last] = [points[0][0], points[points.length - 1][0]];
     const x = (step) => left + (wide - left - 10) * (step - first) / Math.max(1, last - first);
-    const y = (value) => 10 + (high - low - 20) * (1 - (top > bottom ? (value - bottom) / (top - bottom) : 0.5));
-    const shapes = [top, bottom].flatMap((value) => [
+    const y = (value) => 10 + (high - low - 20) * (1 - (top > bottom ? (scaled(value) - scaled(bottom)) / (scaled(top) - scaled(bottom)) : 0.5));
+    const shapes = marks.flatMap((value) => [
       drawn("line", {class: "grid", x1: left, x2: wide, y1: y(value), y2: y(value)}),
       drawn("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, short(value))]);
     shapes.push(drawn("text", {x: left, y: high - 4}, `step ${first}`));
@@ -83,7 +99,7 @@
     const curve = "M" + points.map(([step, value]) => `${x(step)} ${y(value)}`).join("L");
     shapes.push(drawn("path", {class: "area", d: `${curve}V${y(bottom)}H${x(first)}Z`}), drawn("path", {class: "curve", d: curve}));
     return section("Loss", picture(wide, high, "loss by step", ...shapes),
-      element("p", {class: "soft"}, `Recorded from step ${first} on, since the page's server follows the run.`));
+      element("p", {class: "soft"}, `Recorded since step ${first}, when the page's server began to follow the run.${steep ? " The scale is logarithmic." : ""}`));
   }
 
   function incidents() {
@@ -157,7 +173,7 @@
       const kind = column.number ? "number" : column.kind || (column.key === "state" ? (row.slow ? "warn" : STATES[row.state] || "") : "");
       return element("td", kind ? {class: kind} : {}, column.text(row));
     })));
-    return section(`Tasks (${rows.length})`, element("div", {class: "rows", tabindex: "0", "data-key": "rows", "aria-label": "tasks"},
+    return section(`Tasks (${rows.length.toLocaleString("en")})`, element("div", {class: "rows", tabindex: "0", "data-key": "rows", "aria-label": "tasks"},
       element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))));
   }
 
@@ -170,9 +186,10 @@
 
   function drawLogs() {
     const follows = printed.scrollTop + printed.clientHeight >= printed.scrollHeight - 4;
-    const lines = logs.lines.filter((line) => line.includes(filter.value));
-    printed.textContent = lines.join("\n") || (logs.missing.length ? "" : filter.value ? "no line has this text" : "nothing printed yet");
-    missing.replaceChildren(...paragraphs(logs.missing, "warn"));
+    const lines = logs === null ? ["reading the logs"] : logs.lines.filter((line) => line.includes(filter.value));
+    const lacking = logs === null ? [] : logs.missing;
+    printed.textContent = lines.join("\n") || (lacking.length ? "" : filter.value ? "no line has this text" : "nothing printed yet");
+    missing.replaceChildren(...paragraphs(lacking, "warn"));
     if (follows) printed.scrollTop = printed.scrollHeight;
   }
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator
 import pytest
 
 from launch.page.document import document
-from launch.page.facts import facts
+from launch.page.facts import Points, facts
 from tests.launch.monitoring.web import served
 from tests.launch.page.examples import HOSTILE, hostile, training
 from tests.support import browser as support
@@ -25,6 +25,11 @@ from tests.support.waiting import eventually
 LOGS = {"lines": [HOSTILE, "worker:0@gpu01 step 840"], "missing": [HOSTILE]}
 FOCUSED = "document.activeElement.dataset.key"
 FIRST_NAME = "document.querySelector('tbody td').textContent"
+# The labels of the vertical axis: each with its left edge and its height in the picture.
+LABELS = """
+[...document.querySelectorAll("svg[aria-label='loss by step'] text[text-anchor=end]")].slice(0, -1)
+  .map((each) => [each.textContent, each.getBBox().x, each.getBBox().y])
+"""
 CURVES = "document.querySelectorAll('.curve').length"
 SUMMARIES = "[...document.querySelectorAll('summary')].map((each) => each.innerText)"
 ROWS = "[...document.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
@@ -53,10 +58,10 @@ def text(page: Page, of: str = "body") -> str:
     return found
 
 
-def opened(browser: Browser, folder: Path, status: Any, width: int = 1200) -> Page:
+def opened(browser: Browser, folder: Path, status: Any, width: int = 1200, points: Points = ()) -> Page:
     """The report of a status."""
     file = folder / "run.html"
-    file.write_text(document(facts(status), LOGS))
+    file.write_text(document(facts(status, points), LOGS))
     page = browser.page(width)
     page.open(file.as_uri())
     return page
@@ -91,6 +96,26 @@ def test_a_thousand_tasks_are_sorted_by_the_keyboard_and_fit_a_narrow_window(bro
     page.press("Enter", times=2)
     assert page.evaluate(FIRST_NAME) == "worker:999"
     assert page.evaluate(FOCUSED) == "by name"  # though the table was drawn again
+
+
+@pytest.mark.parametrize(
+    "points, labels",
+    [
+        ([(1, 2.3), (840, 0.4285)], ["0.4285", "2.3"]),
+        ([(1, 2.271), (2, 0.02), (1017, 0.0002414)], ["2.4e-4", "0.001", "0.01", "0.1", "2.271"]),
+        ([(1, 123456.0), (2, 0.0)], ["0", "123500"]),  # zero has no logarithm
+        ([(1, 4e30), (2, 1.0)], ["1", "10000", "1e+10", "1e+16", "1e+22", "4e+30"]),
+        ([(1, 0.5), (2, 0.5)], ["0.5", "0.5"]),
+    ],
+)  # fmt: skip
+def test_the_scale_of_a_loss_fits_its_values(browser: Browser, tmp_path: Path, points: Points, labels: Any) -> None:
+    page = opened(browser, tmp_path, training(), points=points)
+    drawn = page.evaluate(LABELS)
+    assert [label for label, _, _ in drawn] == labels
+    assert all(left >= 0 for _, left, _ in drawn)  # nothing is cut
+    heights = [height for _, _, height in drawn]
+    assert heights == sorted(heights, reverse=True)
+    assert ("logarithmic" in text(page)) == (len(labels) > 2)
 
 
 @pytest.fixture
