@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Set
 
@@ -139,8 +140,10 @@ def parse_python(words: List[str]) -> None:
     if words[0] == "-c":
         compile(words[1], "a page", "exec")
     elif words[0] == "-m":
-        assert importlib.util.find_spec(words[1]) is not None, words[1]
         own = words[1].split(".")[0] in ("tests", "cluster", "jobs", "launch")
+        # To look for pip in the usual way has setuptools replace distutils, and warn where another test has loaded it.
+        found = importlib.util.find_spec(words[1]) if own else PathFinder.find_spec(words[1])
+        assert found is not None, words[1]
         ours = words[: words.index("--")] if "--" in words else words
         assert not own or {word for word in ours if word.startswith("--")} <= options([words[1]])
 
