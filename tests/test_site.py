@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,9 @@ from typing import Iterator, List, Set
 import pytest
 
 from tests.support import ROOT
+from tests.support import browser as support
+from tests.support.browser import Browser, Page
+from tests.support.waiting import eventually
 
 MESSAGES = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
 
@@ -104,35 +106,31 @@ def test_code_is_coloured(site: Path) -> None:
     ] == []
 
 
-class Browser:
-    """Debian's Chromium without a window; each page ends with its call."""
-
-    def __init__(self, profile: Path) -> None:
-        program = shutil.which("chromium")
-        if program is None:
-            pytest.skip("needs chromium: no program of this name (apt-get install chromium)")
-        self._argv = [program, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
-        self._argv += [f"--user-data-dir={profile}", "--virtual-time-budget=60000", "--dump-dom"]
-
-    def read(self, url: str) -> str:
-        """The page after its scripts have run."""
-        return subprocess.run([*self._argv, url], stdout=subprocess.PIPE, text=True, timeout=250).stdout
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    support.skip_without()
+    with Browser(tmp_path_factory.mktemp("browser"), "--allow-file-access-from-files") as browser:
+        yield browser
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Browser:
-    return Browser(tmp_path)
+RESULTS = "[...document.querySelectorAll('a.md-search-result__link')].map((each) => each.getAttribute('href'))"
+
+
+def found(page: Page) -> Set[str]:
+    """The pages that the search shows."""
+    return {link.split("?")[0].split("#")[0].rsplit("/", 1)[-1] for link in page.evaluate(RESULTS)}
 
 
 def test_search_works_from_the_disk(site: Path, browser: Browser) -> None:
-    shown = browser.read(f"{(site / 'index.html').as_uri()}?q=nftables")
-    results = set(re.findall(r'href="[^"]*/([\w-]+\.html)[^"]*" class="md-search-result__link"', shown))
-    assert {"security.html", "reference.html"} <= results and "tutorial.html" not in results
+    page = browser.page()
+    page.open(f"{(site / 'index.html').as_uri()}?q=nftables")
+    eventually("the results", lambda: {"security.html", "reference.html"} <= found(page))
+    assert "tutorial.html" not in found(page)
 
 
 WIDTHS = """<body><script>
 const wide = [], left = [], check = () => {
-  if (!left.length) return document.body.textContent = "wider: " + JSON.stringify(wide);
+  if (!left.length) return window.checked = wide;
   const [page, width] = left.shift(), frame = document.createElement("iframe");
   Object.assign(frame, {src: page, width, height: 800, onload: () => {
     const root = frame.contentDocument.documentElement;
@@ -151,10 +149,12 @@ def test_no_page_scrolls_sideways_on_a_phone_or_a_laptop(site: Path, browser: Br
     (site / "wide.html").write_text("<!doctype html><p style='width: 1300px'>wide")
     names = ["wide.html", *(str(page.relative_to(site)) for page in pages(site))]
     (site / "widths.html").write_text(WIDTHS.replace("PAGES", json.dumps(names)))
-    shown = browser.read((site / "widths.html").as_uri())
+    page = browser.page()
+    page.open((site / "widths.html").as_uri())
+    wide = eventually("the widths", lambda: page.evaluate("window.checked"))
     (site / "widths.html").unlink()
     (site / "wide.html").unlink()
-    assert [page for page, *_ in json.loads(shown.split("wider: ")[1].split("</body>")[0])] == ["wide.html"] * 2
+    assert [name for name, *_ in wide] == ["wide.html"] * 2
 
 
 def test_no_table_or_list_is_shown_as_plain_text(site: Path) -> None:

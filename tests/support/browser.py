@@ -35,14 +35,14 @@ def skip_without() -> None:
 
 
 class Browser:
-    """A browser with a profile in ``folder``, which lives while entered.
+    """A browser with a profile in ``folder`` and further ``options``, which lives while entered.
 
     Raises:
       AssertionError: the browser refuses a command, or does not answer in time.
     """
 
-    def __init__(self, folder: Path):
-        self._folder = folder
+    def __init__(self, folder: Path, *options: str):
+        self._folder, self._options = folder, options
         self._read = b""
         self._sent = 0
         self.events: Deque[Values] = deque(maxlen=10000)
@@ -50,9 +50,10 @@ class Browser:
     def __enter__(self) -> "Browser":
         self._ours, theirs = socket.socketpair()
         self._ours.settimeout(PATIENCE_S)
+        options = [*OPTIONS, *self._options, f"--user-data-dir={self._folder}"]
         with theirs:
             self._process = subprocess.Popen(
-                ["sh", "-c", SHELL, PROGRAM, *OPTIONS, f"--user-data-dir={self._folder}", "about:blank"],
+                ["sh", "-c", SHELL, PROGRAM, *options, "about:blank"],
                 stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         return self
@@ -126,6 +127,10 @@ class Page:
         assert not failed, f"{url}: {failed}"
         loaded = "new Promise((done) => document.readyState === 'complete' ? done(0) : addEventListener('load', done))"
         self.evaluate(f"{loaded}.then(() => 0)")
+
+    def close(self) -> None:
+        """Close the page."""
+        self.call("Page.close")
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript, or of its promise."""
