@@ -3,7 +3,7 @@
 import os
 from typing import Any, Mapping
 
-from cluster.errors import JobError
+from cluster.errors import JobError, MissingDataError
 from cluster.runtime.tf_compat import tf
 
 
@@ -14,7 +14,8 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
       described_at: where the data set and its format are described; printed in errors.
 
     Raises:
-      JobError: no folder was given, or neither file is in it.
+      JobError: no folder was given.
+      MissingDataError: neither file is in it.
     """
     folder = args.get("data_dir")
     if not isinstance(folder, str):
@@ -25,7 +26,7 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
     path = os.path.join(os.path.expanduser(folder), name)
     found = [candidate for candidate in (path, path + ".gz") if os.path.isfile(candidate)]
     if not found:
-        raise JobError(
+        raise MissingDataError(
             f"args.data_dir: expected {path} or {name}.gz beside it, found {_list(os.path.dirname(path))};"
             f" the data is described at {described_at}"
         )

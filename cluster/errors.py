@@ -4,6 +4,7 @@
     ├── SpecError       the hosts file is wrong; nothing was started
     ├── TaskError       the environment of a task process is wrong (TF_CONFIG, settings)
     ├── JobError        the job's own code is wrong; starting it again would not help
+    │   └── MissingDataError   this host lacks the data that the job reads
     └── TrainingError   training cannot go on from here
         ├── CheckpointError   a checkpoint cannot be written or read
         └── NonFiniteError    a loss or a gradient is not a finite number
@@ -56,6 +57,10 @@ class TaskError(ClusterError):
 
 class JobError(ClusterError):
     """The job's own code is wrong. Not for failures that a restart may heal."""
+
+
+class MissingDataError(JobError):
+    """This host lacks the data that the job reads; another host may have them."""
 
 
 class TrainingError(ClusterError):

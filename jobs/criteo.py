@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cluster.errors import JobError
+from cluster.errors import MissingDataError
 from cluster.task import Task
 
 NUMBERS, CATEGORIES = 13, 26
@@ -29,7 +29,7 @@ def lines(task: Task, args: Mapping[str, Any], held_out: bool) -> Any:
     Workers share out the files of ``args.data_dir`` where these divide evenly, else the lines of all.
 
     Raises:
-      JobError: there is no file.
+      MissingDataError: there is no file.
     """
     workers = 1 if held_out else task.num_workers
     files = files_in(str(args["data_dir"])) if args.get("data_dir") else []
@@ -51,14 +51,14 @@ def files_in(folder: str) -> List[str]:
     """Return paths of all files there, hidden ones left out, in the order of their names.
 
     Raises:
-      JobError: there are none.
+      MissingDataError: there are none.
     """
     folder = os.path.expanduser(folder)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     paths = [os.path.join(folder, name) for name in names if not name.startswith(".")]
     found = [path for path in paths if os.path.isfile(path)]
     if not found:
-        raise JobError(
+        raise MissingDataError(
             f"args.data_dir: expected files of Criteo's format, such as day_0.gz, in {folder} on every worker's host,"
             " found none; without data_dir the job makes examples up"
         )

@@ -10,17 +10,25 @@
      "overlapped": whether a step pushes and pulls at the same time}
 
 So few do with which the fullest one has no more than ``--share`` of all bytes that a worker reads.
+
+On a failure the last line on stderr is the cause, as a task reports it. The exit code is ``GRAPH_MISTAKE`` where the
+cause is in the job. It is 1 where another machine may build the graph, because this one lacks a file, a module or
+memory.
 """
 
 import json
 import math
 import os
 import re
+import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Set
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
+from cluster.errors import MissingDataError
 from cluster.job import load
 from cluster.model.device_pool import as_client, own_pool
+from cluster.protocol.outcome import GRAPH_MISTAKE, Reporter
+from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.task import Task, Train
 from cluster.training.builder import Builder
@@ -28,7 +36,7 @@ from cluster.variables.layout import Layout, whole
 from cluster.variables.masters import plain_name
 from cluster.variables.placement import assign, variable_bytes
 from cluster.variables.profile import VariableProfile
-from jobs.main import make_parser, read_mapping
+from jobs.main import leave_the_code, make_parser, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
 _HARDLY_MORE = 1.02  # as balanced as slices are cut
@@ -103,17 +111,33 @@ def fewest(fullest: Callable[[int], int], share: float) -> int:
     return few
 
 
+def is_of_machine(error: Optional[BaseException]) -> bool:
+    """Return whether the machine lacks what another one may have: a file, a module, memory, a server that answers."""
+    while error is not None:
+        if isinstance(error, (OSError, ImportError, MemoryError, MissingDataError, tf.errors.OpError)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def main() -> None:
-    """Read argv and TF_CONFIG, prints the description."""
+    """Read argv and TF_CONFIG, and print the description."""
     parser = make_parser("python -m jobs.describe", __doc__ or "")
     parser.add_argument("--share", type=float, default=1.0, help="Largest number of bytes on one ps.")
     parser.add_argument("--folder", help="Folder of the job, in which its tasks work; by default the current one.")
     options = parser.parse_args()
     if options.folder:
         os.chdir(options.folder)
+    leave_the_code(os.environ)
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
-    print(json.dumps(describe(options.job, Task.from_environment(os.environ), settings, args, options.share)))
+    try:
+        found = describe(options.job, Task.from_environment(os.environ), settings, args, options.share)
+    except Exception as error:
+        outcome = Reporter.from_environment(os.environ).failure(error)
+        print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
+        sys.exit(1 if is_of_machine(error) else GRAPH_MISTAKE)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
     reporter.heartbeat.begin()
-    _leave_the_code(os.environ)
+    leave_the_code(os.environ)
     try:
         outcome = _run(options, reporter)
     except Exception as error:
@@ -46,7 +46,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     return 0 if outcome.succeeded else 1
 
 
-def _leave_the_code(environ: Mapping[str, str]) -> None:
+def leave_the_code(environ: Mapping[str, str]) -> None:
     """Change into the folder that the launcher made for this task, if any.
 
     Files that a job writes there cannot collide with those of another task.

@@ -24,6 +24,7 @@ from cluster.protocol.record_file import ANY_NUMBER, read_record
 
 PROGRESS = "progress.json"
 OUTCOME = "outcome.json"
+GRAPH_MISTAKE = 3  # exit code of jobs.describe for a mistake in the job; no other end of a Python has it
 WORK = "work"  # where it works, beside its other files
 _ROOM = ".outcome.room"  # becomes the outcome's file where there is no room for a new one
 _ROOM_BYTES = 4096

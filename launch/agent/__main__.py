@@ -13,6 +13,7 @@
     diagnose  sends everything that may explain the state of a run, piece by piece
     find    reports the runs of a name that this host knows: the newest, and its lead
     down    ends this host's part of a run and reports what is left of it
+    graph   builds the graph of a job, which trains nothing, and reports its mistake
     held    reports the checkpoints on this host that a run could resume from
     take    receives a checkpoint that another host gives
     give    sends a checkpoint to another host
@@ -213,6 +214,13 @@ def sweep() -> None:
     tell(to_values(swept(read_request(SweepRequest))))
 
 
+def graph() -> None:
+    """Build the graph of a job once, before its tasks start."""
+    from launch.agent.service.graph import mistake  # loads what no other verb needs
+
+    tell(to_values(mistake(read_request(RunRequest))))
+
+
 def take() -> None:
     """Receive a checkpoint from another host."""
     from launch.agent.checkpoints import migration  # loads asyncio
@@ -261,6 +269,7 @@ def run(verb: str) -> None:
         "sweep": sweep,
         "logs": lambda: logs.logs(read_request(LogsRequest), tell, launcher_goes),
         "board": board,
+        "graph": graph,
         "held": lambda: tell(resume.held(read_request(HeldRequest))),
         "take": take,
         "give": give,

@@ -106,8 +106,8 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
     """
     try:
         ran = subprocess.run(
-            [python, "-m", "jobs.describe", *_arguments(plan, job), "--share", str(share)],
-            env={**os.environ, **_environment(plan, job)}, capture_output=True, timeout=DESCRIBE_S,
+            [*command(plan, job, python), "--share", str(share)],
+            env=environment(plan, job), capture_output=True, timeout=DESCRIBE_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise UsageError(f"job: its graph was not built within {DESCRIBE_S:.0f} s") from None
@@ -119,15 +119,17 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
     return printed
 
 
-def _arguments(plan: Plan, job: JobCode) -> List[str]:
+def command(plan: Plan, job: JobCode, python: str) -> List[str]:
+    """Return the command that builds the job's graph on this machine."""
     entry = str(job.folder / job.entry) if job.folder and job.entry.endswith(".py") else job.entry
     train = replace(plan.spec.train, towers=towers(plan.spec))  # there may be no GPUs here to count
     folder = ["--folder", str(job.folder)] if job.folder else []
-    return [entry, "--train", json.dumps(train.to_dict()), "--args", json.dumps(plan.spec.args), *folder]
+    settings = ["--train", json.dumps(train.to_dict()), "--args", json.dumps(plan.spec.args)]
+    return [python, "-m", "jobs.describe", entry, *settings, *folder]
 
 
-def _environment(plan: Plan, job: JobCode) -> Dict[str, str]:
-    """Return the chief's environment, as far as its graph depends on it.
+def environment(plan: Plan, job: JobCode) -> Dict[str, str]:
+    """Return this process's environment with what the chief's graph depends on.
 
     Of the cluster, the graph depends only on the number of tasks.
     """
@@ -135,6 +137,7 @@ def _environment(plan: Plan, job: JobCode) -> Dict[str, str]:
     sizes = {role: ["-"] * len(addresses) for role, addresses in json.loads(plan.cluster).items()}
     paths = [str(PROJECT), *([str(job.folder)] if job.folder else [])]
     return {
+        **os.environ,
         "TF_CONFIG": tf_config(json.dumps(sizes), chief.role, chief.index), "PYTHONPATH": os.pathsep.join(paths),
         "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2",
     }  # fmt: skip

@@ -14,6 +14,7 @@ from launch.plan.plan import Plan
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.run.draft import Draft, RunStart, draft
+from launch.run.graph_check import GraphCheck, is_useful
 from launch.run.resume import bring_newest
 from launch.run.start import advising, start_agents
 from launch.signals import Interrupts
@@ -52,9 +53,13 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     from launch.view.live_view import for_terminal  # launch.cli has loaded it; the Tab key does not need it
 
     planned = draft(target, start, datetime.now(timezone.utc))
-    with Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
+    # The successor of a run that has trained, which alone needs no checkpoint, does not wait for its graph.
+    useful = is_useful(start.spec) and start.needed
+    graph = GraphCheck(planned.plan, planned.code, target.job(start.spec), useful)
+    # The graph's process begins before the fleet loads what it needs for SSH.
+    with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         with for_terminal() as view:
-            run = _start(fleet, planned, target, start, view)
+            run = _start(fleet, planned, target, start, view, graph)
             attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), detach)
             status = attached.follow(attached.go())
         if status.state == "running":
@@ -64,7 +69,7 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     return Ended(report.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
 
 
-def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View) -> Draft:
+def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View, graph: GraphCheck) -> Draft:
     """Connect to every host, name the run, bring the checkpoint that it resumes from, and start its agents.
 
     Returns:
@@ -77,7 +82,7 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
         run = _named(fleet, planned, view)
         if start.resume:
             run = replace(run, requests=bring_newest(fleet, run.plan, run.requests, view.note, start.needed))
-        for line in start_agents(fleet, run.requests):
+        for line in start_agents(fleet, run.requests, graph):
             view.note(line)
         remember(start.spec, run.plan.run)
     return run

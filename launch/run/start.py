@@ -10,6 +10,7 @@ from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host
 from launch.run.follower import BEAT_S
+from launch.run.graph_check import GraphCheck
 from launch.teardown.down import take_down
 
 LAST_BEAT_S = 10.0
@@ -28,7 +29,9 @@ class LeaseKeeper:
         return self
 
     def begin(self, host: Host, run: str) -> None:
-        """Start to send beats to the lead."""
+        """Start to send beats to the lead, unless that has begun."""
+        if self._beating is not None:
+            return
         # A thread of its own: the fleet's may all be busy with hosts that are slow to start.
         self._beating = threading.Thread(target=self._beat, args=(host, run), daemon=True)
         self._beating.start()
@@ -85,14 +88,15 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
         raise CannotStart(error.problems, f"list every obstacle with `launch check {target}`{step}") from error
 
 
-def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
-    """Start an agent on every host; on a failure or a signal, leave none.
+def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Optional[GraphCheck] = None) -> List[str]:
+    """Start an agent on every host; on a failure, a signal or a mistake in the job, leave none.
 
     The function returns lines about what each host had to end first, which earlier runs of the name had left there.
 
     Raises:
       CannotStart: names every host whose agent did not get ready, and the reason.
       Interrupted: a signal came.
+      LaunchError: ``graph`` found a mistake in the job.
     """
 
     def start(host: Host) -> Dict[str, Any]:
@@ -105,10 +109,16 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest]) -> List[str]:
     with LeaseKeeper(fleet) as keeping:
         # Not interrupted half way: an agent that is just starting could not be taken back.
         started, problems = fleet.each(start, list(requests), interruptible=False)
-    if problems or fleet.interrupts.received:
+        lead = fleet.lead
+        found = None if problems or graph is None else graph.mistake(
+            fleet, requests[lead], lambda: keeping.begin(fleet.hosts[lead], requests[lead].run)
+        )  # fmt: skip
+    if problems or found or fleet.interrupts.received:
         taken_back = {host: fleet.reference(host, run=requests[host].run) for host in started}
         take_down(fleet, taken_back, reason="the start failed", interruptible=False)
     fleet.interrupts.check()
     if problems:
         raise CannotStart(problems)
+    if found is not None:
+        raise found
     return [f"{host}: {line}" for host, answer in started.items() for line in answer.get("ended", [])]

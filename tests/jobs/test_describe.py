@@ -1,12 +1,19 @@
 """How few parameter servers would do: found with the placement that training uses."""
 
-from typing import Dict, List
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Type
 
 import pytest
 
+from cluster.errors import JobError, MissingDataError
+from cluster.protocol.outcome import GRAPH_MISTAKE
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.variables.profile import VariableProfile
-from jobs.describe import describe, fewest, pulled
+from jobs import describe as described
+from jobs.describe import describe, fewest, is_of_machine, pulled
+from tests.support import ROOT
 
 MIB = 1 << 20
 
@@ -60,3 +67,63 @@ def test_a_model_for_gpus_is_described_on_a_machine_without_any() -> None:
     task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]})
     found = [describe("polynomial", task, Train(towers=2, tower_sum=where), {}, 1.0) for where in ("worker", "nccl")]
     assert found[0] == found[1] and found[0]["overlapped"]
+
+
+# -- every job that exists: none may be taken for a mistake
+
+ARGS: Dict[str, Any] = {
+    "mnist": {"data_dir": "/nonexistent"}, "cifar_resnet": {"data_dir": "/nonexistent"},
+    "synthetic": {"model": "embedding"}, "unlike": {"sizes": [[8], [8]]}, "words": {"steps": 10},
+    "large": {"steps": 10}, "uneven": {"pause_s": [0, 0]}, "table": {"examples": 100},
+    "quadratic": {"trouble": "/nonexistent", "pause_ms": 0, "rows": 1, "decay": 0, "rate": 0.1, "optimizer": "adam"},
+}  # fmt: skip
+FOLDERS = ("jobs", "tests/support/training/jobs", "tests/chaos/job")
+JOBS = [path for folder in FOLDERS for path in (ROOT / folder).glob("*.py") if "\ndef model(" in path.read_text()]
+
+
+@pytest.mark.parametrize("job", sorted(JOBS), ids=lambda job: job.stem)
+def test_no_job_that_trains_is_taken_for_a_mistake(job: Path) -> None:
+    task = Task("worker", 0, {"ps": ["a:1", "a:2"], "worker": ["b:1", "c:1"]})
+    stages = 2 if job.stem in ("staged", "pipeline") else 1
+    settings = Train(steps=10, tower_batch_size=32, stages=stages)
+    try:
+        describe(str(job), task, settings, ARGS.get(job.stem, {}), 1.0)
+    except MissingDataError as error:
+        assert is_of_machine(error) and job.stem in ("mnist", "cifar_resnet")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(2, "no such file"), ModuleNotFoundError("No module named 'pandas'"), MemoryError(),
+        MissingDataError("args.data_dir: …"), ConnectionRefusedError(), tf.errors.NotFoundError(None, None, "no file"),
+    ],
+    ids=lambda error: type(error).__name__,
+)  # fmt: skip
+def test_what_another_machine_may_have_is_no_mistake_however_deep_it_lies(error: Exception) -> None:
+    blamed = JobError("job.py:3: …")
+    blamed.__cause__ = error
+    assert is_of_machine(error) and is_of_machine(blamed)
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), JobError("x"), AttributeError("x"), SyntaxError("x")])
+def test_the_jobs_own_failure_is_a_mistake(error: Exception) -> None:
+    assert not is_of_machine(error)
+
+
+@pytest.mark.parametrize(("error", "code"), [(JobError, GRAPH_MISTAKE), (MissingDataError, 1), (OSError, 1)])
+def test_the_exit_code_has_the_kind_of_failure_and_the_last_line_its_cause(
+    error: Type[Exception], code: int, monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error("job.py:3: wrong")
+
+    monkeypatch.setattr(described, "describe", fail)
+    monkeypatch.setattr("sys.argv", ["describe", "digits"])
+    monkeypatch.setenv(
+        "TF_CONFIG", json.dumps({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}})
+    )
+    with pytest.raises(SystemExit) as ended:
+        described.main()
+    assert ended.value.code == code
+    assert capsys.readouterr().err.splitlines()[-1].endswith("job.py:3: wrong")

@@ -1,5 +1,6 @@
 """The long-lived agent process.
 
+graph          the graph of a job, built before its tasks start
 daemon         from the request to the last file removed
 located        a request with this host's own paths in it
 keeper         the agent's parent, which ends what the agent left

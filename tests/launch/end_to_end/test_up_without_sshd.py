@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 import pytest
 
 from launch.agent.linux.ports import free_ports
+from launch.run import graph_check
 from tests.support import ROOT
-from tests.support.launch.launcher import LAUNCH
+from tests.support.launch.launcher import LAUNCH, run_here
 from tests.support.launch.machine import left_in, living_under
 from tests.support.ssh import HOST
 from tests.support.ssh.hosts import ServerProcess, SshHosts
@@ -47,6 +48,20 @@ class Cluster:
             [*LAUNCH, verb, str(self.file), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
             cwd=ROOT, timeout=PATIENCE_S, env={**os.environ, "SSH_AUTH_SOCK": ""},
         )  # fmt: skip
+
+    def here(self, verb: str, *arguments: str) -> "Ended":
+        """A verb to its end, in this process."""
+        return run_here(verb, str(self.file), *arguments, SSH_AUTH_SOCK="")
+
+    def train(self, job: str, *workers: str) -> Path:
+        """Make the hosts file train one step of a job, in a folder of its own, which is returned."""
+        keys = json.loads(self.file.read_text())
+        del keys["command"]
+        keys["cluster"]["worker"] = [each for each in keys["cluster"]["worker"] if each["host"] in workers]
+        self.file.write_text(json.dumps({**keys, "job": "project/my_job.py", "train": {"steps": 1}}))
+        (self.folder / "project").mkdir()
+        (self.folder / "project" / "my_job.py").write_text(job)
+        return self.folder / "project"
 
     def status(self) -> Dict[str, Any]:
         """``launch status --json``."""
@@ -116,17 +131,51 @@ def test_no_task_is_started_where_one_host_is_not_reached(cluster: Cluster) -> N
     assert cluster.left() == []
 
 
-def test_a_job_over_ssh_reads_the_file_beside_it_and_fails_under_its_own_name(cluster: Cluster) -> None:
+# -- the graph of a job is built before a task starts
+
+ON_HOSTS_ALONE = """
+import os
+import tensorflow.compat.v1 as tf
+
+if not os.path.exists(os.path.expanduser("~/data.csv")):
+    raise ValueError("no data here")
+
+def inputs(task, args):
+    return tf.data.Dataset.from_tensors({"x": 1.0}).repeat().batch(task.batch_size)
+
+def model(x):
+    return tf.square(tf.get_variable("w", []) * x - 1)
+
+def optimizer(args):
+    return tf.train.GradientDescentOptimizer(0.1)
+"""
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher builds graphs however busy the machine is."""
+    monkeypatch.setattr(graph_check, "PATIENCE_S", PATIENCE_S)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_mistake_in_a_job_starts_no_task_and_is_named_by_the_authors_file(cluster: Cluster) -> None:
     cluster.write(STAY)
-    keys = json.loads(cluster.file.read_text())
-    project = cluster.folder / "project"
-    project.mkdir()
-    (project / "my_job.py").write_text("raise ValueError(open('data.csv').read())\n")
+    project = cluster.train("raise ValueError(open('data.csv').read())\n", "h1", "h2")
     (project / "data.csv").write_text("4711")
-    del keys["command"]
-    cluster.file.write_text(json.dumps({**keys, "job": "project/my_job.py"}))
-    ended = cluster("up")
+    ended = cluster.here("up")
     assert ended.returncode == 1
     own = f"{project}/my_job.py:1: ValueError: 4711, in `raise ValueError(open('data.csv').read())`"
-    assert ended.stdout.splitlines()[-1].endswith(own), ended.stdout
+    assert ended.stderr.splitlines()[-1] == f"no task was started, because h1 cannot build its graph: {own}"
+    assert not list(cluster.folder.rglob("attempt_0.log")) and not list(cluster.folder.rglob("graph.0"))
+    assert cluster.left() == []
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_job_whose_data_are_on_the_hosts_alone_is_not_refused(cluster: Cluster) -> None:
+    cluster.write(STAY)
+    cluster.train(ON_HOSTS_ALONE, "h1")
+    (cluster.h1.home / "data.csv").write_text("4711")
+    ended = cluster.here("up")
+    assert ended.returncode == 0, ended.stderr
+    assert cluster.status()["global_step"] == 1
     assert cluster.left() == []

@@ -59,14 +59,8 @@ class Launcher:
         )  # fmt: skip
 
     def __call__(self, verb: str, *arguments: str, **env: str) -> "Ended":
-        """Runs a verb to its end, in this process: a launcher of its own would load for half a second."""
-        output, errors = io.StringIO(), io.StringIO()
-        with redirect_stdout(output), redirect_stderr(errors), patch.dict(os.environ, env):
-            try:
-                cli.main([verb, str(self.file), *arguments])
-            except SystemExit as end:
-                code = int(end.code or 0)
-        return subprocess.CompletedProcess([verb, *arguments], code, output.getvalue(), errors.getvalue())
+        """Runs a verb to its end, in this process."""
+        return run_here(verb, str(self.file), *arguments, **env)
 
     def status(self) -> Dict[str, Any]:
         """The newest run's status, asked of its agent or its files as ``launch status`` would."""
@@ -101,6 +95,17 @@ class Launcher:
     def left(self) -> List[str]:
         """Locks, sockets and processes that are still there."""
         return [*left_in(self.folder), *(str(process) for process in living_under(self.folder))]
+
+
+def run_here(*arguments: str, **env: str) -> "Ended":
+    """Runs a verb to its end, in this process: a launcher of its own would load for half a second."""
+    output, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(output), redirect_stderr(errors), patch.dict(os.environ, env):
+        try:
+            cli.main(list(arguments))
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
 
 
 def finish(process: "Running") -> "Ended":

@@ -1,0 +1,123 @@
+"""Find a mistake in a job before any task starts: build the job's graph while the hosts are being reached.
+
+The launcher's own Python builds it first, in a copy of the job's folder, beside the start. This machine may lack what
+the hosts have, or have another TensorFlow. So a mistake found here ends no start: the chief's host builds the graph
+too, in the environment of the chief, and its word counts. A job whose graph can be built here waits for no host.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Callable, Optional
+
+from cluster.protocol.outcome import GRAPH_MISTAKE
+from cluster.spec.model import Spec
+from launch.agent.linux.processes import die_with
+from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.verb_requests import GraphAnswer
+from launch.errors import Interrupted, LaunchError
+from launch.fleet import Fleet
+from launch.hosts.bundle import Code, JobCode, unpack
+from launch.plan import estimate
+from launch.plan.plan import Plan
+from launch.signals import Interrupts
+
+PATIENCE_S = 5.0  # from the beginning of the start; a graph that takes longer is left to the tasks
+ANSWER_S = 60.0  # for the chief's host
+LOOK_S = 0.2
+
+
+class GraphCheck:
+    """Build the graph of a plan's job in a process of its own, from ``with`` on."""
+
+    def __init__(self, plan: Plan, code: Code, job: JobCode, useful: bool = True, python: str = sys.executable):
+        self._plan, self._code, self._job, self._useful, self._python = plan, code, job, useful, python
+        self._folder: Optional[str] = None
+        self._building: Optional[subprocess.Popen[bytes]] = None
+        self._until = 0.0
+
+    def __enter__(self) -> "GraphCheck":
+        self._until = time.monotonic() + PATIENCE_S
+        if self._useful:
+            self._folder = tempfile.mkdtemp(prefix="launch-graph-")
+            with suppress(OSError):  # then the tasks find out
+                self._building = self._begin(Path(self._folder))
+        return self
+
+    def _begin(self, folder: Path) -> "subprocess.Popen[bytes]":
+        job = self._job
+        if job.folder is not None:
+            # The job may write beside itself, and may be ended in the middle of that: it gets a copy.
+            unpack(self._code.bundles["job"], folder)
+            job = replace(job, folder=folder)
+        return subprocess.Popen(
+            estimate.command(self._plan, job, self._python), env=estimate.environment(self._plan, job), cwd=str(folder),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True, preexec_fn=die_with(os.getpid()),
+        )  # fmt: skip
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._building is not None:
+            if self._building.poll() is None:
+                os.killpg(self._building.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+            self._building.wait()
+            self._building = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def mistake(self, fleet: Fleet, request: RunRequest, before_asking: Callable[[], None]) -> Optional[LaunchError]:
+        """Return the mistake that this machine and the chief's host find; None where there is none, or a signal came.
+
+        Args:
+          request: the one to the chief's host.
+          before_asking: called before that host is asked, which takes seconds.
+        """
+        fails = self._fails(fleet.interrupts)
+        self._end()
+        if not fails:
+            return None
+        before_asking()
+        with suppress(Interrupted):  # the caller looks for signals itself
+            return _ask(fleet, request)
+        return None
+
+    def _fails(self, interrupts: Interrupts) -> bool:
+        """Return whether the graph cannot be built here, for a reason that no other machine can lack."""
+        while self._building is not None and not interrupts.received:
+            left_s = self._until - time.monotonic()
+            try:
+                return self._building.wait(max(0.0, min(LOOK_S, left_s))) == GRAPH_MISTAKE
+            except subprocess.TimeoutExpired:
+                if left_s <= 0:
+                    return False
+        return False
+
+
+def _ask(fleet: Fleet, request: RunRequest) -> Optional[LaunchError]:
+    chief = tuple(task for task in request.tasks if task.chief)
+    answers, _ = fleet.ask_for(
+        GraphAnswer, "graph", {fleet.lead: replace(request, tasks=chief, run_plan=None)}, ANSWER_S
+    )
+    cause = answers[fleet.lead].cause if answers else None
+    if cause is None:
+        return None
+    return LaunchError(f"no task was started, because {fleet.lead} cannot build its graph: {cause}")
+
+
+def is_useful(spec: Spec) -> bool:
+    """Return whether tasks on other machines would find a mistake later than this one.
+
+    Where all tasks are here, the chief finds it as soon.
+    """
+    away = not all(map(spec.is_here, spec.hosts))
+    return away and spec.command is None and not spec.train.verify
