@@ -22,7 +22,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from cluster.errors import MissingDataError
 from cluster.job import load
@@ -53,26 +53,34 @@ def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], s
     replica = Builder(job, as_client(task, pool), settings, args, pool, estimate=True).build()
     trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
     profiles = replica.layout.profiles
+    embeddings = replica.tables.describe() if replica.tables else []
+    of_embeddings: int = sum(table["bytes_per_step"] for table in embeddings)
 
     def fullest(num_ps: int) -> int:
-        return max(pulled(profiles, trained, num_ps, settings.wire))
+        return max(pulled(profiles, trained, num_ps, settings.wire)) + of_embeddings // num_ps
 
     few = fewest(fullest, share)
     return {
-        "ps": _list_held(replica, trained, len(task.cluster["ps"]), settings.wire),
-        "tables": [_table(name, each) for name, each in profiles.items() if each.lookups is not None],
+        "ps": _list_held(replica, trained, len(task.cluster["ps"]), settings.wire, embeddings),
+        "tables": [*[_table(name, each) for name, each in profiles.items() if each.lookups is not None], *embeddings],
         "fewest": {"ps": few, "pulled": fullest(few)},
         "overlapped": replica.stepper.overlaps,
     }
 
 
-def _list_held(replica: Replica, trained: Set[str], num_ps: int, wire: str) -> List[Dict[str, Any]]:
+def _list_held(
+    replica: Replica, trained: Set[str], num_ps: int, wire: str, embeddings: Sequence[Mapping[str, Any]]
+) -> List[Dict[str, Any]]:
     servers: List[Dict[str, Any]] = [{"bytes": 0, "pulled": 0, "variables": []} for _ in range(num_ps)]
     for variable in replica.variables:
         server, name = servers[_server(variable)], plain_name(variable)
         server["bytes"] += variable_bytes(variable.op)
         server["pulled"] += replica.layout.read_bytes(name, wire) if whole(name) in trained else 0
         server["variables"].append(name)
+    for table in embeddings:  # their ids are dealt out evenly
+        for server in servers:
+            server["pulled"] += table["bytes_per_step"] // num_ps
+            server["variables"].append(table["name"])
     return servers
 
 

@@ -94,6 +94,9 @@ def _lend(task: Task, settings: Train, reporter: Reporter) -> Outcome:
 
 
 def _serve(task: Task, settings: Train, reporter: Reporter, devices: int = 1) -> Outcome:
+    if task.role == "ps":
+        # TensorFlow 2.x takes memory for layers from an allocator that bounds what tables may ask for; a ps has none.
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     from cluster.runtime import server, shutdown
 
     serving = server.start(task, devices, server.threads_of(settings))

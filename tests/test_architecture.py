@@ -33,6 +33,7 @@ FLOORS = {
         ("spec", "runtime"),
         ("sharing", "variables"),
         ("updates",),
+        ("tables",),
         ("model",),
         ("steps",),
         ("checkpoints", "trace", "verify"),

@@ -15,6 +15,7 @@ from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import StoredCheckpoint
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, reason_of
+from cluster.tables.stores import Stores
 from cluster.task import Checkpoint
 from cluster.variables.masters import saved_variables
 
@@ -38,6 +39,7 @@ class Checkpoints:
         folder: Optional[str],
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
+        tables: Optional[Stores] = None,
     ):
         self.folder = folder
         self.step: Optional[int] = None  # of the newest checkpoint, once there is one
@@ -49,7 +51,7 @@ class Checkpoints:
         self._saved_at = clock()
         self._where = f"{folder} on {socket.gethostname()}"
         self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
-        self._saver = StreamedSaver(saved_variables(variables), host)
+        self._saver = StreamedSaver(saved_variables(variables), host, tables=tables)
         self._board = Noticeboard(host)
 
     # -- reading

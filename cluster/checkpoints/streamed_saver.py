@@ -11,12 +11,14 @@ Pieces of one checkpoint are read at different moments, as are the variables in 
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, group_by_size
+from cluster.checkpoints.saved_tables import saved_tables
 from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.allocator import return_large_blocks, trim
 from cluster.runtime.tf_compat import tf
+from cluster.tables.stores import Stores
 from cluster.variables.saved import Saved, Shape
 
 NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words for a variable, by which callers know the error
@@ -37,7 +39,9 @@ class StreamedSaver:
     there would be more than ``MOST_PIECES``.
     """
 
-    def __init__(self, saved: Sequence[Saved], host: str, piece_bytes: int = PIECE_BYTES):
+    def __init__(
+        self, saved: Sequence[Saved], host: str, piece_bytes: int = PIECE_BYTES, tables: Optional[Stores] = None
+    ):
         self._saved = list(saved)
         self._piece_bytes = max(piece_bytes, sum(each.bytes for each in saved) // MOST_PIECES)
         large = [each for each in saved if each.bytes > self._piece_bytes]
@@ -50,6 +54,7 @@ class StreamedSaver:
             read = {dtype: self._fed.read(dtype) for dtype in {each.dtype for each in large}}
             self._large = [LargeVariable(each, self._fed, read[each.dtype]) for each in large]
             self._together = [SmallVariables(some, self._fed) for some in group_by_size(small, self._piece_bytes)]
+            self._tables = saved_tables(tables, self._fed, NOT_IN_CHECKPOINT)
 
     # -- writing
 
@@ -73,19 +78,21 @@ class StreamedSaver:
     def _write(self, session: Any, folder: str) -> None:
         """Write one piece after the other into ``folder``, and merge them there."""
         pieces: List[str] = []
-        for operation, feed in self._writes():
+        for operation, feed in self._writes(session):
             pieces.append(os.path.join(folder, f"piece-{len(pieces)}"))
             session.run(operation, {**feed, self._fed.path: pieces[-1]})
             trim()
         session.run(self._merge, {self._fed.names: pieces, self._fed.path: os.path.join(folder, "merged")})
 
-    def _writes(self) -> Iterator[_Step]:
+    def _writes(self, session: Any) -> Iterator[_Step]:
         """Yield for each piece the operation that writes it, and what that is fed."""
         for together in self._together:
             yield together.write, {}
         for large in self._large:
             for feed in large.feeds(self._piece_bytes):
                 yield large.write, feed
+        for tables in self._tables:
+            yield from tables.writes(session, self._piece_bytes)
 
     # -- reading
 
@@ -106,6 +113,9 @@ class StreamedSaver:
             for operation, feed in self._loads(session, max(self._piece_bytes, _largest_file(path))):
                 session.run(operation, {**feed, self._fed.path: path})
                 trim()
+            for tables in self._tables:
+                for operation, feed in tables.loads(_reader(path)):
+                    session.run(operation, {**feed, self._fed.path: path})
 
     def _loads(self, session: Any, piece_bytes: int) -> Iterator[_Step]:
         """Yield for each piece the operation that reads it, and what that is fed."""
@@ -130,6 +140,8 @@ class StreamedSaver:
             found = dtypes[each.name], tuple(shapes[each.name])
             if found != (each.dtype, each.full_shape):
                 raise tf.errors.InvalidArgumentError(None, None, _differs(each, *found))
+        for tables in self._tables:
+            tables.refuse_others(reader)
 
 
 def _publish(merged: str, path: str) -> None:

@@ -8,6 +8,7 @@ from cluster.model.shares import Shares
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.stock_worker import StockWorker
 from cluster.steps.sync_worker import SyncWorker
+from cluster.tables.stores import Stores
 from cluster.variables.buckets import Bucket
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement
@@ -24,7 +25,7 @@ class Replica:
     variables that every worker has. ``buckets`` are the groups of variables that travel together. ``prepare`` and then
     ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
     varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
-    a verified run what each worker has computed, and with which batch.
+    a verified run what each worker has computed, and with which batch. ``tables`` holds the model's embedding tables.
     """
 
     graph: Any
@@ -42,3 +43,4 @@ class Replica:
     examples: Any = None
     shares: Optional[Shares] = None
     digests: Any = None
+    tables: Optional[Stores] = None

@@ -12,6 +12,7 @@ servers'. *In-graph* the chief builds one graph with towers on the devices of ev
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from cluster.embedding import lookups
 from cluster.job import Job
 from cluster.model.device_pool import Member
 from cluster.model.mirrors import Mirrors, device_setter
@@ -30,6 +31,8 @@ from cluster.steps.overlapped_worker import OverlappedWorker
 from cluster.steps.replica import Replica, Stepper
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
+from cluster.tables.refusals import refuse
+from cluster.tables.stores import Stores
 from cluster.task import Task, Train
 from cluster.training.global_step import counting_by, servers_step
 from cluster.training.stock_graph import stock_replica
@@ -72,6 +75,7 @@ class Builder:
         self._slices, self._estimate = slices, estimate
         self.host = worker_device(task.role, task.index)
         self.digests: Optional[Digests] = None
+        self.row_grads: Dict[str, Any] = {}  # of embedding tables, by name
 
     def build(self) -> Replica:
         """Return the graph, with everything in it that training needs.
@@ -104,13 +108,36 @@ class Builder:
         self._refuse_unknown_shapes()
         self.is_elementwise = is_elementwise(model.optimizer)
         self.step = step | ancestors(model.updates)
+        self.stores = self._make_stores()
         self.profiles: Dict[str, VariableProfile] = profile_variables(
             list(model.variables.values()), grads, self.is_elementwise, self.step
         )
         of_model = {name: each for name, each in model.variables.items() if name in model.model_variables}
         self.state = State(of_model, grads, self.step if self.task.is_chief else step)
-        self.state.write_last([model.loss, *grads.values()])
+        self.state.write_last([model.loss, *grads.values(), *self.row_grads.values()])
         read_once([each for name, each in model.variables.items() if name in grads], self.step)
+
+    def _make_stores(self) -> Optional[Stores]:
+        """Return what holds the model's embedding tables; None without any.
+
+        From here on their variables are none of the model's.
+
+        Raises:
+          JobError: tables are used in a way, or with settings, for which there is no right step.
+        """
+        found = lookups(tf.get_default_graph())
+        if not found:
+            return None
+        refuse(found, self.job, self.train, self.is_elementwise)
+        names = {each.table.name for each in found}
+        for name in names:
+            del self.model.variables[name]
+        self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
+        stores = Stores(found, list(self.row_grads), self.model.optimizer, len(self.task.cluster["ps"]))
+        for name in self.model.variables:
+            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.by_kind)
+            self.job.check("model", "no variable with the name of the tables' rows", name, ok)
+        return stores
 
     def _refuse_unknown_shapes(self) -> None:
         for name, variable in self.model.variables.items():
@@ -134,6 +161,7 @@ class Builder:
         model = self.model
         self.masters = Masters(self.layout, self.placement.servers, model.variables, model.noted.found, made)
         self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
+        self.looked_up = self.stores.move(self.step, self.host) if self.stores else {}
 
     def _move(self, name: str) -> List[Any]:
         """Let the graph look up a table's rows on the servers.
@@ -166,7 +194,7 @@ class Builder:
         if isinstance(stepper, AsyncWorker) and not stepper.overlaps:
             self.mirrors.fetch_within(self.step, exchange.fetch(), self._fetched(), self.global_step.read_value())
         slots = [*tf.global_variables()[known:], *(self.imported.others if self.imported else [])]
-        agreed = self.masters.all
+        agreed = [*self.masters.all, *(each.rows for each in (self.stores.all if self.stores else []))]
         model = self.model
         return Replica(
             graph,
@@ -175,7 +203,7 @@ class Builder:
             self.placement,
             self.layout,
             self.global_step,
-            [*agreed, *slots, self.global_step],
+            [*self.masters.all, *slots, self.global_step],
             agreed,
             exchange.copies.buckets,
             model.prepare,
@@ -184,6 +212,7 @@ class Builder:
             model.parts.examples,
             model.parts.shares,
             self.digests.received if self.digests else None,
+            self.stores,
         )
 
     def _exchange(self) -> Exchange:
@@ -214,14 +243,19 @@ class Builder:
         own = [each for name, each in self.model.variables.items() if not self.masters.is_table(name)]
         own.append(self.model.step)
         first = [tf.variables_initializer(own), self.masters.first_values(), self.global_step.initializer]
+        first += [each.first() for each in (self.stores.all if self.stores else [])]
         return [*first, *([each.initializer for each in slots] if self.imported else [tf.variables_initializer(slots)])]
 
     def _stepper(self, exchange: Exchange) -> Stepper:
         task, train = self.task, self.train
         optimizer = self.imported or self._elementwise()
-        loss, pairs = guard(self.model.loss, self.grads, train.on_nan, self.model.gradients.scales)
+        grads = {**self.grads, **self.row_grads}
+        loss, pairs = guard(self.model.loss, grads, train.on_nan, self.model.gradients.scales)
         weight = self.model.parts.weight
-        split = [pair for grad, name in pairs for pair in self._split(grad, name)]
+        split = [pair for grad, name in pairs if name in self.grads for pair in self._split(grad, name)]
+        if self.stores:
+            split += self.stores.pairs({name: grad for grad, name in pairs if name in self.row_grads}, self.looked_up)
+            optimizer = self.stores.optimizer(optimizer)
         loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._send_digests(split)])
         clip_norm = (
             None if self.imported else train.clip_norm

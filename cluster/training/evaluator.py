@@ -17,6 +17,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 
 from cluster.checkpoints.remote_files import ChiefFiles
 from cluster.checkpoints.streamed_saver import StreamedSaver
+from cluster.embedding import lookups
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
@@ -24,6 +25,7 @@ from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
+from cluster.tables.refusals import refuse_anywhere
 from cluster.task import Task, Train
 from cluster.variables.masters import saved_variables
 
@@ -88,6 +90,7 @@ class Follower:
         with tf.Graph().as_default() as graph:
             tf.train.get_or_create_global_step()  # as in training: the model may read it
             self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{devices[0]}")
+            refuse_anywhere(lookups(graph), job, "an evaluator; the chief evaluates at the end")
             self._saver = StreamedSaver(saved_variables(tf.global_variables()), _HERE)
             prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
         self._session = tf.Session(graph=graph, config=_config())

@@ -19,11 +19,11 @@ from cluster.variables.masters import plain_name
 NOTHING = "(nothing more)"
 
 
-def listing(variables: Sequence[Any], buckets: Sequence[Bucket] = ()) -> List[str]:
-    """Return one line each for the runtime; every variable, by name, with type, shape, device; what each bucket has."""
+def listing(variables: Sequence[Any], buckets: Sequence[Bucket] = (), tables: Sequence[Any] = ()) -> List[str]:
+    """Return one line each for the runtime; every variable, by name, with type, shape, device; buckets; tables."""
     described = [_line(variable) for variable in sorted(variables, key=lambda variable: str(variable.op.name))]
     packed = [f"{bucket.name} of {' '.join(bucket.names)}" for bucket in buckets]
-    return [f"TensorFlow {tf.__version__}", *described, *packed]
+    return [f"TensorFlow {tf.__version__}", *described, *packed, *map(str, tables)]
 
 
 def _line(variable: Any) -> str:
@@ -52,9 +52,11 @@ class GraphAgreement:
     server that restarts settles it again.
     """
 
-    def __init__(self, task: Task, variables: Sequence[Any], buckets: Sequence[Bucket] = ()):
+    def __init__(
+        self, task: Task, variables: Sequence[Any], buckets: Sequence[Bucket] = (), tables: Sequence[Any] = ()
+    ):
         self._task = task
-        self._lines = listing(variables, buckets)
+        self._lines = listing(variables, buckets, tables)
         with tf.device(ps_device(0)), tf.variable_scope("agreement"):
             # A resource: what one session reads does not change while another writes it.
             left = tf.get_variable(

@@ -38,8 +38,10 @@ class Joining:
     ):
         self._steps, self._replica, self._stepper = settings.steps, replica, replica.stepper
         self._partition_count, self._step_times, self._checkpoints = partition_count, step_times, checkpoints
-        self._without_value = tf.report_uninitialized_variables([*replica.variables, *replica.stepper.needed])
-        self._agreement = GraphAgreement(task, replica.agreed, replica.buckets)
+        rows, tables = (replica.tables.variables, replica.tables.trained) if replica.tables else ([], [])
+        needed = [*replica.variables, *rows, *replica.stepper.needed]
+        self._without_value = tf.report_uninitialized_variables(needed)
+        self._agreement = GraphAgreement(task, replica.agreed, replica.buckets, tables)
 
     def join(self, session: Any, heartbeat: Heartbeat) -> int:
         """Take this worker's place among the others, and return the global step.

@@ -6,12 +6,14 @@ far; every tower reads them there, and TensorFlow's own class makes the steps (`
 
 from dataclasses import replace
 
+from cluster.embedding import lookups
 from cluster.model.model_graph import ModelGraph
 from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.steps.stock_worker import StockWorker
+from cluster.tables.refusals import refuse_anywhere
 from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement, device_setter
@@ -26,6 +28,7 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
         global_step = tf.train.get_or_create_global_step()
     placement = Placement(num_ps)
     model.build(lambda device: device_setter(placement, device), estimate)
+    refuse_anywhere(lookups(tf.get_default_graph()), model.job, "train.sync: stock")
     grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
     loss, named = guard(model.loss, grads, train.on_nan, model.gradients.scales)
     loss = with_updates(loss, model.updates if task.is_chief else [])

@@ -104,7 +104,9 @@ class Trainer:
             self._partition_count.keep()
             self._shutdown = Shutdown(self.task, device_pool.lent_tasks(self._pool))
             if self.task.is_chief:
-                self._checkpoints = Checkpoints(self.settings.checkpoint, self.replica.variables, host, self._folder)
+                self._checkpoints = Checkpoints(
+                    self.settings.checkpoint, self.replica.variables, host, self._folder, tables=self.replica.tables
+                )
             self._step_times = StepTimes(self.task)
             saved = self._checkpoints if self.task.is_chief else None
             self._joining = Joining(

@@ -41,7 +41,7 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         own: List[str] = []
         others: List[Tuple[Any, List[str]]] = []
         for prefix, optimizer in self.parts.items():
-            names = [each.name for each in variables if self._prefix(each) == prefix]
+            names = [each.name for each in variables if self.prefix(plain_name(each)) == prefix]
             if not _has_a_way_of_its_own(optimizer):
                 own += names
             elif names:
@@ -57,13 +57,17 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         """Return optimizers with their part of these pairs, those that have any."""
         found: Dict[str, List[Tuple[Any, Any]]] = {}
         for grad, variable in grads_and_vars:
-            found.setdefault(self._prefix(variable), []).append((grad, variable))
+            found.setdefault(self.prefix(plain_name(variable)), []).append((grad, variable))
         return [
             (self.parts[prefix], pairs) for prefix, pairs in found.items() if any(grad is not None for grad, _ in pairs)
         ]
 
-    def _prefix(self, variable: Any) -> str:
-        name = plain_name(variable)
+    def prefix(self, name: str) -> str:
+        """Return which part a variable of this name is for.
+
+        Raises:
+          JobError: the variable is no part's.
+        """
         fitting = [each for each in self.parts if not each or name == each or name.startswith(f"{each}/")]
         if not fitting:
             raise JobError(

@@ -28,6 +28,8 @@ def is_elementwise(optimizer: Any) -> bool:
     """
     if isinstance(optimizer, Grouped):
         return all(map(is_elementwise, optimizer.parts.values()))
+    if getattr(type(optimizer), "works_by_element", False):  # ours
+        return True
     return type(optimizer) in _ELEMENTWISE and not any(hasattr(type(optimizer), name) for name in vars(optimizer))
 
 

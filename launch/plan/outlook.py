@@ -22,7 +22,10 @@ class Variables:
     bytes: int = field(metadata=means("Bytes of all variables."))
     imbalance: float = field(metadata=means("Bytes on the fullest ps divided by the mean; 1.0 is even."))
     tables: List[Mapping[str, Any]] = field(
-        metadata=means("Tables of which a step moves some rows: name, rows, rows_per_step, bytes, bytes_per_step.")
+        metadata=means(
+            "Tables of which a step moves some rows: name, rows, rows_per_step, bytes, bytes_per_step. Of an embedding"
+            " table, which grows, rows and bytes are null."
+        )
     )
 
 

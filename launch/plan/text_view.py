@@ -147,8 +147,9 @@ def sentences(number: int, variables: Variables, network: Optional[Network], mod
         f"the fullest ps holds {variables.imbalance:.2f} times the mean"
     )
     for table in variables.tables:
+        size = "rows as ids come" if table["rows"] is None else f"{table['rows']:,} rows, {of_bytes(table['bytes'])}"
         yield (
-            f"table {table['name']}: {table['rows']:,} rows, {of_bytes(table['bytes'])}; a worker reads "
+            f"table {table['name']}: {size}; a worker reads "
             f"at most {table['rows_per_step']:,} rows per step, {of_bytes(table['bytes_per_step'])}"
         )
     if network is not None:

@@ -1,0 +1,195 @@
+"""Tables of embeddings without a vocabulary: rows appear as ids come, on the parameter servers.
+
+    users = embedding.table("user", 16)
+    vectors = embedding.lookup(users, x["user"])        # ids [batch] -> [batch, 16]
+
+An id is any int64, or a string. A table holds a row for every id that a training step has looked up. Its first value
+is a function of the table's name and of the id, so neither the order of ids nor the number of servers matters.
+"""
+
+import re
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from cluster.runtime.tf_compat import tf
+
+ROWS = 1 << 30  # that a server's part of a table may have, as the graph has it; its memory decides
+_COLLECTION = "embedding_lookups"
+_NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
+_STRINGS = (1 << 63) - 1  # fingerprints of strings: so many
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table by its name, with rows of ``width`` numbers; see ``table``."""
+
+    name: str
+    width: int
+    initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``cluster.tables.first_values``
+
+
+class Lookup(NamedTuple):
+    """One lookup in a graph.
+
+    ``ids`` is int64 [n]. ``numbers`` is an identity that stands for the row of each id in ``variable``. ``rows`` is the
+    operation that takes them.
+    """
+
+    table: Table
+    variable: Any
+    ids: Any
+    numbers: Any
+    rows: Any
+
+
+def table(name: str, width: int, *, initializer: Any = None) -> Table:
+    """Return a table of embeddings, for ``lookup``.
+
+    Args:
+      name: of the table in checkpoints; a model's tables have names of their own.
+      width: numbers in a row.
+      initializer: of a new row: TensorFlow's ``zeros_initializer``, ``ones_initializer``, ``constant_initializer`` of
+        one number, ``random_uniform_initializer`` or ``random_normal_initializer``. By default normal with a standard
+        deviation of 1 / sqrt(width).
+
+    Raises:
+      ValueError: the name is none for a variable, the width is not positive, or the initializer is another.
+    """
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name, re.ASCII):
+        raise ValueError(f"embedding.table: expected a name of letters, digits, _ . - and /, found {name!r}")
+    if not isinstance(width, int) or width < 1:
+        raise ValueError(f"embedding.table {name!r}: expected a width of at least 1, found {width!r}")
+    given = tf.random_normal_initializer(0.0, width**-0.5) if initializer is None else initializer
+    return Table(name, width, _kind(name, given))
+
+
+def lookup(table: Table, ids: Any, combiner: Optional[str] = None) -> Any:
+    """Return the rows of ids, float32.
+
+    Args:
+      ids: integers or strings. Dense of any shape [...] give [..., width]. A ``tf.SparseTensor`` or a
+        ``tf.RaggedTensor`` of shape [batch, any] gives [batch, width], by the combiner; an example without ids gives
+        zeros.
+      combiner: "sum", "mean" or "sqrtn" (the sum over the root of the number) of an example's rows. With dense ids it
+        combines over their last axis.
+
+    Raises:
+      ValueError: ids of another type or shape, a combiner is missing or unknown, or the lookup is in a loop, a branch
+        or a function.
+    """
+    if isinstance(ids, (tf.SparseTensor, tf.RaggedTensor)):
+        return _combined(table, ids, _known(table, combiner))
+    ids = tf.convert_to_tensor(ids)
+    if combiner is not None and ids.shape.ndims == 0:
+        raise ValueError(f"embedding.lookup in {table.name!r}: expected ids with an axis to combine over, found one id")
+    rows = _rows(table, tf.reshape(ids, [-1]))
+    found = tf.reshape(rows, tf.concat([tf.shape(ids), [table.width]], 0))
+    found.set_shape([*ids.shape.as_list(), table.width] if ids.shape.ndims is not None else None)
+    return found if combiner is None else _over_last_axis(table, found, combiner)
+
+
+def lookups(graph: Any) -> List[Lookup]:
+    """Return all lookups of a graph, in the order of making."""
+    return list(graph.get_collection(_COLLECTION))
+
+
+def _known(table: Table, combiner: Optional[str]) -> str:
+    if combiner not in ("sum", "mean", "sqrtn"):
+        raise ValueError(
+            f"embedding.lookup in {table.name!r}: expected a combiner, sum, mean or sqrtn, found {combiner!r}"
+        )
+    return combiner
+
+
+def _over_last_axis(table: Table, rows: Any, combiner: str) -> Any:
+    total, number = tf.reduce_sum(rows, -2), tf.cast(tf.maximum(tf.shape(rows)[-2], 1), tf.float32)
+    return total / {"sum": 1.0, "mean": number, "sqrtn": tf.sqrt(number)}[_known(table, combiner)]
+
+
+def _combined(table: Table, ids: Any, combiner: str) -> Any:
+    """Return one row for each example of sparse or ragged ids [batch, any]."""
+    if ids.shape.ndims != 2:
+        raise ValueError(
+            f"embedding.lookup in {table.name!r}: expected sparse or ragged ids of shape [batch, any], found shape"
+            f" {ids.shape}"
+        )
+    if isinstance(ids, tf.SparseTensor):
+        flat, example, batch = ids.values, ids.indices[:, 0], ids.dense_shape[0]
+    else:
+        flat, example, batch = ids.flat_values, ids.value_rowids(), ids.nrows()
+    total = tf.math.unsorted_segment_sum(_rows(table, flat), example, batch)
+    number = tf.math.unsorted_segment_sum(tf.ones_like(example, tf.float32), example, batch)[:, tf.newaxis]
+    over = {"sum": tf.ones_like(number), "mean": number, "sqrtn": tf.sqrt(number)}[combiner]
+    return tf.math.divide_no_nan(total, over)
+
+
+def _rows(table: Table, ids: Any) -> Any:
+    """Return the rows of flat ids, [n, width]."""
+    _refuse_inside(table)
+    variable = _stand_in(table)
+    with tf.name_scope(f"{table.name}_lookup"):
+        if ids.dtype == tf.string:
+            ids = tf.strings.to_hash_bucket_fast(ids, _STRINGS)
+        elif not ids.dtype.is_integer:
+            raise ValueError(f"embedding.lookup in {table.name!r}: expected ids that are integers or strings, found"
+                             f" {ids.dtype.name}")  # fmt: skip
+        ids = tf.cast(ids, tf.int64)
+        numbers = tf.identity(ids, name="numbers")  # so what needs the rows needs what makes the ids, too
+        rows = tf.gather(variable, numbers)
+    taken = next(op for op in numbers.consumers() if op.type in ("GatherV2", "ResourceGather"))
+    tf.add_to_collection(_COLLECTION, Lookup(table, variable, ids, numbers, taken))
+    return rows
+
+
+def _refuse_inside(table: Table) -> None:
+    graph = tf.get_default_graph()
+    if graph.building_function or graph._get_control_flow_context() is not None:
+        raise ValueError(
+            f"embedding.lookup in {table.name!r}: expected one outside of loops, branches and functions, found one"
+            " inside; look up all ids before"
+        )
+
+
+def _stand_in(table: Table) -> Any:
+    """Return the variable that a model takes rows of.
+
+    It never has a value. The servers' rows take its place.
+
+    Raises:
+      ValueError: the model has another table of this name.
+    """
+    known = _tables(tf.get_default_graph())
+    if known.setdefault(table.name, table) != table:
+        raise ValueError(
+            f"embedding.table {table.name!r}: expected one table of this name, found {known[table.name]} and {table}"
+        )
+    with tf.variable_scope(tf.VariableScope(reuse=tf.AUTO_REUSE), auxiliary_name_scope=False):
+        return tf.get_variable(table.name, [ROWS, table.width], tf.float32, tf.zeros_initializer(), use_resource=False)
+
+
+def _tables(graph: Any) -> Dict[str, Table]:
+    held = graph.get_collection_ref("embedding_tables")
+    if not held:
+        held.append({})
+    found: Dict[str, Table] = held[0]
+    return found
+
+
+def _kind(name: str, initializer: Any) -> Tuple[str, float, float, int]:
+    """Return what is known of an initializer: kind, two numbers, seed."""
+    made = initializer() if isinstance(initializer, type) else initializer
+    seed = int(getattr(made, "seed", None) or 0)
+    if isinstance(made, (tf.zeros_initializer, tf.ones_initializer)):
+        return "constant", float(isinstance(made, tf.ones_initializer)), 0.0, 0
+    if isinstance(made, tf.constant_initializer) and isinstance(made.value, Real):
+        return "constant", float(made.value), 0.0, 0
+    if isinstance(made, tf.random_uniform_initializer):
+        low, high = float(made.minval), float(1.0 if made.maxval is None else made.maxval)
+        return "uniform", low, high, seed
+    if type(made) is tf.random_normal_initializer:
+        return "normal", float(made.mean), float(made.stddev), seed
+    raise ValueError(
+        f"embedding.table {name!r}: expected a zeros, ones, constant, random_uniform or random_normal initializer,"
+        f" found {initializer!r}"
+    )

@@ -1,0 +1,74 @@
+"""Keys: the ids of all tables as well-spread int64 numbers, and back.
+
+A key is ``mix(id + salt of the table's name)``. ``mix`` is a bijection, so two ids of one table never have the same
+key. Ids of two tables may, with a chance of 2^-64 a pair. A server notices that, and refuses.
+
+The mixing is that of SplitMix64: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number
+generators", OOPSLA 2014.
+"""
+
+import hashlib
+from typing import Any
+
+from cluster.runtime.tf_compat import tf
+
+BUCKETS = 1 << 12
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+_LAST = 31
+
+
+def signed(number: int) -> int:
+    """Return the int64 with the bits of an unsigned number."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def salt(name: str) -> int:
+    """Return the int64 that belongs to a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little", signed=True)
+
+
+def mix(numbers: Any) -> Any:
+    """Return well-spread int64 numbers for int64 numbers of any shape; equal ones for equal ones only."""
+    for shift, factor in _ROUNDS:
+        numbers = _xor_shifted(numbers, shift) * tf.constant(signed(factor), tf.int64)
+    return _xor_shifted(numbers, _LAST)
+
+
+def shift_right(numbers: Any, by: int) -> Any:
+    """Return int64 numbers shifted to the right, with zeros from the left."""
+    unsigned = tf.bitcast(numbers, tf.uint64)
+    return tf.bitcast(tf.bitwise.right_shift(unsigned, tf.constant(by, tf.uint64)), tf.int64)
+
+
+def _xor_shifted(numbers: Any, by: int) -> Any:
+    return tf.bitwise.bitwise_xor(numbers, shift_right(numbers, by))
+
+
+def owners(keys: Any, servers: int) -> Any:
+    """Return the index of each key's server, int32: buckets of keys in contiguous runs."""
+    bucket = tf.cast(shift_right(keys, 64 - 12), tf.int32)
+    return bucket * servers // BUCKETS
+
+
+def unmix(numbers: Any) -> Any:
+    """Undo ``mix``."""
+    numbers = _unshifted(numbers, _LAST)
+    for shift, factor in reversed(_ROUNDS):
+        numbers = _unshifted(numbers * tf.constant(signed(_inverse(factor)), tf.int64), shift)
+    return numbers
+
+
+def _inverse(odd: int) -> int:
+    """Return the inverse of an odd number modulo 2^64, by Newton's iteration."""
+    found = odd
+    for _ in range(6):
+        found = found * (2 - odd * found) % (1 << 64)
+    return found
+
+
+def _unshifted(numbers: Any, by: int) -> Any:
+    """Undo ``n ^ (n >> by)``."""
+    found = numbers
+    for _ in range(64 // by):
+        found = tf.bitwise.bitwise_xor(numbers, shift_right(found, by))
+    return found

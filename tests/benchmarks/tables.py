@@ -1,0 +1,105 @@
+"""Measure embedding tables as they grow: the memory of a ps, and a step's lookup and update.
+
+    python -m tests.benchmarks.tables --rows 100000 1000000 10000000
+
+A ps process holds one table of width 16 with Adagrad. Another process asks it for rows that nobody has asked for until
+there are so many. Then it times steps: 5,000 ids that the ps knows, drawn evenly, looked up and updated.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any, Dict, List
+
+import numpy as np
+
+from cluster import embedding
+from cluster.runtime.devices import ps_device
+from cluster.runtime.tf_compat import tf
+from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
+from cluster.tables.store import Store
+from tests.support.training.processes import free_ports
+
+WIDTH, IDS, AT_ONCE = 16, 5000, 10_000
+STEPS = 200
+_PS = """
+import json, os, sys
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+from cluster.runtime.tf_compat import tf
+tf.train.Server(json.loads(sys.argv[1]), "ps", 0).join()
+"""
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Table:
+    """One table on one ps, in a session."""
+
+    def __init__(self, target: str):
+        table, optimizer = embedding.table("user", WIDTH), tf.train.AdagradOptimizer(0.1)
+        self.store = Store("servers/embeddings_16/part_0", ps_device(0), [table], slots_of(optimizer))
+        self.keys = tf.placeholder(tf.int64, [None])
+        found = self.store.find(self.keys, tf.zeros_like(self.keys, tf.int32), True)
+        self.admit = found.numbers.op
+        rows = tf.identity(found.rows)
+        grad = tf.IndexedSlices(rows * 0.01, tf.identity(found.numbers))
+        self.step = RowOptimizer(rule_of(optimizer), [self.store]).apply_gradients([(grad, self.store.rows)])
+        self.session = tf.Session(target)
+        self.session.run(self.store.first())
+
+
+def keys(begin: int, end: int) -> Any:
+    """Well-spread keys of the ids from begin to before end."""
+    return np.arange(begin, end, dtype=np.int64) * np.int64(-7046029254386353131)
+
+
+def measure(table: Table, ps: int, rows: int, had: int, before: int) -> Dict[str, Any]:
+    for begin in range(had, rows, AT_ONCE):
+        table.session.run(table.admit, {table.keys: keys(begin, min(begin + AT_ONCE, rows))})
+    memory = resident(ps) - before
+    random, times = np.random.RandomState(0), []
+    for _ in range(STEPS):
+        chosen = np.unique(random.randint(0, rows, IDS)).astype(np.int64) * np.int64(-7046029254386353131)
+        began = time.perf_counter()
+        table.session.run(table.step, {table.keys: chosen})
+        times.append(time.perf_counter() - began)
+    return {
+        "rows": rows,
+        "bytes": memory,
+        "over_rows_and_slots": round(memory / (rows * WIDTH * 2 * 4), 2),
+        "step_ms": round(1e3 * statistics.median(times), 2),
+        "slowest_ms": round(1e3 * max(times), 2),
+    }
+
+
+def main() -> None:
+    """Print one line of JSON for each size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    sizes: List[int] = parser.parse_args().rows
+    cluster = {role: [f"127.0.0.1:{port}"] for role, port in zip(("ps", "worker"), free_ports(2))}
+    ps = subprocess.Popen([sys.executable, "-c", _PS, json.dumps(cluster)], stderr=subprocess.DEVNULL)
+    try:
+        with tf.device("/job:worker/task:0/cpu:0"):
+            table = Table(tf.train.Server(cluster, "worker", 0).target)
+        before, had = resident(ps.pid), 0
+        for rows in sorted(sizes):
+            print(json.dumps(measure(table, ps.pid, rows, had, before)), flush=True)
+            had = rows
+    finally:
+        ps.kill()
+        ps.wait()
+    sys.stdout.flush()
+    os._exit(0)  # a session whose server is gone waits for it for ever
+
+
+if __name__ == "__main__":
+    main()

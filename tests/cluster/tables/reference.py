@@ -1,0 +1,83 @@
+"""The reference: the job ``drawn`` in one process of plain TensorFlow, with a variable for each table.
+
+A table's variable has the rows of all ids that can come, of which those count that did come.
+"""
+
+from typing import Any, Dict, List, Set, Tuple
+
+import numpy as np
+
+from cluster.embedding import Table
+from cluster.runtime.tf_compat import tf
+from cluster.updates.grouped import Grouped
+from tests.cluster.tables import plain
+from tests.support.training.jobs import drawn
+
+Rows = Dict[str, Dict[int, np.ndarray]]  # of tables, by id
+
+
+class _Tables:
+    """Tables whose ids are known before; a lookup searches for an id's place among them."""
+
+    def __init__(self, ids: List[int]):
+        self.ids = np.array(ids)
+        self.variables: Dict[str, Any] = {}
+        self.taken: List[Tuple[str, Any]] = []
+
+    def lookup(self, table: Table, ids: Any, combiner: Any) -> Any:
+        if table.name not in self.variables:
+            rows = [plain.first_row_of(table.name, table.width, table.initializer, int(each)) for each in self.ids]
+            first = np.array(rows, np.float32)
+            self.variables[table.name] = tf.get_variable(table.name, initializer=first, use_resource=False)
+        is_sparse = isinstance(ids, tf.SparseTensor)
+        values = ids.values if is_sparse else ids
+        if values.dtype == tf.string:
+            values = tf.strings.to_hash_bucket_fast(values, (1 << 63) - 1)
+        self.taken.append((table.name, values))
+        places = tf.reshape(tf.searchsorted(self.ids, tf.reshape(tf.cast(values, tf.int64), [-1])), tf.shape(values))
+        rows = tf.gather(self.variables[table.name], places)
+        if combiner is None:
+            return rows
+        if is_sparse:
+            has = tf.scatter_nd(ids.indices, tf.ones_like(values, tf.float32), ids.dense_shape)
+            rows = tf.scatter_nd(ids.indices, rows, tf.concat([ids.dense_shape, [table.width]], 0))
+            number = tf.maximum(tf.reduce_sum(has, 1, keepdims=True), 1.0)
+        else:
+            number = tf.constant(float(drawn.BAG))
+        return tf.reduce_sum(rows, 1) / {"sum": 1.0, "mean": number, "sqrtn": tf.sqrt(number)}[combiner]
+
+
+def train(args: Dict[str, Any], batch: int) -> Tuple[Rows, Dict[str, np.ndarray]]:
+    """The rows of the ids that have come, and the variables of the dense part, after ``args["steps"]`` batches."""
+    values = drawn.examples(args["seed"], args["steps"] * batch)
+    known = [plain.identities(each) for name, each in values.items() if name != "y"]
+    tables = _Tables(sorted(set(np.concatenate([each.ravel() for each in known]).tolist()) | set(range(5))))
+    # A resource's value stays what a step has read, whichever gradient is applied first.
+    with tf.Graph().as_default(), tf.variable_scope("", use_resource=True), tf.Session() as session:
+        feeds = {name: tf.placeholder(each.dtype, [batch, *each.shape[1:]]) for name, each in values.items()}
+        loss = tf.reduce_mean(drawn.losses(args["seed"], args["dense"], tables.lookup, feeds))
+        step = _minimize(loss, drawn.optimizer(args))
+        session.run(tf.global_variables_initializer())
+        seen: Dict[str, Set[int]] = {}
+        for start in range(0, args["steps"] * batch, batch):
+            feed = {feeds[name]: each[start : start + batch] for name, each in values.items()}
+            taken, _ = session.run([[ids for _, ids in tables.taken], step], feed)
+            for (name, _), ids in zip(tables.taken, taken):
+                seen.setdefault(name, set()).update(ids.ravel().tolist())
+        rows = {name: dict(zip(tables.ids.tolist(), session.run(each))) for name, each in tables.variables.items()}
+        dense = {each.op.name: session.run(each) for each in tf.trainable_variables() if each.op.name not in rows}
+    return {name: {each: rows[name][each] for each in ids} for name, ids in seen.items()}, dense
+
+
+def _minimize(loss: Any, optimizer: Any) -> Any:
+    """One step: of each optimizer for the variables of its own."""
+    variables = tf.trainable_variables()
+    grads = dict(zip([each.op.name for each in variables], tf.gradients(loss, variables)))
+    parts = optimizer.parts if isinstance(optimizer, Grouped) else {"": optimizer}
+    of = {each.op.name: "wide" if each.op.name.startswith("wide/") and "wide" in parts else "" for each in variables}
+    applied = [
+        part.apply_gradients([(grads[each.op.name], each) for each in variables if of[each.op.name] == name])
+        for name, part in parts.items()
+        if name in of.values()
+    ]
+    return tf.group(*applied)

@@ -1,0 +1,69 @@
+"""A checkpoint with tables is read with other servers, and a server that starts again gets its rows back."""
+
+from pathlib import Path
+from typing import Any, Dict
+
+import numpy as np
+
+from cluster.protocol.outcome import Outcome
+from cluster.runtime.tf_compat import tf
+from tests.cluster.tables import plain
+from tests.support.training.jobs import clicks
+from tests.support.training.processes import Cluster
+from tests.support.waiting import eventually
+
+JOB = "tests.support.training.jobs.clicks"
+STEPS, BATCH = 4, 8
+
+
+def rows_in(checkpoint: str) -> Dict[str, Dict[int, np.ndarray]]:
+    """The row of every id in a checkpoint, by table."""
+    reader = tf.train.load_checkpoint(checkpoint)
+    found: Dict[str, Dict[int, np.ndarray]] = {}
+    for kind in (f"embeddings_{clicks.WIDTH}", "embeddings_1"):
+        names = [name.decode() for name in reader.get_tensor(f"{kind}/tables")]
+        for part in range(reader.get_tensor(f"{kind}/parts")):
+            columns = (reader.get_tensor(f"{kind}/part_{part}/{column}") for column in ("ids", "tables", "rows"))
+            for identity, table, row in zip(*columns):
+                assert found.setdefault(names[table], {}).setdefault(int(identity), row) is row  # not twice
+    return found
+
+
+def assert_same(found: Dict[str, Dict[int, Any]], expected: Dict[str, Dict[int, Any]]) -> None:
+    for name in plain.TABLES:
+        assert set(found[name]) == set(expected[name])
+        for each, row in found[name].items():
+            np.testing.assert_allclose(row, expected[name][each], rtol=5e-5, atol=5e-6, err_msg=f"{name} {each}")
+
+
+def test_a_run_goes_on_from_a_checkpoint_of_other_servers_and_other_workers(tmp_path: Path) -> None:
+    kept = {"checkpoint": {"dir": str(tmp_path / "kept")}}
+    examples = clicks.examples(STEPS * BATCH)
+    for number, (servers, workers) in enumerate([(2, 1), (3, 2), (1, 1)]):
+        train = {**kept, "steps": (number + 1) * STEPS, "batch_size": 4 // workers, "towers": 2}
+        with Cluster(tmp_path / str(number), JOB, ps=servers, workers=workers) as cluster:
+            cluster.start_all(train, {"optimizer": "adam", "steps": STEPS})
+            assert cluster.finish().step == train["steps"]
+        assert f"joined at step {number * STEPS}\n" in cluster.log("worker", 0)
+    repeated = {name: np.concatenate([value] * 3) for name, value in examples.items()}
+    expected = plain.train("adam", 3 * STEPS, BATCH, repeated)
+    assert_same(rows_in(str(tmp_path / "kept" / f"model-{3 * STEPS}")), expected)
+
+
+def test_a_server_that_starts_again_gets_its_rows_from_the_newest_checkpoint(tmp_path: Path) -> None:
+    args = {"optimizer": "adagrad", "steps": STEPS}
+    train: Dict[str, Any] = {"steps": 150, "batch_size": 4, "towers": 1, "checkpoint": {"every_s": 0.1}}
+    with Cluster(tmp_path, JOB, ps=2) as cluster:
+        cluster.start_all(train, args)
+        eventually("a checkpoint", lambda: (cluster.progress("worker", 0) or Outcome(True)).checkpoint_step)
+        cluster.kill("ps", 1)
+        cluster.start("ps", 1, train)
+        outcome = cluster.finish()
+        joined = [int(line.split()[-1]) for line in cluster.log("worker", 0).splitlines() if "joined" in line]
+    assert outcome.step == 150 and len(joined) == 2 and joined[1] > 0
+    expected = plain.train("adagrad", 1, BATCH, clicks.examples(STEPS * BATCH))
+    found = rows_in(str(outcome.checkpoint))
+    assert {name: set(rows) for name, rows in found.items()} == {name: set(expected[name]) for name in plain.TABLES}
+    first = {name: {each: plain.first_row(name, each) for each in rows} for name, rows in found.items()}
+    for name, rows in found.items():  # all of them have been trained, since the restart too
+        assert all(not np.allclose(row, first[name][each]) for each, row in rows.items())

@@ -1,0 +1,66 @@
+"""Models of tables that are drawn at random, trained by several servers, workers and towers as in one process."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict
+
+import numpy as np
+import pytest
+
+from cluster.spec import load
+from cluster.task import Train
+from tests.cluster.tables import reference
+from tests.support.training.jobs import drawn
+from tests.support.training.threads import ThreadedRun
+
+JOB = "tests.support.training.jobs.drawn"
+STEPS, BATCH = 4, 24
+
+
+@pytest.fixture(autouse=True)
+def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.05)
+
+
+def rows_of(checkpoint: Dict[str, Any]) -> reference.Rows:
+    """The row of every id of each table, which has each id once."""
+    found: reference.Rows = {}
+    for kind in (name[: -len("/updates")] for name in checkpoint if name.endswith("/updates")):
+        names = [name.decode() for name in checkpoint[f"{kind}/tables"]]
+        found.update({name: {} for name in names})
+        for part in range(checkpoint[f"{kind}/parts"]):
+            columns = (checkpoint[f"{kind}/part_{part}/{column}"] for column in ("ids", "tables", "rows"))
+            for identity, table, row in zip(*columns):
+                assert found[names[table]].setdefault(int(identity), row) is row
+    return found
+
+
+def drawn_case(seed: int) -> Dict[str, Any]:
+    random = np.random.RandomState(1000 + seed)
+    workers, towers, accumulate = (int(random.choice(some)) for some in ([1, 2, 3], [1, 2], [1, 2]))
+    settings = {"towers": towers, "accumulate": accumulate, "sync": str(random.choice(["overlapped", "plain"])),
+                "replication": str(random.choice(["between-graph", "between-graph", "in-graph"]))}  # fmt: skip
+    args = {"seed": seed, "steps": STEPS, "dense": bool(random.randint(0, 4)),
+            "optimizer": str(random.choice(sorted(drawn.OPTIMIZERS)))}  # fmt: skip
+    batch = BATCH // (workers * towers * accumulate)
+    return {"ps": int(random.randint(1, 5)), "workers": workers, "args": args,
+            "train": {**settings, "steps": STEPS, "batch_size": batch}}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_and_variables_are_those_of_one_process(seed: int, tmp_path: Path) -> None:
+    case = drawn_case(seed)
+    tasks = {"ps": [{"host": "localhost", "count": case["ps"]}],
+             "worker": [{"host": "localhost", "count": case["workers"]}]}  # fmt: skip
+    hosts = tmp_path / "drawn.yaml"
+    hosts.write_text(json.dumps({"name": "drawn", "job": JOB, "cluster": tasks}))
+    run = ThreadedRun(load(hosts), JOB, Train.from_dict(case["train"]), case["args"], tmp_path / "run")
+    checkpoint = run.start().finish()
+    rows, dense = reference.train(case["args"], BATCH)
+    found = rows_of(checkpoint)
+    assert {name: set(ids) for name, ids in found.items() if ids} == {name: set(ids) for name, ids in rows.items()}
+    for name, expected in rows.items():
+        for each, row in expected.items():
+            np.testing.assert_allclose(found[name][each], row, rtol=5e-5, atol=5e-6, err_msg=f"{name} {each} {case}")
+    for name, value in dense.items():
+        np.testing.assert_allclose(checkpoint[name], value, rtol=5e-5, atol=5e-6, err_msg=f"{name} {case}")

@@ -1,0 +1,243 @@
+"""Lookups of generated ids give what numpy makes of the same rows; what a lookup cannot do is refused."""
+
+from typing import Any, Callable, List, Tuple
+
+import numpy as np
+import pytest
+
+from cluster import embedding
+from cluster.runtime.tf_compat import tf
+from cluster.variables.uses import ancestors
+
+ROWS, WIDTH, SEEDS = 40, 3, range(12)
+INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64)
+COMBINE = {"sum": np.sum, "mean": np.mean, "sqrtn": lambda rows, axis: np.sum(rows, axis) / np.sqrt(rows.shape[axis])}
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "ROWS", ROWS)
+
+
+def value(make: Callable[[embedding.Table], Any]) -> Tuple[np.ndarray, np.ndarray]:
+    """What a model's lookups in one table give, and the rows: that of an id is the one of its own number."""
+    with tf.Graph().as_default() as graph:
+        made = make(embedding.table("table", WIDTH))
+        rows = np.random.RandomState(5).randn(ROWS, WIDTH).astype(np.float32)
+        with tf.Session() as session:
+            session.run(tf.assign(embedding.lookups(graph)[0].variable, rows).op)
+            numbers = {each.numbers: session.run(each.ids) for each in embedding.lookups(graph)}
+            found = session.run(made, numbers)
+    assert list(made.shape[1:]) == list(found.shape[1:])  # known to the model's next layer
+    return found, rows
+
+
+def combined(rows: np.ndarray, ids: List[Any], combiner: str) -> np.ndarray:
+    """One row an example; zeros for one without ids."""
+    each = [COMBINE[combiner](rows[one], 0) if len(one) else np.zeros(WIDTH) for one in ids]
+    return np.array(each).reshape([len(ids), WIDTH])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_dense_ids_of_any_shape_and_width(seed: int) -> None:
+    random = np.random.RandomState(seed)
+    shape = random.randint(0 if seed % 4 == 0 else 1, 4, random.randint(0, 4))
+    ids = random.randint(0, ROWS, shape).astype(INTEGERS[seed % len(INTEGERS)])
+    found, rows = value(lambda table: embedding.lookup(table, tf.constant(ids)))
+    np.testing.assert_array_equal(found, rows[ids])
+
+
+@pytest.mark.parametrize("combiner", sorted(COMBINE))
+@pytest.mark.parametrize("number", [0, 1, 4])
+def test_dense_ids_combine_over_their_last_axis(combiner: str, number: int) -> None:
+    ids = np.random.RandomState(number).randint(0, ROWS, [2, 3, number])
+    found, rows = value(lambda table: embedding.lookup(table, tf.constant(ids), combiner))
+    expected = combined(rows, list(ids.reshape([6, number])), combiner).reshape([2, 3, WIDTH])
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def examples(seed: int) -> List[Any]:
+    """Ids of some examples: none of them may have any."""
+    random = np.random.RandomState(seed)
+    most = 1 if seed % 5 == 0 else 5
+    return [random.randint(0, ROWS, random.randint(0, most)) for _ in range(random.randint(1, 6))]
+
+
+@pytest.mark.parametrize("combiner", sorted(COMBINE))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ragged_and_sparse_ids(seed: int, combiner: str) -> None:
+    ids = examples(seed)
+    flat = np.concatenate(ids).astype(INTEGERS[seed % len(INTEGERS)])
+    places = np.array([(e, p) for e, one in enumerate(ids) for p in range(len(one))], np.int64).reshape([-1, 2])
+
+    def ragged(table: embedding.Table) -> Any:
+        return embedding.lookup(table, tf.RaggedTensor.from_row_lengths(flat, [len(one) for one in ids]), combiner)
+
+    def sparse(table: embedding.Table) -> Any:
+        return embedding.lookup(table, tf.SparseTensor(places, flat, [len(ids), 5]), combiner)
+
+    for make in (ragged, sparse):
+        found, rows = value(make)
+        np.testing.assert_allclose(found, combined(rows, ids, combiner), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("combiner", sorted(COMBINE))
+def test_gradients_of_examples_without_ids_are_finite(combiner: str) -> None:
+    with tf.Graph().as_default():
+        ids = tf.RaggedTensor.from_row_lengths(np.array([3, 4, 3]), [0, 2, 0, 1])
+        found = embedding.lookup(embedding.table("table", WIDTH), ids, combiner)
+        (each,) = embedding.lookups(tf.get_default_graph())
+        gradient = tf.gradients(found, each.variable)[0]
+        with tf.Session() as session:
+            part = {"sum": 1.0, "mean": 0.5, "sqrtn": 0.5**0.5}[combiner]
+            session.run(each.variable.initializer)
+            values = session.run(gradient.values)
+    np.testing.assert_allclose(values, np.repeat([[part], [part], [1.0]], WIDTH, 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "ids, expected",
+    [
+        ([-(1 << 63), (1 << 63) - 1, -1], [-(1 << 63), (1 << 63) - 1, -1]),
+        (np.array([(1 << 64) - 1, 1 << 63], np.uint64), [-1, -(1 << 63)]),
+        (np.array([(1 << 32) - 1], np.uint32), [(1 << 32) - 1]),
+        (np.array([-128], np.int8), [-128]),
+    ],
+)
+def test_integers_keep_their_bits(ids: Any, expected: List[int]) -> None:
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        embedding.lookup(embedding.table("table", WIDTH), ids)
+        assert session.run(embedding.lookups(graph)[0].ids).tolist() == expected
+
+
+def test_a_string_is_one_id_wherever_it_comes() -> None:
+    words = np.array(["", "é", "a\0b", "x" * 1000, "a"])
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        table = embedding.table("table", WIDTH)
+        embedding.lookup(table, words)
+        embedding.lookup(table, tf.SparseTensor([[0, 0], [1, 3]], words[[1, 4]], [2, 4]), "sum")
+        embedding.lookup(table, tf.constant(words[::-1].copy()[:, np.newaxis]))
+        dense, sparse, turned = (session.run(each.ids).tolist() for each in embedding.lookups(graph))
+    assert len(set(dense)) == len(words) and min(dense) >= 0
+    assert turned == dense[::-1] and sparse == [dense[1], dense[4]]
+
+
+def test_what_needs_rows_needs_their_ids_also_those_that_other_rows_make() -> None:
+    with tf.Graph().as_default() as graph:
+        table = embedding.table("table", WIDTH)
+        top = tf.argmax(embedding.lookup(table, tf.placeholder(tf.int64, [4])), 1)
+        loss = embedding.lookup(table, top)
+        first, second = embedding.lookups(graph)
+    assert {first.rows, second.rows, first.ids.op} <= ancestors([loss])
+
+
+def test_shapes_that_are_not_known_before_a_step() -> None:
+    with tf.Graph().as_default():
+        table = embedding.table("table", WIDTH)
+        shapes = {None: None, (None,): [None, WIDTH], (4, None): [4, None, WIDTH], (2, 3): [2, 3, WIDTH]}
+        for given, expected in shapes.items():
+            found = embedding.lookup(table, tf.placeholder(tf.int64, given)).shape
+            assert (None if found.ndims is None else found.as_list()) == expected
+        for combiner in sorted(COMBINE):
+            found = embedding.lookup(table, tf.placeholder(tf.int64, [4, None]), combiner)
+            assert found.shape.as_list() == [4, WIDTH]
+            found = embedding.lookup(table, tf.sparse_placeholder(tf.int64, [4, 7]), combiner)
+            assert found.shape.as_list()[1:] == [WIDTH]
+
+
+@pytest.mark.parametrize(
+    "ids, combiner, message",
+    [
+        (lambda: tf.constant([1.0]), None, "integers or strings, found float32"),
+        (lambda: tf.constant([True]), None, "integers or strings, found bool"),
+        (lambda: tf.constant([[1]]), "max", "a combiner, sum, mean or sqrtn, found 'max'"),
+        (lambda: tf.constant(1), "sum", "ids with an axis to combine over"),
+        (lambda: tf.sparse.from_dense([[1]]), None, "a combiner, sum, mean or sqrtn, found None"),
+        (lambda: tf.ragged.constant([[1]]), None, "a combiner, sum, mean or sqrtn, found None"),
+        (lambda: tf.sparse.from_dense([[[1]]]), "sum", r"sparse or ragged ids of shape \[batch, any\]"),
+        (lambda: tf.sparse.from_dense([1]), "sum", r"sparse or ragged ids of shape \[batch, any\]"),
+        (lambda: tf.ragged.constant([[[1]], []]), "sum", r"sparse or ragged ids of shape \[batch, any\]"),
+        (
+            lambda: tf.ragged.constant([[[1, 2]], []], inner_shape=(2,)),
+            "sum",
+            r"sparse or ragged ids of shape \[batch, any\]",
+        ),
+    ],
+)
+def test_other_ids_are_refused(ids: Callable[[], Any], combiner: Any, message: str) -> None:
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
+        embedding.lookup(embedding.table("table", WIDTH), ids(), combiner)
+
+
+def _in_loop(table: embedding.Table) -> Any:
+    return tf.map_fn(lambda one: embedding.lookup(table, one), tf.constant([1, 2]), tf.float32)
+
+
+def _in_branch(table: embedding.Table) -> Any:
+    no_rows = tf.zeros([1, WIDTH])
+    return tf.cond(tf.equal(tf.placeholder(tf.int32, []), 1), lambda: embedding.lookup(table, [1]), lambda: no_rows)
+
+
+def _in_function(table: embedding.Table) -> Any:
+    return tf.function(lambda: embedding.lookup(table, [1]))()
+
+
+def _in_input(table: embedding.Table) -> Any:
+    data = tf.data.Dataset.from_tensor_slices([[1]]).map(lambda one: embedding.lookup(table, one))
+    return tf.data.make_one_shot_iterator(data).get_next()
+
+
+@pytest.mark.parametrize("make", [_in_loop, _in_branch, _in_function, _in_input])
+@pytest.mark.parametrize("new_control_flow", [False, True])
+def test_lookups_in_loops_branches_and_functions_are_refused(make: Callable[..., Any], new_control_flow: bool) -> None:
+    (tf.enable_control_flow_v2 if new_control_flow else tf.disable_control_flow_v2)()
+    try:
+        with tf.Graph().as_default(), pytest.raises(ValueError, match="outside of loops, branches and functions"):
+            make(embedding.table("table", WIDTH))
+    finally:
+        tf.disable_control_flow_v2()
+
+
+def test_two_tables_of_one_name_are_refused() -> None:
+    with tf.Graph().as_default():
+        embedding.lookup(embedding.table("table", WIDTH), [1])
+        embedding.lookup(embedding.table("table", WIDTH), [1])
+        with pytest.raises(ValueError, match="expected one table of this name"):
+            embedding.lookup(embedding.table("table", WIDTH, initializer=tf.zeros_initializer()), [1])
+        with pytest.raises(ValueError, match="expected one table of this name"):
+            embedding.lookup(embedding.table("table", WIDTH + 1), [1])
+
+
+@pytest.mark.parametrize("name", ["", None, 3, "a b", "/a", "a:0"])
+def test_names_that_no_checkpoint_could_have_are_refused(name: Any) -> None:
+    with pytest.raises(ValueError, match="expected a name"):
+        embedding.table(name, WIDTH)
+
+
+@pytest.mark.parametrize("width", [0, -1, 2.0, "3", None])
+def test_widths_that_are_none_are_refused(width: Any) -> None:
+    with pytest.raises(ValueError, match="expected a width of at least 1"):
+        embedding.table("table", width)
+
+
+@pytest.mark.parametrize("initializer", ["zeros", 1.0, tf.glorot_uniform_initializer(), tf.constant_initializer([1.0]),
+                                         tf.truncated_normal_initializer()])  # fmt: skip
+def test_other_initializers_are_refused(initializer: Any) -> None:
+    with pytest.raises(ValueError, match="expected a zeros, ones, constant, random_uniform or random_normal"):
+        embedding.table("table", WIDTH, initializer=initializer)
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        (tf.zeros_initializer, ("constant", 0.0, 0.0, 0)),
+        (tf.ones_initializer(), ("constant", 1.0, 0.0, 0)),
+        (tf.constant_initializer(2), ("constant", 2.0, 0.0, 0)),
+        (tf.constant_initializer(np.float32(0.5)), ("constant", 0.5, 0.0, 0)),
+        (tf.random_uniform_initializer(-1, 2, seed=7), ("uniform", -1.0, 2.0, 7)),
+        (tf.random_normal_initializer(1.0, 0.5), ("normal", 1.0, 0.5, 0)),
+        (None, ("normal", 0.0, WIDTH**-0.5, 0)),
+    ],
+)
+def test_initializers(given: Any, expected: Any) -> None:
+    assert embedding.table("table", WIDTH, initializer=given).initializer == expected
