@@ -17,8 +17,8 @@ from launch.agent.linux.processes import die_with
 from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.tasks import task_env, work_folder
 from launch.agent.text.redaction import Redaction
+from launch.agent.wire.graph_answer import GraphAnswer
 from launch.agent.wire.run_request import Gpus, RunRequest, TaskRequest
-from launch.agent.wire.verb_requests import GraphAnswer
 
 NAME = "graph:0"  # of its folder, beside those of the run's tasks
 PATIENCE_S = 45.0

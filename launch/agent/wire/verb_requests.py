@@ -175,14 +175,3 @@ class BuildRequest:
     files: Tuple[WheelFile, ...] = ()
     offline: bool = False
     index_url: Optional[str] = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class GraphAnswer:
-    """The result of the verb ``graph``, whose request is a ``RunRequest`` with the chief alone.
-
-    Attributes:
-      cause: the reason why the job's graph cannot be built, as a task reports it; None where it can, or was not tried.
-    """
-
-    cause: Optional[str] = None

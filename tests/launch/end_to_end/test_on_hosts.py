@@ -140,9 +140,11 @@ def test_a_job_that_raises_ends_the_run_with_host_task_cause_and_log(cluster: Cl
             """
             import tensorflow.compat.v1 as tf
             def inputs(task, args):
+                if task.index:  # the chief's graph can be built, so the run begins
+                    raise ValueError("no such file")
                 return tf.data.Dataset.from_tensors({"x": [1.0], "y": [2.0]}).repeat().batch(task.batch_size)
             def model(x, y):
-                raise ValueError("no such layer")
+                return tf.square(x - tf.get_variable("w", [1]))[:, 0]
             def optimizer(args):
                 return tf.train.AdamOptimizer()
             """
@@ -152,7 +154,7 @@ def test_a_job_that_raises_ends_the_run_with_host_task_cause_and_log(cluster: Cl
     ran = cluster.launch("up")
     assert ran.returncode == 1, ran.stdout
     last = ran.stdout.splitlines()[-1]
-    assert "failed: worker:" in last and "@h" in last and "broken.py:6" in last and "no such layer" in last
+    assert "failed: worker:1" in last and "@h" in last and "broken.py:5" in last and "no such file" in last
     assert "attempt_0.log" in ran.stdout
     assert cluster.left() == []
 

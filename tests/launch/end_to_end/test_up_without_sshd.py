@@ -16,7 +16,7 @@ from tests.support.launch.launcher import LAUNCH, run_here
 from tests.support.launch.machine import left_in, living_under
 from tests.support.ssh import HOST
 from tests.support.ssh.hosts import ServerProcess, SshHosts
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, eventually
 
 if TYPE_CHECKING:
     Ended = subprocess.CompletedProcess[str]
@@ -167,7 +167,7 @@ def test_a_mistake_in_a_job_starts_no_task_and_is_named_by_the_authors_file(clus
     own = f"{project}/my_job.py:1: ValueError: 4711, in `raise ValueError(open('data.csv').read())`"
     assert ended.stderr.splitlines()[-1] == f"no task was started, because h1 cannot build its graph: {own}"
     assert not list(cluster.folder.rglob("attempt_0.log")) and not list(cluster.folder.rglob("graph.0"))
-    assert cluster.left() == []
+    eventually("nothing of the start is left", lambda: cluster.left() == [])
 
 
 @pytest.mark.usefixtures("patient")
