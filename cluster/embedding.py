@@ -104,7 +104,7 @@ def _known(table: Table, combiner: Optional[str]) -> str:
 
 def _over_last_axis(table: Table, rows: Any, combiner: str) -> Any:
     total, number = tf.reduce_sum(rows, -2), tf.cast(tf.maximum(tf.shape(rows)[-2], 1), tf.float32)
-    return total / {"sum": 1.0, "mean": number, "sqrtn": tf.sqrt(number)}[_known(table, combiner)]
+    return total / _divisor(number, _known(table, combiner))
 
 
 def _combined(table: Table, ids: Any, combiner: str) -> Any:
@@ -120,8 +120,12 @@ def _combined(table: Table, ids: Any, combiner: str) -> Any:
         flat, example, batch = ids.flat_values, ids.value_rowids(), ids.nrows()
     total = tf.math.unsorted_segment_sum(_rows(table, flat), example, batch)
     number = tf.math.unsorted_segment_sum(tf.ones_like(example, tf.float32), example, batch)[:, tf.newaxis]
-    over = {"sum": tf.ones_like(number), "mean": number, "sqrtn": tf.sqrt(number)}[combiner]
-    return tf.math.divide_no_nan(total, over)
+    return tf.math.divide_no_nan(total, _divisor(number, combiner))
+
+
+def _divisor(number: Any, combiner: str) -> Any:
+    """Return what to divide the sum of so many rows by."""
+    return {"sum": tf.ones_like(number), "mean": number, "sqrtn": tf.sqrt(number)}[combiner]
 
 
 def _rows(table: Table, ids: Any) -> Any:

@@ -37,12 +37,11 @@ class SavedTables:
         self._name, self._stores, self._fed, self._missing = kind.name, list(stores), fed, missing
         self._tables = [table.name for table in stores[0].all_tables]
         self._salts = tf.constant([keys.salt(name) for name in self._tables], tf.int64)
-        row_bytes = 4 * kind.width * (1 + len(stores[0].kept)) + 12
         self._columns = {"ids": tf.int64, "tables": tf.int32, "rows": tf.float32}
         if stores[0].slots is not None:
             self._columns["slots"] = tf.float32
         self._widths = {"rows": kind.width, "slots": kind.width * len(stores[0].kept)}
-        self._row_bytes = row_bytes
+        self._row_bytes = stores[0].row_bytes
         self._begin, self._end = (tf.placeholder(tf.int64, []) for _ in range(2))
         self._parts = tf.placeholder(tf.int64, [])
         self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
@@ -76,13 +75,11 @@ class SavedTables:
 
     def _make_load(self) -> Any:
         """Make the operation that gives the rows of one part to their servers."""
-        columns = dict(zip(self._columns, self._read(list(self._columns.values()))))
-        tables = tf.gather(self._places, columns.pop("tables"))
-        is_ours = tables >= 0
-        tables = tf.boolean_mask(tf.reshape(tables, [-1]), tf.reshape(is_ours, [-1]))
-        kept = {
-            name: tf.boolean_mask(value, tf.reshape(is_ours, [-1])) for name, value in self._shaped(columns).items()
-        }
+        columns = self._shaped(dict(zip(self._columns, self._read(list(self._columns.values())))))
+        columns["tables"] = tf.gather(self._places, columns["tables"])
+        is_ours = columns["tables"] >= 0
+        kept = {name: tf.boolean_mask(value, is_ours) for name, value in columns.items()}
+        tables = kept.pop("tables")
         found = keys.mix(kept.pop("ids") + tf.gather(self._salts, tables))
         owner = keys.owners(found, len(self._stores))
         shares = [tf.dynamic_partition(each, owner, len(self._stores)) for each in (found, tables, *kept.values())]

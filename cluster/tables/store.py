@@ -58,7 +58,7 @@ class Store:
         self.device, self.all_tables, self.kept = device, list(tables), list(slots)
         self.width = tables[0].width
         with tf.device(device), tf.control_dependencies(None), tf.container("tables"):
-            capacity = _capacity(self._row_bytes() * stores)
+            capacity = _capacity((self.row_bytes + _INDEX_BYTES) * stores)
             self.rows = _untouched(name, [self.width], tf.float32, capacity)
             self.slots = _untouched(f"{name}/slots", [self.width * len(slots)], tf.float32, capacity) if slots else None
             self.keys = _untouched(f"{name}/keys", [], tf.int64, capacity)
@@ -83,8 +83,10 @@ class Store:
             self.updates,
         ]
 
-    def _row_bytes(self) -> int:
-        return 4 * self.width * (1 + len(self.kept)) + 12 + _INDEX_BYTES
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of a row with its slots, its key and the number of its table."""
+        return 4 * self.width * (1 + len(self.kept)) + 12
 
     def first(self) -> Any:
         """Make the operation that gives this server a store without rows, also where it has one with rows."""
