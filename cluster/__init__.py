@@ -7,7 +7,7 @@ values. ``steps`` explains that in four lines.
 Authors of jobs may import what lies loose here, and nothing else:
 
   task, job     a task of a cluster and its settings; the functions of a job's file
-  layers, optimizers, schedules, datafiles, stages, towers, embedding
+  layers, optimizers, schedules, datafiles, stages, towers, embedding, metrics
                 what a model's file may import
   errors        everything that can be wrong on the cluster's side
 
@@ -18,6 +18,7 @@ Packages, each above those before it:
   runtime       sessions, servers, devices
   variables     which server holds which variable, in how many slices; values on their way
   sharing       several copies of a model on one set of variables
+  scoring       the values of metrics over examples
   updates       the optimizer's update, on the servers
   tables        embedding tables, whose rows appear as ids come
   model         what plain TensorFlow would build of a job

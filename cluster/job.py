@@ -2,9 +2,9 @@
 
 inputs(task, args)    -> tf.data.Dataset of {name: tensor}; this worker's shard, repeated, batched by task.batch_size
 model(**batch)        -> loss per example [batch], or (loss, {metric: value per example [batch]}), whose means are
-                         reported; for a metric that is a pair (label, score) of [batch] each, the area under the
-                         ROC curve is; a model with a parameter ``args`` gets the job's args in it, and one with
-                         a parameter ``training`` whether it trains (True) or is evaluated (False)
+                         reported; a metric may also be one of ``cluster.metrics``, or a pair (label, score), which
+                         is ``metrics.auc`` of them; a model with a parameter ``args`` gets the job's args in it,
+                         and one with a parameter ``training`` whether it trains (True) or is evaluated (False)
 optimizer(args)       -> tf.train.Optimizer
 evaluate(task, args)  -> optional; a finite dataset of held-out examples, batched
 """
@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from cluster.errors import ClusterError, JobError
+from cluster.metrics import Metric
 
 _FUNCTIONS = ("inputs", "model", "optimizer")
 _LONGEST = 100  # characters of a line that an error quotes
@@ -105,8 +106,9 @@ class Job:
     def losses(self, output: Any) -> Tuple[Any, Dict[str, Any]]:
         """Return the output of ``model`` as loss and metrics per example, [batch] each.
 
-        Several losses by name are trained on their sum, and each is a metric. A metric may be a pair of such tensors
-        instead, a label and a score. It may also be what ``tf.metrics`` returns: a value of no dimensions, its update.
+        Several losses by name are trained on their sum, and each is a metric. A metric may be one of
+        ``cluster.metrics`` instead, or a pair of such tensors, a label and a score. It may also be what ``tf.metrics``
+        returns: a value of no dimensions, its update.
 
         Raises:
           JobError: the output is neither losses nor a pair of losses and a mapping, or not one value per example.
@@ -118,8 +120,12 @@ class Job:
         named = loss if isinstance(loss, dict) else {"loss": loss}
         self.check("model", "losses and metrics of different names", [*named, *metrics], not set(named) & set(metrics))
         self.check("model", "losses of names other than 'loss'", [*named], named is not loss or "loss" not in named)
-        for name, value in {**metrics, **named}.items():
+        plain = {name: value for name, value in metrics.items() if not isinstance(value, Metric)}
+        for name, value in {**plain, **named}.items():
             self._check_per_example(name, value)
+        sliced = tuple(f"{name}/" for name in metrics if name not in plain)
+        taken = [name for name in {**metrics, **named} if name.startswith(sliced)]
+        self.check("model", "names that are none of a metric's slices", taken, not taken)
         if named is loss:
             self.check("model", "at least one loss", output, bool(named))
             return functools.reduce(operator.add, named.values()), {**named, **metrics}

@@ -32,7 +32,7 @@ FLOORS = {
         ("protocol",),
         ("spec", "runtime"),
         ("sharing", "variables"),
-        ("updates",),
+        ("updates", "scoring"),
         ("tables",),
         ("model",),
         ("steps",),

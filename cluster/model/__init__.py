@@ -7,7 +7,6 @@ reads              one read of a variable a step and device
 state              variables that the model changes itself
 shares             the part of each worker's gradient in a step
 evaluation         the model's loss and metrics on held-out examples
-ranking            how well scores rank examples of two kinds
 update_operations  operations that run beside a step
 nccl               gradients of towers added up on GPUs
 seeds              the seed of a worker's graph

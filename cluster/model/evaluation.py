@@ -1,13 +1,13 @@
 """Measure the trained model on examples that it has not seen."""
 
 from itertools import islice
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
-
-import numpy as np
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
 
 from cluster.job import Job
-from cluster.model.ranking import area_under_curve
+from cluster.metrics import metrics_of
 from cluster.runtime.tf_compat import tf
+from cluster.scoring.columns import Columns
+from cluster.scoring.examples import AllExamples
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task
@@ -18,20 +18,22 @@ class Evaluation:
     """Run the job's held-out dataset through the job's model, with the variables of training.
 
     Args:
+      job: is named in errors.
       start: the operation that restarts the dataset.
       metrics: as ``Job.losses`` returns them.
       counters: the local variables in which metrics of ``tf.metrics`` count.
     """
 
-    def __init__(self, start: Any, loss: Any, metrics: Mapping[str, Any], counters: Sequence[Any] = ()):
-        values = {"loss": loss, **metrics}
-        pairs = {name: value for name, value in values.items() if isinstance(value, tuple)}
-        counted = {name: pair for name, pair in pairs.items() if _is_counted(pair)}
+    def __init__(self, job: Job, start: Any, loss: Any, metrics: Mapping[str, Any], counters: Sequence[Any] = ()):
+        measured = metrics_of(metrics)
+        means = {"loss": loss, **{name: value for name, value in metrics.items() if name not in measured}}
+        counted = {name: pair for name, pair in means.items() if isinstance(pair, tuple)}  # as of ``tf.metrics``
         self._start = tf.group(start, tf.variables_initializer(counters))
-        self._sums = {name: _total(value) for name, value in values.items() if name not in pairs}
-        self._ranked = {name: pair for name, pair in pairs.items() if name not in counted}
+        self._sums = {name: _total(value) for name, value in means.items() if name not in counted}
+        self._columns = Columns(job, [measured])
         self._counted = {name: value for name, (value, _) in counted.items()}
-        self._fetches = [tf.size(loss), self._sums, self._ranked, [update for _, update in counted.values()]]
+        updates = [update for _, update in counted.values()]
+        self._fetches = [tf.size(loss), self._sums, self._columns.tensors, updates]
 
     @classmethod
     def build(
@@ -61,44 +63,36 @@ class Evaluation:
             output = sharing.call(model, batch, "evaluation", "the evaluation", training=False)
         loss, metrics = job.losses(output)
         counters = [each for key, each in _local_variables().items() if key not in before]
-        return cls(iterator.initializer, loss, metrics, counters)
+        return cls(job, iterator.initializer, loss, metrics, counters)
 
     def run(self, session: Any, batches: Optional[int] = None) -> Dict[str, float]:
-        """Return the mean over the held-out examples of the loss and of each metric.
+        """Return the mean over the held-out examples of the loss and of each metric, or the metric's own value.
 
-        For a metric that is a pair of label and score, the result is the area under the ROC curve. The method keeps
-        both for
-        it until the end: 5 bytes per example if the score is of float32. The method reads a metric of ``tf.metrics`` at
-        the end.
+        For metrics of ``cluster.metrics`` the method keeps their columns until the end: 8 bytes per example for a label
+        and a score of float32. It reads a metric of ``tf.metrics`` at the end. A value that is not defined is NaN.
 
         Args:
           batches: takes at most so many of them; all if it is None.
+
+        Raises:
+          JobError: a metric has no meaning for the examples.
+          TrainingError: there are too many examples to keep.
         """
         session.run(self._start)
         examples = 0
         sums = dict.fromkeys(self._sums, 0.0)
-        kept: Dict[str, List[Tuple[Any, Any]]] = {name: [] for name in self._ranked}
-        for size, totals, pairs, _ in islice(_until_end(session, self._fetches), batches):
+        kept = AllExamples(len(self._columns.tensors))
+        for size, totals, columns, _ in islice(_until_end(session, self._fetches), batches):
             examples += int(size)
             sums = {name: sum_ + float(totals[name]) for name, sum_ in sums.items()}
-            for name, (label, score) in pairs.items():
-                kept[name].append((label > 0.5, score))
+            kept.add(columns)
         found = {name: sum_ / max(examples, 1) for name, sum_ in sums.items()}
-        for name, parts in kept.items() if examples else ():
-            found[name] = area_under_curve(*map(np.concatenate, zip(*parts)))
+        found.update(self._columns.values(kept.columns()) if examples else {})
         return {**found, **{name: float(value) for name, value in session.run(self._counted).items()}}
 
 
 def _total(values: Any) -> Any:
     return tf.reduce_sum(tf.cast(values, tf.float32))
-
-
-def _is_counted(pair: Tuple[Any, ...]) -> bool:
-    """Return whether a pair is a value and its update, as ``tf.metrics`` returns them.
-
-    Any other pair is a label and a score per example.
-    """
-    return bool(pair[0].shape.ndims == 0)
 
 
 def _local_variables() -> Dict[int, Any]:

@@ -25,6 +25,7 @@ from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
+from cluster.scoring.readings import in_words
 from cluster.tables.refusals import refuse_anywhere
 from cluster.task import Task, Train
 from cluster.variables.masters import saved_variables
@@ -68,7 +69,7 @@ def _answers(address: str) -> bool:
 
 def _report(reporter: Reporter, follower: "Follower") -> None:
     metrics = follower.metrics
-    print(f"step {follower.step}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()), flush=True)
+    print(f"step {follower.step}: {in_words(metrics)}", flush=True)
     reporter.progress(Progress(follower.step, metrics.get("loss"), metrics=metrics), force=True)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Mapping, Optional
 
 from cluster.protocol.outcome import Outcome, Progress, Reporter
+from cluster.scoring.readings import in_words
 
 _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of them
 
@@ -90,7 +91,7 @@ class TrainingProgress:
         checkpoint_step = outcome.checkpoint_step
         self._reporter.progress(replace(last, step=int(outcome.step or 0), checkpoint_step=checkpoint_step), force=True)
         self._reporter.outcome(outcome)
-        metrics = ", ".join(f"{name} {value:.4g}" for name, value in outcome.metrics.items())
+        metrics = in_words(outcome.metrics)
         print(f"finished at step {outcome.step}{': ' + metrics if metrics else ''}", flush=True)
         return outcome
 

@@ -112,7 +112,8 @@ def _evaluation(name: str, status: Optional[RunStatus]) -> Family:
         labels=["name", "metric"],
     )
     for metric, value in ((status.evaluation if status else None) or {}).items():
-        family.add_metric([name, metric], value)
+        if value is not None:
+            family.add_metric([name, metric], value)
     return family
 
 

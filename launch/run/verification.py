@@ -60,7 +60,7 @@ def ending(status: RunStatus) -> List[str]:
 
 
 def _equal(status: RunStatus) -> str:
-    metrics = {name: int(value) for name, value in status.metrics.items()}
+    metrics = {name: int(value or 0) for name, value in status.metrics.items()}
     workers = sum(task.role in TRAINERS for task in status.tasks)
     return (
         f"equals one process bit by bit in {quantity(metrics[_STEPS], 'step')}:"

@@ -55,15 +55,19 @@ class RunStatus:
     checkpoint_step: Optional[int] = field(
         default=None, metadata=means("Global step of the newest checkpoint; null before the first.")
     )
-    evaluation: Optional[Dict[str, float]] = field(
+    evaluation: Optional[Dict[str, Optional[float]]] = field(
         default=None,
         metadata=means(
-            "Newest report of the evaluator: the step and each metric; null before the first, and without an evaluator."
+            "Newest report of the evaluator: the step and each metric, null for one that is undefined. null before the"
+            " first, and without an evaluator."
         ),
     )
     cause: Optional[str] = field(default=None, metadata=means("Cause of the failure or stop in one line; else null."))
-    metrics: Dict[str, float] = field(
-        default_factory=dict, metadata=means("Metrics on the held-out data, at the end of the run; empty before.")
+    metrics: Dict[str, Optional[float]] = field(
+        default_factory=dict,
+        metadata=means(
+            "Metrics on the held-out data, at the end of the run, null for one that is undefined; empty before."
+        ),
     )
     checkpoint: Optional[str] = field(
         default=None, metadata=means("Path of the final checkpoint, on the chief's host; null before the end.")

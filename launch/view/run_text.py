@@ -12,6 +12,7 @@ from launch.view.console import fold
 from launch.view.units import of_duration
 
 MOST_NAMED = 3
+MOST_METRICS = 12  # in a line
 
 
 def head(status: RunStatus) -> str:
@@ -67,19 +68,28 @@ def checkpoint(status: RunStatus) -> List[str]:
 
 def metrics(status: RunStatus) -> List[str]:
     """Return a line with the metrics on the held-out data, at the end of a run."""
-    return [f"held-out data: {', '.join(metric(*each) for each in status.metrics.items())}"] if status.metrics else []
+    return [f"held-out data: {_listed(status.metrics)}"] if status.metrics else []
 
 
-def metric(name: str, value: float) -> str:
-    """Return a metric as text: ``accuracy 97.6 %``, ``loss 0.0812``."""
+def _listed(metrics: Mapping[str, Optional[float]]) -> str:
+    """Return metrics in a line, those of slices only as far as there is room."""
+    listed = [metric(*each) for each in metrics.items()]
+    more = len(listed) - MOST_METRICS
+    return ", ".join(listed if more < 2 else [*listed[:MOST_METRICS], f"and {more} more (launch status --json)"])
+
+
+def metric(name: str, value: Optional[float]) -> str:
+    """Return a metric as text: ``accuracy 97.6 %``, ``loss 0.0812``, ``auc undefined``."""
+    if value is None:
+        return f"{name} undefined"
     return f"{name} {100 * value:.1f} %" if name.endswith("accuracy") else f"{name} {value:.4g}"
 
 
-def evaluation(found: Mapping[str, float]) -> str:
+def evaluation(found: Mapping[str, Optional[float]]) -> str:
     """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``."""
-    listed = ", ".join(metric(name, value) for name, value in found.items() if name != "step")
-    where = f"step {found['step']:.0f}" if "step" in found else "an unknown step"
-    return f"evaluator: {where}, {listed}"
+    step = found.get("step")
+    where = "an unknown step" if step is None else f"step {step:.0f}"
+    return f"evaluator: {where}, {_listed({name: value for name, value in found.items() if name != 'step'})}"
 
 
 def formation(status: RunStatus) -> List[str]:

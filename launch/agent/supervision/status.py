@@ -7,6 +7,7 @@ middle one needs. Every worker waits for the applying of the gradients, and for 
 back. So only the waiting beyond that of the slowest worker is due to the slowest worker.
 """
 
+import math
 from statistics import median_low
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -67,7 +68,7 @@ def run_status(
         checkpoint_step=outcome.get("checkpoint_step", report.get("checkpoint_step")),
         evaluation=_evaluation(tasks),
         cause=state.cause,
-        metrics=outcome.get("metrics") or {},
+        metrics=_defined(outcome.get("metrics") or {}),
         checkpoint=outcome.get("checkpoint"),
         incidents=incidents.statuses(),
         silent=silent,
@@ -94,13 +95,18 @@ def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
     return judge(known) if is_known_well else Judgement((), None)
 
 
-def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, float]]:
+def _defined(metrics: Mapping[str, float]) -> Dict[str, Optional[float]]:
+    """Return metrics with None for each that is no finite number: JSON has no other name for it."""
+    return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+
+
+def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, Optional[float]]]:
     """Return the evaluator's last report as {"step", metric: value, …}.
 
     The result is None before the first report, and without an evaluator.
     """
     report: Mapping[str, Any] = next((task.progress for task in tasks.values() if task.plan.role == "evaluator"), {})
-    return {"step": report["step"], **report["metrics"]} if report.get("metrics") else None
+    return {"step": report["step"], **_defined(report["metrics"])} if report.get("metrics") else None
 
 
 def judge(paces: Mapping[str, Pace]) -> Judgement:

@@ -4,7 +4,7 @@ from typing import Any, Mapping
 
 import pytest
 
-from launch.view.run_text import checkpoint, count, elapsed, head, metrics, progress, silence
+from launch.view.run_text import checkpoint, count, elapsed, evaluation, head, metrics, progress, silence
 from tests.support.launch.statuses import status, task
 
 BEGAN = "2026-11-23T12:00:00+00:00"
@@ -61,6 +61,14 @@ def test_metrics_at_the_end_have_a_line() -> None:
     assert metrics(status(metrics={"loss": 0.0475, "accuracy": 0.986})) == [
         "held-out data: loss 0.0475, accuracy 98.6 %"
     ]
+
+
+def test_an_undefined_metric_is_called_so_and_many_slices_do_not_fill_the_view() -> None:
+    many = {"auc": None, **{f"auc/{index}": 0.5 for index in range(20)}}
+    line = metrics(status(metrics=many))[0]
+    assert line.startswith("held-out data: auc undefined, auc/0 0.5, ")
+    assert line.endswith("auc/10 0.5, and 9 more (launch status --json)")
+    assert evaluation({"step": 40, "auc": None}) == "evaluator: step 40, auc undefined"
 
 
 def test_states_are_counted() -> None:

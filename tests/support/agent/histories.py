@@ -83,9 +83,9 @@ def failed(task: str, attempt: int = 0, retry: bool = True, code: Optional[int] 
     return Exited(task, attempt, code, "it broke", outcome)
 
 
-def succeeded(task: str, attempt: int = 0, code: int = 0) -> Exited:
+def succeeded(task: str, attempt: int = 0, code: int = 0, **outcome: Any) -> Exited:
     """A task said that it succeeded, and left."""
-    return Exited(task, attempt, code, None, DONE)
+    return Exited(task, attempt, code, None, {**DONE, **outcome})
 
 
 def left(task: str, attempt: int = 0, code: int = 0) -> Exited:

@@ -1,5 +1,6 @@
 """The status shows what a supervisor knows; a straggler is slow by the time that it needs for itself."""
 
+import math
 from typing import Any, Dict
 
 import pytest
@@ -141,6 +142,15 @@ def test_after_a_success_the_outcome_of_the_chief_is_what_is_shown() -> None:
     summary = replay.status()
     assert (summary["state"], summary["global_step"], summary["checkpoint_step"]) == ("succeeded", 100, 100)
     assert (summary["metrics"], summary["checkpoint"]) == (DONE["metrics"], DONE["checkpoint"])
+
+
+def test_a_metric_that_is_undefined_is_null_and_no_number() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@a")
+    replay.up()
+    replay.at(1, advanced("evaluator:0", 90, metrics={"auc": math.nan, "loss": 0.5}))
+    assert replay.status()["evaluation"] == {"step": 90, "auc": None, "loss": 0.5}
+    replay.at(2, succeeded("worker:0", metrics={"auc": math.nan, "loss": math.inf, "top": 1.0}), succeeded("ps:0"))
+    assert replay.status()["metrics"] == {"auc": None, "loss": None, "top": 1.0}
 
 
 # -- stragglers
