@@ -34,13 +34,14 @@ VERBS = {
     "import": "Print a hosts file from an MPI, DeepSpeed or Slurm host list.",
     "completion": "Print a script for the shell's Tab key.",
 }
-# Libraries that draw, a tenth of a second each time, which only these verbs need, and the Tab key does not.
-_DRAWN_BY = {
+# Libraries of a tenth of a second each time, most for drawing, which only these verbs need, and the Tab key does not.
+_USED_BY = {
     "up": "launch.view.live_view",
     "verify": "launch.view.live_view",
     "status": "launch.view.live_view",
     "plan": "launch.plan.text_view",
     "setup": "launch.environments.builder",
+    "metrics": "launch.monitoring.exporter",
 }
 _MODULES = {"import": "import_hosts"}  # a module cannot be named as a keyword
 
@@ -54,8 +55,8 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> Optional[click.Command]:
         if cmd_name not in VERBS:
             return None
-        if cmd_name in _DRAWN_BY and not ctx.resilient_parsing:  # the Tab key parses so
-            import_module(_DRAWN_BY[cmd_name])  # here, before a Ctrl-C is an exception
+        if cmd_name in _USED_BY and not ctx.resilient_parsing:  # the Tab key parses so
+            import_module(_USED_BY[cmd_name])  # here, before a Ctrl-C is an exception
         return load(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:

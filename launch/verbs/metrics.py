@@ -24,7 +24,7 @@ def metrics(target: Target, port: int, address: str) -> int:
     \b
     Example:  launch metrics hosts.yaml --port 9476
     """
-    from launch.monitoring.exporter import Exporter, RunCollector  # a tenth of a second, for this verb alone
+    from launch.monitoring.exporter import Exporter, RunCollector  # launch.cli has loaded it, for this verb alone
 
     with target.reach() as fleet:
         with suppress(CannotStart):  # a host that cannot be asked now is asked again with every scrape

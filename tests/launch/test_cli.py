@@ -17,7 +17,8 @@ import json, sys
 from click.shell_completion import ShellComplete
 from launch.cli import cli
 ShellComplete(cli, {}, "launch", "_LAUNCH_COMPLETE").get_completions([sys.argv[1]], "--")
-print(json.dumps(sorted(name for name in sys.modules if name.startswith(("launch.verbs.", "rich", "jsonschema")))))
+shown = ("launch.verbs.", "rich", "jsonschema", "prometheus_client")
+print(json.dumps(sorted(name for name in sys.modules if name.startswith(shown))))
 """
 LOADED = """
 import json, sys
@@ -73,11 +74,14 @@ def test_the_tab_key_behind_a_verb_loads_nothing_that_draws(name: str) -> None:
     ran = subprocess.run([sys.executable, "-c", TAB, name], cwd=str(ROOT), stdout=subprocess.PIPE)
     names = json.loads(ran.stdout.decode())
     assert any(each.startswith(f"launch.verbs.{name}") for each in names)
-    assert not [each for each in names if each.split(".")[0] in ("rich", "jsonschema")]
+    assert not [each for each in names if each.split(".")[0] in ("rich", "jsonschema", "prometheus_client")]
 
 
-@pytest.mark.parametrize(("name", "module"), [("up", "rich.live"), ("plan", "rich.table"), ("setup", "rich.live")])
-def test_what_a_verb_draws_with_is_loaded_with_the_verb(name: str, module: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("up", "rich.live"), ("plan", "rich.table"), ("setup", "rich.live"), ("metrics", "prometheus_client")],
+)
+def test_what_a_verb_needs_is_loaded_with_the_verb(name: str, module: str) -> None:
     assert module in loaded(name, "-h")
 
 
