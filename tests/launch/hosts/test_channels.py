@@ -128,7 +128,8 @@ KINDS: Dict[str, Sequence[ProblemKind]] = {
     "a break": (ProblemKind.BROKEN,),
 }
 LOG = ("a log may be silent, and end", None)
-DIALLED_AGAIN = ("the lead is dialled again, and no channel is left", ProblemKind.UNREACHABLE)
+# Or silent: the hundredths of a second of short_waits pass before a busy machine has dialled.
+DIALLED_AGAIN = ("the lead is dialled again, and no channel is left", ProblemKind.UNREACHABLE, ProblemKind.SILENT)
 OTHERWISE = {
     ("logs", "silence"): LOG,
     ("logs", "nothing"): LOG,
