@@ -14,8 +14,9 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 	@$(VENV)/bin/launch up hosts.yaml $(ARGS)
 
 # A file is one process's: its tests share hosts and clusters. They are run in three stages: clusters in a test's
-# process leave threads and thousands of files open until it ends. Tests of the launcher wait more than they compute.
-PYTEST = $(VENV)/bin/python -m pytest -n 2 --dist loadfile
+# process leave threads and thousands of files open until it ends. Tests wait a third of their time, those of the
+# launcher more: as many processes share two cores. The longest files go first (tests/support/order.py).
+PYTEST = $(VENV)/bin/python -m pytest -n 3 --dist loadfile
 
 # Each stage adds to what those before it skipped, so that the last lines tell of all (tests/support/skips.py).
 test: export SKIPPED = $(VENV)/skipped
@@ -23,7 +24,7 @@ test: ## build .venv with the test extras, then run the whole test suite (ARGS= 
 	@requirements/bootstrap.sh test
 	@rm -f $(SKIPPED)
 ifeq ($(strip $(ARGS)),)
-	@$(PYTEST) -n 3 tests/launch tests/support/hosts
+	@$(PYTEST) -n 4 tests/launch tests/support/hosts
 	@$(PYTEST) tests/cluster tests/differential tests/benchmarks
 	@$(PYTEST) tests $(addprefix --ignore=tests/,launch support/hosts cluster differential benchmarks)
 else

@@ -47,6 +47,16 @@ def fast_tests_are_fast(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    """With ``--dist loadfile``: the files that take longest first."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.support.order import LongestFirst  # here: xdist is not loaded where it is switched off
+
+    return LongestFirst(config, log)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Generator[None, Any, None]:
     """A test that skipped itself."""

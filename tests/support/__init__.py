@@ -7,6 +7,7 @@ fast       which test modules take milliseconds
 hosts      fake hosts: network namespaces with a real sshd each
 launch     the launcher as a process, and fakes of everything that it talks to
 lines      how many lines of Python run
+order      the order of test files: the longest first
 skips      skipped tests, counted and explained at the end
 ssh        SSH servers of asyncssh on loopback
 training   clusters in one process or in several, and jobs for them
