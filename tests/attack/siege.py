@@ -81,7 +81,7 @@ class Siege(HostsFile):
             recorder = self._begin(self.lead, "record", ROOT, ["--host", "h2", "--port", str(LEAD_PORT),
                                    "--file", RECORDED, "--seconds", "120"])  # fmt: skip
             stack.callback(recorder.kill)
-            began = self.launch("up", "-d")
+            began = self.launch_apart("up", "-d")
             stack.callback(self.launch, "down")
             assert began.returncode == 0, began.stdout
             eventually("a step", lambda: self.step() > 0)
@@ -164,8 +164,8 @@ def planted(siege: Siege) -> Result:
     """A stranger has put code where the run's own will lie, before its first ``up``."""
     digest = launcher_code().hashes["launcher"]
     seen = siege.intrude(siege.lead, "plant", STRANGER, ["--file", f"{WORKDIR}:{digest}"])
-    began = siege.launch("up", "-d")
-    siege.launch("down")
+    began = siege.launch_apart("up", "-d")
+    siege.launch_apart("down")
     through = [f"it ran on {host.name}" for host in siege.hosts if host.exists(OWNED)]
     for host in siege.hosts:
         host.run(["sh", "-c", f"rm -rf {WORKDIR}/* {OWNED}"])

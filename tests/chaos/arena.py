@@ -148,7 +148,7 @@ class Run(HostsFile):
     def _of_another_operator(self) -> FrozenSet[str]:
         """Have a run of this name before, of an operator whose day is later; this one's is earlier. Its name."""
         self.env = {"TZ": EAST}
-        self.launch("up", "--set", f"train.steps={EARLY_STEPS}")
+        self.launch_apart("up", "--set", f"train.steps={EARLY_STEPS}")
         self.env = {"TZ": WEST}
         return frozenset(path.name for path in seen.runs(self.hosts[0], self.name))
 
@@ -282,7 +282,7 @@ class Run(HostsFile):
         while any(map(_runs, self.hosts)) and time.monotonic() < until:
             time.sleep(0.2)
         if down:
-            self.launch("down")
+            self.launch_apart("down")
         return seen.left(self.hosts)
 
     def _last_status(self) -> Dict[str, Any]:

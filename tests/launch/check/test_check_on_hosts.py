@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.hosts import FakeHosts
 from tests.support.hosts.fixture import hosts_here
-from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.launch.launcher import run_here
+from tests.support.waiting import eventually
 
 DEADLINE_S = 20.0
 SAY_UP = "import os; print(os.getpid(), flush=True)"
@@ -73,8 +74,7 @@ def check(hosts: FakeHosts, folder: Path, *arguments: str, **entries: str) -> "s
     """``launch check`` on the eight; ``entries`` are further keys of a host."""
     file = folder / "eight.yaml"
     file.write_text(FILE.format(hosts=hosts, python=sys.executable, **{"h2": "", "h5": "", "h6": "", **entries}))
-    argv = [sys.executable, "-m", "launch", "check", str(file), *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    return run_here("check", str(file), *arguments)
 
 
 def ours(host: Any) -> List[Any]:

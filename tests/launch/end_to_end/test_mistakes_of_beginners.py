@@ -1,8 +1,6 @@
 """A beginner's mistakes in a first job, made for real: each ends at the first try, and names the next step."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple, Tuple
@@ -11,9 +9,8 @@ import pytest
 
 from launch.agent.linux.ports import free_ports
 from launch.hostfile import starter
-from tests.support.launch.launcher import LAUNCH
+from tests.support.launch.launcher import shown_here
 from tests.support.launch.machine import left_in, living_under
-from tests.support.waiting import PATIENCE_S
 
 LOCAL = ("--local",)
 
@@ -76,13 +73,9 @@ def test_it_ends_at_the_first_try_with_the_next_step(mistake: Mistake, tmp_path:
     bare.chmod(0o755)
     wrong = mistake.wrong.replace("BARE", str(bare)).replace("PORT", str(free_ports(1)[0]))
     (tmp_path / "houses" / mistake.file).write_text(text.replace(mistake.right, wrong))
-    with open(str(tmp_path / "houses" / "hosts.yaml"), "a") as file:
-        file.write(f"workdir: {tmp_path}/w\n")
-    ran = subprocess.run(
-        [*LAUNCH, "up", *mistake.options, str(tmp_path / "houses" / "hosts.yaml")], stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S,
-        env={**os.environ, "HOME": str(tmp_path)},
-    )  # fmt: skip
+    hosts_file = tmp_path / "houses" / "hosts.yaml"
+    hosts_file.write_text(f"{hosts_file.read_text()}workdir: {tmp_path}/w\n")
+    ran = shown_here("up", *mistake.options, str(hosts_file), HOME=str(tmp_path))
     assert ran.returncode == mistake.code, ran.stdout
     assert re.search(f"{mistake.sentence}$", ran.stdout.rstrip()), ran.stdout
     assert not list((tmp_path / "w").rglob("attempt_1.log"))  # nothing is tried twice: that would take the time

@@ -1,18 +1,12 @@
 """`launch plan` asks the job's own runtime where its variables go."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from launch.agent.linux.ports import free_ports
-
-
-def launch(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    argv = [sys.executable, "-m", "launch", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120)
+from tests.support.launch.launcher import run_here
 
 
 def hosts_file(folder: Path, what: str) -> str:
@@ -23,7 +17,7 @@ def hosts_file(folder: Path, what: str) -> str:
 
 
 def test_a_plan_has_every_variable_on_one_ps_and_the_bytes_of_all_values(tmp_path: Path) -> None:
-    ran = launch("plan", hosts_file(tmp_path, "job: digits"), "--json", "--nic-gbps", "1")
+    ran = run_here("plan", hosts_file(tmp_path, "job: digits"), "--json", "--nic-gbps", "1")
     assert ran.returncode == 0, ran.stderr
     plan = json.loads(ran.stdout)
     names = [name for ps in plan["placement"] for name in ps["variables"]]
@@ -39,7 +33,7 @@ def test_a_plan_has_every_variable_on_one_ps_and_the_bytes_of_all_values(tmp_pat
 
 
 def test_a_program_of_others_places_its_own_variables(tmp_path: Path) -> None:
-    plan = json.loads(launch("plan", hosts_file(tmp_path, "command: ['{python}', train.py]"), "--json").stdout)
+    plan = json.loads(run_here("plan", hosts_file(tmp_path, "command: ['{python}', train.py]"), "--json").stdout)
     assert plan["placement"] is None and plan["network"] is None
     assert plan["remarks"] == [
         "command: the program places its variables itself; the launcher does not know their sizes"
@@ -50,7 +44,7 @@ def test_a_job_whose_graph_cannot_be_built_is_told_with_file_and_line_beside_its
     (tmp_path / "broken.py").write_text(
         "def inputs(task, args):\n    raise ValueError('no data')\nmodel = optimizer = inputs\n"
     )
-    ran = launch("plan", hosts_file(tmp_path, "job: broken.py"))
+    ran = run_here("plan", hosts_file(tmp_path, "job: broken.py"))
     assert ran.returncode == 2
     assert "broken.py:2" in ran.stderr and "no data" in ran.stderr
     assert "worker:0" in ran.stdout
@@ -59,7 +53,7 @@ def test_a_job_whose_graph_cannot_be_built_is_told_with_file_and_line_beside_its
 def test_a_job_finds_the_files_beside_it_wherever_the_plan_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise ValueError(open('data.csv').read())\n")
     (tmp_path / "data.csv").write_text("4711")
-    ran = launch("plan", hosts_file(tmp_path, "job: broken.py"))
+    ran = run_here("plan", hosts_file(tmp_path, "job: broken.py"))
     assert ran.returncode == 2 and "broken.py:1: ValueError: 4711" in ran.stderr
 
 
@@ -67,7 +61,7 @@ def test_a_python_without_tensorflow_shows_the_tasks_and_says_what_is_missing(tm
     without = tmp_path / "python"
     without.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'tensorflow'\" >&2; exit 1\n")
     without.chmod(0o755)
-    ran = launch("plan", hosts_file(tmp_path, "job: digits"), "--python", str(without), "--json")
+    ran = run_here("plan", hosts_file(tmp_path, "job: digits"), "--python", str(without), "--json")
     plan = json.loads(ran.stdout)
     assert (ran.returncode, len(plan["tasks"]), plan["placement"]) == (0, 3, None)
     assert plan["remarks"] == [
@@ -77,7 +71,7 @@ def test_a_python_without_tensorflow_shows_the_tasks_and_says_what_is_missing(tm
 
 
 def test_a_python_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
-    ran = launch("plan", hosts_file(tmp_path, "job: digits"), "--python", "/no/python")
+    ran = run_here("plan", hosts_file(tmp_path, "job: digits"), "--python", "/no/python")
     assert ran.returncode == 2
     assert ran.stderr.strip() == "--python: cannot run /no/python: No such file or directory"
 
@@ -89,7 +83,7 @@ args: {model: embedding, rows: 1000000, width: 16, lookups: 26}
 cluster: {ps: [cpu01], worker: [{host: "gpu[1-4]", gpus: [0, 1]}]}
 train: {batch_size: 8}
 """)
-    plan = json.loads(launch("plan", str(tmp_path / "r.yaml"), "--json").stdout)
+    plan = json.loads(run_here("plan", str(tmp_path / "r.yaml"), "--json").stdout)
     rows = 2 * 8 * 26  # towers x batch x lookups
     assert plan["variables"]["tables"] == [
         {"name": "table", "rows": 1_000_000, "rows_per_step": rows, "bytes": 64_000_000, "bytes_per_step": 64 * rows}
@@ -113,7 +107,7 @@ def test_where_a_step_is_another_thing_the_plan_says_so(
 ) -> None:
     text = f"job: polynomial\ntrain: {train}\ncluster: {{ps: [cpu01], worker: ['gpu[1-2]']}}"
     (tmp_path / "r.yaml").write_text(text)
-    plan = json.loads(launch("plan", str(tmp_path / "r.yaml"), "--json").stdout)
+    plan = json.loads(run_here("plan", str(tmp_path / "r.yaml"), "--json").stdout)
     assert plan["placement"] and (plan["network"] is not None) == modelled
     assert [each.split(":")[0] for each in plan["remarks"]] == [remark.split(":")[0]]
     assert plan["remarks"][0].startswith(remark)

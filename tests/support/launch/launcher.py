@@ -8,7 +8,7 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence
 from unittest.mock import patch
 
 from launch import cli
@@ -98,14 +98,26 @@ class Launcher:
 
 
 def run_here(*arguments: str, **env: str) -> "Ended":
-    """Runs a verb to its end, in this process: a launcher of its own would load for half a second."""
+    """Runs a verb to its end, in this process: a launcher of its own loads for half a second, over SSH for two."""
     output, errors = io.StringIO(), io.StringIO()
+    code = _run(arguments, output, errors, env)
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
+
+
+def shown_here(*arguments: str, **env: str) -> "Ended":
+    """Runs a verb like ``run_here``, with both outputs in one, as a terminal shows them."""
+    shown = io.StringIO()
+    code = _run(arguments, shown, shown, env)
+    return subprocess.CompletedProcess(arguments, code, shown.getvalue(), "")
+
+
+def _run(arguments: Sequence[str], output: io.StringIO, errors: io.StringIO, env: Mapping[str, str]) -> int:
     with redirect_stdout(output), redirect_stderr(errors), patch.dict(os.environ, env):
         try:
             cli.main(list(arguments))
         except SystemExit as end:
-            code = int(end.code or 0)
-    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
+            return int(end.code or 0)
+    return 0
 
 
 def finish(process: "Running") -> "Ended":

@@ -1,4 +1,4 @@
-"""The launcher as a user runs it, in a process of its own, with a hosts file for fake hosts."""
+"""The launcher as a user runs it, with a hosts file for fake hosts."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping
 
 from tests.support import ROOT
 from tests.support.hosts import FakeHosts
-from tests.support.launch.launcher import LAUNCH
+from tests.support.launch.launcher import LAUNCH, shown_here
 from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ class HostsFile:
         )  # fmt: skip
 
     def launch(self, verb: str, *arguments: str) -> "Ended":
-        """A verb to its end, both outputs in one."""
+        """A verb to its end, in this process, both outputs in one."""
+        return shown_here(verb, str(self.file), *arguments, **self.env)
+
+    def launch_apart(self, verb: str, *arguments: str) -> "Ended":
+        """A verb to its end, in a process of its own: for callers that have several at once; both outputs in one."""
         process = self.start(verb, *arguments)
         try:
             output, _ = process.communicate(timeout=PATIENCE_S)
