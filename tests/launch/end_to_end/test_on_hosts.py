@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, List
 import pytest
 from ClusterShell.NodeSet import NodeSet
 
-from tests.support.hosts import FakeHosts
+from tests.support.hosts import FakeHosts, Host
 from tests.support.launch.jobs import CALM
 from tests.support.launch.over_ssh import HostsFile
 from tests.support.waiting import PATIENCE_S, eventually
@@ -28,15 +28,21 @@ class Cluster(HostsFile):
         """The file, with these keys more, or instead."""
         train = {"steps": 40, "batch_size": 16, "towers": 2}
         cluster = {"ps": ["h1"], "worker": ["h[2-3]"]}
-        self.put(**{"job": "digits", "cluster": cluster, "train": train, **keys})
+        values = {"job": "digits", "cluster": cluster, "train": train, **keys}
+        self.put(**{key: value for key, value in values.items() if value is not None})
 
     def write_endless(self) -> None:
         """A file whose run trains until it is ended, and leaves the processor to what ends it."""
         (self.folder / "calm.py").write_text(CALM)
         self.write(job="calm.py", train={"steps": 1000000, "batch_size": 2})
 
+    def write_program(self) -> None:
+        """A file whose tasks load no TensorFlow, for runs that do not begin."""
+        self.write(job=None, train=None, command=["sleep", "1000"])
+
     def left(self) -> List[str]:
-        """What of a run is on the hosts: processes, ports, locks, sockets."""
+        """What of a run is on the hosts: processes, ports, locks, sockets; not what ends with a connection to it."""
+        eventually("the end of closed connections", lambda: not any(map(connected, self.hosts)))
         found = []
         for host in self.hosts:
             found += [f"{host.name}: {process.argv}" for process in host.processes()]
@@ -44,6 +50,11 @@ class Cluster(HostsFile):
             files = host.run(["find", "/root/.launch", "-name", "*.lock", "-o", "-name", "*.sock"]).stdout.split()
             found += [f"{host.name}: {path}" for path in files if "No such" not in path]
         return found
+
+
+def connected(host: Host) -> List[str]:
+    """What a launcher runs on a host through its connection."""
+    return [str(process.argv) for process in host.processes() if "io.FileIO" in str(process.argv)]
 
 
 @pytest.fixture
@@ -124,16 +135,6 @@ def test_ctrl_c_stops_the_run_in_order_and_leaves_nothing(cluster: Cluster) -> N
     assert cluster.left() == []
 
 
-def test_a_killed_launcher_takes_its_attached_run_along(cluster: Cluster) -> None:
-    cluster.write_endless()
-    up = cluster.start("up")
-    wait_until(lambda: trains(cluster), "a step", up)
-    up.kill()
-    up.communicate()
-    eventually("nothing of the run is left", lambda: cluster.left() == [])
-    assert "lease" in cluster.status()["cause"]
-
-
 def test_a_job_that_raises_ends_the_run_with_host_task_cause_and_log(cluster: Cluster) -> None:
     (cluster.folder / "broken.py").write_text(
         textwrap.dedent(
@@ -168,6 +169,7 @@ def test_every_host_that_cannot_start_is_named_with_its_reason_and_nothing_is_le
     assert "h1: its host key differs from the one in" in ran.stdout and "ssh-keygen -R" in ran.stdout
     assert "h3: no " in ran.stdout
     assert "h2:" not in ran.stdout
+    eventually("the end of closed connections", lambda: not connected(h2))
     assert h2.processes() == []
 
 
@@ -183,6 +185,7 @@ def test_an_unknown_host_key_is_refused_with_the_command_that_shows_and_accepts_
 
 def test_a_taken_port_or_a_missing_python_on_one_host_takes_the_whole_start_back(cluster: Cluster) -> None:
     h3 = cluster.hosts[2]
+    cluster.write_program()
     listen = "import socket,time;s=socket.socket();s.bind(('',2222));s.listen(1);print('up',flush=True);time.sleep(600)"
     taker = h3.popen([sys.executable, "-c", listen], stdout=subprocess.PIPE)
     try:
@@ -221,6 +224,7 @@ def test_a_firewall_between_the_agents_is_named_with_the_port_to_open(cluster: C
     """h2 has the lead, which listens on the port after its task's: 2223."""
     rules = "table inet wall {\n chain incoming {\n type filter hook input priority 0\n tcp dport 2223 drop\n }\n}\n"
     assert cluster.hosts[1].run(["nft", "-f", "-"], stdin=rules).returncode == 0
+    cluster.write_program()
     ran = cluster.launch("up")
     assert ran.returncode == 3, ran.stdout
     assert "its agent has not reached the lead at h2:2223" in ran.stdout
