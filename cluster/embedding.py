@@ -8,9 +8,10 @@ is a function of the table's name and of the id, so neither the order of ids nor
 """
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cluster.runtime.tf_compat import tf
 
@@ -18,6 +19,7 @@ ROWS = 1 << 30  # that a server's part of a table may have, as the graph has it;
 _COLLECTION = "embedding_lookups"
 _NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
 _STRINGS = (1 << 63) - 1  # fingerprints of strings: so many
+_sources: List[Tuple[Any, Callable[["Table", Any], Any]]] = []  # graphs, and what their lookups take rows from
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,19 @@ def lookups(graph: Any) -> List[Lookup]:
     return list(graph.get_collection(_COLLECTION))
 
 
+@contextmanager
+def rows_from(source: Callable[[Table, Any], Any]) -> Iterator[None]:
+    """Inside, lookups in the current graph take their rows from ``source``: (table, ids [n]) -> [n, width].
+
+    Such a graph has no parameter servers, and does not train.
+    """
+    _sources.append((tf.get_default_graph(), source))
+    try:
+        yield
+    finally:
+        _sources.pop()
+
+
 def _known(table: Table, combiner: Optional[str]) -> str:
     if combiner not in ("sum", "mean", "sqrtn"):
         raise ValueError(
@@ -131,7 +146,7 @@ def _divisor(number: Any, combiner: str) -> Any:
 def _rows(table: Table, ids: Any) -> Any:
     """Return the rows of flat ids, [n, width]."""
     _refuse_inside(table)
-    variable = _stand_in(table)
+    _refuse_namesake(table)
     with tf.name_scope(f"{table.name}_lookup"):
         if ids.dtype == tf.string:
             ids = tf.strings.to_hash_bucket_fast(ids, _STRINGS)
@@ -139,6 +154,10 @@ def _rows(table: Table, ids: Any) -> Any:
             raise ValueError(f"embedding.lookup in {table.name!r}: expected ids that are integers or strings, found"
                              f" {ids.dtype.name}")  # fmt: skip
         ids = tf.cast(ids, tf.int64)
+        if _sources and _sources[-1][0] is tf.get_default_graph():
+            return _sources[-1][1](table, ids)
+    variable = _stand_in(table)
+    with tf.name_scope(f"{table.name}_lookup"):
         numbers = tf.identity(ids, name="numbers")  # so what needs the rows needs what makes the ids, too
         rows = tf.gather(variable, numbers)
     taken = next(op for op in numbers.consumers() if op.type in ("GatherV2", "ResourceGather"))
@@ -155,19 +174,20 @@ def _refuse_inside(table: Table) -> None:
         )
 
 
-def _stand_in(table: Table) -> Any:
-    """Return the variable that a model takes rows of.
-
-    It never has a value. The servers' rows take its place.
-
-    Raises:
-      ValueError: the model has another table of this name.
-    """
+def _refuse_namesake(table: Table) -> None:
+    """Refuse a table if the model has another one of this name. Raises ValueError."""
     known = _tables(tf.get_default_graph())
     if known.setdefault(table.name, table) != table:
         raise ValueError(
             f"embedding.table {table.name!r}: expected one table of this name, found {known[table.name]} and {table}"
         )
+
+
+def _stand_in(table: Table) -> Any:
+    """Return the variable that a model takes rows of.
+
+    It never has a value. The servers' rows take its place.
+    """
     with tf.variable_scope(tf.VariableScope(reuse=tf.AUTO_REUSE), auxiliary_name_scope=False):
         return tf.get_variable(table.name, [ROWS, table.width], tf.float32, tf.zeros_initializer(), use_resource=False)
 

@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 from cluster.checkpoints.ownership import Owner, Ownership
 from cluster.checkpoints.remote_files import Noticeboard
-from cluster.checkpoints.streamed_saver import NOT_IN_CHECKPOINT, StreamedSaver
+from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
+from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.errors import CheckpointError
 from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import StoredCheckpoint

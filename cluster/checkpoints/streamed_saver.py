@@ -15,13 +15,12 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, group_by_size
 from cluster.checkpoints.saved_tables import saved_tables
+from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.allocator import return_large_blocks, trim
 from cluster.runtime.tf_compat import tf
 from cluster.tables.stores import Stores
 from cluster.variables.saved import Saved, Shape
-
-NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words for a variable, by which callers know the error
 
 # A server cuts a piece into memory of its own. The C library gives blocks of 32 MiB and more back at once, and a piece
 # of whole rows is a little smaller than this. Of smaller blocks servers were seen to keep hundreds of megabytes.
@@ -114,7 +113,7 @@ class StreamedSaver:
                 session.run(operation, {**feed, self._fed.path: path})
                 trim()
             for tables in self._tables:
-                for operation, feed in tables.loads(_reader(path)):
+                for operation, feed in tables.loads(open_reader(path)):
                     session.run(operation, {**feed, self._fed.path: path})
 
     def _loads(self, session: Any, piece_bytes: int) -> Iterator[_Step]:
@@ -132,7 +131,7 @@ class StreamedSaver:
         """Refuse a checkpoint of other variables, in the words of TensorFlow's own saver."""
         if not os.path.exists(f"{path}.index"):
             raise ValueError(f"The passed save_path is not a valid checkpoint: {path}")
-        reader = _reader(path)
+        reader = open_reader(path)
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
         for each in self._saved:
             if each.name not in shapes:
@@ -155,7 +154,8 @@ def _publish(merged: str, path: str) -> None:
     os.replace(f"{merged}.index", f"{path}.index")
 
 
-def _reader(path: str) -> Any:
+def open_reader(path: str) -> Any:
+    """Return TensorFlow's reader of a checkpoint. Raises ``tf.errors.DataLossError``, or the error of its file."""
     try:
         return tf.train.NewCheckpointReader(path)
     except tf.errors.OpError as error:

@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 from cluster.checkpoints.remote_files import ChiefFiles
-from cluster.checkpoints.streamed_saver import StreamedSaver
-from cluster.embedding import lookups
+from cluster.checkpoints.stored_tables import load_frozen
+from cluster.checkpoints.streamed_saver import StreamedSaver, open_reader
+from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
@@ -26,7 +27,7 @@ from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
 from cluster.scoring.readings import in_words
-from cluster.tables.refusals import refuse_anywhere
+from cluster.tables.frozen import FrozenTables
 from cluster.task import Task, Train
 from cluster.variables.masters import saved_variables
 
@@ -90,8 +91,9 @@ class Follower:
         task = replace(task, batch_size=settings.tower_batch_size * len(devices))
         with tf.Graph().as_default() as graph:
             tf.train.get_or_create_global_step()  # as in training: the model may read it
-            self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{devices[0]}")
-            refuse_anywhere(lookups(graph), job, "an evaluator; the chief evaluates at the end")
+            self._tables = FrozenTables(_HERE)
+            with rows_from(self._tables.look_up):
+                self._evaluation = Evaluation.build(job.with_args(args), task, args, f"/device:{devices[0]}")
             self._saver = StreamedSaver(saved_variables(tf.global_variables()), _HERE)
             prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
         self._session = tf.Session(graph=graph, config=_config())
@@ -105,7 +107,7 @@ class Follower:
             return False
         try:
             with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
-                self._saver.restore(self._session, self.chief.fetch(path, folder))
+                self._restore(self.chief.fetch(path, folder))
         except (
             tf.errors.OpError,
             ValueError,
@@ -118,6 +120,10 @@ class Follower:
             self.metrics = self._evaluation.run(self._session, self._batches) if self._evaluation else {}
         self.step = step
         return True
+
+    def _restore(self, path: str) -> None:
+        self._saver.restore(self._session, path)
+        load_frozen(self._session, open_reader(path), list(self._tables.all.values()))
 
     @contextmanager
     def _deferring_sigterm(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ from cluster.variables.masters import saved_variables
 from jobs import digits
 from tests.cluster.checkpoints.test_streamed_saver import grown
 from tests.cluster.steps.test_sync_worker import servers_of
+from tests.support.training.jobs import clicks
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually
 
@@ -192,3 +193,17 @@ def test_a_checkpoint_of_many_files_takes_little_more_memory_than_the_model(targ
     measure()
     assert grown(measure) < LARGE * PIECE / 2
     assert found == [True] * 3 and follower.metrics["loss"] == 3.5 * 2 * LARGE
+
+
+def test_embedding_tables_are_worth_what_the_chief_finds(target: str, tmp_path: Path) -> None:
+    """Held-out examples have ids with a row and ids without one; two servers held the rows."""
+    args = {"optimizer": "adagrad", "steps": 6}
+    with Cluster(tmp_path, "tests.support.training.jobs.clicks", ps=2, workers=1) as cluster:
+        cluster.start_all({"steps": 6, "batch_size": 4}, args)
+        chief = cluster.finish()
+    task = Task("evaluator", 0, {"worker": [target[len("grpc://") :]]})
+    follower = Follower(Job.from_module(clicks), task, Train(), args)
+    with tf.Graph().as_default(), tf.Session(target) as session:
+        Noticeboard(HOST).show(session, str(chief.checkpoint))
+    assert follower.measure_next() and follower.step == 6
+    assert follower.metrics == pytest.approx(chief.metrics, rel=1e-6)
