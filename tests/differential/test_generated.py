@@ -1,13 +1,9 @@
-"""A seed is always the same model and way, in any process; some of them are trained."""
-
-from pathlib import Path
+"""A seed is always the same model and way, in any process; test_sample.py trains some of them."""
 
 import pytest
 
-from tests.differential.carrying_out import RUNTIME
-from tests.differential.generated import cases, drawn
+from tests.differential.generated import drawn
 from tests.differential.recipes import from_json
-from tests.differential.sampled import differences
 
 
 def test_a_seed_is_one_model_and_another_seed_another() -> None:
@@ -19,8 +15,3 @@ def test_a_seed_is_one_model_and_another_seed_another() -> None:
 def test_a_recipe_is_the_same_after_json(number: int) -> None:
     recipe, _ = drawn(number)
     assert from_json(recipe.as_json()) == recipe
-
-
-@pytest.mark.timeout(900)  # on a machine that others use
-def test_some_generated_models_train_as_in_one_process(tmp_path: Path) -> None:
-    assert not differences(cases(range(4), {"runtime": [RUNTIME]}), tmp_path)

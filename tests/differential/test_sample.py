@@ -1,4 +1,8 @@
-"""A sample of `make differential`, on this process's runtime: a part of the models, and all pairs of a way's values."""
+"""A sample of `make differential`, on this process's runtime.
+
+A part of the models, all pairs of a way's values, and some generated models: in one test, as TensorFlow takes seconds
+to load for each.
+"""
 
 import itertools
 from pathlib import Path
@@ -8,10 +12,12 @@ import pytest
 
 from tests.differential.authors import every
 from tests.differential.carrying_out import RUNTIME
+from tests.differential.generated import cases
 from tests.differential.sampled import differences
 from tests.differential.ways import Case, product, sample
 
 NUMBER = 26  # models, so that it takes no more than a minute and a half
+SEEDS = 4  # of generated models
 
 
 def chosen() -> List[Case]:
@@ -31,4 +37,4 @@ def test_the_sample_has_all_pairs_of_values() -> None:
 
 @pytest.mark.timeout(900)  # on a machine that others use
 def test_a_sample_of_models_trains_as_in_one_process(tmp_path: Path) -> None:
-    assert not differences(chosen(), tmp_path)
+    assert not differences([*chosen(), *cases(range(SEEDS), {"runtime": [RUNTIME]})], tmp_path)

@@ -228,15 +228,16 @@ def test_a_worker_that_gave_nothing_begins_the_step(workers: List[Worker], make:
     np.testing.assert_allclose(stepped([chief, again], 2), expected(2, 2), rtol=1e-6)
 
 
-@pytest.mark.parametrize("gave", [1, 4, len(BUCKETS)])
-@pytest.mark.parametrize("applied", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("applied", "gave"), [(applied, gave) for applied in (0, 1, 4) for gave in (1, 4, len(BUCKETS)) if applied <= gave]
+)
 def test_a_chief_that_died_in_a_step_finishes_it_when_it_comes_back(
     workers: List[Worker], make: Make, gave: int, applied: int
 ) -> None:
     chief, other = workers
     other.give_at_once(range(len(BUCKETS)))
     chief.give_at_once(range(gave))
-    chief.session.run(chief.optimizer.finish_now[: min(gave, applied)])
+    chief.session.run(chief.optimizer.finish_now[:applied])
     chief.session.close()
     again, other_again = make(0), make(1)
     assert together(again.join, other_again.join) == [1, 1]
