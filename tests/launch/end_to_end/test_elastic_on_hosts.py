@@ -8,7 +8,7 @@ from tests.support.hosts import FakeHosts
 from tests.support.launch.over_ssh import HostsFile
 from tests.support.waiting import PATIENCE_S, eventually
 
-STEPS = 1200
+STEPS = 600
 # Steps last until the test has seen enough; the table has parts on every ps.
 JOB = """
     import os, time
@@ -17,7 +17,7 @@ JOB = """
 
     def inputs(task, args):
         def pause(x):
-            time.sleep(0.0 if os.path.exists("/root/enough") else 0.2)
+            time.sleep(0.0 if os.path.exists("/root/enough") else 0.4)
             return x
 
         def batch(index):

@@ -10,7 +10,7 @@ from tests.support.hosts import FakeHosts
 from tests.support.launch.over_ssh import HostsFile
 from tests.support.waiting import PATIENCE_S, eventually
 
-STEPS = 600
+STEPS = 300
 
 
 class Replicated(HostsFile):
