@@ -1,16 +1,14 @@
 """The page beside the textbook: its programs are extracted from it, and the three functions train."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cluster.spec import load
 from tests.support import ROOT
+from tests.support.launch.launcher import shown_here
 from tests.support.launch.machine import living_under
-from tests.support.waiting import PATIENCE_S
 
 PAGE = (ROOT / "docs" / "from-the-textbook.md").read_text()
 FILES = dict(re.findall(r"^```(?:python|yaml)\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
@@ -25,11 +23,8 @@ def folder(tmp_path: Path) -> Path:
 
 def launch(verb: str, file: str, folder: Path, *options: str) -> str:
     """What ``launch VERB`` prints, after its end with 0."""
-    argv = [sys.executable, "-m", "launch", verb, str(folder / file), "--local", *options]
-    argv += ["--set", f"workdir={folder}/work"]
-    ran = subprocess.run(
-        argv, cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2 * PATIENCE_S
-    )
+    arguments = [str(folder / file), "--local", *options, "--set", f"workdir={folder}/work"]
+    ran = shown_here(verb, *arguments)
     assert ran.returncode == 0, ran.stdout
     return ran.stdout
 

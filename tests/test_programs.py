@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -13,6 +11,7 @@ import tensorflow
 from cluster.protocol.command_template import PLACEHOLDERS
 from cluster.spec import load
 from tests.support import ROOT
+from tests.support.launch.launcher import shown_here
 from tests.support.launch.machine import living_under
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -47,9 +46,8 @@ SAID = {
 
 def launch(verb: str, example: str, folder: Path, *options: str) -> str:
     """What ``launch VERB`` prints for an example, after its end with 0."""
-    argv = [sys.executable, "-m", "launch", verb, str(EXAMPLES / example / "hosts.yaml"), "--local", *options]
-    argv += ["--set", f"workdir={folder}"]
-    ran = subprocess.run(argv, cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200)
+    file = str(EXAMPLES / example / "hosts.yaml")
+    ran = shown_here(verb, file, "--local", *options, "--set", f"workdir={folder}")
     assert ran.returncode == 0, ran.stdout
     return ran.stdout
 
