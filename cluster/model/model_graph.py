@@ -7,6 +7,7 @@ in the worker's memory.
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.job import Job
+from cluster.metrics import Metric, metrics_of
 from cluster.model.device_pool import Member
 from cluster.model.evaluation import Evaluation
 from cluster.model.mirrors import NotedInitializers
@@ -15,6 +16,7 @@ from cluster.model.reads import read_before_loops
 from cluster.model.shares import Parts
 from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.scoring.columns import Columns
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task, Train
@@ -54,6 +56,7 @@ class ModelGraph:
       step: the variable of the global step that the model sees.
       loss: the mean over the towers' losses.
       losses: the loss per example of each part of the batch.
+      measured: the columns of the metrics that training measures; None without any.
       parts: what part of a step's mean loss each of them is.
       variables: all global ones but the step's, by name.
       owned: names of those that the optimizer made.
@@ -78,9 +81,12 @@ class ModelGraph:
         self.batches = batches
         self.optimizer: Any = None
         self.losses: List[Any] = []
+        self._metrics: List[Dict[str, Metric]] = []
         with self.noted.scope():
             self.gradients = self._differentiate(self._parts(batches, setter))
         self.loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in self.losses]))
+        any_measured = any(self._metrics) and not self.train.verify
+        self.measured = Columns(self.job, self._metrics) if any_measured else None
         self._refuse_without_variables(any(grad is not None for grad, _ in self.gradients.pairs))
         self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope="tower_0/")
         self.variables = {each.op.name: each for each in tf.global_variables() if each is not self.step}
@@ -186,8 +192,10 @@ class ModelGraph:
         with self.job.blame(), tower_on(stages_of(part.devices)):
             output = self._sharing.call(self.job.model, part.batch, f"tower_{index}", f"tower {index}", training=True)
             read_before_loops(tf.trainable_variables())
+        loss, metrics = self.job.losses(output)
+        self._metrics.append(metrics_of(metrics))
         with tf.device(stages_of(part.devices)[0]):
-            return tf.identity(self.job.losses(output)[0])
+            return tf.identity(loss)
 
     def _gradients(self, loss: Any, devices: Devices) -> Tuple[GradsAndVars, bool]:
         """Compute the gradients of one part of the step's mean loss, on its tower's device."""

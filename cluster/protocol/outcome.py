@@ -45,7 +45,7 @@ class Progress:
 
     Of the chief, ``checkpoint_problem``: why checkpoints are not written now, or one could not be read, None once one
     has been written; ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that
-    it took up, and followed.
+    it took up, and followed. ``metrics``: of an evaluator, on held-out examples; of the chief, of those that trained.
     """
 
     step: int
@@ -59,7 +59,7 @@ class Progress:
     checkpoint_problem: Optional[str] = None
     save_begun: Optional[int] = None
     save_done: Optional[int] = None
-    metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)  # of an evaluator
+    metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)
     time: float = 0.0  # seconds since the epoch, on the task's own clock
 
 

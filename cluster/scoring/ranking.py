@@ -18,18 +18,18 @@ def area_under_curve(labels: np.ndarray, scores: np.ndarray, weights: Optional[n
     Returns:
       From 0 to 1, 0.5 for guessing; NaN where all weight is on examples of one kind, or a score is NaN.
     """
-    return grouped_area(labels, scores, np.zeros(len(labels), np.int64), weights)
+    return grouped_area(labels, scores, None, weights)
 
 
 def grouped_area(
-    labels: np.ndarray, scores: np.ndarray, groups: np.ndarray, weights: Optional[np.ndarray] = None
+    labels: np.ndarray, scores: np.ndarray, groups: Optional[np.ndarray], weights: Optional[np.ndarray] = None
 ) -> float:
     """Return the mean over groups of the area under the ROC curve, weighted by the groups' weights.
 
     A group without both kinds of examples does not count.
 
     Args:
-      groups: [n], integers.
+      groups: [n], integers; None for one group of all.
       others: as for ``area_under_curve``.
 
     Returns:
@@ -38,11 +38,11 @@ def grouped_area(
     if not len(labels) or np.isnan(scores).any():
         return float("nan")
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
-    order = np.lexsort((scores, groups))
-    scores, groups, weights = scores[order], groups[order], weights[order]
+    order = np.argsort(scores) if groups is None else np.lexsort((scores, groups))
+    scores, weights = scores[order], weights[order]
     positive = np.where(np.asarray(labels)[order] > 0.5, weights, 0.0)
     negative = np.where(np.asarray(labels)[order] > 0.5, 0.0, weights)
-    new_group = _begins(groups)
+    new_group = _begins(np.zeros(len(order)) if groups is None else groups[order])
     ties = np.flatnonzero(new_group | _begins(scores))  # the first of each run of equal scores of one group
     at, of_negative = np.add.reduceat(positive, ties), np.add.reduceat(negative, ties)
     first = np.flatnonzero(new_group[ties])  # the runs with which groups begin

@@ -5,6 +5,7 @@ from typing import Any, List, Optional, Union
 
 from cluster.model.evaluation import Evaluation
 from cluster.model.shares import Shares
+from cluster.scoring.columns import Columns
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.stock_worker import StockWorker
 from cluster.steps.sync_worker import SyncWorker
@@ -25,7 +26,8 @@ class Replica:
     variables that every worker has. ``buckets`` are the groups of variables that travel together. ``prepare`` and then
     ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
     varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
-    a verified run what each worker has computed, and with which batch. ``tables`` holds the model's embedding tables.
+    a verified run what each worker has computed, and with which batch. ``tables`` holds the model's embedding
+    tables, and ``measured`` the metrics that training measures.
     """
 
     graph: Any
@@ -44,3 +46,4 @@ class Replica:
     shares: Optional[Shares] = None
     digests: Any = None
     tables: Optional[Stores] = None
+    measured: Optional[Columns] = None

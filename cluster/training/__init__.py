@@ -1,14 +1,15 @@
 """One worker, from its graph to its outcome; an evaluator likewise.
 
-trainer          setup, describe, loop, and the end
-builder          the worker's graph: its model and the transport around it
-stock_graph      the graph of TensorFlow's documentation, for ``train.sync: stock``
-joining          who gives variables their values, and who waits for them
-graph_agreement  a check that all workers built the same variables
-step_errors      what a person can act on, in place of TensorFlow's error
-global_step      the step that counts, on the servers
-progress         what a worker reports while it trains
-summaries        what TensorBoard shows of a run
-step_times       how long each worker's steps take
-evaluator        measures each checkpoint beside the training
+trainer           setup, describe, loop, and the end
+builder           the worker's graph: its model and the transport around it
+stock_graph       the graph of TensorFlow's documentation, for ``train.sync: stock``
+joining           who gives variables their values, and who waits for them
+graph_agreement   a check that all workers built the same variables
+step_errors       what a person can act on, in place of TensorFlow's error
+global_step       the step that counts, on the servers
+progress          what a worker reports while it trains
+summaries         what TensorBoard shows of a run
+step_times        how long each worker's steps take
+training_metrics  the metrics of the newest examples of all workers
+evaluator         measures each checkpoint beside the training
 """

@@ -104,7 +104,8 @@ class Builder:
         model = self.model
         grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
         self.grads = grads
-        step = ancestors([model.loss, *grads.values()])
+        measured = model.measured.tensors if model.measured else []
+        step = ancestors([model.loss, *grads.values(), *measured])
         self._refuse_unknown_shapes()
         self.is_elementwise = is_elementwise(model.optimizer)
         self.step = step | ancestors(model.updates)
@@ -114,7 +115,7 @@ class Builder:
         )
         of_model = {name: each for name, each in model.variables.items() if name in model.model_variables}
         self.state = State(of_model, grads, self.step if self.task.is_chief else step)
-        self.state.write_last([model.loss, *grads.values(), *self.row_grads.values()])
+        self.state.write_last([model.loss, *grads.values(), *self.row_grads.values(), *measured])
         read_once([each for name, each in model.variables.items() if name in grads], self.step)
 
     def _make_stores(self) -> Optional[Stores]:
@@ -213,6 +214,7 @@ class Builder:
             model.parts.shares,
             self.digests.received if self.digests else None,
             self.stores,
+            model.measured,
         )
 
     def _exchange(self) -> Exchange:

@@ -6,7 +6,7 @@ otherwise, and there is a checkpoint      restores the newest, and opens
 otherwise                                 initialises, and opens
 """
 
-from typing import Any, Optional
+from typing import Any, Optional, Sequence, Union
 
 from cluster.checkpoints.saver import Checkpoints
 from cluster.errors import TrainingError
@@ -17,6 +17,7 @@ from cluster.steps.replica import Replica
 from cluster.task import Task, Train
 from cluster.training.graph_agreement import GraphAgreement
 from cluster.training.step_times import StepTimes
+from cluster.training.training_metrics import TrainingMetrics
 from cluster.variables.partition_count import PartitionCount
 
 
@@ -24,6 +25,7 @@ class Joining:
     """The operations by which one worker joins, in its graph.
 
     Args:
+      reports: what workers write to ``ps:0``, and the chief begins.
       checkpoints: the chief's; None on another worker.
     """
 
@@ -33,11 +35,11 @@ class Joining:
         settings: Train,
         replica: Replica,
         partition_count: PartitionCount,
-        step_times: StepTimes,
+        reports: Sequence[Union[StepTimes, TrainingMetrics]],
         checkpoints: Optional[Checkpoints],
     ):
         self._steps, self._replica, self._stepper = settings.steps, replica, replica.stepper
-        self._partition_count, self._step_times, self._checkpoints = partition_count, step_times, checkpoints
+        self._partition_count, self._reports, self._checkpoints = partition_count, reports, checkpoints
         rows, tables = (replica.tables.variables, replica.tables.trained) if replica.tables else ([], [])
         needed = [*replica.variables, *rows, *replica.stepper.needed]
         self._without_value = tf.report_uninitialized_variables(needed)
@@ -60,7 +62,8 @@ class Joining:
         return self._stepper.join(session, self._steps)
 
     def _join_as_chief(self, session: Any, heartbeat: Heartbeat, checkpoints: Checkpoints) -> int:
-        self._step_times.begin(session)
+        for report in self._reports:
+            report.begin(session)
         checkpoints.open()
         if self._is_ready(session):
             checkpoints.adopt()

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from typing import Any, Mapping, Optional
 
+from cluster.errors import NonFiniteError
 from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.scoring.readings import in_words
 
@@ -72,13 +73,19 @@ class TrainingProgress:
         rate = f"{progress.step_time_ms:.1f} ms/step"
         print(f"step {progress.step}/{self._steps} loss {loss:.4g} {rate}{ignored}", flush=True)
 
-    @property
-    def all_ignored(self) -> bool:
-        """Return whether no step had a finite gradient.
+    def refuse_nothing_trained(self, task: str) -> None:
+        """Refuse a run in which this worker has trained nothing in at least ``_ENOUGH`` steps, or all of the run.
 
-        This holds only after at least ``_ENOUGH`` steps, or all of the run.
+        A run that looks as if it had trained must have done so.
+
+        Raises:
+          NonFiniteError: every gradient of this worker was ignored.
         """
-        return self._ignored == self.taken >= min(_ENOUGH, self._steps) > 0
+        if self._ignored == self.taken >= min(_ENOUGH, self._steps) > 0:
+            raise NonFiniteError(
+                f"{task}: expected gradients that are finite numbers, found none in {self.taken} steps; look at the"
+                " data and the learning rate; train.on_nan: stop names the first loss or gradient"
+            )
 
     def report_now(self, step: int, saved: Mapping[str, Any]) -> None:
         """Report the newest progress again, with ``step`` and the checkpoint fields ``saved``."""

@@ -54,4 +54,5 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
         model.prepare,
         model.start_input,
         [tf.global_variables_initializer()],
+        measured=model.measured,
     )

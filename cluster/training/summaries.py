@@ -8,6 +8,7 @@ The chief writes it into ``summaries`` in the run's folder.
     learning_rate       of that step
     gradient_norm       before clipping: of the mean over all workers, or in async of the chief's gradient
     step_time_ms/worker_1   of each worker, as it reported last
+    training/auc        metrics of the newest examples of all workers
     (any other)         ``tf.summary`` operations of the job's own model, of the chief's first tower
 
 Their values are fetched together with a step when they are due, so that other steps cost nothing
@@ -15,6 +16,7 @@ more and no example is used twice.
 """
 
 import contextlib
+import math
 import os
 import re
 import socket
@@ -57,11 +59,12 @@ class Summaries:
         due = self._step is None or self._clock() - self._at >= EVERY_S or step + 1 >= self._steps
         return [self._tensors, *self._own] if due and self._file else []
 
-    def note(self, step: int, loss: float, fetched: List[Any]) -> None:
-        """Write what was fetched with the step that led to the global step ``step``."""
+    def note(self, step: int, loss: float, fetched: List[Any], metrics: Optional[Mapping[str, float]] = None) -> None:
+        """Write what was fetched with the step that led to the global step ``step``, and the newest ``metrics``."""
         if not fetched or self._file is None:
             return
-        values = {"loss": loss, **dict(zip(self._tags, map(float, fetched[0]))), **self._rates(step)}
+        defined = {f"training/{name}": each for name, each in (metrics or {}).items() if math.isfinite(each)}
+        values = {**defined, "loss": loss, **dict(zip(self._tags, map(float, fetched[0]))), **self._rates(step)}
         began = self._step is None or step <= self._step
         self._step, self._at = step, self._clock()
         self._file.write(step, values, fetched[1:], began)

@@ -8,7 +8,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from cluster.checkpoints.saver import Checkpoints
-from cluster.errors import NonFiniteError, TrainingError
+from cluster.errors import TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome, Reporter
@@ -28,6 +28,7 @@ from cluster.training.progress import TrainingProgress
 from cluster.training.step_errors import explain_errors
 from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
+from cluster.training.training_metrics import TrainingMetrics
 from cluster.variables.partition_count import PartitionCount, PartitionCountChanged
 from cluster.variables.placement import imbalance
 from cluster.verify.verification import Verification
@@ -108,10 +109,10 @@ class Trainer:
                     self.settings.checkpoint, self.replica.variables, host, self._folder, tables=self.replica.tables
                 )
             self._step_times = StepTimes(self.task)
+            self._metrics = TrainingMetrics(self.task, self.replica.measured, self.settings.steps)
             saved = self._checkpoints if self.task.is_chief else None
-            self._joining = Joining(
-                self.task, self.settings, self.replica, self._partition_count, self._step_times, saved
-            )
+            reports = (self._step_times, self._metrics)
+            self._joining = Joining(self.task, self.settings, self.replica, self._partition_count, reports, saved)
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
@@ -204,14 +205,16 @@ class Trainer:
         while self.step < self.settings.steps:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
+            self._metrics.note(session, self.step, fetched.pop(0))
             examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
-            self._summaries.note(self.step, loss, fetched)
+            self._summaries.note(self.step, loss, fetched, self._metrics.latest)
             self._after_step(session, loss, examples)
         return self._finish(session)
 
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         examples = self.replica.examples
-        more = [*([] if examples is None else [examples]), *self._summaries.wanted(int(self.step or 0))]
+        summaries = self._summaries.wanted(int(self.step or 0))
+        more = [self._metrics.fetches, *([] if examples is None else [examples]), *summaries]
         self._begin_step(len(more))
         with explain_errors(self.job, self.task, self.step, self.replica.graph):
             return self.replica.stepper.step(session, more)
@@ -253,26 +256,15 @@ class Trainer:
         self._progress.report_now(step, self._saved())
 
     def _saved(self) -> Dict[str, Any]:
-        return {**self._checkpoints.progress_fields(), **self._requests.progress_fields()} if self.task.is_chief else {}
+        if not self.task.is_chief:
+            return {}
+        reports = {**self._checkpoints.progress_fields(), **self._requests.progress_fields()}
+        return {**reports, "metrics": self._metrics.latest}
 
     def _waited_s(self) -> float:
         """Return the seconds that the last step spent waiting for other workers."""
         before, self._waited_before_s = self._waited_before_s, self.replica.stepper.waited_s or 0.0
         return self._waited_before_s - before
-
-    def _refuse_nothing_trained(self) -> None:
-        """Refuse a run in which this worker has trained nothing.
-
-        A run that looks as if it had trained must have done so.
-
-        Raises:
-          NonFiniteError: every gradient of this worker was ignored.
-        """
-        if self._progress.all_ignored:
-            raise NonFiniteError(
-                f"{self.task.name}: expected gradients that are finite numbers, found none in {self._progress.taken}"
-                " steps; look at the data and the learning rate; train.on_nan: stop names the first loss or gradient"
-            )
 
     def _evaluate(self, session: Any) -> Dict[str, float]:
         if self._verification is not None:
@@ -284,7 +276,7 @@ class Trainer:
 
     def _finish(self, session: Any) -> Outcome:
         self._heartbeat.begin_phase("ending")
-        self._refuse_nothing_trained()
+        self._progress.refuse_nothing_trained(self.task.name)
         if not self.task.is_chief:
             self._shutdown.leave(session)
             return self._progress.end(Outcome(True, self.step))

@@ -1,7 +1,7 @@
 """A run's status as Prometheus reads it."""
 
 from collections import Counter
-from typing import Any, Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
@@ -84,7 +84,14 @@ def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) 
     yield _state(name, status)
     for value in RUN_VALUES:
         yield _family(value, OF_RUN, [] if status is None else [(status, [name])])
-    yield _evaluation(name, status)
+    yield _metrics(
+        "launch_evaluation",
+        "Newest report of the evaluator. The metric step is its checkpoint's step.",
+        name,
+        status.evaluation if status else None,
+    )
+    meaning = "Metrics of the newest examples that trained."
+    yield _metrics("launch_training_metric", meaning, name, status.training_metrics if status else None)
     yield from _tasks(name, [] if status is None else status.tasks)
 
 
@@ -105,13 +112,9 @@ def _state(name: str, status: Optional[RunStatus]) -> Family:
     return state
 
 
-def _evaluation(name: str, status: Optional[RunStatus]) -> Family:
-    family = GaugeMetricFamily(
-        "launch_evaluation",
-        "Newest report of the evaluator. The metric step is its checkpoint's step.",
-        labels=["name", "metric"],
-    )
-    for metric, value in ((status.evaluation if status else None) or {}).items():
+def _metrics(family_name: str, meaning: str, name: str, values: Optional[Mapping[str, Optional[float]]]) -> Family:
+    family = GaugeMetricFamily(family_name, meaning, labels=["name", "metric"])
+    for metric, value in (values or {}).items():
         if value is not None:
             family.add_metric([name, metric], value)
     return family

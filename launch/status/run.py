@@ -63,6 +63,12 @@ class RunStatus:
         ),
     )
     cause: Optional[str] = field(default=None, metadata=means("Cause of the failure or stop in one line; else null."))
+    training_metrics: Dict[str, Optional[float]] = field(
+        default_factory=dict,
+        metadata=means(
+            "Metrics of the newest examples that trained, null for one that is undefined; empty if the model has none."
+        ),
+    )
     metrics: Dict[str, Optional[float]] = field(
         default_factory=dict,
         metadata=means(

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional, TextIO
 from launch.agent.text.plain_text import without_controls
 from launch.status import incident_text
 from launch.status.run import RunStatus
-from launch.view.run_text import count, evaluation, formation, progress, starting
+from launch.view.run_text import count, evaluation, formation, progress, starting, training_metrics
 
 EVERY_S = 5.0
 STARTING_EVERY_S = 2.0
@@ -70,7 +70,7 @@ class View:
         now = time.monotonic()
         if status.global_step is not None and (now - self._progress_at >= EVERY_S or self._shown.get("step") is None):
             self._progress_at, self._shown["step"] = now, status.global_step
-            lines.append(progress(status))
+            lines += [progress(status), *training_metrics(status)]
         return lines
 
     def _starts(self, status: RunStatus) -> List[str]:

@@ -66,6 +66,11 @@ def checkpoint(status: RunStatus) -> List[str]:
     return [f"checkpoint of step {status.checkpoint_step}, {quantity(steps, 'step')} ago{age}"]
 
 
+def training_metrics(status: RunStatus) -> List[str]:
+    """Return a line with the metrics of the newest examples that trained; nothing where the model has none."""
+    return [f"while training: {_listed(status.training_metrics)}"] if status.training_metrics else []
+
+
 def metrics(status: RunStatus) -> List[str]:
     """Return a line with the metrics on the held-out data, at the end of a run."""
     return [f"held-out data: {_listed(status.metrics)}"] if status.metrics else []

@@ -68,6 +68,7 @@ def run_status(
         checkpoint_step=outcome.get("checkpoint_step", report.get("checkpoint_step")),
         evaluation=_evaluation(tasks),
         cause=state.cause,
+        training_metrics=_defined(report.get("metrics") or {}),
         metrics=_defined(outcome.get("metrics") or {}),
         checkpoint=outcome.get("checkpoint"),
         incidents=incidents.statuses(),

@@ -23,7 +23,7 @@ WORKER: Dict[str, Any] = {
 FULL = status(
     task("ps:0@cpu01"), task("worker:0@gpu01", **WORKER), task("worker:1@gpu02", state="failed"), global_step=40,
     steps=100, steps_per_second=2.5, examples_per_second=160.0, loss=0.5, checkpoint_step=30, waiting_share=0.25,
-    evaluation={"step": 30, "accuracy": 0.9, "auc": None},
+    evaluation={"step": 30, "accuracy": 0.9, "auc": None}, training_metrics={"auc": 0.75, "gauc": None},
 )  # fmt: skip
 Labels = Tuple[Tuple[str, str], ...]
 
@@ -62,7 +62,9 @@ def test_the_run_is_told_with_its_step_rate_loss_and_state() -> None:
     assert value(samples, "launch_run_state", state="running") == 1
     assert value(samples, "launch_run_state", state="failed") == 0
     assert value(samples, "launch_evaluation", metric="accuracy") == 0.9
-    assert not any(("metric", "auc") in labels for _, labels in samples)  # it is undefined
+    assert value(samples, "launch_training_metric", metric="auc") == 0.75
+    undefined = {("launch_evaluation", "auc"), ("launch_training_metric", "gauc")}
+    assert not undefined & {(name, dict(labels).get("metric")) for name, labels in samples}
 
 
 def test_a_task_is_told_with_its_step_time_in_seconds_its_restarts_its_bytes_and_its_gpus() -> None:

@@ -4,7 +4,17 @@ from typing import Any, Mapping
 
 import pytest
 
-from launch.view.run_text import checkpoint, count, elapsed, evaluation, head, metrics, progress, silence
+from launch.view.run_text import (
+    checkpoint,
+    count,
+    elapsed,
+    evaluation,
+    head,
+    metrics,
+    progress,
+    silence,
+    training_metrics,
+)
 from tests.support.launch.statuses import status, task
 
 BEGAN = "2026-11-23T12:00:00+00:00"
@@ -68,6 +78,8 @@ def test_an_undefined_metric_is_called_so_and_many_slices_do_not_fill_the_view()
     line = metrics(status(metrics=many))[0]
     assert line.startswith("held-out data: auc undefined, auc/0 0.5, ")
     assert line.endswith("auc/10 0.5, and 9 more (launch status --json)")
+    assert training_metrics(status(training_metrics={"auc": 0.75})) == ["while training: auc 0.75"]
+    assert training_metrics(status()) == []
     assert evaluation({"step": 40, "auc": None}) == "evaluator: step 40, auc undefined"
 
 

@@ -61,7 +61,7 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
     assert contract <= status
     assert status - contract == {
         "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
-        "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated",
+        "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated", "training_metrics",
     }  # fmt: skip
 
 
@@ -149,6 +149,8 @@ def test_a_metric_that_is_undefined_is_null_and_no_number() -> None:
     replay.up()
     replay.at(1, advanced("evaluator:0", 90, metrics={"auc": math.nan, "loss": 0.5}))
     assert replay.status()["evaluation"] == {"step": 90, "auc": None, "loss": 0.5}
+    replay.at(1, advanced("worker:0", 90, metrics={"auc": 0.75, "gauc": math.nan}))
+    assert replay.status()["training_metrics"] == {"auc": 0.75, "gauc": None}
     replay.at(2, succeeded("worker:0", metrics={"auc": math.nan, "loss": math.inf, "top": 1.0}), succeeded("ps:0"))
     assert replay.status()["metrics"] == {"auc": None, "loss": None, "top": 1.0}
 
