@@ -35,6 +35,29 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Best:
+    """The metric on held-out data by which a checkpoint is the best.
+
+    One of ``max`` and ``min`` names the metric, or neither does. ``patience`` is the number of measurements without a
+    better one after which training ends; None for no such end.
+    """
+
+    max: Optional[str] = None
+    min: Optional[str] = None
+    patience: Optional[int] = None
+
+    @property
+    def metric(self) -> str:
+        """Return the metric; "" for none."""
+        return self.max or self.min or ""
+
+    @property
+    def goal(self) -> str:
+        """Return ``max`` or ``min``."""
+        return "max" if self.max else "min"
+
+
+@dataclass(frozen=True)
 class Train:
     """The ``train`` section of a hosts file, as every task receives it.
 
@@ -67,6 +90,7 @@ class Train:
     evaluate_batches: Optional[int] = None
     trace: Optional[int] = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    best: Best = field(default_factory=Best)
     verify: bool = False
 
     @property
@@ -85,7 +109,8 @@ class Train:
         """
         values = dict(values)
         checkpoint = _accept(Checkpoint, values.pop("checkpoint", None) or {}, "train.checkpoint")
-        return _accept(cls, {**values, "checkpoint": checkpoint}, "train")
+        best = _accept(Best, values.pop("best", None) or {}, "train.best")
+        return _accept(cls, {**values, "checkpoint": checkpoint, "best": best}, "train")
 
     def to_dict(self) -> Dict[str, Any]:
         """Return the mapping that ``from_dict`` reads."""

@@ -15,7 +15,7 @@ from cluster.errors import TaskError
 from cluster.protocol.outcome import WORK, Outcome, Progress, Reporter
 from cluster.protocol.stdout import outlive_full_disk
 from cluster.protocol.verifiable import unverifiable
-from cluster.task import UNFIT_FOR_STOCK, Task, Train
+from cluster.task import UNFIT_FOR_STOCK, Best, Task, Train
 
 _EXAMPLE = """\
 example, a whole run on this machine in one shell:
@@ -142,6 +142,11 @@ def _impossible(task: Task, settings: Train) -> Iterator[str]:
         yield "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"
     if settings.replication == "in-graph" and settings.tower_sum != Train.tower_sum:
         yield f"train.tower_sum: expected {Train.tower_sum} with replication in-graph, found {settings.tower_sum}"
+    best = settings.best
+    if (best.max and best.min) or (best != Best() and not best.metric):
+        yield "train.best: expected either max or min, found both or neither; max: auc keeps the largest auc"
+    if best.patience is not None and (settings.backup_workers or settings.sync == "stock"):
+        yield "train.best.patience: expected null with backup_workers or sync stock, found a number; leave it out"
     if settings.accumulate < 1:
         yield f"train.accumulate: expected at least 1, found {settings.accumulate}"
     if settings.mode == "async" and settings.sync != Train.sync:

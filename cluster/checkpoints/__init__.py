@@ -5,6 +5,7 @@ streamed_saver       write and read a checkpoint piece by piece
 pieces_of_variables  the operations for one piece
 saved_tables         the rows of embedding tables, with their ids
 stored_tables        find such tables in a checkpoint, and read their rows
+best                 the best checkpoint by a metric, and when training gets no better
 ownership            one writer of a folder at a time
 remote_files         a folder on the host of a parameter server
 """

@@ -46,6 +46,8 @@ class Checkpoints:
         self.step: Optional[int] = None  # of the newest checkpoint, once there is one
         self.path: Optional[str] = None
         self.problem: Optional[str] = None
+        self.saves = 0  # by this process
+        self.spared: Optional[int] = None  # the step of a checkpoint that stays, however old
         self._unwritable: Optional[str] = None  # why, as long as saves fail
         self._every_s, self._keep = settings.every_s, settings.keep
         self._clock, self._pause = clock, pause
@@ -131,6 +133,12 @@ class Checkpoints:
             for newest in self._stored()[:1]:
                 self.path, self.step = newest.path, newest.step
 
+    def path_of(self, step: Optional[int]) -> Optional[str]:
+        """Return the path of the checkpoint of a step; None where it is not there."""
+        with contextlib.suppress(OSError):
+            return next((each.path for each in self._stored() if each.step == step), None)
+        return None
+
     def _stored(self) -> List[StoredCheckpoint]:
         return checkpoint_files.list_checkpoints(Path(self.folder)) if self.folder else []
 
@@ -195,7 +203,8 @@ class Checkpoints:
         self._saver.save(session, path)
         checkpoint_files.make_durable(path)  # before older ones go
         self.path, self.step = path, step
-        kept = checkpoint_files.prune(folder, StoredCheckpoint(step, path), self._keep)
+        self.saves += 1
+        kept = checkpoint_files.prune(folder, StoredCheckpoint(step, path), self._keep, self.spared)
         checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
         self._board.show(session, os.path.abspath(path))
 

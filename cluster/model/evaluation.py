@@ -1,7 +1,7 @@
 """Measure the trained model on examples that it has not seen."""
 
 from itertools import islice
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from cluster.job import Job
 from cluster.metrics import metrics_of
@@ -64,6 +64,15 @@ class Evaluation:
         loss, metrics = job.losses(output)
         counters = [each for key, each in _local_variables().items() if key not in before]
         return cls(job, iterator.initializer, loss, metrics, counters)
+
+    def measures(self, name: str) -> bool:
+        """Return whether ``name`` is the loss, a metric or a slice of one."""
+        return name in self._sums or name in self._counted or self._columns.measures(name)
+
+    @property
+    def names(self) -> List[str]:
+        """Return the names of the loss and all metrics, without those of slices."""
+        return [*self._sums, *self._counted, *self._columns.names]
 
     def run(self, session: Any, batches: Optional[int] = None) -> Dict[str, float]:
         """Return the mean over the held-out examples of the loss and of each metric, or the metric's own value.

@@ -6,6 +6,7 @@ in the worker's memory.
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
 from cluster.model.device_pool import Member
@@ -230,7 +231,17 @@ class ModelGraph:
             return None
         first = self.pool[0]
         devices = self._devices(setter, first.task, first.devices[0])
-        return Evaluation.build(self.job, self.task, self.args, devices, self._sharing)
+        evaluation = Evaluation.build(self.job, self.task, self.args, devices, self._sharing)
+        self._refuse_unknown_best(evaluation)
+        return evaluation
+
+    def _refuse_unknown_best(self, evaluation: Optional[Evaluation]) -> None:
+        metric = self.train.best.metric
+        if metric and evaluation is None:
+            raise JobError(f"{self.job.path}: expected a function evaluate for train.best, found none; add it")
+        if metric and evaluation is not None and not evaluation.measures(metric):
+            names = ", ".join(evaluation.names)
+            raise JobError(f"train.best: expected a metric of {self.job.path} ({names}), found {metric!r}")
 
 
 def _after(before: GradsAndVars, batch: Mapping[str, Any]) -> Dict[str, Any]:

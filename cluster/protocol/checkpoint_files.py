@@ -11,10 +11,11 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import AbstractSet, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import AbstractSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 LIST = "checkpoint"  # what other programs read to learn which is the newest; here it is only written
 ASIDE = ".unreadable"
+BEST = "best.json"  # the record of the best checkpoint
 OURS = "model"  # what our own are called, before the dash and the step
 PARTIAL = ".partial"  # after a checkpoint's name: the folder in which it is written
 _PARTIAL_LIST = f".{LIST}{PARTIAL}"
@@ -80,18 +81,20 @@ def make_durable(path: str) -> None:
             os.close(handle)
 
 
-def prune(folder: Path, newest: StoredCheckpoint, keep: int) -> List[StoredCheckpoint]:
+def prune(folder: Path, newest: StoredCheckpoint, keep: int, spared: Optional[int] = None) -> List[StoredCheckpoint]:
     """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return those that stay.
 
-    ``keep`` is at least 1, or else nothing is removed, as TensorFlow has it.
+    ``keep`` is at least 1, or else nothing is removed, as TensorFlow has it. The checkpoint of the step ``spared``
+    stays, too.
 
     Raises:
       OSError: the folder cannot be read.
     """
     ours = [each for each in list_checkpoints(folder) if each.step <= newest.step and _is_ours(each)]
-    kept = ours[:keep] if keep > 0 else ours
-    for each in ours[len(kept) :]:
-        remove(each.path)
+    kept = [each for index, each in enumerate(ours) if index < keep or keep <= 0 or each.step == spared]
+    for each in ours:
+        if each not in kept:
+            remove(each.path)
     return kept
 
 

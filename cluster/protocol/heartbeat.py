@@ -37,6 +37,7 @@ PHASES = {
     "first step": "it takes the first step after it has joined, or the first of another kind",
     "step": "it takes a step",
     "saving": "it writes a checkpoint",
+    "evaluating": "it measures a checkpoint on held-out examples, while it trains",
     "comparing": "it takes the same step in one process, and compares",
     "ending": "it has seen the last step: it saves, evaluates, leaves",
     "serving": "it holds variables, or lends its devices",

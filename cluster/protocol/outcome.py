@@ -46,6 +46,7 @@ class Progress:
     Of the chief, ``checkpoint_problem``: why checkpoints are not written now, or one could not be read, None once one
     has been written; ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that
     it took up, and followed. ``metrics``: of an evaluator, on held-out examples; of the chief, of those that trained.
+    ``best``: the step of the best checkpoint so far, and its metric (``train.best``).
     """
 
     step: int
@@ -61,6 +62,7 @@ class Progress:
     save_done: Optional[int] = None
     metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)
     time: float = 0.0  # seconds since the epoch, on the task's own clock
+    best: Dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Outcome:
     """The end of a task. ``retry`` False: starting it again would fail the same way.
 
     ``kind`` is one of ``failures.KINDS``, None for a success. ``missing_module`` names the missing module for which the
-    task failed.
+    task failed. ``best`` and ``best_checkpoint`` are step, metric and path of the best checkpoint (``train.best``).
+    ``ended_early`` is why training ended before its last step.
     """
 
     succeeded: bool
@@ -82,6 +85,9 @@ class Outcome:
     time: float = 0.0
     kind: Optional[str] = None
     missing_module: Optional[str] = None
+    best: Dict[str, float] = field(default_factory=dict)
+    best_checkpoint: Optional[str] = None
+    ended_early: Optional[str] = None
 
     @classmethod
     def from_exception(cls, error: BaseException, step: Optional[int] = None) -> "Outcome":
@@ -213,14 +219,16 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
 def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
     """Return the outcome in ``folder``, or None where the task wrote none. Raises as ``read_progress`` does."""
     outcome = _read(Path(folder) / OUTCOME, Outcome)
-    if outcome is not None and not (outcome.checkpoint or "").isprintable():
-        raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")
+    for path in (outcome.checkpoint, outcome.best_checkpoint) if outcome is not None else ():
+        if not (path or "").isprintable():
+            raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")
     if outcome is not None and outcome.kind not in (None, *failures.KINDS):
         raise ValueError(f"kind: expected one of {', '.join(failures.KINDS)}, found {ascii(outcome.kind)[:60]}")
     if outcome is None:
         return None
     return replace_fields(
         outcome, cause=outcome.cause and _short(outcome.cause),
+        ended_early=outcome.ended_early and _short(outcome.ended_early),
         missing_module=outcome.missing_module and _short(outcome.missing_module, _LONGEST_NAME),
     )  # fmt: skip
 

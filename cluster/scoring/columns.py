@@ -37,6 +37,16 @@ class Columns:
         job.check("model", f"at most {MOST_VALUES} metrics with their slices", most, most <= MOST_VALUES)
         self._readings = {name: self._reading(name, metric) for name, metric in first.items()}
 
+    @property
+    def names(self) -> List[str]:
+        """Return the names of the metrics."""
+        return list(self._readings)
+
+    def measures(self, name: str) -> bool:
+        """Return whether ``name`` is a metric, or may be a slice of one."""
+        sliced = [metric for metric, reading in self._readings.items() if reading.most]
+        return name in self._readings or any(name.startswith(f"{metric}/") for metric in sliced)
+
     def values(self, columns: Sequence[np.ndarray]) -> Dict[str, float]:
         """Return the value of each metric over the fetched ``columns``; NaN for one that is not defined.
 

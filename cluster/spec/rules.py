@@ -41,6 +41,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _backup_workers(document, workers)
         if findings.fit("train", "replication"):
             yield from _in_graph(document)
+    if findings.fit("train", "best"):
+        yield from _best(document)
     if findings.fit("train", "replication") and findings.fit("train", "tower_sum"):
         yield from _tower_sum(document)
 
@@ -199,6 +201,26 @@ def _tower_sum(document: Document) -> Iterator[Problem]:
     if train.get("replication") == "in-graph" and found != Train.tower_sum:
         expected = f"{Train.tower_sum} with replication: in-graph"
         yield document.problem(("train", "tower_sum"), expected, found, "leave it out")
+
+
+def _best(document: Document) -> Iterator[Problem]:
+    """Refuse a ``best`` without its one metric, and a patience where not all workers can end at one step."""
+    train: Dict[str, Any] = document.value.get("train") or {}
+    best: Dict[str, Any] = train.get("best") or {}
+    given = [key for key in ("max", "min") if best.get(key)]
+    path = ("train", "best")
+    if len(given) == 2:
+        yield document.problem(path, "either max or min", "both", "remove one of them", at_key=True)
+    elif best and not given:
+        hint = "max: auc keeps the checkpoint with the largest auc"
+        yield document.problem(path, "the key max or the key min", "neither", hint, at_key=True)
+    if best.get("patience") is None:
+        return
+    for key, needed in (("backup_workers", 0), ("sync", Train.sync)):
+        found = train.get(key, needed)
+        if found not in (needed, "plain"):
+            expected = f"null with {key}: {found}, where workers do not all end at the same step"
+            yield document.problem((*path, "patience"), expected, str(best["patience"]), "leave it out")
 
 
 def _replicas(document: Document, entries: Optional[Sequence[Entry]]) -> Iterator[Problem]:

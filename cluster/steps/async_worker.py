@@ -132,6 +132,10 @@ class AsyncWorker:
         self._copies.fill(session, self._step)
         self._copies.load(session, self._step)
 
+    def renew(self, session: Any) -> None:
+        """Give the worker's variables the newest values, between two steps; the next step begins with them."""
+        self._copies.fill(session, self._step)
+
     def owes(self, session: Any) -> bool:
         """Return True: a step that lasts is always this worker's own.
 

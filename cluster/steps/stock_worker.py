@@ -161,6 +161,9 @@ class StockWorker:
     def refresh(self, session: Any) -> None:
         """Fetch nothing: the model reads the servers' own variables."""
 
+    def renew(self, session: Any) -> None:
+        """Fetch nothing: the model reads the servers' own variables."""
+
     def owes(self, session: Any) -> bool:
         """Return whether other workers wait for this worker, asked while a step lasts.
 

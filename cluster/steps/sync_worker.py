@@ -147,6 +147,10 @@ class SyncWorker:
         self._fill_copies(session)
         self._copies.load(session, self._local)
 
+    def renew(self, session: Any) -> None:
+        """Give the worker's variables the newest values, between two steps; the next step begins with them."""
+        self._fill_copies(session)
+
     def _start_finisher(self, session: Any, steps: int) -> None:
         if self._optimizer.is_chief and not self._exact:
             self._finisher = Finisher(session, self._optimizer.finish, steps)

@@ -11,5 +11,7 @@ progress          what a worker reports while it trains
 summaries         what TensorBoard shows of a run
 step_times        how long each worker's steps take
 training_metrics  the metrics of the newest examples of all workers
+last_step         the step at which training ends, which the chief may bring forward
+best_checkpoint   the best checkpoint by a metric on held-out data, and an early end
 evaluator         measures each checkpoint beside the training
 """

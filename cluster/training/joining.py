@@ -14,8 +14,9 @@ from cluster.protocol.heartbeat import Heartbeat
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.replica import Replica
-from cluster.task import Task, Train
+from cluster.task import Task
 from cluster.training.graph_agreement import GraphAgreement
+from cluster.training.last_step import LastStep
 from cluster.training.step_times import StepTimes
 from cluster.training.training_metrics import TrainingMetrics
 from cluster.variables.partition_count import PartitionCount
@@ -25,6 +26,7 @@ class Joining:
     """The operations by which one worker joins, in its graph.
 
     Args:
+      last: the step at which training ends.
       reports: what workers write to ``ps:0``, and the chief begins.
       checkpoints: the chief's; None on another worker.
     """
@@ -32,13 +34,13 @@ class Joining:
     def __init__(
         self,
         task: Task,
-        settings: Train,
         replica: Replica,
         partition_count: PartitionCount,
         reports: Sequence[Union[StepTimes, TrainingMetrics]],
+        last: LastStep,
         checkpoints: Optional[Checkpoints],
     ):
-        self._steps, self._replica, self._stepper = settings.steps, replica, replica.stepper
+        self._last, self._replica, self._stepper = last, replica, replica.stepper
         self._partition_count, self._reports, self._checkpoints = partition_count, reports, checkpoints
         rows, tables = (replica.tables.variables, replica.tables.trained) if replica.tables else ([], [])
         needed = [*replica.variables, *rows, *replica.stepper.needed]
@@ -59,21 +61,22 @@ class Joining:
             return self._join_as_chief(session, heartbeat, self._checkpoints)
         heartbeat.note("waits for the chief to give the variables their values")
         wait_for("the chief to give the variables their values", lambda: self._is_ready(session))
-        return self._stepper.join(session, self._steps)
+        self._last.learn(session)
+        return self._stepper.join(session, self._last.step)
 
     def _join_as_chief(self, session: Any, heartbeat: Heartbeat, checkpoints: Checkpoints) -> int:
-        for report in self._reports:
+        for report in (*self._reports, self._last):
             report.begin(session)
         checkpoints.open()
         if self._is_ready(session):
             checkpoints.adopt()
-            return self._stepper.join(session, self._steps)
+            return self._stepper.join(session, self._last.step)
         self._stepper.close(session)
         heartbeat.note("gives the variables their values")
         is_new = not checkpoints.restore(session)
         for given in self._replica.first_values if is_new else []:
             session.run(given)
-        return self._stepper.open(session, self._steps, is_new)
+        return self._stepper.open(session, self._last.step, is_new)
 
     def _settle(self, session: Any) -> None:
         self._partition_count.settle(session)

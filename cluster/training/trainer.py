@@ -22,8 +22,10 @@ from cluster.runtime.tf_errors import reason_of
 from cluster.runtime.waiting import TIMEOUT_S
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
+from cluster.training.best_checkpoint import BestCheckpoint
 from cluster.training.builder import Builder
 from cluster.training.joining import Joining
+from cluster.training.last_step import LastStep
 from cluster.training.progress import TrainingProgress
 from cluster.training.step_errors import explain_errors
 from cluster.training.step_times import StepTimes
@@ -109,14 +111,19 @@ class Trainer:
                     self.settings.checkpoint, self.replica.variables, host, self._folder, tables=self.replica.tables
                 )
             self._step_times = StepTimes(self.task)
-            self._metrics = TrainingMetrics(self.task, self.replica.measured, self.settings.steps)
+            self._last = LastStep(self.settings)
+            self._metrics = TrainingMetrics(self.task, self.replica.measured, self._last)
             saved = self._checkpoints if self.task.is_chief else None
+            self._best = self._make_best() if self.task.is_chief else None
             reports = (self._step_times, self._metrics)
-            self._joining = Joining(self.task, self.settings, self.replica, self._partition_count, reports, saved)
+            self._joining = Joining(self.task, self.replica, self._partition_count, reports, self._last, saved)
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
         self.replica.graph.finalize()
+
+    def _make_best(self) -> BestCheckpoint:
+        return BestCheckpoint(self.settings, self._checkpoints, self._last, self.replica, self._heartbeat)
 
     def _make_summaries(self) -> Summaries:
         if not self.task.is_chief:
@@ -202,10 +209,11 @@ class Trainer:
         self._tracing.begin(self.step)
         self._heartbeat.ask = lambda: self.replica.stepper.owes(session)
         self._placed: Set[int] = set()
-        while self.step < self.settings.steps:
+        while self.step < self._last.step:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
             self._metrics.note(session, self.step, fetched.pop(0))
+            self._last.note(fetched.pop(0))
             examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
             self._summaries.note(self.step, loss, fetched, self._metrics.latest)
             self._after_step(session, loss, examples)
@@ -214,7 +222,7 @@ class Trainer:
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         examples = self.replica.examples
         summaries = self._summaries.wanted(int(self.step or 0))
-        more = [self._metrics.fetches, *([] if examples is None else [examples]), *summaries]
+        more = [self._metrics.fetches, self._last.fetches, *([] if examples is None else [examples]), *summaries]
         self._begin_step(len(more))
         with explain_errors(self.job, self.task, self.step, self.replica.graph):
             return self.replica.stepper.step(session, more)
@@ -233,6 +241,8 @@ class Trainer:
         if self.task.is_chief:
             self._heartbeat.begin_phase("saving", self._waited_s())
             self._save(session, int(self.step or 0))
+            if self._best is not None:
+                self._best.measure_if_due(session, int(self.step or 0))
             if self._verification is not None:
                 self._heartbeat.begin_phase("comparing")
                 self._verification.step(session, int(self.step or 0))
@@ -259,7 +269,8 @@ class Trainer:
         if not self.task.is_chief:
             return {}
         reports = {**self._checkpoints.progress_fields(), **self._requests.progress_fields()}
-        return {**reports, "metrics": self._metrics.latest}
+        best = self._best.measurement if self._best else {}
+        return {**reports, "metrics": self._metrics.latest, "best": best}
 
     def _waited_s(self) -> float:
         """Return the seconds that the last step spent waiting for other workers."""
@@ -288,6 +299,9 @@ class Trainer:
         metrics = self._evaluate(session)
         saved = self._checkpoints
         outcome = Outcome(True, self.step, checkpoint=saved.path, checkpoint_step=saved.step, metrics=metrics)
+        if self._best is not None:
+            outcome = self._best.conclude(outcome)
+        self._progress.report_now(self.step, self._saved())  # no step that ends training early is reported otherwise
         self._progress.end(outcome)
         self._shutdown.end_servers(session)
         return outcome

@@ -14,6 +14,7 @@ from cluster.scoring.columns import Columns
 from cluster.scoring.examples import NewestExamples
 from cluster.scoring.window import pack, share_of, together, unpack
 from cluster.task import Task
+from cluster.training.last_step import LastStep
 
 EVERY_S = 5.0
 _PAUSES = 20  # times as long as measuring took: at most a 20th of the time goes into it
@@ -24,17 +25,19 @@ class TrainingMetrics:
 
     Args:
       columns: of the model's metrics; None without any.
-      steps: the last step of the run, at which the chief always measures.
+      last: the last step of the run, at which the chief always measures.
 
     Attributes:
       fetches: what to fetch with each step.
       latest: the chief's newest values by name, NaN for an undefined one; empty before the first.
     """
 
-    def __init__(self, task: Task, columns: Optional[Columns], steps: int, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self, task: Task, columns: Optional[Columns], last: LastStep, clock: Callable[[], float] = time.monotonic
+    ):
         self.fetches: List[Any] = [] if columns is None else columns.tensors
         self.latest: Dict[str, float] = {}
-        self._columns, self._task, self._steps, self._clock = columns, task, steps, clock
+        self._columns, self._task, self._last, self._clock = columns, task, last, clock
         self._newest = NewestExamples(len(self.fetches), share_of(task.num_workers))
         self._due_at: Optional[float] = None
         indices = range(task.num_workers) if task.is_chief else [task.worker_index]
@@ -58,7 +61,7 @@ class TrainingMetrics:
         if not self.fetches:
             return
         self._newest.add(fetched)
-        is_last = self._task.is_chief and step >= self._steps
+        is_last = self._task.is_chief and step >= self._last.step
         began = self._clock()
         if self._due_at is None or is_last or began >= self._due_at:
             self._measure(session)

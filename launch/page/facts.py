@@ -59,7 +59,9 @@ def figures(status: RunStatus) -> List[List[str]]:
 
 def lines(status: RunStatus) -> List[str]:
     """Return what else is known of the run in words, a line each; nothing of what has its own place on the page."""
-    parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.formation(status)]
+    parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
+    parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
+    parts += run_text.formation(status)
     if status.evaluation:
         parts.append(run_text.evaluation(status.evaluation))
     starting = run_text.starting(status)

@@ -6,7 +6,7 @@ from typing import List
 from cluster.protocol.quantity import quantity
 from cluster.protocol.verifiable import unverifiable
 from cluster.spec.model import Spec
-from cluster.task import TRAINERS, Checkpoint, Train
+from cluster.task import TRAINERS, Best, Checkpoint, Train
 from launch.errors import UsageError
 from launch.plan.local import towers
 from launch.status.run import RunStatus
@@ -42,7 +42,8 @@ def _refused(spec: Spec) -> List[str]:
 
 def _train(spec: Spec, steps: int) -> Train:
     most = min(steps, spec.train.steps)
-    return replace(spec.train, steps=most, towers=towers(spec), trace=None, checkpoint=Checkpoint(), verify=True)
+    plain = replace(spec.train, trace=None, checkpoint=Checkpoint(), best=Best())
+    return replace(plain, steps=most, towers=towers(spec), verify=True)
 
 
 def is_equal(status: RunStatus) -> bool:

@@ -75,6 +75,16 @@ class RunStatus:
             "Metrics on the held-out data, at the end of the run, null for one that is undefined; empty before."
         ),
     )
+    best: Optional[Dict[str, float]] = field(
+        default=None,
+        metadata=means("Best checkpoint so far: the step and the metric of train.best; null before the first."),
+    )
+    best_checkpoint: Optional[str] = field(
+        default=None, metadata=means("Path of the best checkpoint, on the chief's host; null before the end.")
+    )
+    ended_early: Optional[str] = field(
+        default=None, metadata=means("Reason for an end before the last step, by train.best; null for none.")
+    )
     checkpoint: Optional[str] = field(
         default=None, metadata=means("Path of the final checkpoint, on the chief's host; null before the end.")
     )

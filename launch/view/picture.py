@@ -57,7 +57,7 @@ class Picture:
             yield Text(run_text.progress(status))
             yield from _texts(self._curve(width))
             yield from _texts(run_text.training_metrics(status))
-            yield from _texts(run_text.checkpoint(status))
+            yield from _texts([*run_text.checkpoint(status), *run_text.best(status)])
         yield from _texts([run_text.evaluation(status.evaluation)] if status.evaluation else [])
         yield from _texts(run_text.metrics(status))
 

@@ -8,7 +8,7 @@ from launch.status import incident_text
 from launch.status.incident import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.view.run_text import metrics
+from launch.view.run_text import best, metrics
 
 
 def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -> List[str]:
@@ -24,8 +24,10 @@ def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -
         return [*lines, *saved(status, asked), f"{head}: {status.cause}"]
     if status.steps:
         where = next((task.host for task in status.tasks if task.log and is_chief(status, task)), "")
-        path = f"{status.checkpoint}" if local else f"{where}:{status.checkpoint}"
-        lines.append(f"checkpoint of step {status.checkpoint_step}: {path}")
+        at = "" if local else f"{where}:"
+        lines.append(f"checkpoint of step {status.checkpoint_step}: {at}{status.checkpoint}")
+        lines += [f"{line}: {at}{status.best_checkpoint}" for line in best(status) if status.best_checkpoint]
+        lines += [f"ended early: {status.ended_early}"] if status.ended_early else []
         head += f": step {status.global_step}"
     lines.append(f"{head}, after {seconds:.1f} s")
     return lines + metrics(status)

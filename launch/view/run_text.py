@@ -71,6 +71,13 @@ def training_metrics(status: RunStatus) -> List[str]:
     return [f"while training: {_listed(status.training_metrics)}"] if status.training_metrics else []
 
 
+def best(status: RunStatus) -> List[str]:
+    """Return a line with the best checkpoint: ``best checkpoint: step 800, auc 0.8123``; nothing before the first."""
+    found = dict(status.best or {})
+    step = found.pop("step", None)
+    return [] if step is None else [f"best checkpoint: step {step:.0f}, {_listed(found)}"]
+
+
 def metrics(status: RunStatus) -> List[str]:
     """Return a line with the metrics on the held-out data, at the end of a run."""
     return [f"held-out data: {_listed(status.metrics)}"] if status.metrics else []

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from cluster.protocol.checkpoint_files import BEST
 from launch.agent.checkpoints import local
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder, expand
@@ -179,6 +180,8 @@ def _copy(checkpoint: local.Checkpoint, folder: Path, fallbacks: Sequence[local.
     for each in fallbacks:
         with contextlib.suppress(OSError):  # it can do without
             _link_all(each, folder)
+    with contextlib.suppress(OSError):  # none without train.best, or of a copy on another host
+        shutil.copyfile(str(checkpoint.folder / BEST), str(folder / BEST))
     with contextlib.suppress(OSError):  # only other programs read it, and the chief writes it with every checkpoint
         local.write_list(folder)
 

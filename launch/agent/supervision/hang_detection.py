@@ -179,9 +179,11 @@ class Watch:
 
 
 # Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.
-_MAY_BE_SILENT_S = {"starting": 300.0, "first step": 60.0, "saving": 60.0, "comparing": 60.0, "ending": 60.0}
+_MAY_BE_SILENT_S = {"starting": 300.0, "first step": 60.0, "saving": 60.0, "comparing": 60.0, "evaluating": 60.0,
+                     "ending": 60.0}  # fmt: skip
 _WHILE = {
     "starting": "it started", "first step": "it took its first step", "step": "it trained",
+    "evaluating": "it measured a checkpoint",
     "saving": "it wrote a checkpoint", "comparing": "it compared", "ending": "it ended", "serving": "it served",
     "following": "it evaluated",
 }  # fmt: skip

@@ -28,6 +28,12 @@ def test_only_what_this_project_has_written_up_to_the_newest_is_removed(tmp_path
     ]  # fmt: skip
 
 
+def test_the_checkpoint_that_is_spared_stays_beside_those_that_are_kept(tmp_path: Path) -> None:
+    write(tmp_path, *(f"model-{step}.index" for step in range(1, 6)))
+    kept = prune(tmp_path, StoredCheckpoint(5, ""), 2, spared=2)
+    assert [each.step for each in kept] == [each.step for each in list_checkpoints(tmp_path)] == [5, 4, 2]
+
+
 def test_without_a_number_to_keep_nothing_is_removed(tmp_path: Path) -> None:
     write(tmp_path, "model-1.index", "model-2.index")
     assert [each.step for each in prune(tmp_path, StoredCheckpoint(2, ""), 0)] == [2, 1]

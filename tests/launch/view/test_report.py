@@ -27,6 +27,18 @@ def test_a_success_says_where_the_checkpoint_is_how_long_it_took_and_how_good_it
     ]
 
 
+def test_an_early_end_has_its_reason_and_the_best_checkpoint_its_path() -> None:
+    why = "auc was not above 0.8, of step 200, in 3 measurements"
+    early = replace(DONE, steps=900, ended_early=why, best={"step": 200, "auc": 0.8}, best_checkpoint="/w/model-200")
+    assert ending(early, 12.34, "r.yaml")[:-1] == [
+        "checkpoint of step 400: gpu01:/w/runs/r-1/checkpoint/model-400",
+        "best checkpoint: step 200, auc 0.8: gpu01:/w/model-200",
+        f"ended early: {why}",
+        "r-1 succeeded: step 400, after 12.3 s",
+    ]
+    assert ending(early, 12.34, "r.yaml", local=True)[1] == "best checkpoint: step 200, auc 0.8: /w/model-200"
+
+
 def test_the_checkpoint_is_on_the_host_of_the_chief() -> None:
     tasks = [task("worker:0@gpu01", "succeeded"), task("chief:0@gpu09", "succeeded")]
     assert ending(replace(DONE, tasks=tasks), 1, "r.yaml")[0].startswith("checkpoint of step 400: gpu09:/w/")

@@ -5,6 +5,7 @@ from typing import Any, Mapping
 import pytest
 
 from launch.view.run_text import (
+    best,
     checkpoint,
     count,
     elapsed,
@@ -81,6 +82,11 @@ def test_an_undefined_metric_is_called_so_and_many_slices_do_not_fill_the_view()
     assert training_metrics(status(training_metrics={"auc": 0.75})) == ["while training: auc 0.75"]
     assert training_metrics(status()) == []
     assert evaluation({"step": 40, "auc": None}) == "evaluator: step 40, auc undefined"
+
+
+def test_the_best_checkpoint_has_a_line_with_its_step_and_its_metric() -> None:
+    assert best(status(best={"step": 800.0, "auc": 0.8123})) == ["best checkpoint: step 800, auc 0.8123"]
+    assert best(status()) == []
 
 
 def test_states_are_counted() -> None:

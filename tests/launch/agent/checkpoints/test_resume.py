@@ -5,6 +5,7 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
+from cluster.protocol.checkpoint_files import BEST
 from launch.agent.checkpoints.resume import held, prepare, receive, source
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, note_generation
@@ -55,6 +56,15 @@ def test_tensorflows_own_list_names_the_checkpoint_that_was_carried_over(tmp_pat
     prepare(folder, "a", None, resume=True)
     listed = (folder.checkpoint / "checkpoint").read_text()
     assert listed == 'model_checkpoint_path: "model-10"\nall_model_checkpoint_paths: "model-10"\n'
+
+
+def test_the_record_of_the_best_checkpoint_goes_with_the_checkpoints_and_is_a_file_of_its_own(tmp_path: Path) -> None:
+    earlier = run(tmp_path, "a-20261119-120000", 5, 10)
+    (earlier.checkpoint / BEST).write_text("{}")
+    folder = run(tmp_path)
+    prepare(folder, "a", None, resume=True)
+    assert (folder.checkpoint / BEST).read_text() == "{}"
+    assert not (folder.checkpoint / BEST).samefile(earlier.checkpoint / BEST)  # it is written again
 
 
 def test_with_nothing_to_resume_the_run_is_refused(tmp_path: Path) -> None:

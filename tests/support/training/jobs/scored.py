@@ -1,6 +1,6 @@
 """A job for tests: logistic regression on fixed examples in a fixed order, with metrics of its predictions.
 
-args: examples (how many there are, repeated without end), threshold (of the held-out labels, by which they differ).
+args: examples (how many there are, repeated without end).
 """
 
 from typing import Any, Dict
@@ -32,7 +32,9 @@ def model(x: tf.Tensor, label: tf.Tensor, user: tf.Tensor, country: tf.Tensor) -
     logits = tf.reduce_sum(x * weights, 1)
     click = tf.sigmoid(logits)
     loss = tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.cast(label, tf.float32), logits=logits)
+    step = tf.cast(tf.train.get_global_step(), tf.float64)
     return loss, {
+        "age": metrics.mean(step + tf.cast(loss, tf.float64)),  # it grows with every step
         "auc": (label, logits),
         "gauc": metrics.grouped_auc(label, logits, user),
         "calibration": metrics.by(country, metrics.calibration(label, click)),
