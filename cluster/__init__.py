@@ -26,5 +26,6 @@ Packages, each above those before it:
   checkpoints   written and read by the chief
   trace         a timeline of one step
   verify        compare a run with one process
+  serving       export a checkpoint as a SavedModel
   training      one worker, from graph to outcome
 """

@@ -1,4 +1,4 @@
-"""A job: what is trained, as three or four plain functions in one file.
+"""A job: what is trained, as three to five plain functions in one file.
 
 inputs(task, args)    -> tf.data.Dataset of {name: tensor}; this worker's shard, repeated, batched by task.batch_size
 model(**batch)        -> loss per example [batch], or (loss, {metric: value per example [batch]}), whose means are
@@ -7,6 +7,7 @@ model(**batch)        -> loss per example [batch], or (loss, {metric: value per 
                          and one with a parameter ``training`` whether it trains (True) or is evaluated (False)
 optimizer(args)       -> tf.train.Optimizer
 evaluate(task, args)  -> optional; a finite dataset of held-out examples, batched
+predict(**batch)      -> optional; {name: tensor} of a batch without labels, for ``cluster.serving``
 """
 
 import contextlib
@@ -41,6 +42,7 @@ class Job:
     model: Callable[..., Any]
     optimizer: Callable[..., Any]
     evaluate: Optional[Callable[..., Any]] = None
+    predict: Optional[Callable[..., Any]] = None
 
     @classmethod
     def from_module(cls, module: ModuleType) -> "Job":
@@ -53,7 +55,8 @@ class Job:
         missing = [name for name in _FUNCTIONS if not callable(getattr(module, name, None))]
         if missing:
             raise JobError(f"{path}: expected the functions {', '.join(_FUNCTIONS)}; found no {', '.join(missing)}")
-        return cls(path, module.inputs, module.model, module.optimizer, getattr(module, "evaluate", None))
+        evaluate, predict = (getattr(module, name, None) for name in ("evaluate", "predict"))
+        return cls(path, module.inputs, module.model, module.optimizer, evaluate, predict)
 
     @contextlib.contextmanager
     def blame(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ VERBS = {
     "metrics": "Serve the newest run's status to Prometheus, until Ctrl-C.",
     "view": "Serve a live page of the newest run to a browser, until Ctrl-C.",
     "report": "Print a page about the newest run: one HTML file.",
+    "export": "Write a SavedModel of the newest run into the new folder DIR.",
     "restart": "Restart tasks of a run in place.",
     "diagnose": "Collect evidence about the newest run of FILE in one archive.",
     "down": "End the newest run of FILE, and report leftovers per host.",

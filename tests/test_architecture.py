@@ -37,7 +37,7 @@ FLOORS = {
         ("model",),
         ("steps",),
         ("checkpoints", "trace", "verify"),
-        ("training",),
+        ("training", "serving"),
     ),
     "launch": (
         ("status",),
@@ -196,7 +196,7 @@ def launch_knows_no_job(source: Source) -> List[str]:
 
 def a_job_imports_what_lies_loose_in_cluster(source: Source) -> List[str]:
     rooms = tuple(f"cluster.{room}" for floor in FLOORS["cluster"] for room in floor)
-    entries = ("jobs", "jobs.main", "jobs.describe")
+    entries = ("jobs", "jobs.main", "jobs.describe", "jobs.export")
     applies = within(source.module, "jobs") and source.module not in entries
     return forbidden(source, applies, lambda m: within(m, *rooms), "a job may import only modules loose in cluster/")
 

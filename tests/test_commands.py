@@ -38,6 +38,7 @@ NOT_RUN = {
     "board": "serves until Ctrl-C",
     "metrics": "serves until Ctrl-C",
     "view": "serves until Ctrl-C",
+    "export": "needs a run of a job with predict",
     "restart": "needs a run that lives",
 }
 ELSEWHERE = {

@@ -61,6 +61,11 @@ class Sharing:
         self._collections = Collections()
         self._keras_names: Optional[Dict[str, int]] = None  # as they were before the first call
 
+    @property
+    def counted_names(self) -> List[str]:
+        """Return the names of variables that the first call made without ``tf.get_variable``, in their order."""
+        return [each.variable.op.name for made in self._made.values() for each in made]
+
     def call(
         self, model: Callable[..., Any], batch: Mapping[str, Any], scope: str, who: str, training: Optional[bool] = None
     ) -> Any:

@@ -22,10 +22,12 @@ class FrozenTable:
 
     Args:
       pieces: how many variables hold the rows.
+
+    ``size`` is the number of rows that ``load`` has given.
     """
 
     def __init__(self, table: Table, pieces: int = 1):
-        self.table = table
+        self.table, self.size = table, 0
         with tf.name_scope(None), tf.control_dependencies(None):
             self._ids = _variable(f"{table.name}/ids", np.array([_LAST]))
             self._places = _variable(f"{table.name}/places", np.array([-1]))
@@ -67,7 +69,7 @@ class FrozenTable:
           ids: int64 [n], each once.
           rows: float32 [some, width] each, n together, in the order of ``ids``.
         """
-        order = np.argsort(ids, kind="stable")
+        self.size, order = len(ids), np.argsort(ids, kind="stable")
         _give(session, self._ids, np.append(ids[order], _LAST))
         _give(session, self._places, np.append(order, -1))
         size = -(-len(ids) // len(self._rows))

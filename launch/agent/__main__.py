@@ -14,6 +14,7 @@
     find    reports the runs of a name that this host knows: the newest, and its lead
     down    ends this host's part of a run and reports what is left of it
     graph   builds the graph of a job, which trains nothing, and reports its mistake
+    export  builds the SavedModel of a checkpoint, and sends it
     held    reports the checkpoints on this host that a run could resume from
     take    receives a checkpoint that another host gives
     give    sends a checkpoint to another host
@@ -39,6 +40,7 @@ from launch.agent.service.located import folder_of
 from launch.agent.state import locks, runs
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.verbs import down, logs, status
+from launch.agent.wire.export_request import ExportRequest
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import (
     BuildRequest,
@@ -221,6 +223,13 @@ def graph() -> None:
     tell(to_values(mistake(read_request(RunRequest))))
 
 
+def export() -> None:
+    """Build the SavedModel of a checkpoint, and send it."""
+    from launch.agent.service.export import export as send  # loads what no other verb needs
+
+    send(read_request(ExportRequest), tell)
+
+
 def take() -> None:
     """Receive a checkpoint from another host."""
     from launch.agent.checkpoints import migration  # loads asyncio
@@ -270,6 +279,7 @@ def run(verb: str) -> None:
         "logs": lambda: logs.logs(read_request(LogsRequest), tell, launcher_goes),
         "board": board,
         "graph": graph,
+        "export": export,
         "held": lambda: tell(resume.held(read_request(HeldRequest))),
         "take": take,
         "give": give,

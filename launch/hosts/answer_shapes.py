@@ -9,6 +9,7 @@ TEXT = (str, None)
 
 _KNOWN = {"run": str, "lives": bool, "generation": int, "lead": TEXT, "hosts?": [str]}
 _HELD: Shape = {"run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "folder?": str}
+_TENSOR: Shape = {"dtype": str, "shape": (None, [(None, int)])}
 
 TIME: Shape = {"time": NUMBER}
 KNOWS: Shape = {"highest": int, "taken": bool}  # besides, of what ``find`` answers before a run starts
@@ -22,6 +23,12 @@ OF_VERBS: Mapping[str, Shape] = {
     "attach": ({"run": dict, "tasks": {str: dict}}, {"run?": None}),  # the rest is read as a status
     "logs": {"time": NUMBER, "task": str, "line": str},
     "build": {"want?": [str], "stage?": str, "done?": str},
+    "export": (
+        {"stage": str},
+        {"file": str, "bytes": int},
+        {"data": str},
+        {"done": {"inputs": {str: _TENSOR}, "outputs": {str: _TENSOR}, "tables": {str: int}}, "checkpoint": str},
+    ),
     "board": {"run": str, "port": int},
     "diagnose": (
         TIME,

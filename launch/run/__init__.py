@@ -11,5 +11,6 @@ resume          bring the newest checkpoint to the chief's host
 failover        begin the run again where the chief's host was lost
 observer        look at a run that somebody else has started
 restart         restart tasks in place, and wait until they are up
+export          fetch the SavedModel of a checkpoint from the chief's host
 verification    what ``launch verify`` runs, and how it reports
 """

@@ -175,18 +175,19 @@ def _copy_with_older(checkpoint: local.Checkpoint, folder: Path) -> None:
 
 
 def _copy(checkpoint: local.Checkpoint, folder: Path, fallbacks: Sequence[local.Checkpoint] = ()) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _link_all(checkpoint, folder)
+    link_all(checkpoint, folder)
     for each in fallbacks:
         with contextlib.suppress(OSError):  # it can do without
-            _link_all(each, folder)
+            link_all(each, folder)
     with contextlib.suppress(OSError):  # none without train.best, or of a copy on another host
         shutil.copyfile(str(checkpoint.folder / BEST), str(folder / BEST))
     with contextlib.suppress(OSError):  # only other programs read it, and the chief writes it with every checkpoint
         local.write_list(folder)
 
 
-def _link_all(checkpoint: local.Checkpoint, folder: Path) -> None:
+def link_all(checkpoint: local.Checkpoint, folder: Path) -> None:
+    """Put the files of a checkpoint into another folder, too. Raises OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in checkpoint.files():
         _link(file, folder / file.name)
 

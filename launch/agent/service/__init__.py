@@ -1,6 +1,7 @@
 """The long-lived agent process.
 
 graph          the graph of a job, built before its tasks start
+export         the SavedModel of a run's checkpoint
 daemon         from the request to the last file removed
 located        a request with this host's own paths in it
 keeper         the agent's parent, which ends what the agent left

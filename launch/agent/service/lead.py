@@ -194,11 +194,22 @@ class Lead(Agent):
             self._events.put_nowait(StopRequested(request["reason"]))
         elif verb == "kill":
             self._events.put_nowait(KillRequested(request["reason"]))
+        elif verb == "save":
+            yield {"step": await self._save()}
         elif verb == "status":
             yield to_values(self.status())
         elif verb == "watch":
             async for change in self._watch():
                 yield change
+
+    async def _save(self) -> Optional[int]:
+        """Let the chief save, if it trains, and return the step of the newest checkpoint then."""
+        saving, trains = self._supervisor.saving, self._supervisor.state.phase is Phase.TRAINING
+        for order in saving.ask(now()) if trains else []:
+            self._give(order)
+        while trains and saving.is_pending(now()):
+            await asyncio.sleep(LOOK_S)
+        return self._checkpoint_step()
 
     async def _watch(self) -> AsyncIterator[Dict[str, Any]]:
         """Yield the status, then its changes: {"run": …, "tasks": {name: …}}; last {"end": state}.

@@ -1,7 +1,7 @@
 """A checkpoint with tables is read with other servers, and a server that starts again gets its rows back."""
 
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 import numpy as np
 
@@ -16,11 +16,11 @@ JOB = "tests.support.training.jobs.clicks"
 STEPS, BATCH = 4, 8
 
 
-def rows_in(checkpoint: str) -> Dict[str, Dict[int, np.ndarray]]:
+def rows_in(checkpoint: str, widths: Sequence[int] = (clicks.WIDTH, 1)) -> Dict[str, Dict[int, np.ndarray]]:
     """The row of every id in a checkpoint, by table."""
     reader = tf.train.load_checkpoint(checkpoint)
     found: Dict[str, Dict[int, np.ndarray]] = {}
-    for kind in (f"embeddings_{clicks.WIDTH}", "embeddings_1"):
+    for kind in (f"embeddings_{width}" for width in widths):
         names = [name.decode() for name in reader.get_tensor(f"{kind}/tables")]
         for part in range(reader.get_tensor(f"{kind}/parts")):
             columns = (reader.get_tensor(f"{kind}/part_{part}/{column}") for column in ("ids", "tables", "rows"))

@@ -2,10 +2,12 @@
 
 import io
 import json
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
+from launch.agent.wire.export_request import ExportRequest
 from launch.agent.wire.verb_requests import RestartRequest
 from launch.check.collect import CLOCK_READINGS, interview
 from launch.check.findings import Evidence
@@ -23,7 +25,7 @@ from launch.monitoring.metrics import families
 from launch.monitoring.newest_status import Lead
 from launch.monitoring.tensorboard import Board
 from launch.plan.plan import make_plan
-from launch.run import resume
+from launch.run import export, resume
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.run.observer import Observer, newest_status
@@ -38,6 +40,7 @@ from launch.teardown.down import look_and_take_down
 from launch.teardown.sweep import as_values as sweep_values
 from launch.teardown.sweep import in_lines as sweep_lines
 from launch.teardown.sweep import look_for_leftovers
+from launch.verbs.export import in_lines as in_lines_of_export
 from launch.view import live_view, report
 from launch.view.plain_view import View
 from launch.view.progress import Progress
@@ -211,6 +214,14 @@ def _resume(fleet: Fleet, folder: Path) -> str:
     return "\n".join(notes)
 
 
+def _export(fleet: Fleet, folder: Path) -> str:
+    notes = [HOST]
+    found = export.fetch(
+        fleet, ExportRequest(run_request(host=HOST)), Path(tempfile.mkdtemp(dir=str(folder))) / "served", notes.append
+    )
+    return "\n".join([*notes, *in_lines_of_export({"run": "r-1", "folder": "f", **found, **found["done"]})])
+
+
 def _start(fleet: Fleet, folder: Path) -> str:
     return "\n".join([HOST, *start_agents(fleet, {HOST: run_request(run="r-1", host=HOST, workdir="/w")})])
 
@@ -225,6 +236,8 @@ class Verb(NamedTuple):
 
 STREAM: Lines = [{"run": {key: value for key, value in RUN.items() if key != "tasks"}, "tasks": {"worker:0": TASK}}]
 HELD = {"run": "r-1", "generation": 1, "step": 3, "bytes": 1, "folder": "/w"}
+TENSOR = {"dtype": "float32", "shape": [None, 2]}
+EXPORTED = {"done": {"inputs": {"x": TENSOR}, "outputs": {"y": TENSOR}, "tables": {"t": 1}}, "checkpoint": "model-3"}
 VERBS = {
     "status": Verb(_status, [[{"status": RUN, **KNOWN}]]),
     "status --watch": Verb(_look_on, [[*STREAM, {"ping": True}, {"end": "failed"}]]),
@@ -246,5 +259,6 @@ VERBS = {
         [[{"held": [HELD]}], [{"given": 3}]],
     ),
     "resume from the chief's host": Verb(_resume, [[{"held": [HELD]}]]),
+    "export": Verb(_export, [[{"stage": "x"}, {"file": "a/b", "bytes": 2}, {"data": "aGk="}, EXPORTED]]),
     "start": Verb(_start, [[{"ready": True, "pid": 1, "ended": ["x"]}]]),
 }

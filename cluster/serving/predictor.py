@@ -1,0 +1,163 @@
+"""The graph of a job's ``predict``, whose variables and embedding tables are those of its ``model``.
+
+``predict`` has the same parameters as ``model``, without labels:
+
+    def predict(user, ad):
+        return {"click": tf.nn.sigmoid(logits_of(user, ad))}
+
+It finds variables by their names. So ``model`` is built first, in a graph of its own that is then forgotten. Names that
+TensorFlow counts, as it does for layers of Keras without a name, must be the same ones in both.
+"""
+
+import inspect
+import re
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple
+
+from cluster.embedding import rows_from
+from cluster.errors import JobError
+from cluster.job import Job
+from cluster.runtime.tf_compat import tf
+from cluster.serving.inputs import Column, Inputs, columns
+from cluster.sharing.variables import Sharing
+from cluster.stages import tower_on
+from cluster.tables.frozen import FrozenTables
+from cluster.task import Task
+
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")  # what only this process could run
+_BOUND = ("args", "training")
+
+
+class Model(NamedTuple):
+    """The parts of ``model``: the columns of its batch, and its variables by name, with their shapes.
+
+    ``counted``: names of variables that were not made by ``tf.get_variable``.
+    """
+
+    columns: Dict[str, Column]
+    variables: Dict[str, List[int]]
+    counted: List[str]
+
+
+class Predictor(NamedTuple):
+    """A graph that predicts: its inputs and outputs by name, its variables and its tables."""
+
+    inputs: Dict[str, Any]
+    outputs: Dict[str, Any]
+    variables: List[Any]
+    tables: FrozenTables
+
+
+def trained_model(job: Job, task: Task, args: Mapping[str, Any]) -> Model:
+    """Build ``model`` in a graph of its own, and return what it is made of.
+
+    Raises:
+      JobError: the job's code fails.
+    """
+    with tf.Graph().as_default():
+        tf.train.get_or_create_global_step()
+        with job.blame():
+            dataset = job.inputs(task, args)
+        job.check("inputs", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
+        batch = tf.data.make_initializable_iterator(dataset).get_next()
+        job.check("inputs", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        sharing = Sharing()
+        with job.blame(), tower_on(["/device:CPU:0"]):
+            sharing.call(job.with_args(args).model, batch, "tower_0", "tower 0", training=True)
+        shapes = {each.op.name: each.shape.as_list() for each in tf.global_variables()}
+        return Model(columns(batch), shapes, sharing.counted_names)
+
+
+def predictor(job: Job, args: Mapping[str, Any], model: Model, tables: FrozenTables) -> Predictor:
+    """Build ``predict`` in the current graph.
+
+    Raises:
+      JobError: the job has no ``predict``, or it fails, or needs what a served model cannot have.
+    """
+    if job.predict is None:
+        raise JobError(
+            f"{job.path}: expected a function predict, found none; write one with the parameters of model that are no"
+            " labels, which returns {name: tensor}"
+        )
+    inputs = Inputs(job, model.columns, _names(job, model))
+    step = tf.train.get_or_create_global_step()
+    sharing = Sharing()
+    with job.blame(), tower_on(["/device:CPU:0"]), rows_from(tables.look_up), _resources():
+        output = sharing.call(_bound(job.predict, args), inputs.batch, "predict", "predict", training=False)
+    outputs = _outputs(job, output)
+    _refuse_other_variables(job, model, sharing.counted_names)
+    _refuse_python(job, tf.get_default_graph())
+    return Predictor(inputs.fed, outputs, [each for each in tf.global_variables() if each is not step], tables)
+
+
+def _check(job: Job, expected: str, found: Any, ok: bool) -> None:
+    """Refuse the job's ``predict`` unless ``ok``. Raises JobError."""
+    if not ok:
+        raise JobError(f"{job.place('predict')}: predict: expected {expected}, found {found}")
+
+
+def _names(job: Job, model: Model) -> List[str]:
+    """Return the parameters of ``predict`` that are inputs of the batch."""
+    found = inspect.signature(job.predict).parameters.values()  # type: ignore[arg-type]
+    wanted = [each for each in found if each.name not in _BOUND]
+    named = all(each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in wanted)
+    _check(job, "parameters with names of inputs", "a function of any parameters", named)
+    needed = [each.name for each in wanted if each.name in model.columns or each.default is each.empty]
+    unknown = [name for name in needed if name not in model.columns]
+    known = ", ".join(model.columns)
+    _check(job, f"parameters among the batch's names {known}", f"the parameters {unknown}", not unknown)
+    return needed
+
+
+def _bound(predict: Callable[..., Any], args: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return ``predict`` with the parameters that no batch has."""
+    asked = inspect.signature(predict).parameters
+    values = {name: value for name, value in (("args", args), ("training", False)) if name in asked}
+    return lambda **batch: predict(**batch, **values)
+
+
+def _outputs(job: Job, output: Any) -> Dict[str, Any]:
+    named = output if isinstance(output, dict) else {"predictions": output}
+    ok = bool(named) and all(isinstance(name, str) and isinstance(each, tf.Tensor) for name, each in named.items())
+    _check(job, "a tensor, or {name: tensor}", output, ok)
+    return {name: tf.identity(each, name=f"outputs/{name}") for name, each in named.items()}
+
+
+@contextmanager
+def _resources() -> Iterator[None]:
+    """Inside, variables are resources unless the job wants others: TensorFlow 2 does not load references."""
+
+    def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        return next_creator(**{**kwargs, "use_resource": kwargs.get("use_resource") is not False})
+
+    with tf.variable_scope(tf.get_variable_scope(), use_resource=True), tf.variable_creator_scope(create):
+        yield
+
+
+def _refuse_other_variables(job: Job, model: Model, counted: Iterable[str]) -> None:
+    for each in tf.global_variables():
+        name, found = each.op.name, each.shape.as_list()
+        is_known, expected = name in model.variables, model.variables.get(name, [])
+        _check(job, "variables that model makes", f"one that it does not make, {name!r}", is_known)
+        _check(job, f"{name!r} of shape {expected}, as in model", f"one of {found}", expected == found)
+    ours, theirs = _groups(counted), _groups(model.counted)
+    for group, names in ours.items():
+        ok = names == theirs.get(group, names)
+        whole = f"all of model's {', '.join(theirs.get(group, []))}, or names of their own for them"
+        _check(job, whole, ", ".join(names), ok)
+
+
+def _groups(names: Iterable[str]) -> Dict[str, List[str]]:
+    """Return names in groups that differ in the numbers that TensorFlow has counted."""
+    groups: Dict[str, List[str]] = defaultdict(list)
+    for name in names:
+        groups[re.sub(r"(_\d+)+(?=/|$)", "", name)].append(name)
+    return dict(groups)
+
+
+def _refuse_python(job: Job, graph: Any) -> None:
+    definition = graph.as_graph_def()
+    nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+    found = [node.name for node in nodes if node.op in _PYTHON]
+    _check(job, "operations of TensorFlow", f"Python code in the graph, {found[:1]}", not found)

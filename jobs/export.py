@@ -1,0 +1,50 @@
+"""Writes a checkpoint as a SavedModel for serving; trains nothing.
+
+``launch export`` runs it on the chief's host: ``python -m jobs.export JOB --train JSON --args JSON --checkpoint PATH
+--out FOLDER``. By hand it needs no TF_CONFIG. It prints one JSON object:
+
+    {"inputs": {name: {"dtype": …, "shape": …}, …}, "outputs": {…}, "tables": {name: rows, …}}
+
+On a failure the last line on stderr is the cause, and the exit code is 1.
+"""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from cluster.job import load
+from cluster.protocol.outcome import Reporter
+from cluster.serving.export import export
+from cluster.task import Task, Train
+from jobs.main import leave_the_code, make_parser, read_mapping
+
+_ALONE = Task("worker", 0, {"ps": ["localhost"], "worker": ["localhost"]})
+
+
+def main() -> None:
+    """Read argv and TF_CONFIG, write the SavedModel, and print what it has."""
+    parser = make_parser("python -m jobs.export", __doc__ or "")
+    parser.add_argument("--checkpoint", required=True, metavar="PATH", help="Checkpoint, such as …/model-800.")
+    parser.add_argument(
+        "--out", required=True, metavar="FOLDER", help="Folder of the SavedModel, which must not exist."
+    )
+    options = parser.parse_args()
+    checkpoint, folder = (os.path.abspath(os.path.expanduser(path)) for path in (options.checkpoint, options.out))
+    leave_the_code(os.environ)
+    try:
+        settings = Train.from_dict(read_mapping("--train", options.train))
+        task = Task.from_environment(os.environ) if os.environ.get("TF_CONFIG") else _ALONE
+        task = replace(task, batch_size=settings.tower_batch_size)
+        job = load(options.job, Path(__file__).parent)
+        found = export(job, task, read_mapping("--args", options.args), checkpoint, folder)
+    except Exception as error:
+        outcome = Reporter.from_environment(os.environ).failure(error)
+        print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
+        sys.exit(1)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

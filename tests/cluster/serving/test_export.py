@@ -1,0 +1,203 @@
+"""A SavedModel of a checkpoint predicts as the run does, in a process that knows nothing of this project."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple
+
+import numpy as np
+import pytest
+
+from cluster.errors import CheckpointError, JobError
+from cluster.job import Job
+from cluster.protocol.outcome import Outcome
+from cluster.runtime.tf_compat import tf
+from cluster.serving.export import export
+from cluster.task import Task
+from tests.cluster.tables import plain
+from tests.cluster.tables.test_checkpoints import rows_in
+from tests.support.training.jobs import served
+from tests.support.training.processes import Cluster
+
+TASK = Task("worker", 0, {"ps": ["-"], "worker": ["-"]}, batch_size=4)
+WIDTHS = (4, 2)
+ARGS = {"optimizer": "adagrad", "steps": 6, "wide": 2}
+# Both ways to load, in a folder where nothing of ours can be imported.
+SERVER = """
+import sys
+import numpy as np
+import tensorflow.compat.v1 as tf
+way, folder, fed, found = sys.argv[1:]
+inputs = dict(np.load(fed))
+if way == "session":
+    with tf.Graph().as_default(), tf.Session() as session:
+        signature = tf.saved_model.load(session, ["serve"], folder).signature_def["serving_default"]
+        feed = {signature.inputs[name].name: value for name, value in inputs.items()}
+        outputs = session.run({name: each.name for name, each in signature.outputs.items()}, feed)
+else:
+    tf.enable_v2_behavior()
+    predict = tf.saved_model.load_v2(folder).signatures["serving_default"]
+    outputs = {name: each.numpy() for name, each in predict(**{n: tf.constant(v) for n, v in inputs.items()}).items()}
+np.savez(found, **outputs)
+assert not {"cluster", "launch", "jobs"} & set(sys.modules)
+"""
+
+
+class Trained(NamedTuple):
+    """A run of the job ``served`` that has ended: its chief's outcome, with metrics of held-out examples."""
+
+    outcome: Outcome
+
+    @property
+    def checkpoint(self) -> str:
+        return str(self.outcome.checkpoint)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: Any) -> Trained:
+    with Cluster(tmp_path_factory.mktemp("run"), served.__name__, ps=2, workers=1) as cluster:
+        cluster.start_all({"steps": 6, "batch_size": 4}, ARGS)
+        return Trained(cluster.finish())
+
+
+def predicted(folder: Path, way: str, inputs: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
+    """What a server of the SavedModel answers."""
+    np.savez(str(folder.parent / "fed.npz"), **inputs)
+    program = folder.parent / "server.py"
+    program.write_text(SERVER)
+    argv = [
+        sys.executable,
+        str(program),
+        way,
+        str(folder),
+        str(folder.parent / "fed.npz"),
+        str(folder.parent / "found"),
+    ]
+    ran = subprocess.run(argv, cwd=str(folder.parent), env={"PATH": ""}, stderr=subprocess.PIPE, timeout=120)
+    assert ran.returncode == 0, ran.stderr.decode()[-3000:]
+    return dict(np.load(str(folder.parent / "found.npz")))
+
+
+def fed(examples: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
+    """The inputs of a server, for examples as the job's files have them."""
+    users, lengths = examples["user"], np.minimum(examples["hour"], 3)
+    tags = np.stack([users % 5, users % 3], 1)
+    words = [row[:length] for row, length in zip(examples["words"], lengths)]
+    return {
+        "user": users, "hour": examples["hour"], 
+        "words_values": np.concatenate([*words, np.array([], str)]).astype(np.bytes_),
+        "words_row_lengths": lengths.astype(np.int64),
+        "tags_indices": np.argwhere(tags), "tags_values": tags[tags != 0],
+        "tags_dense_shape": np.array(tags.shape),
+    }  # fmt: skip
+
+
+def scores(checkpoint: str, examples: Dict[str, np.ndarray]) -> np.ndarray:
+    """What the job's model is for these examples, by numpy alone."""
+    rows, reader = rows_in(checkpoint, WIDTHS), tf.train.load_checkpoint(checkpoint)
+    kernel, bias, night = (reader.get_tensor(name) for name in ("dense/kernel", "dense/bias", "night"))
+
+    def row(table: str, initializer: Any, identity: int) -> Any:
+        known = rows[table].get(identity)
+        width = 2 if table == "tags" else 4
+        return plain.first_row_of(table, width, initializer, identity) if known is None else known
+
+    normal, found = ("normal", 0.0, 0.5, 0), []
+    words = plain.identities(examples["words"])
+    for user, terms, hour in zip(examples["user"].tolist(), words.tolist(), examples["hour"].tolist()):
+        bag = [row("words", normal, each) for each in terms[:hour]]
+        tags = [row("tags", ("constant", 0.5, 0.0, 0), each) for each in (user % 5, user % 3) if each]
+        parts = [row("user", normal, user), np.mean(bag, 0) if bag else np.zeros(4), np.sum([np.zeros(2), *tags], 0)]
+        found.append(np.concatenate(parts) @ kernel[:, 0] + bias[0] + night * {0: 1, 1: 2, 2: 3}.get(hour, 0))
+    return 1 / (1 + np.exp(-np.array(found)))
+
+
+@pytest.mark.parametrize("piece_bytes", [1 << 30, 200])
+def test_served_predictions_are_those_of_the_run(trained: Trained, tmp_path: Path, piece_bytes: int) -> None:
+    report = export(Job.from_module(served), TASK, ARGS, trained.checkpoint, str(tmp_path / "served"), piece_bytes)
+    examples = served.held_out()
+    expected = scores(trained.checkpoint, examples)
+    assert np.mean(expected) == pytest.approx(trained.outcome.metrics["score"], rel=1e-5)
+    for way in ("session", "eager"):
+        found = predicted(tmp_path / "served", way, fed(examples))["score"]
+        np.testing.assert_allclose(found, np.stack([expected] * 2, 1), atol=1e-6)
+        assert np.mean(found) == pytest.approx(trained.outcome.metrics["score"], rel=1e-6)
+    assert "y" not in report["inputs"] and report["inputs"]["user"] == {"dtype": "int64", "shape": [None]}
+    assert report["outputs"] == {"score": {"dtype": "float32", "shape": [None, 2]}}
+    rows = rows_in(trained.checkpoint, WIDTHS)
+    assert report["tables"] == {name: len(each) for name, each in rows.items()}
+
+
+def test_one_example_and_none_are_served(trained: Trained, tmp_path: Path) -> None:
+    export(Job.from_module(served), TASK, ARGS, trained.checkpoint, str(tmp_path / "served"))
+    for size in (1, 0):
+        examples = {name: each[:size] for name, each in served.held_out().items()}
+        found = predicted(tmp_path / "served", "session", fed(examples))["score"]
+        np.testing.assert_allclose(found[:, 0], scores(trained.checkpoint, examples), atol=1e-6)
+
+
+def refused(tmp_path: Path, checkpoint: str, **functions: Any) -> str:
+    job = Job.from_module(served)
+    with pytest.raises((JobError, CheckpointError)) as raised:
+        export(Job(**{**vars(job), **functions}), TASK, ARGS, checkpoint, str(tmp_path / "served"))
+    assert list(tmp_path.iterdir()) == [], "nothing half done"
+    return str(raised.value)
+
+
+def _other_layer(user: Any, hour: Any) -> Any:
+    values = tf.stack([tf.cast(user, tf.float32), tf.cast(hour, tf.float32)], 1)
+    return tf.keras.layers.Dense(1)(values)
+
+
+def _python(hour: Any) -> Any:
+    return tf.py_func(lambda value: value, [hour], tf.int32)
+
+
+def _many(**batch: Any) -> Any:
+    return batch["user"]
+
+
+def _fresh(hour: Any) -> Any:
+    return tf.get_variable("fresh", []) + tf.cast(hour, tf.float32)
+
+
+CASES: List[Any] = [
+    (None, "expected a function predict, found none"),
+    (lambda nobody: nobody, "found the parameters ['nobody']"),
+    (_many, "expected parameters with names of inputs"),
+    (lambda hour: [hour], "expected a tensor, or {name: tensor}"),
+    (lambda hour: {}, "expected a tensor, or {name: tensor}"),
+    (_fresh, "one that it does not make, 'fresh'"),
+    (_other_layer, "expected 'dense/kernel' of shape [10, 1], as in model"),
+    (_python, "expected operations of TensorFlow, found Python code"),
+]
+
+
+@pytest.mark.parametrize(("predict", "message"), CASES, ids=[message for _, message in CASES])
+def test_what_cannot_be_served_is_refused(trained: Trained, predict: Any, message: str, tmp_path: Path) -> None:
+    found = refused(tmp_path, trained.checkpoint, predict=predict)
+    assert message in found
+
+
+def test_a_checkpoint_that_is_missing_or_of_another_model_is_refused_by_name(trained: Trained, tmp_path: Path) -> None:
+    def model(user: Any, words: Any, tags: Any, hour: Any, y: Any) -> Any:
+        return served.model(user, words, tags, hour, y)[0] * tf.get_variable("more", [])
+
+    def predict(user: Any, words: Any, tags: Any, hour: Any) -> Any:
+        return served.logits(user, words, tags, hour) * tf.get_variable("more", [])
+
+    assert "Key more not found in checkpoint" in refused(tmp_path, trained.checkpoint, model=model, predict=predict)
+    assert "checkpoint none: " in refused(tmp_path, "none")
+
+
+def test_layers_that_tensorflow_counts_must_be_the_same_ones(trained: Trained, tmp_path: Path) -> None:
+    """``predict`` would get the first of two equal layers, where it means the second."""
+
+    def layer(hour: Any) -> Any:
+        return tf.keras.layers.Dense(1)(tf.cast(hour, tf.float32)[:, None])[:, 0]
+
+    def model(hour: Any, y: Any, **others: Any) -> Any:
+        return layer(hour) * 2 + layer(hour) * y
+
+    found = refused(tmp_path, trained.checkpoint, model=model, predict=layer)
+    assert "expected all of model's dense/kernel, dense_1" in found and "or names of their own" in found

@@ -1,0 +1,49 @@
+"""``launch export`` of a run that trains, and of one that has ended."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from tests.cluster.serving.test_export import predicted
+from tests.support.launch.launcher import Launcher
+from tests.support.waiting import eventually
+
+# The variable w is the number of the step: a served value names the step that it is of.
+JOB = """
+import tensorflow.compat.v1 as tf
+
+def inputs(task, args):
+    return tf.data.Dataset.from_tensors({"x": 0.0}).repeat().batch(task.batch_size, drop_remainder=True)
+
+def model(x):
+    return x - tf.get_variable("w", [], initializer=tf.zeros_initializer())
+
+def optimizer(args):
+    return tf.train.GradientDescentOptimizer(1.0)
+"""
+PREDICT = """
+def predict(x):
+    return {"step": x + tf.get_variable("w", [])}
+"""
+
+
+def test_a_run_that_trains_saves_is_exported_and_trains_on(launch: Launcher, tmp_path: Path) -> None:
+    (launch.file.parent / "job.py").write_text(JOB)
+    cluster = {"ps": [f"localhost:{launch.ports[0]}"], "worker": [f"localhost:{launch.ports[1]}"]}
+    train = {"steps": 10_000_000, "batch_size": 1, "checkpoint": {"every_s": 3600}}
+    launch.write(command=None, job="job.py", cluster=cluster, train=train)
+    assert launch("up", "-d").returncode == 0
+    (launch.file.parent / "job.py").write_text(JOB + PREDICT)  # after the training has begun
+    ran = launch("export", str(tmp_path / "served"), "--json")
+    assert ran.returncode == 0, ran.stderr
+    checkpoint, step = json.loads(ran.stdout)["checkpoint"], launch.status()["global_step"]
+    eventually("training goes on", lambda: launch.status()["global_step"] > step)
+    launch.end()
+    found = predicted(tmp_path / "served", "session", {"x": np.zeros(3, np.float32)})["step"]
+    np.testing.assert_array_equal(found, [float(checkpoint.split("-")[1])] * 3)
+    refused = launch("export", str(tmp_path / "no"), "--checkpoint", "7")
+    assert refused.returncode == 3 and "expected a checkpoint of step 7" in refused.stderr, refused.stderr
+    assert launch("export", str(tmp_path / "served")).returncode == 2
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("no")]
+    assert not list(launch.run_folder().glob("export.*"))
