@@ -7,7 +7,7 @@ values. ``steps`` explains that in four lines.
 Authors of jobs may import what lies loose here, and nothing else:
 
   task, job     a task of a cluster and its settings; the functions of a job's file
-  layers, optimizers, schedules, datafiles, stages, towers, embedding, metrics
+  layers, optimizers, schedules, datafiles, stages, towers, embedding, metrics, shards
                 what a model's file may import
   errors        everything that can be wrong on the cluster's side
 
@@ -21,6 +21,7 @@ Packages, each above those before it:
   scoring       the values of metrics over examples
   updates       the optimizer's update, on the servers
   tables        embedding tables, whose rows appear as ids come
+  data          examples that count once, in shards of files
   model         what plain TensorFlow would build of a job
   steps         how gradients of all workers become one update
   checkpoints   written and read by the chief

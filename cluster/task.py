@@ -18,6 +18,7 @@ TRAINERS = ("chief", "worker")  # they compute gradients
 MEMBERS = (*TRAINERS, "ps")  # an evaluator follows a cluster, but is no part of it
 ROLES = (*MEMBERS, "evaluator")
 UNFIT_FOR_STOCK = ("wire", "clip_norm", "accumulate", "replication")  # sync: stock needs the defaults of these
+NO_LIMIT = 1 << 62  # steps
 _T = TypeVar("_T")
 
 
@@ -61,8 +62,9 @@ class Best:
 class Train:
     """The ``train`` section of a hosts file, as every task receives it.
 
-    ``steps`` is the absolute global step to stop at. ``tower_batch_size``, the key batch_size, counts examples of one
-    tower. ``accumulate`` is how many such batches each tower sums to one step.
+    ``steps`` is the absolute global step to stop at, None for the end of the data alone. ``epochs`` is how often each
+    example of ``cluster.shards`` is trained, None for no limit. ``tower_batch_size``, the key batch_size, counts
+    examples of one tower. ``accumulate`` is how many such batches each tower sums to one step.
     ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number.
     ``stages`` is how many devices a tower has. ``tower_sum`` is the place that adds up gradients of a worker's towers:
     the ``worker``'s processor, or its GPUs by ``nccl``. ``sync`` is the maker of synchronous steps: this project,
@@ -77,7 +79,8 @@ class Train:
     mode: str = "sync"
     sync: str = "overlapped"
     replication: str = "between-graph"
-    steps: int = 1000
+    steps: Optional[int] = 1000
+    epochs: Optional[int] = None
     tower_batch_size: int = 64
     accumulate: int = 1
     towers: Union[str, int] = "auto"
@@ -94,6 +97,11 @@ class Train:
     verify: bool = False
 
     @property
+    def last_step(self) -> int:
+        """Return the step to stop at; one that no run reaches, if the data alone end the run."""
+        return NO_LIMIT if self.steps is None else self.steps
+
+    @property
     def may_overlap(self) -> bool:
         """Return whether a step may apply some gradients while others are still missing."""
         if self.mode == "async":
@@ -108,6 +116,8 @@ class Train:
           TaskError: a key is unknown.
         """
         values = dict(values)
+        if values.get("epochs") is not None:
+            values.setdefault("steps", None)
         checkpoint = _accept(Checkpoint, values.pop("checkpoint", None) or {}, "train.checkpoint")
         best = _accept(Best, values.pop("best", None) or {}, "train.best")
         return _accept(cls, {**values, "checkpoint": checkpoint, "best": best}, "train")

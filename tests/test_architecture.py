@@ -34,6 +34,7 @@ FLOORS = {
         ("sharing", "variables"),
         ("updates", "scoring"),
         ("tables",),
+        ("data",),
         ("model",),
         ("steps",),
         ("checkpoints", "trace", "verify"),

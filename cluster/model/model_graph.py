@@ -6,6 +6,7 @@ in the worker's memory.
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.data.refusals import refuse
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
@@ -18,6 +19,7 @@ from cluster.model.shares import Parts
 from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.columns import Columns
+from cluster.shards import COUNTS, PLACE, sources
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task, Train
@@ -29,10 +31,14 @@ Setter = Callable[[str], Any]  # makes of a device what places a tower's operati
 
 
 class Part(NamedTuple):
-    """One part of a batch: the devices of the tower that computes with it, and its tensors."""
+    """One part of a batch: the devices of the tower that computes with it, and its tensors.
+
+    ``counts``: float32 [batch], 1 for each example that counts, 0 for the others; None if all count.
+    """
 
     devices: Devices
     batch: Dict[str, Any]
+    counts: Any = None
 
 
 class Gradients(NamedTuple):
@@ -62,6 +68,7 @@ class ModelGraph:
       variables: all global ones but the step's, by name.
       owned: names of those that the optimizer made.
       batches: a batch of each member of the pool, as its dataset has it.
+      place: of the batch, if it comes from shards (``cluster.shards``): int64 [5]; else None.
       start_input: makes the datasets begin, once tables have their values.
       prepare: gives lookup tables and local variables their values.
     """
@@ -85,8 +92,9 @@ class ModelGraph:
         self._metrics: List[Dict[str, Metric]] = []
         with self.noted.scope():
             self.gradients = self._differentiate(self._parts(batches, setter))
-        self.loss = tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in self.losses]))
-        any_measured = any(self._metrics) and not self.train.verify
+        self.loss = self._mean_loss()
+        # A batch of shards may have copies of examples, which do not count.
+        any_measured = any(self._metrics) and not self.train.verify and self.place is None
         self.measured = Columns(self.job, self._metrics) if any_measured else None
         self._refuse_without_variables(any(grad is not None for grad, _ in self.gradients.pairs))
         self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope="tower_0/")
@@ -95,6 +103,13 @@ class ModelGraph:
             self.evaluation = self._evaluation(setter)
         self.prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
         return self
+
+    def _mean_loss(self) -> Any:
+        if self.place is None:
+            return tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in self.losses]))
+        sums = [tf.reduce_sum(loss * tf.cast(each, loss.dtype)) for loss, each in zip(self.losses, self._counts)]
+        number = tf.maximum(tf.add_n([tf.reduce_sum(each) for each in self._counts]), 1)
+        return tf.add_n(sums) / tf.cast(number, sums[0].dtype)
 
     def make_optimizer(self) -> Any:
         """Make the job's optimizer in the current graph."""
@@ -112,11 +127,13 @@ class ModelGraph:
     def _inputs(self, estimate: bool) -> Tuple[List[Dict[str, Any]], Any]:
         """Return a batch of each member of the pool, read in its own memory, and what makes the datasets begin."""
         batches, starts = [], []
+        self.place: Any = None
         for member in self.pool:
             with tf.device(self._host(member.task)):
                 batch, start = self._input(member.task)
             batches.append(self._with_known_size(batch) if estimate else batch)
             starts.append(start)
+        refuse(self.job, self.train, sources(tf.get_default_graph()), self.place is not None)
         return batches, tf.group(*starts)
 
     def _host(self, task: Task) -> str:
@@ -130,6 +147,7 @@ class ModelGraph:
         iterator = tf.data.make_initializable_iterator(dataset.prefetch(2))
         batch = iterator.get_next()
         self.job.check("inputs", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        self.place = batch.pop(PLACE, None)
         for name, value in batch.items():
             if isinstance(value, tf.Tensor):
                 self._check_size(name, value.shape.as_list()[:1] if value.shape.ndims else [], task.batch_size)
@@ -156,7 +174,8 @@ class ModelGraph:
             towers = [self._devices(setter, member.task, first) for first in member.devices]
             with self.job.blame():
                 split = split_batch(batch, self.train.accumulate * len(towers))
-            parts += [Part(towers[index % len(towers)], each) for index, each in enumerate(split)]
+            counts = [each.pop(COUNTS, None) for each in split]
+            parts += [Part(towers[index % len(towers)], *each) for index, each in enumerate(zip(split, counts))]
         return parts
 
     def _devices(self, setter: Setter, task: Task, first: str) -> List[Any]:
@@ -174,12 +193,13 @@ class ModelGraph:
         A tower begins with its next part when it has the gradients of the one before.
         """
         self.parts = Parts(task, self.train, len(parts))
+        self._counts = [part.counts for part in parts]
         found: List[Tuple[GradsAndVars, bool]] = []
         for index, part in enumerate(parts):
             before = found[index - towers][0] if index >= towers else []
-            loss = self._loss(len(self.losses), Part(part.devices, _after(before, part.batch)))
+            loss = self._loss(len(self.losses), part._replace(batch=_after(before, part.batch)))
             self.losses.append(loss)
-            found.append(self._gradients(loss, part.devices))
+            found.append(self._gradients(loss, part))
         return Gradients(self._added([pairs for pairs, _ in found], parts[:towers]), any(each for _, each in found))
 
     def _added(self, grads: Sequence[GradsAndVars], first: Sequence[Part]) -> GradsAndVars:
@@ -198,15 +218,15 @@ class ModelGraph:
         with tf.device(stages_of(part.devices)[0]):
             return tf.identity(loss)
 
-    def _gradients(self, loss: Any, devices: Devices) -> Tuple[GradsAndVars, bool]:
+    def _gradients(self, loss: Any, of: Part) -> Tuple[GradsAndVars, bool]:
         """Compute the gradients of one part of the step's mean loss, on its tower's device."""
-        with tf.device(stages_of(devices)[0]):
+        with tf.device(stages_of(of.devices)[0]):
             self._refuse_without_variables(bool(tf.trainable_variables()))
             if self.optimizer is None:
                 self.model_variables = {each.op.name for each in tf.global_variables()}
                 self.optimizer = self.make_optimizer()
             with self.job.blame():
-                part = self.parts.weigh(loss)
+                part = self.parts.weigh(loss, of.counts)
                 if self.train.sync == "stock":  # each worker does to its gradients what the optimizer does to them
                     return self._whole_gradients(part), False
                 found = own_gradients(self.optimizer, part, tf.trainable_variables())

@@ -7,6 +7,7 @@ gradients that depend on the size of what comes to them included.
     every worker has as many examples     its part is one of N
     unlike numbers of towers              its part is its share, settled when it joins
     batches that vary in size             what it has of a batch of N workers; the servers divide by the sum of these
+    examples that do not count            likewise, with the number of those that do
 """
 
 from typing import Any, List, Optional
@@ -49,8 +50,14 @@ class Parts:
         """Return the number of examples in this worker's batch, where that varies."""
         return tf.add_n(self._sizes) if self._sizes else None
 
-    def weigh(self, loss: Any) -> Any:
-        """Return the part of the step's mean loss that ``loss``, one per example, makes."""
+    def weigh(self, loss: Any, counts: Any = None) -> Any:
+        """Return the part of the step's mean loss that ``loss``, one per example, makes.
+
+        Args:
+          counts: float32 [batch], 1 for an example that counts and 0 for another; None if all count.
+        """
+        if counts is not None:
+            return self._weigh_those(loss, counts)
         varies = loss.shape.num_elements() is None
         if varies:
             self._sizes.append(tf.size(loss))
@@ -61,6 +68,13 @@ class Parts:
             return mean * tf.cast(self._weights[-1], mean.dtype)
         part = mean if self._number * self._required == 1 else mean / (self._number * self._required)
         return part if self.shares is None else part * tf.cast(self.shares.share, part.dtype)
+
+    def _weigh_those(self, loss: Any, counts: Any) -> Any:
+        whole = self._train.tower_batch_size * self._train.accumulate * self._required
+        number = tf.reduce_sum(counts)
+        self._sizes.append(tf.cast(number, tf.int32))
+        self._weights.append(number / whole)
+        return tf.reduce_sum(loss * tf.cast(counts, loss.dtype)) / whole
 
 
 class Shares:

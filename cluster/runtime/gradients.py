@@ -20,6 +20,14 @@ def copy_gradient(grad: Any) -> Any:
     return None if grad is None else tf.identity(grad)
 
 
+def without_rows(grad: Any, is_so: Any) -> Any:
+    """Return the gradient; if ``is_so`` and it is sparse, without any of its rows."""
+    if not isinstance(grad, tf.IndexedSlices):
+        return grad
+    number = tf.where(is_so, tf.zeros([], tf.int32), tf.shape(grad.indices)[0])
+    return tf.IndexedSlices(grad.values[:number], grad.indices[:number], grad.dense_shape)
+
+
 def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
     """Return the gradients scaled down so that their global norm is at most ``clip_norm``; None leaves them."""
     if clip_norm is None:

@@ -21,6 +21,8 @@ sync_worker        takes such steps; rejoins after a restart
 overlapped_sync    the same step, with pushes and pulls at the same time
 server_queues      one server's record of an overlapped step
 overlapped_worker  takes overlapped steps; rejoins in the middle of one
+once_sync          a step that also moves the places of the examples in it
+once_worker        takes such steps; no example is lost or repeated by a restart
 async_worker       steps without waiting: servers apply each gradient at once
 stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
 replica            the parts of one worker's graph that a session needs

@@ -4,7 +4,8 @@ TensorFlow's accumulators drop a gradient whose local step is older than their o
 each time that gradients are taken.
 """
 
-from typing import Any, List, Optional, Tuple
+from dataclasses import replace
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from cluster.runtime.constants import Constants
 from cluster.runtime.gradients import merge_rows
@@ -22,11 +23,20 @@ class Accumulator:
     that mean: it divides each row by the number of workers that sent *that row*. So such gradients have one more row,
     of ones, and the sum of that row is the number to divide by.
 
+    ``averages``: return the mean of all gradients there; their ``number`` is 1, and more come only from one worker that
+    gives the same again.
+
     That accumulator also expects rows in order and without repetition: the worker merges rows before it sends them.
     """
 
     def __init__(
-        self, push: Push, number: int, wire: Wire, is_exact: bool = True, constants: Optional[Constants] = None
+        self,
+        push: Push,
+        number: int,
+        wire: Wire,
+        is_exact: bool = True,
+        constants: Optional[Constants] = None,
+        averages: bool = False,
     ):
         self.push, constants = push, constants or Constants()
         self._wire, self._is_exact = wire, is_exact
@@ -35,7 +45,7 @@ class Accumulator:
         self._sparse = isinstance(push.grad, tf.IndexedSlices)
         make = tf.SparseConditionalAccumulator if self._sparse else tf.ConditionalAccumulator
         counts = self._sparse and not is_exact
-        reduction = "SUM" if self._sparse or is_exact else "MEAN"
+        reduction = "SUM" if (self._sparse or is_exact) and not averages else "MEAN"
         shape = _with_a_row_more(push.shape) if counts else push.shape
         dtype = push.variables[0].dtype.base_dtype
         with tf.device(push.device):
@@ -87,6 +97,47 @@ class Accumulator:
     def set_step(self, step: Any) -> Any:
         """Make the operation that lets the accumulator drop gradients older than ``step``."""
         return self._inner.set_global_step(step)
+
+
+class Separate:
+    """Collect the gradients of one push, each worker's in an accumulator of its own.
+
+    An accumulator of all workers counts gradients, and not who gives them. A worker that starts again does not know
+    if its predecessor had given one. Here it gives the same gradient again: its accumulator takes the mean of both,
+    or drops the later one if the first was taken. This costs the server the memory of
+    one gradient for each worker.
+
+    Args:
+      worker: gives its gradients here.
+      receivers: the workers whose accumulators this graph uses: the chief everybody's, in order; another its own.
+
+    ``parts`` has the accumulators of the receivers, in their order.
+    """
+
+    def __init__(self, push: Push, worker: int, receivers: Sequence[int], wire: Wire, constants: Constants):
+        self.push, self._worker = push, worker
+        self._of: Dict[int, Accumulator] = {
+            each: Accumulator(replace(push, name=f"{push.name}/of_{each}"), 1, wire, True, constants, averages=True)
+            for each in receivers
+        }
+        self.parts = list(self._of.values())
+
+    def give(self, grad: Any, local_step: Any) -> Any:
+        """Make the operation that adds this worker's gradient of step ``local_step``."""
+        return self._of[self._worker].give(grad, local_step)
+
+    def take(self) -> Any:
+        """Return the sum of one gradient of every worker, once all are there."""
+        taken = [part.take() for part in self.parts]
+        with tf.device(self.push.device):
+            if not isinstance(taken[0], tf.IndexedSlices):
+                return taken[0] if len(taken) == 1 else tf.add_n(taken)
+            values, rows = (tf.concat(parts, 0) for parts in zip(*[(each.values, each.indices) for each in taken]))
+            return merge_rows(tf.IndexedSlices(values, rows, taken[0].dense_shape))
+
+    def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
+        """Return what was taken, as (gradient, variable) for each variable of the push, on its server."""
+        return self.parts[0].unpack(taken)
 
 
 def _with_a_row_more(shape: Any) -> Any:

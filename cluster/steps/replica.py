@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, List, Optional, Union
 
+from cluster.data.places import Places
 from cluster.model.evaluation import Evaluation
 from cluster.model.shares import Shares
 from cluster.scoring.columns import Columns
@@ -27,7 +28,7 @@ class Replica:
     ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
     varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
     a verified run what each worker has computed, and with which batch. ``tables`` holds the model's embedding
-    tables, and ``measured`` the metrics that training measures.
+    tables, and ``measured`` the metrics that training measures. ``places`` is there where every example counts once.
     """
 
     graph: Any
@@ -47,3 +48,4 @@ class Replica:
     digests: Any = None
     tables: Optional[Stores] = None
     measured: Optional[Columns] = None
+    places: Optional[Places] = None

@@ -19,12 +19,12 @@ when training ends.
 a chief or a parameter server that restarts.
 """
 
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from cluster.runtime.gradients import clip, copy_gradient
 from cluster.runtime.server_state import take_all, take_newest
 from cluster.runtime.tf_compat import tf
-from cluster.steps.accumulators import Accumulator
+from cluster.steps.accumulators import Accumulator, Separate
 from cluster.steps.exchange import Exchange, Push
 from cluster.steps.ordered import Ordered
 from cluster.variables.local_copies import LocalCopies
@@ -32,7 +32,7 @@ from cluster.variables.wire_format import Wire
 
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
 _SCOPE = "token_sync"  # of the variables that are not the job's
-Meeting = Union[Accumulator, Ordered]  # where the workers' gradients of a push meet
+Meeting = Union[Accumulator, Ordered, Separate]  # where the workers' gradients of a push meet
 
 
 class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
@@ -103,7 +103,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.waited: Any = None
         self._clip_norm, self._weight = clip_norm, weight
         self._exchange = exchange or Exchange(LocalCopies([], {}, ""), Wire())
-        self._accumulators: List[Meeting] = []
+        self._meetings: List[Meeting] = []  # one for each push
+        self._accumulators: List[Union[Accumulator, Ordered]] = []  # what they have on the servers
 
     @property
     def copies(self) -> LocalCopies:
@@ -178,11 +179,12 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     def _accumulator(self, push: Push) -> Meeting:
         wire, constants = self._exchange.wire, self._exchange.constants
-        accumulator: Meeting = (
+        accumulator: Union[Accumulator, Ordered] = (
             Ordered(push, self.worker_index, self._receivers)
             if self._exchange.in_order
             else Accumulator(push, self.required, wire, self.is_strict, constants)
         )
+        self._meetings.append(accumulator)
         self._accumulators.append(accumulator)
         return accumulator
 
@@ -244,14 +246,19 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     def _apply(self) -> Any:
         """Make the operation that takes the mean gradients and updates the variables."""
-        taken = [(accumulator.take(), accumulator) for accumulator in self._accumulators]
-        if self._weight is not None:
-            weight, _ = taken.pop()
-            taken = [(_divide(grad, weight), accumulator) for grad, accumulator in taken]
+        taken = self._take()
         self.taken = [grad for grad, _ in taken]
         with tf.device(self._global_step.device):
             pairs = [pair for grad, accumulator in clip(taken, self._clip_norm) for pair in accumulator.unpack(grad)]
             return self._opt.apply_gradients(pairs)
+
+    def _take(self) -> List[Tuple[Any, Meeting]]:
+        """Return the mean gradients of a step and where each comes from, once the gradients of all are there."""
+        taken = [(accumulator.take(), accumulator) for accumulator in self._meetings]
+        if self._weight is None:
+            return taken
+        weight, _ = taken.pop()
+        return [(_divide(grad, weight), accumulator) for grad, accumulator in taken]
 
     def _drain(self, queues: Sequence[Any]) -> Any:
         with tf.device(self._global_step.device):

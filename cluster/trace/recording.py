@@ -30,7 +30,7 @@ class Tracing:
     """
 
     def __init__(self, task: str, settings: Train, folder: Optional[Path]):
-        self._task, self._step, self._last, self._folder = task, settings.trace, settings.steps, folder
+        self._task, self._step, self._last, self._folder = task, settings.trace, settings.last_step, folder
         self._tries = 0  # that are left
 
     def begin(self, joined: int) -> None:

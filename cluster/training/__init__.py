@@ -3,10 +3,12 @@
 trainer           setup, describe, loop, and the end
 builder           the worker's graph: its model and the transport around it
 stock_graph       the graph of TensorFlow's documentation, for ``train.sync: stock``
+refusals          variables that servers cannot hold
 joining           who gives variables their values, and who waits for them
 graph_agreement   a check that all workers built the same variables
 step_errors       what a person can act on, in place of TensorFlow's error
 global_step       the step that counts, on the servers
+description       a worker's first line
 progress          what a worker reports while it trains
 summaries         what TensorBoard shows of a run
 step_times        how long each worker's steps take

@@ -34,7 +34,7 @@ class BestCheckpoint:
         replica: Replica,
         heartbeat: Heartbeat,
     ):
-        self._settings, self._batches, self._steps = settings.best, settings.evaluate_batches, settings.steps
+        self._settings, self._batches, self._steps = settings.best, settings.evaluate_batches, settings.last_step
         self._checkpoints, self._last, self._replica, self._heartbeat = checkpoints, last, replica, heartbeat
         self._record = best.begin(settings.best, None)
         self._problem: Optional[str] = None

@@ -12,6 +12,7 @@ servers'. *In-graph* the chief builds one graph with towers on the devices of ev
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from cluster.data.places import Places
 from cluster.embedding import lookups
 from cluster.job import Job
 from cluster.model.device_pool import Member
@@ -24,8 +25,11 @@ from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
+from cluster.shards import sources
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.exchange import Exchange
+from cluster.steps.once_sync import OnceSyncOptimizer
+from cluster.steps.once_worker import OnceWorker
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
 from cluster.steps.overlapped_worker import OverlappedWorker
 from cluster.steps.replica import Replica, Stepper
@@ -35,6 +39,7 @@ from cluster.tables.refusals import refuse
 from cluster.tables.stores import Stores
 from cluster.task import Task, Train
 from cluster.training.global_step import counting_by, servers_step
+from cluster.training.refusals import refuse_too_large, refuse_unknown_shapes
 from cluster.training.stock_graph import stock_replica
 from cluster.updates.imported_update import ImportedUpdate, VariableSpec
 from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
@@ -49,8 +54,6 @@ from cluster.variables.tables import move, split_rows
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
 from cluster.verify.digests import Digests
-
-_LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
 
 
 class Builder:
@@ -95,7 +98,7 @@ class Builder:
         # Servers that live may hold values and queues for slices of another size, under the same names.
         with graph.as_default(), tf.device(self.host), tf.container(f"slices-{slices}"):
             self.layout = Layout(self.profiles, len(self.task.cluster["ps"]), slices)
-            self._refuse_too_large()
+            refuse_too_large(self.job, self.profiles, self.layout.cuts)
             self._make_masters(f"slices-{slices}")
             return self._replica(graph)
 
@@ -106,7 +109,7 @@ class Builder:
         self.grads = grads
         measured = model.measured.tensors if model.measured else []
         step = ancestors([model.loss, *grads.values(), *measured])
-        self._refuse_unknown_shapes()
+        refuse_unknown_shapes(self.job, model.variables)
         self.is_elementwise = is_elementwise(model.optimizer)
         self.step = step | ancestors(model.updates)
         self.stores = self._make_stores()
@@ -140,29 +143,23 @@ class Builder:
             self.job.check("model", "no variable with the name of the tables' rows", name, ok)
         return stores
 
-    def _refuse_unknown_shapes(self) -> None:
-        for name, variable in self.model.variables.items():
-            known = variable.shape.is_fully_defined()
-            self.job.check("model", "variables of known shape", f"one of shape {variable.shape} as {name!r}", known)
-
-    def _refuse_too_large(self) -> None:
-        for name, each in self.profiles.items():
-            ok = name in self.layout.cuts or each.bytes <= _LARGEST
-            expected = (
-                "variables of at most 2 GiB, where the optimizer is not one of TensorFlow's own or a constraint keeps"
-                " them whole"
-            )
-            self.job.check("model", expected, f"one of {each.bytes:,} bytes as {name!r}", ok)
-
     def _make_masters(self, container: str) -> None:
         self.placement = Placement(len(self.task.cluster["ps"]), self.layout.sizes)
         self.imported = None if self.is_elementwise else self._import_update(container)
         self.global_step = self.imported.global_step if self.imported else servers_step()
         made = self.imported.masters if self.imported else None
         model = self.model
+        self.places = self._make_places()
         self.masters = Masters(self.layout, self.placement.servers, model.variables, model.noted.found, made)
         self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
         self.looked_up = self.stores.move(self.step, self.host) if self.stores else {}
+
+    def _make_places(self) -> Optional[Places]:
+        """Return what counts the examples of shards; None for a dataset of the author's own."""
+        if self.model.place is None:
+            return None
+        (source,) = sources(tf.get_default_graph())
+        return Places(source, self.model.place, self.task, self.global_step, self.train.epochs)
 
     def _move(self, name: str) -> List[Any]:
         """Let the graph look up a table's rows on the servers.
@@ -195,7 +192,8 @@ class Builder:
         if isinstance(stepper, AsyncWorker) and not stepper.overlaps:
             self.mirrors.fetch_within(self.step, exchange.fetch(), self._fetched(), self.global_step.read_value())
         slots = [*tf.global_variables()[known:], *(self.imported.others if self.imported else [])]
-        agreed = [*self.masters.all, *(each.rows for each in (self.stores.all if self.stores else []))]
+        saved = self.places.saved if self.places else []
+        agreed = [*self.masters.all, *saved, *(each.rows for each in (self.stores.all if self.stores else []))]
         model = self.model
         return Replica(
             graph,
@@ -204,7 +202,7 @@ class Builder:
             self.placement,
             self.layout,
             self.global_step,
-            [*self.masters.all, *slots, self.global_step],
+            [*self.masters.all, *slots, *saved, self.global_step],
             agreed,
             exchange.copies.buckets,
             model.prepare,
@@ -215,6 +213,7 @@ class Builder:
             self.digests.received if self.digests else None,
             self.stores,
             model.measured,
+            self.places,
         )
 
     def _exchange(self) -> Exchange:
@@ -246,6 +245,7 @@ class Builder:
         own.append(self.model.step)
         first = [tf.variables_initializer(own), self.masters.first_values(), self.global_step.initializer]
         first += [each.first() for each in (self.stores.all if self.stores else [])]
+        first += [each.initializer for each in (self.places.saved if self.places else [])]
         return [*first, *([each.initializer for each in slots] if self.imported else [tf.variables_initializer(slots)])]
 
     def _stepper(self, exchange: Exchange) -> Stepper:
@@ -273,9 +273,12 @@ class Builder:
             ):
                 overlapped = OverlappedSyncOptimizer(optimizer, task.num_workers, task.worker_index, exchange)
                 return OverlappedWorker(overlapped, split, self.global_step, loss)
-            whole = TokenSyncOptimizer(
-                optimizer, task.num_workers, task.worker_index, train.backup_workers, clip_norm, exchange, weight
-            )
+            own = (optimizer, task.num_workers, task.worker_index)
+            if self.places:
+                moving = {"clip_norm": clip_norm, "exchange": exchange, "weight": weight, "places": self.places}
+                once = OnceSyncOptimizer(*own, **moving)
+                return OnceWorker(once, split, self.global_step, loss, self.places)
+            whole = TokenSyncOptimizer(*own, train.backup_workers, clip_norm, exchange, weight)
             return SyncWorker(whole, split, self.global_step, loss)
 
     def _send_digests(self, pairs: Sequence[Any]) -> List[Any]:

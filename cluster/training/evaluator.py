@@ -51,7 +51,7 @@ def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], repor
     reporter.progress(Progress(0), force=True)
     reporter.heartbeat.begin_phase("following")
     wait_for(f"the chief at {follower.chief.address}", lambda: listens(follower.chief.address))
-    while follower.step < settings.steps and not follower.is_ending and _answers(follower.chief.address):
+    while follower.step < settings.last_step and not follower.is_ending and _answers(follower.chief.address):
         if follower.measure_next():
             _report(reporter, follower)
         else:

@@ -2,6 +2,7 @@
 
 what the chief finds                      what it does
 every variable has a value, and is open   joins the others; changes nothing
+a step that is half applied               goes on as if a variable had no value
 otherwise, and there is a checkpoint      restores the newest, and opens
 otherwise                                 initialises, and opens
 """
@@ -13,6 +14,7 @@ from cluster.errors import TrainingError
 from cluster.protocol.heartbeat import Heartbeat
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
+from cluster.steps.once_worker import TornStepError
 from cluster.steps.replica import Replica
 from cluster.task import Task
 from cluster.training.graph_agreement import GraphAgreement
@@ -70,7 +72,10 @@ class Joining:
         checkpoints.open()
         if self._is_ready(session):
             checkpoints.adopt()
-            return self._stepper.join(session, self._last.step)
+            try:
+                return self._stepper.join(session, self._last.step)
+            except TornStepError:
+                print("the chief before this one ended while it applied a step; going back to a checkpoint", flush=True)
         self._stepper.close(session)
         heartbeat.note("gives the variables their values")
         is_new = not checkpoints.restore(session)

@@ -28,7 +28,7 @@ class LastStep:
     """
 
     def __init__(self, settings: Train):
-        self.step = settings.steps
+        self.step = settings.last_step
         self.fetches: List[Any] = []
         if settings.best.patience is None:
             return

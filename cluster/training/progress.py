@@ -8,6 +8,7 @@ from typing import Any, Mapping, Optional
 from cluster.errors import NonFiniteError
 from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.scoring.readings import in_words
+from cluster.task import NO_LIMIT
 
 _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of them
 
@@ -15,11 +16,12 @@ _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of
 class TrainingProgress:
     """Report training progress: a file and a line on stdout, at most once a second."""
 
-    def __init__(self, reporter: Reporter, steps: int):
+    def __init__(self, reporter: Reporter, steps: Optional[int]):
         self._reporter, self._steps = reporter, steps
         self.taken = 0  # steps in all
         self._examples = 0
         self._ignored = 0
+        self._loss = math.nan  # of the last batch in which an example counts
         self._last: Optional[Progress] = None
 
     def begin(self, step: int) -> None:
@@ -44,7 +46,7 @@ class TrainingProgress:
         """Note one step, and report progress if a report is due.
 
         Args:
-          examples: of this worker's batch.
+          examples: of this worker's batch; with none, ``loss`` has no meaning.
           saved: fields of ``Progress`` for checkpoints; of a worker that is not the chief, none.
           dropped, waited_s: those of ``Progress``, up to now.
 
@@ -54,14 +56,16 @@ class TrainingProgress:
         self._taken += 1
         self.taken += 1
         self._examples += examples
-        self._ignored += not math.isfinite(loss)
-        if self._first or self._reporter.due() or step >= self._steps:
+        if examples:
+            self._loss = loss
+            self._ignored += not math.isfinite(loss)
+        if self._first or self._reporter.due() or step >= (self._steps or NO_LIMIT):
             elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
             progress = Progress(
-                step, _number(loss), elapsed_ms, self._examples, ignored_gradients=self._ignored,
+                step, _number(self._loss), elapsed_ms, self._examples, ignored_gradients=self._ignored,
                 dropped_gradients=dropped, waited_s=waited_s, **saved,
             )  # fmt: skip
-            self._report(progress, loss)
+            self._report(progress, self._loss)
             return elapsed_ms
         return None
 
@@ -71,7 +75,8 @@ class TrainingProgress:
         self._taken, self._since = 0, time.monotonic()
         ignored = f", {self._ignored} gradients that were not finite ignored" if self._ignored else ""
         rate = f"{progress.step_time_ms:.1f} ms/step"
-        print(f"step {progress.step}/{self._steps} loss {loss:.4g} {rate}{ignored}", flush=True)
+        goal = f"/{self._steps}" if self._steps else ""
+        print(f"step {progress.step}{goal} loss {loss:.4g} {rate}{ignored}", flush=True)
 
     def refuse_nothing_trained(self, task: str) -> None:
         """Refuse a run in which this worker has trained nothing in at least ``_ENOUGH`` steps, or all of the run.
@@ -81,7 +86,7 @@ class TrainingProgress:
         Raises:
           NonFiniteError: every gradient of this worker was ignored.
         """
-        if self._ignored == self.taken >= min(_ENOUGH, self._steps) > 0:
+        if self._ignored == self.taken >= min(_ENOUGH, self._steps or _ENOUGH) > 0:
             raise NonFiniteError(
                 f"{task}: expected gradients that are finite numbers, found none in {self.taken} steps; look at the"
                 " data and the learning rate; train.on_nan: stop names the first loss or gradient"

@@ -12,7 +12,6 @@ from cluster.errors import TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome, Reporter
-from cluster.protocol.quantity import quantity
 from cluster.protocol.save_request import SaveRequests
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
@@ -20,10 +19,12 @@ from cluster.runtime.shutdown import Shutdown
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import reason_of
 from cluster.runtime.waiting import TIMEOUT_S
+from cluster.steps.once_worker import OnceWorker
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.best_checkpoint import BestCheckpoint
 from cluster.training.builder import Builder
+from cluster.training.description import description
 from cluster.training.joining import Joining
 from cluster.training.last_step import LastStep
 from cluster.training.progress import TrainingProgress
@@ -32,7 +33,6 @@ from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
 from cluster.training.training_metrics import TrainingMetrics
 from cluster.variables.partition_count import PartitionCount, PartitionCountChanged
-from cluster.variables.placement import imbalance
 from cluster.verify.verification import Verification
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
@@ -127,10 +127,10 @@ class Trainer:
 
     def _make_summaries(self) -> Summaries:
         if not self.task.is_chief:
-            return Summaries(None, {}, self.settings.steps, 0)
+            return Summaries(None, {}, self.settings.last_step, 0)
         scalars = {**self.replica.stepper.scalars(), **self._step_times.scalars()}
         global_batch_size = self.task.batch_size * self.task.num_workers
-        return Summaries(self._reporter.beside("summaries"), scalars, self.settings.steps, global_batch_size)
+        return Summaries(self._reporter.beside("summaries"), scalars, self.settings.last_step, global_batch_size)
 
     def _make_verification(self) -> Optional[Verification]:
         if not (self.settings.verify and self.task.is_chief):
@@ -139,18 +139,8 @@ class Trainer:
 
     def describe(self) -> None:
         """Print in one line what this worker is about to do."""
-        held = self.replica.placement.bytes_per_server()
-        towers = sum(len(member.devices) for member in self._pool)
-        number = self._partition_count.number
-        slices = f", in {quantity(number, 'slice')} each" if number else ""
-        print(
-            f"{self.task.name}: {self.settings.mode}, {self.settings.replication}, to step {self.settings.steps},"
-            f" {quantity(self._pool[0].task.num_workers, 'worker')},"
-            f" {quantity(towers, 'tower')} of batch {self.settings.tower_batch_size} here;"
-            f" {sum(held):,} bytes of variables"
-            f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean){slices}",
-            flush=True,
-        )
+        described = description(self._pool, self.settings, self.replica.placement, self._partition_count.number)
+        print(f"{self.task.name}: {described}", flush=True)
 
     def loop(self) -> Outcome:
         """Train to the end, with a new session whenever a parameter server has started again."""
@@ -195,6 +185,8 @@ class Trainer:
             self._progress.report_now(self.step, {})  # so that it is known how far training goes back
         time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
         self._pause_s *= 2
+        if isinstance(self.replica.stepper, OnceWorker):
+            self.replica.stepper.stop_reading()
         session.close()
 
     def _train_in(self, session: Any) -> Outcome:
@@ -202,6 +194,8 @@ class Trainer:
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
         self.step = self._joining.join(session, self._heartbeat)
+        if isinstance(self.replica.stepper, OnceWorker):
+            self.replica.stepper.begin_reading(session)
         if self._verification is not None:
             self._heartbeat.note("builds the one process to compare with")
             self._verification.begin(session)
@@ -209,15 +203,22 @@ class Trainer:
         self._tracing.begin(self.step)
         self._heartbeat.ask = lambda: self.replica.stepper.owes(session)
         self._placed: Set[int] = set()
-        while self.step < self._last.step:
+        while self.step < self._last.step and not self._has_ended:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
             self._metrics.note(session, self.step, fetched.pop(0))
             self._last.note(fetched.pop(0))
             examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
-            self._summaries.note(self.step, loss, fetched, self._metrics.latest)
+            if examples:
+                self._summaries.note(self.step, loss, fetched, self._metrics.latest)
             self._after_step(session, loss, examples)
         return self._finish(session)
+
+    @property
+    def _has_ended(self) -> bool:
+        """Return whether all data have been trained."""
+        stepper = self.replica.stepper
+        return isinstance(stepper, OnceWorker) and stepper.has_ended
 
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         examples = self.replica.examples

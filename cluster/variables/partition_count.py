@@ -89,7 +89,8 @@ class PartitionCount:
         session = server.connect(self._task, self._serving, graph)
         if self._task.is_chief and not note.is_left(session):
             speed = probe.measure(session)
-            number = best_slices(self._whole_s(size, speed.bytes_per_s), speed.busy, self._num_ps, self._train.steps)
+            whole_s = self._whole_s(size, speed.bytes_per_s)
+            number = best_slices(whole_s, speed.busy, self._num_ps, self._train.last_step)
             if not note.is_left(session):  # nor has anybody left one meanwhile
                 note.leave(session, number)
         wait_for("the chief's number of slices", lambda: note.is_left(session))

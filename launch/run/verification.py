@@ -41,7 +41,7 @@ def _refused(spec: Spec) -> List[str]:
 
 
 def _train(spec: Spec, steps: int) -> Train:
-    most = min(steps, spec.train.steps)
+    most = min(steps, spec.train.last_step)
     plain = replace(spec.train, trace=None, checkpoint=Checkpoint(), best=Best())
     return replace(plain, steps=most, towers=towers(spec), verify=True)
 

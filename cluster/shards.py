@@ -1,0 +1,111 @@
+"""Examples that count exactly once an epoch: files in shards, which workers get one after the other.
+
+    def inputs(task, args):
+        return shards.lines(task, sorted(glob.glob("/data/log-*.csv")), parse, shuffle=10000)
+
+A shard is a file, or a range of lines of one. The parameter servers know how far each shard has been trained, in the
+same step and in the same checkpoint as the variables. So no example is lost or trained twice, whatever dies.
+"""
+
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from cluster.data import shard_files
+from cluster.data.shard_files import Batch, Reader, Shard
+from cluster.data.source import Source
+from cluster.runtime.tf_compat import tf
+
+SHARD_BYTES = 16 * 2**20
+COUNTS, PLACE = "shards/counts", "shards/place"  # in a batch, beside the author's names
+_COLLECTION = "shards"
+Parse = Callable[[Any], Dict[str, Any]]
+
+
+def lines(
+    task: Any, files: Sequence[str], parse: Parse, *, shuffle: int = 0, seed: int = 0, shard_bytes: int = SHARD_BYTES
+) -> Any:
+    """Return the dataset of a job's ``inputs``, of the lines of text files.
+
+    Args:
+      task: that of ``inputs``.
+      files: paths, in the same order on every worker; ``.gz`` files are unpacked.
+      parse: makes {name: tensor [batch, …]} of lines, a string tensor [batch], without their ends.
+      shuffle: how many consecutive records of a shard to shuffle together; 0 leaves shards and records in order.
+      seed: of the order.
+      shard_bytes: about how large a shard is; a ``.gz`` file is one shard.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: there is no record, there are too many shards, or an argument is out of its range.
+    """
+    if shard_bytes < 1:
+        raise ValueError(f"shards.lines: expected shard_bytes of at least 1, found {shard_bytes}")
+    cut = shard_files.cut_lines(_paths(files), shard_bytes)
+    return _dataset(_reader(task, cut, shard_files.read_lines, shuffle, seed), parse)
+
+
+def records(
+    task: Any, files: Sequence[str], read: shard_files.Read, parse: Parse, *, shuffle: int = 0, seed: int = 0
+) -> Any:
+    """Return the dataset of a job's ``inputs``, of records of any files; each file is a shard.
+
+    Args:
+      read: yields the records of the file at a path as bytes, always the same ones in the same order, such as
+        ``tf.io.tf_record_iterator``.
+      task, files, parse, shuffle, seed: as for ``lines``; ``parse`` gets records.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: there is no record, there are too many shards, or an argument is out of its range.
+    """
+
+    def read_shard(shard: Shard) -> Iterator[bytes]:
+        return iter(read(shard.path))
+
+    return _dataset(_reader(task, shard_files.whole_files(_paths(files)), read_shard, shuffle, seed), parse)
+
+
+def sources(graph: Any) -> List[Source]:
+    """Return the source of each dataset that was made in a graph."""
+    return list(graph.get_collection(_COLLECTION))
+
+
+def _paths(files: Sequence[str]) -> List[str]:
+    if isinstance(files, str):
+        raise ValueError(f"shards: expected a list of paths, found one text, {files!r}")
+    return [str(path) for path in files]
+
+
+def _reader(task: Any, cut: Sequence[Shard], read: Any, shuffle: int, seed: int) -> Reader:
+    if shuffle < 0:
+        raise ValueError(f"shards: expected shuffle of at least 0, found {shuffle}")
+    return Reader(cut, read, task.batch_size, shuffle, seed)
+
+
+def _dataset(reader: Reader, parse: Parse) -> Any:
+    source = Source(reader)
+    size = reader.batch_size
+
+    def batches(life: Any) -> Iterator[Tuple[List[bytes], int, List[int]]]:
+        return map(_numbers, source.batches(int(life)))
+
+    def parsed(found: Any, real: Any, place: Any) -> Dict[str, Any]:
+        found.set_shape([size])
+        counts = tf.cast(tf.sequence_mask(real, size), tf.float32)
+        return {**parse(found), COUNTS: counts, PLACE: place}
+
+    tf.add_to_collection(_COLLECTION, source)
+    # This runs whenever the dataset begins: what reads for a session that was given up is of another life.
+    life = tf.py_func(source.new_life, [], tf.int64)
+    life.set_shape([])
+    kinds = (tf.string, tf.int32, tf.int64)
+    shapes: Tuple[List[Optional[int]], ...] = ([None], [], [5])
+    made = tf.data.Dataset.from_tensors(life).flat_map(
+        lambda life: tf.data.Dataset.from_generator(batches, kinds, shapes, args=(life,))
+    )
+    return made.filter(lambda found, real, place: tf.size(found) > 0).map(parsed)
+
+
+def _numbers(batch: Optional[Batch]) -> Tuple[List[bytes], int, List[int]]:
+    if batch is None:
+        return [], 0, [0] * 5
+    return batch.records, batch.real, [int(number) for number in batch.place]

@@ -1,0 +1,210 @@
+"""No example is lost or counted twice, from each state in which a worker or the chief may have died.
+
+One server and two workers inside this process. Adam without memory adds 1 for any gradient that is not 0, and each
+worker has elements of its own: so the variables count how often each worker trained each example.
+"""
+
+import uuid
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import numpy as np
+import pytest
+
+from cluster import shards
+from cluster.data.places import Places
+from cluster.runtime.devices import ps_device, worker_device
+from cluster.runtime.tf_compat import tf
+from cluster.steps.exchange import Exchange
+from cluster.steps.once_sync import OnceSyncOptimizer
+from cluster.steps.once_worker import OnceWorker, TornStepError
+from cluster.task import Task
+from cluster.variables.local_copies import LocalCopies
+from cluster.variables.wire_format import Wire
+from tests.cluster.steps.test_sync_worker import filters, servers_of, together
+
+WORKERS, SIZE, EXAMPLES, SHARDS = 2, 2, 24, 3
+UNIT = 1 / (SIZE * WORKERS)  # the part of an example in the mean
+
+
+@pytest.fixture(scope="module")
+def targets() -> List[str]:
+    return servers_of([("ps", 1), ("worker", WORKERS)])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> List[str]:
+    found = [tmp_path / f"{index}.txt" for index in range(SHARDS)]
+    for numbers, path in zip(np.split(np.arange(EXAMPLES), SHARDS), found):
+        path.write_text("".join(f"{number}\n" for number in numbers))
+    return [str(path) for path in found]
+
+
+class Worker:
+    """A worker whose gradient of ``a`` and ``b``, with the learning rate 1, counts its examples."""
+
+    def __init__(self, target: str, container: str, index: int, files: List[str], epochs: int = 1):
+        task = Task("worker", index, {"ps": ["a:1"], "worker": ["b:1"] * WORKERS}, SIZE)
+        with tf.Graph().as_default() as graph, tf.container(container), tf.device(worker_device("worker", index)):
+            with tf.device(ps_device(0)):
+                self.global_step = tf.train.get_or_create_global_step()
+                self.variables = [
+                    tf.get_variable(name, [WORKERS * EXAMPLES], initializer=tf.zeros_initializer()) for name in "ab"
+                ]
+            numbers = shards.lines(task, files, lambda lines: {"n": tf.strings.to_number(lines, tf.int64)})
+            iterator = tf.data.make_initializable_iterator(numbers.prefetch(1))
+            batch = iterator.get_next()
+            counts = batch[shards.COUNTS]
+            part = (
+                tf.reduce_sum(tf.one_hot(batch["n"] + index * EXAMPLES, WORKERS * EXAMPLES) * counts[:, tf.newaxis], 0)
+                * UNIT
+            )
+            self.places = Places(shards.sources(graph)[0], batch[shards.PLACE], task, self.global_step, epochs)
+            sign = tf.train.AdamOptimizer(1.0, beta1=0.0, beta2=0.0, epsilon=1e-12)
+            self.optimizer = OnceSyncOptimizer(
+                sign, WORKERS, index, weight=tf.reduce_sum(counts) * UNIT,
+                places=self.places, clip_norm=None, exchange=Exchange(LocalCopies([], {}, ""), Wire()),
+            )  # fmt: skip
+            pairs = [(-part, variable) for variable in self.variables]
+            self.stepper = OnceWorker(self.optimizer, pairs, self.global_step, tf.constant(0.0), self.places)
+            self._initialise = [tf.global_variables_initializer(), *[each.initializer for each in self.places.saved]]
+            self.begin = tf.assign_add(self.places._begun, 1)
+            self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
+        self.session.run(iterator.initializer)
+
+    def open(self) -> None:
+        self.stepper.close(self.session)
+        self.session.run(self._initialise)
+        self.stepper.open(self.session)
+        self.stepper.begin_reading(self.session)
+
+    def join(self) -> int:
+        step = self.stepper.join(self.session, steps=1000)
+        self.stepper.begin_reading(self.session)
+        return step
+
+    def step(self) -> int:
+        return self.stepper.step(self.session)[0]
+
+    def run_to_the_end(self) -> None:
+        while not self.stepper.has_ended:
+            self.step()
+
+    def join_and_run_to_the_end(self) -> None:
+        self.join()
+        self.run_to_the_end()
+
+    def gives(self) -> List[Any]:
+        """The operations by which it gives to each accumulator, the gate's last."""
+        return [op for op in self.session.graph.get_operations() if op.type == "AccumulatorApplyGradient"]
+
+    def die_waiting(self) -> None:
+        """Gives its gradient and is gone before its token comes."""
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            self.session.run(self.stepper._token, options=tf.RunOptions(timeout_in_ms=500))
+        self.end()
+
+    def end(self) -> None:
+        self.stepper.stop_reading()
+        self.session.close()
+
+
+class Run:
+    """The workers of a run, which may be replaced by others."""
+
+    def __init__(self, targets: List[str], files: List[str], epochs: int = 1):
+        self._made = (uuid.uuid4().hex, files, epochs)
+        self._targets = targets
+        self.workers = [self._worker(index) for index in range(WORKERS)]
+        self.workers[0].open()
+        self.workers[1].join()
+
+    def _worker(self, index: int) -> Worker:
+        container, files, epochs = self._made
+        return Worker(self._targets[index], container, index, files, epochs)
+
+    def replace(self, index: int) -> Worker:
+        """The next process of a worker, which has not joined yet."""
+        self.workers[index].end()
+        self.workers[index] = self._worker(index)
+        return self.workers[index]
+
+    def end(self) -> None:
+        for worker in self.workers:
+            worker.end()
+
+    def counts(self) -> List[List[float]]:
+        """How often each example counted, by each variable, whichever worker trained it."""
+        found = [self.workers[0].session.run(each) for each in self.workers[0].variables]
+        return [each.reshape([WORKERS, EXAMPLES]).sum(0).round(3).tolist() for each in found]
+
+
+@pytest.fixture
+def run(targets: List[str], files: List[str]) -> Iterator[Run]:
+    made = Run(targets, files)
+    yield made
+    made.end()
+
+
+def test_a_pass_counts_every_example_once_and_all_workers_see_its_end(run: Run) -> None:
+    together(*[worker.run_to_the_end for worker in run.workers])
+    assert run.counts() == [[1.0] * EXAMPLES] * 2
+    assert run.workers[0].session.run(run.workers[0].places.progress).tolist() == [[1, 0]] * SHARDS
+
+
+@pytest.mark.parametrize("pushes", [1, 3, 4])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_worker_that_died_among_its_pushes_gives_the_same_batch_again(run: Run, index: int, pushes: int) -> None:
+    together(*[worker.step for worker in run.workers])
+    dead = run.workers[index]
+    dead.session.run(dead.gives()[:pushes])
+    other = run.workers[1 - index]
+    together(lambda: run.replace(index).join_and_run_to_the_end(), other.run_to_the_end)
+    assert run.counts() == [[1.0] * EXAMPLES] * 2
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_worker_that_died_waiting_for_its_token_counts_once(run: Run, index: int) -> None:
+    run.workers[index].die_waiting()
+    other = run.workers[1 - index]
+    together(lambda: run.replace(index).join_and_run_to_the_end(), other.run_to_the_end)
+    assert run.counts() == [[1.0] * EXAMPLES] * 2
+
+
+def test_a_chief_does_not_join_a_step_that_was_begun_and_not_counted(run: Run) -> None:
+    run.workers[0].session.run(run.workers[0].begin)
+    with pytest.raises(TornStepError):
+        run.replace(0).join()
+
+
+def test_a_chief_does_not_join_a_step_of_which_gradients_were_taken(run: Run) -> None:
+    run.workers[1].die_waiting()
+    run.workers[0].session.run(run.workers[0].optimizer.empty[1])
+    with pytest.raises(TornStepError):
+        run.replace(0).join()
+
+
+def test_a_worker_that_is_replaced_gets_no_shard_by_a_question_that_comes_late(run: Run) -> None:
+    old = run.workers[1]
+    life = int(old.session.run(old.places._lives)[1])
+    together(lambda: run.replace(1).join())
+    new = run.workers[1]
+    for shard in range(SHARDS):
+        free = new.places._ask(new.session, life)
+        assert free is None, shard
+
+
+def test_a_step_of_batches_that_do_not_follow_the_progress_changes_nothing(run: Run) -> None:
+    chief, other = run.workers
+    together(chief.step, other.step)
+    before = run.counts()
+    with chief.session.graph.as_default():
+        chief.session.run(tf.assign(chief.places.progress, [[0, 1]] * SHARDS))
+
+    def fail() -> None:
+        reason = "every batch begins where the progress of its shard is"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=reason):
+            chief.step()
+
+    together(fail, other.die_waiting)
+    assert run.counts() == before

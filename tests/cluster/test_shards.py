@@ -1,0 +1,113 @@
+"""Whole runs of real task processes, which are killed: the ledger has every example once an epoch."""
+
+from pathlib import Path
+from typing import Any, Dict, Iterable
+
+import numpy as np
+import pytest
+
+from cluster.errors import JobError
+from cluster.job import Job
+from cluster.model import device_pool
+from cluster.protocol.outcome import Outcome
+from cluster.runtime.tf_compat import tf
+from cluster.task import Task, Train
+from cluster.training.builder import Builder
+from tests.support.training.jobs import ledger
+from tests.support.training.processes import Cluster
+from tests.support.waiting import eventually
+
+JOB = "tests.support.training.jobs.ledger"
+EXAMPLES, WORKERS = 1500, 2
+
+
+def args_of(folder: Path, **more: Any) -> Dict[str, Any]:
+    (folder / "data").mkdir()
+    ledger.write(str(folder / "data"), EXAMPLES, files=7)
+    return {"files": str(folder / "data"), "examples": EXAMPLES, "workers": 3, "shard_bytes": 600, **more}
+
+
+def train_of(folder: Path, **more: Any) -> Dict[str, Any]:
+    return {"batch_size": 8, "checkpoint": {"dir": str(folder / "saved"), "every_s": 1}, **more}
+
+
+def check_ledger(outcome: Outcome, epochs: int) -> None:
+    reader = tf.train.load_checkpoint(outcome.checkpoint)
+    counts = reader.get_tensor("ledger").reshape([-1, EXAMPLES]).sum(0)
+    np.testing.assert_allclose(counts, np.full(EXAMPLES, epochs), atol=1e-3)
+    np.testing.assert_allclose(reader.get_tensor("steps"), outcome.step, rtol=1e-3)  # each a mean over examples
+    assert (reader.get_tensor("shards/progress") == [epochs, 0]).all()
+
+
+def reaches(cluster: Cluster, step: int, workers: Iterable[int] = range(WORKERS)) -> None:
+    eventually(f"step {step}", lambda: all(cluster.step("worker", index) >= step for index in workers))
+
+
+def test_killed_workers_a_killed_chief_and_a_killed_ps_lose_and_repeat_no_example(tmp_path: Path) -> None:
+    train, args = train_of(tmp_path, epochs=2), args_of(tmp_path, shuffle=20, pause_ms=20)
+    with Cluster(tmp_path, JOB, ps=2, workers=WORKERS) as cluster:
+        cluster.start_all(train, args)
+        for role, index in (("worker", 1), ("worker", 0), ("ps", 0)):
+            before = max(cluster.step("worker", 0), 1)
+            reaches(cluster, before + 15)
+            cluster.kill(role, index)
+            cluster.start(role, index, train, args)
+        outcome = cluster.finish()
+    check_ledger(outcome, epochs=2)
+
+
+def test_a_run_goes_on_in_the_middle_of_the_data_with_other_workers_and_servers(tmp_path: Path) -> None:
+    train, args = train_of(tmp_path, epochs=1), args_of(tmp_path, kind="sparse")
+    with Cluster(tmp_path / "first", JOB, ps=1, workers=1) as cluster:
+        cluster.start_all({**train, "steps": 40}, args)
+        assert cluster.finish().step == 40
+    with Cluster(tmp_path / "second", JOB, ps=2, workers=3) as cluster:
+        cluster.start_all(train, args)
+        outcome = cluster.finish()
+    assert outcome.step is not None and outcome.step < 40 + EXAMPLES / 8
+    check_ledger(outcome, epochs=1)
+    with Cluster(tmp_path / "third", JOB, ps=1, workers=1) as cluster:
+        cluster.start_all(train, args)
+        assert cluster.finish().step == outcome.step  # nothing is left to train
+
+
+def build(settings: Dict[str, Any], job: Job) -> None:
+    task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, 4)
+    train = Train.from_dict({"batch_size": 4, "towers": 1, **settings})
+    Builder(job, task, train, {}, device_pool.own_pool(task, train)).build()
+
+
+def job_of(inputs: Any) -> Job:
+    def model(number: Any) -> Any:
+        return tf.get_variable("w", []) * tf.cast(number, tf.float32)
+
+    return Job("job.py", inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "reason"),
+    [
+        ({"mode": "async"}, None, "a dataset of its own with train.mode: async"),
+        ({"sync": "stock"}, None, "a dataset of its own with train.sync: stock"),
+        ({"backup_workers": 1}, None, "a dataset of its own with train.backup_workers"),
+        ({"replication": "in-graph"}, None, "a dataset of its own with train.replication: in-graph"),
+        ({"verify": True}, None, "a dataset of its own with launch verify"),
+        ({}, lambda made: made.map(lambda batch: {"number": batch["number"]}),
+         "the dataset of cluster.shards as it is"),
+        ({"epochs": 1}, lambda made: tf.data.Dataset.from_tensors({"number": [1, 2, 3, 4]}).repeat(),
+         "by which train.epochs counts"),
+    ],
+)  # fmt: skip
+def test_what_could_count_wrong_is_refused_before_training(
+    settings: Dict[str, Any], change: Any, reason: str, tmp_path: Path
+) -> None:
+    args = args_of(tmp_path)
+
+    def inputs(task: Any, _: Any) -> Any:
+        if "epochs" in settings:
+            return change(None)
+        made = ledger.inputs(task, args).map(lambda batch: {name: batch[name] for name in batch if name != "worker"})
+        return change(made) if change else made
+
+    with pytest.raises(JobError, match=reason):
+        build(settings, job_of(inputs))
