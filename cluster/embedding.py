@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from cluster.runtime.declared import MOST
 from cluster.runtime.tf_compat import tf
 
-ROWS = 1 << 30  # that a server's part of a table may have, as the graph has it; its memory decides
 _COLLECTION = "embedding_lookups"
 _NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
+_MOST_STEPS = (1 << 31) - 1
 _STRINGS = (1 << 63) - 1  # fingerprints of strings: so many
 _sources: List[Tuple[Any, Callable[["Table", Any], Any]]] = []  # graphs, and what their lookups take rows from
 
@@ -29,6 +30,22 @@ class Table:
     name: str
     width: int
     initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``cluster.tables.first_values``
+    admit: int = 1  # steps that have to have an id before it gets a row
+    expire: int = 0  # steps without an id after which its row is removed; 0: never
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The steps that it takes until an id gets a row; see ``after``."""
+
+    steps: int
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """The steps without an id after which it loses its row; see ``unused_for``."""
+
+    steps: int
 
 
 class Lookup(NamedTuple):
@@ -45,25 +62,66 @@ class Lookup(NamedTuple):
     rows: Any
 
 
-def table(name: str, width: int, *, initializer: Any = None) -> Table:
+def after(steps: int) -> Admission:
+    """Return the rule that gives an id its row in the step that is so many-th to have the id.
+
+    Until then, the id has its first value, and no gradient changes it.
+
+    Raises:
+      ValueError: the number is none from 1 on.
+    """
+    return Admission(_positive("after", steps))
+
+
+def unused_for(*, steps: int) -> Expiry:
+    """Return the rule that removes the row of an id after more than so many steps without the id.
+
+    An id that comes again later begins as a new one.
+
+    Raises:
+      ValueError: the number is none from 1 on.
+    """
+    return Expiry(_positive("unused_for", steps))
+
+
+def _positive(name: str, steps: int) -> int:
+    if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= _MOST_STEPS:
+        raise ValueError(f"embedding.{name}: expected a number of steps from 1 to {_MOST_STEPS}, found {steps!r}")
+    return steps
+
+
+def table(
+    name: str,
+    width: int,
+    *,
+    admit: Optional[Admission] = None,
+    expire: Optional[Expiry] = None,
+    initializer: Any = None,
+) -> Table:
     """Return a table of embeddings, for ``lookup``.
 
     Args:
       name: of the table in checkpoints; a model's tables have names of their own.
       width: numbers in a row.
+      admit: when an id gets a row, ``after(steps)``; without it in the first step that has the id.
+      expire: when an id loses its row, ``unused_for(steps=…)``; without it never.
       initializer: of a new row: TensorFlow's ``zeros_initializer``, ``ones_initializer``, ``constant_initializer`` of
         one number, ``random_uniform_initializer`` or ``random_normal_initializer``. By default normal with a standard
         deviation of 1 / sqrt(width).
 
     Raises:
-      ValueError: the name is none for a variable, the width is not positive, or the initializer is another.
+      ValueError: the name is none for a variable, the width is not positive, or another argument is of another kind.
     """
     if not isinstance(name, str) or not re.fullmatch(_NAME, name, re.ASCII):
         raise ValueError(f"embedding.table: expected a name of letters, digits, _ . - and /, found {name!r}")
     if not isinstance(width, int) or width < 1:
         raise ValueError(f"embedding.table {name!r}: expected a width of at least 1, found {width!r}")
     given = tf.random_normal_initializer(0.0, width**-0.5) if initializer is None else initializer
-    return Table(name, width, _kind(name, given))
+    for argument, value, kind in (("admit", admit, Admission), ("expire", expire, Expiry)):
+        if value is not None and not isinstance(value, kind):
+            made = {"admit": "embedding.after(2)", "expire": "embedding.unused_for(steps=100000)"}[argument]
+            raise ValueError(f"embedding.table {name!r}: expected {argument} like {made}, found {value!r}")
+    return Table(name, width, _kind(name, given), admit.steps if admit else 1, expire.steps if expire else 0)
 
 
 def lookup(table: Table, ids: Any, combiner: Optional[str] = None) -> Any:
@@ -189,7 +247,7 @@ def _stand_in(table: Table) -> Any:
     It never has a value. The servers' rows take its place.
     """
     with tf.variable_scope(tf.VariableScope(reuse=tf.AUTO_REUSE), auxiliary_name_scope=False):
-        return tf.get_variable(table.name, [ROWS, table.width], tf.float32, tf.zeros_initializer(), use_resource=False)
+        return tf.get_variable(table.name, [MOST, table.width], tf.float32, tf.zeros_initializer(), use_resource=False)
 
 
 def _tables(graph: Any) -> Dict[str, Table]:

@@ -7,8 +7,16 @@ For the tables of one width that share an optimizer, such as ``embeddings_16``, 
     embeddings_16/parts          how many parts follow, int64
     embeddings_16/part_0/ids     int64 [n], an id as ``cluster.embedding`` has it
     embeddings_16/part_0/tables  int32 [n], places in the list of names
+    embeddings_16/part_0/used    int32 [n], the update that changed a row last
     embeddings_16/part_0/rows    float32 [n, width]
     embeddings_16/part_0/slots   float32 [n, slots * width], what the optimizer keeps for a row, if anything
+
+Where ids have to come more than once, it also has what was counted of those without a row, in a part for each server:
+
+    embeddings_16/seen           parts that follow, int64
+    embeddings_16/seen_0/ids     int64 [n]
+    embeddings_16/seen_0/tables  int32 [n]
+    embeddings_16/seen_0/counts  int64 [n], steps that have had the id
 
 So a checkpoint can be read with any number of servers, and a part at a time.
 """
@@ -37,7 +45,7 @@ class SavedTables:
         self._name, self._stores, self._fed, self._missing = kind.name, list(stores), fed, missing
         self._tables = [table.name for table in stores[0].all_tables]
         self._salts = tf.constant([keys.salt(name) for name in self._tables], tf.int64)
-        self._columns = {"ids": tf.int64, "tables": tf.int32, "rows": tf.float32}
+        self._columns = {"ids": tf.int64, "tables": tf.int32, "used": tf.int32, "rows": tf.float32}
         if stores[0].slots is not None:
             self._columns["slots"] = tf.float32
         self._widths = {"rows": kind.width, "slots": kind.width * len(stores[0].kept)}
@@ -46,15 +54,22 @@ class SavedTables:
         self._parts = tf.placeholder(tf.int64, [])
         self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
         self._write = [self._make_write(store) for store in self._stores]
-        self._write_head = self._make_head()
+        self._write_head, self._write_number = self._make_head(), self._save([self._parts])
         self._load, self._load_updates = self._make_load(), self._make_load_updates()
+        self._counts = any(table.admit > 1 for table in stores[0].all_tables)
+        self._write_seen = [self._make_write_seen(store) for store in self._stores] if self._counts else []
+        self._load_seen = self._make_load_seen() if self._counts else None
         self._clear = tf.group(*[store.first() for store in self._stores])
 
     def _make_write(self, store: Store) -> Any:
         part = store.live_part(self._begin, self._end)
         ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
-        values = [ids, part["tables"], part["rows"], *([part["slots"]] if "slots" in part else [])]
-        return self._save(values)
+        return self._save([ids, *(part[name] for name in self._columns if name != "ids")])
+
+    def _make_write_seen(self, store: Store) -> Any:
+        with tf.device(store.device):
+            known, seen = store.candidates.all()
+        return self._save([keys.unmix(known) - tf.gather(self._salts, seen.tables), *seen])
 
     def _save(self, values: Sequence[Any]) -> Any:
         specs = [""] * len(values)
@@ -76,14 +91,27 @@ class SavedTables:
     def _make_load(self) -> Any:
         """Make the operation that gives the rows of one part to their servers."""
         columns = self._shaped(dict(zip(self._columns, self._read(list(self._columns.values())))))
+        shares = self._shares(columns)
+        return tf.group(*[store.put(*share) for store, *share in zip(self._stores, *shares)])
+
+    def _make_load_seen(self) -> Any:
+        """Make the operation that gives the counts of one part to their servers."""
+        columns = self._shaped(dict(zip(("ids", "tables", "counts"), self._read([tf.int64, tf.int32, tf.int64]))))
+        written = []
+        for store, *share in zip(self._stores, *self._shares(columns)):
+            with tf.device(store.device):
+                written.append(store.candidates.write(*share))
+        return tf.group(*written)
+
+    def _shares(self, columns: Dict[str, Any]) -> List[List[Any]]:
+        """Return keys, the numbers of their tables, and all other columns, each sorted out by server."""
         columns["tables"] = tf.gather(self._places, columns["tables"])
         is_ours = columns["tables"] >= 0
         kept = {name: tf.boolean_mask(value, is_ours) for name, value in columns.items()}
         tables = kept.pop("tables")
         found = keys.mix(kept.pop("ids") + tf.gather(self._salts, tables))
         owner = keys.owners(found, len(self._stores))
-        shares = [tf.dynamic_partition(each, owner, len(self._stores)) for each in (found, tables, *kept.values())]
-        return tf.group(*[store.put(*share) for store, *share in zip(self._stores, *shares)])
+        return [tf.dynamic_partition(each, owner, len(self._stores)) for each in (found, tables, *kept.values())]
 
     def _shaped(self, columns: Dict[str, Any]) -> Dict[str, Any]:
         for name, value in columns.items():
@@ -99,17 +127,24 @@ class SavedTables:
     def writes(self, session: Any, piece_bytes: int) -> Iterator[_Step]:
         """Yield for each part the operation that writes it, and what that is fed; the number of parts comes last."""
         number, rows = 0, max(1, piece_bytes // self._row_bytes)
-        counts = session.run([store.count for store in self._stores])
+        counts = session.run([store.places.count for store in self._stores])
         for write, count in zip(self._write, counts):
             for begin in range(0, int(count), rows):
                 feed = {self._begin: begin, self._end: min(begin + rows, int(count))}
                 yield write, {**feed, self._fed.names: self._of_part(number)}
                 number += 1
+        for index, write in enumerate(self._write_seen):
+            yield write, {self._fed.names: self._of_seen(index)}
+        if self._counts:
+            yield self._write_number, {self._parts: len(self._write_seen), self._fed.names: [f"{self._name}/seen"]}
         names = [f"{self._name}/{each}" for each in ("tables", "updates", "parts")]
         yield self._write_head, {self._parts: number, self._fed.names: names}
 
     def _of_part(self, number: int) -> List[str]:
         return [f"{self._name}/part_{number}/{column}" for column in self._columns]
+
+    def _of_seen(self, index: int) -> List[str]:
+        return [f"{self._name}/seen_{index}/{column}" for column in ("ids", "tables", "counts")]
 
     # -- reading
 
@@ -120,6 +155,9 @@ class SavedTables:
         yield self._clear, {}
         for number in range(int(reader.get_tensor(f"{self._name}/parts"))):
             yield self._load, {self._places: places, self._fed.names: self._of_part(number)}
+        if self._counts and f"{self._name}/seen" in reader.get_variable_to_shape_map():
+            for index in range(int(reader.get_tensor(f"{self._name}/seen"))):
+                yield self._load_seen, {self._places: places, self._fed.names: self._of_seen(index)}
         yield self._load_updates, {self._fed.names: [f"{self._name}/updates"]}
 
     def refuse_others(self, reader: Any) -> None:

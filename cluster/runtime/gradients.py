@@ -13,6 +13,11 @@ def merge_rows(grad: Any) -> Any:
     return tf.IndexedSlices(tf.gather(values, order), tf.gather(rows, order), grad.dense_shape)
 
 
+def where_true(mask: Any) -> Any:
+    """Return the places of a mask [n] that are true, int64 [m]: to gather by, with fewer operations than a mask."""
+    return tf.reshape(tf.where(mask), [-1])
+
+
 def copy_gradient(grad: Any) -> Any:
     """Return the gradient, dense, sparse or None, in a new tensor."""
     if isinstance(grad, tf.IndexedSlices):

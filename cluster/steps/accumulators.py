@@ -47,6 +47,8 @@ class Accumulator:
         counts = self._sparse and not is_exact
         reduction = "SUM" if (self._sparse or is_exact) and not averages else "MEAN"
         shape = _with_a_row_more(push.shape) if counts else push.shape
+        if self._sparse and is_exact:  # rows of embedding tables go by keys of 64 bits
+            shape = tf.TensorShape([None, *push.shape[1:]])
         dtype = push.variables[0].dtype.base_dtype
         with tf.device(push.device):
             self._inner = make(dtype, shape=shape, shared_name=f"{push.name}/gradients", reduction_type=reduction)

@@ -3,6 +3,9 @@
 keys           ids of all tables as well-spread numbers; the server of each
 first_values   the first value of a row
 store          the rows that one server holds
+candidates     ids that have no row there yet
+places         of rows there, taken and free
+expiry         which rows no step has used for too long
 stores         the rows that all servers hold; lookups in a graph
 frozen         tables that answer and never change, from a checkpoint
 row_optimizers the optimizer's update, of those rows alone that a step has a gradient for

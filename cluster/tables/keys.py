@@ -10,6 +10,7 @@ generators", OOPSLA 2014.
 import hashlib
 from typing import Any
 
+from cluster.runtime.graph_functions import call
 from cluster.runtime.tf_compat import tf
 
 BUCKETS = 1 << 12
@@ -29,6 +30,10 @@ def salt(name: str) -> int:
 
 def mix(numbers: Any) -> Any:
     """Return well-spread int64 numbers for int64 numbers of any shape; equal ones for equal ones only."""
+    return call("mix", _mix, numbers)
+
+
+def _mix(numbers: Any) -> Any:
     for shift, factor in _ROUNDS:
         numbers = _xor_shifted(numbers, shift) * tf.constant(signed(factor), tf.int64)
     return _xor_shifted(numbers, _LAST)
@@ -46,12 +51,26 @@ def _xor_shifted(numbers: Any, by: int) -> Any:
 
 def owners(keys: Any, servers: int) -> Any:
     """Return the index of each key's server, int32: buckets of keys in contiguous runs."""
-    bucket = tf.cast(shift_right(keys, 64 - 12), tf.int32)
-    return bucket * servers // BUCKETS
+    return call(f"owners {servers}", lambda each: _bucket(each) * servers // BUCKETS, keys)
+
+
+def _bucket(keys: Any) -> Any:
+    return tf.cast(shift_right(keys, 64 - 12), tf.int32)
+
+
+def refuse_collisions(held: Any, tables: Any) -> Any:
+    """Make the operation that fails where keys [n] are those of two tables: ``held`` and ``tables``, int32 [n]."""
+    return tf.debugging.assert_equal(
+        held, tables, message="two tables have ids with the same key; give one of them another name"
+    )
 
 
 def unmix(numbers: Any) -> Any:
     """Undo ``mix``."""
+    return call("unmix", _unmix, numbers)
+
+
+def _unmix(numbers: Any) -> Any:
     numbers = _unshifted(numbers, _LAST)
     for shift, factor in reversed(_ROUNDS):
         numbers = _unshifted(numbers * tf.constant(signed(_inverse(factor)), tf.int64), shift)

@@ -15,7 +15,6 @@ def refuse(lookups: Sequence[Lookup], job: Job, train: Train, is_elementwise: bo
       JobError: they are.
     """
     settings = {
-        "train.mode: async": train.mode == "async",
         "train.backup_workers": train.backup_workers > 0,
         "launch verify": train.verify,
         "an optimizer of your own": not is_elementwise,

@@ -5,7 +5,8 @@ and what is kept for them are taken, updated, and written back. Momentum and mom
 ("lazy"), as TensorFlow's own momentum and Adagrad have them.
 """
 
-from typing import Any, Callable, Dict, List, Sequence, Tuple, Type
+from types import MappingProxyType
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Type
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
@@ -13,21 +14,28 @@ from cluster.tables.store import Slot, Store
 
 Values = List[Any]  # of slots, each [n, width]
 Rule = Callable[[Any, Any, Values], Tuple[Any, Values]]  # (gradient, rows, slots) -> (rows, slots)
+Asked = Sequence[Tuple[Any, Any]]  # (keys, numbers of their tables) of each request
 
 
 class RowOptimizer(tf.train.Optimizer):  # type: ignore[misc]
     """Apply gradients to the rows of stores.
 
+    A gradient names its rows by their keys.
+
     Args:
       rule: of the author's optimizer; gets the count of updates of a store, from 1 on, and returns how to update.
-      stores: by the operation name of their rows.
+      stores: that it updates.
+      asked: what this worker has asked each store for, by its rows' name, where updates of other workers may lie
+        between a lookup and its update.
     """
 
     works_by_element = True
 
-    def __init__(self, rule: Callable[[Any], Rule], stores: Sequence[Store]):
+    def __init__(
+        self, rule: Callable[[Any], Rule], stores: Sequence[Store], asked: Mapping[str, Asked] = MappingProxyType({})
+    ):
         super().__init__(use_locking=False, name="Rows")
-        self._rule = rule
+        self._rule, self._asked = rule, asked
         self._stores = {store.rows.op.name: store for store in stores}
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
@@ -40,11 +48,14 @@ class RowOptimizer(tf.train.Optimizer):  # type: ignore[misc]
         raise NotImplementedError("a table's gradient is of rows")
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
-        store, places = self._stores[var.op.name], grad.indices
-        rule = self._rule(tf.assign_add(store.updates, 1))
+        store = self._stores[var.op.name]
+        asked = self._asked.get(var.op.name, ())
+        return store.update(grad.indices, grad.values, lambda *update: self._write(store, *update), asked)
+
+    def _write(self, store: Store, number: Any, places: Any, grads: Any) -> Any:
         rows = tf.gather(store.rows, places)
         kept = [] if store.slots is None else tf.split(tf.gather(store.slots, places), len(store.kept), 1)
-        rows, kept = rule(grad.values, rows, kept)
+        rows, kept = self._rule(number)(grads, rows, kept)
         written = [tf.scatter_update(store.rows, places, rows).op]
         if store.slots is not None:
             written.append(tf.scatter_update(store.slots, places, tf.concat(kept, 1)).op)

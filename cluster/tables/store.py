@@ -1,33 +1,43 @@
 """The rows that one parameter server holds, of all tables of one width.
 
-    index     key -> row, a hash table                     int64 -> int64
-    rows      a row's value                                float32 [capacity, width]
-    slots     what the optimizer keeps for a row           float32 [capacity, slots * width]
-    keys      row -> key                                   int64 [capacity]
-    tables    row -> number of its table                   int32 [capacity]
-    count     rows that are taken, from the first on       int64
-    updates   how many updates the optimizer has made       int64
+    index       key -> row, a hash table                     int64 -> int64
+    rows        a row's value                                float32 [capacity, width]
+    slots       what the optimizer keeps for a row           float32 [capacity, slots * width]
+    keys        row -> key                                   int64 [capacity]
+    tables      row -> number of its table                   int32 [capacity]
+    used        the update that changed a row last           int32 [capacity]
+    updates     how many updates the optimizer has made      int64
+    candidates  ids that were looked up and have no row      see ``cluster.tables.candidates``
+    places      of rows, taken and free                      see ``cluster.tables.places``
 
 ``capacity`` is what the server's memory could hold. A variable is made without being written. So Linux gives it memory
 page by page as rows are written, and what a table takes follows the ids that came.
 
-Workers look rows up at the same time, without a lock. To give a new id its row, a worker takes the server's mutex.
-The index gets the id last. So nobody finds a row without a value.
+Looking rows up changes none, and needs no lock: an id without a row has its first value. An update gives ids their
+rows. It knows them by their keys, so a gradient that comes late finds its ids, wherever their rows are by then.
 """
 
+from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from tensorflow.core.framework.attr_value_pb2 import AttrValue
-
-from cluster.embedding import ROWS, Table
-from cluster.runtime.declared import declare, variable_of
+from cluster.embedding import Table
+from cluster.runtime.declared import MOST, count_from_zero, reserve
+from cluster.runtime.gradients import where_true
+from cluster.runtime.graph_functions import call
 from cluster.runtime.tf_compat import tf
+from cluster.tables.candidates import Candidates
+from cluster.tables.expiry import Expiry
 from cluster.tables.first_values import first_values
+from cluster.tables.keys import refuse_collisions
+from cluster.tables.places import Places
 
 NO_ROW = -1
+CANDIDATES = 1 << 18  # of a server, in a generation, where ids have to come more than once
+_FRESH = 1 << 14  # the same, where each gets its row at once
 _PART_OF_MEMORY = 0.8
 _INDEX_BYTES = 48  # of an entry of the index
 _MEMORY = r"(?s)MemTotal:\s*(\d+) kB.*"
+Update = Callable[[Any, Any, Any], Any]  # (number of the update, places of rows, gradients) -> operation
 
 
 class Slot(NamedTuple):
@@ -35,13 +45,6 @@ class Slot(NamedTuple):
 
     name: str
     first: float
-
-
-class Found(NamedTuple):
-    """The rows [n, width] of keys [n] on one server, and their numbers, int64 [n]; ``NO_ROW`` for a key without one."""
-
-    rows: Any
-    numbers: Any
 
 
 class Store:
@@ -55,102 +58,224 @@ class Store:
     """
 
     def __init__(self, name: str, device: str, tables: Sequence[Table], slots: Sequence[Slot], stores: int = 1):
-        self.device, self.all_tables, self.kept = device, list(tables), list(slots)
+        self.name, self.device, self.all_tables, self.kept = name, device, list(tables), list(slots)
         self.width = tables[0].width
+        waits = any(each.admit > 1 for each in tables)
+        full = f"a parameter server's memory is full: no more rows of {', '.join(t.name for t in tables)}"
         with tf.device(device), tf.control_dependencies(None), tf.container("tables"):
             capacity = _capacity((self.row_bytes + _INDEX_BYTES) * stores)
-            self.rows = _untouched(name, [self.width], tf.float32, capacity)
-            self.slots = _untouched(f"{name}/slots", [self.width * len(slots)], tf.float32, capacity) if slots else None
-            self.keys = _untouched(f"{name}/keys", [], tf.int64, capacity)
-            self.tables = _untouched(f"{name}/tables", [], tf.int32, capacity)
-            self.count, self.updates = _counter(f"{name}/count"), _counter(f"{name}/updates")
+            self.rows = reserve(name, [self.width], tf.float32, capacity)
+            self.slots = reserve(f"{name}/slots", [self.width * len(slots)], tf.float32, capacity) if slots else None
+            self.keys = reserve(f"{name}/keys", [], tf.int64, capacity)
+            self.tables = reserve(f"{name}/tables", [], tf.int32, capacity)
+            self.used = reserve(f"{name}/used", [], tf.int32, capacity)
+            self.updates = count_from_zero(f"{name}/updates")
             # Not the dense hash table: it never uses the places of removed keys again.
             self._index = tf.raw_ops.MutableHashTableV2(
                 key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"{name}/index"
             )
             self._mutex = tf.raw_ops.MutexV2(shared_name=f"{name}/mutex")
-            self._capacity = tf.raw_ops.Shape(input=self.keys, out_type=tf.int64)[0]  # not the one it was declared with
+            self.candidates = Candidates(name, CANDIDATES if waits else _FRESH)
+            self._expiry = Expiry([each.expire for each in tables])
+            self.places = Places(name, capacity, self.used, f"{full}; add parameter servers", self._expiry.happens)
 
     @property
     def variables(self) -> List[Any]:
         """Return all variables of this server."""
+        columns = [self.rows, self.slots, self.keys, self.tables, self.used]
         return [
-            self.rows,
-            *([] if self.slots is None else [self.slots]),
-            self.keys,
-            self.tables,
-            self.count,
-            self.updates,
+            *[each for each in columns if each is not None],
+            *[self.updates, self.candidates.turn],
+            *self.places.variables,
         ]
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of a row with its slots, its key and the number of its table."""
-        return 4 * self.width * (1 + len(self.kept)) + 12
+        """Return the bytes of a row with its slots and what belongs to a row."""
+        return 4 * self.width * (1 + len(self.kept)) + 16
 
     def first(self) -> Any:
         """Make the operation that gives this server a store without rows, also where it has one with rows."""
-        with tf.device(self.device), tf.control_dependencies([self._forget_all()]):
-            return tf.group(*[each.initializer for each in self.variables])
+        with tf.device(self.device):
+            nothing = tf.zeros([0], tf.int64)
 
-    def _forget_all(self) -> Any:
-        nothing = tf.zeros([0], tf.int64)
-        return tf.raw_ops.LookupTableImportV2(table_handle=self._index, keys=nothing, values=nothing)
+            def work() -> Any:
+                emptied = tf.raw_ops.LookupTableImportV2(table_handle=self._index, keys=nothing, values=nothing)
+                with tf.control_dependencies([emptied, self.candidates.forget()]):
+                    made = tf.group(*[each.initializer for each in self.variables])
+                with tf.control_dependencies([made]):  # what is read of the first place for an id without a row
+                    return tf.group(*[tf.scatter_update(each, [0], [0]) for each in (self.tables, self.used)])
+
+            return self._locked(work, [])
+
+    # -- what checkpoints need
 
     def live_part(self, begin: Any, end: Any) -> Dict[str, Any]:
-        """Return the rows from ``begin`` to before ``end``, on the server: keys, tables, rows, and slots if any.
+        """Return the rows from ``begin`` to before ``end``, on the server: keys, tables, used, rows, and slots if any.
 
-        Left out are those that no id has: a step that was given up may have taken them.
+        Left out are places without an id, and rows that have expired.
         """
         with tf.device(self.device):
             places = tf.range(begin, tf.identity(end))
-            places = tf.boolean_mask(places, tf.equal(self._numbers(tf.gather(self.keys, places)), places))
-            kept = {"keys": self.keys, "tables": self.tables, "rows": self.rows, "slots": self.slots}
+            if self._expiry.happens:
+                live = self._unexpired(places, self.updates.read_value() + 1) >= 0
+                places = tf.gather(places, where_true(live & (tf.gather(self.used, places) >= 0)))
+            places = tf.gather(places, where_true(tf.equal(self._numbers(tf.gather(self.keys, places)), places)))
+            kept = {"keys": self.keys, "tables": self.tables, "used": self.used, "rows": self.rows, "slots": self.slots}
             return {name: tf.gather(each, places) for name, each in kept.items() if each is not None}
 
-    def put(self, keys: Any, tables: Any, rows: Any, slots: Any = None) -> Any:
+    def put(self, keys: Any, tables: Any, used: Any, rows: Any, slots: Any = None) -> Any:
         """Make the operation that gives keys [n] that have no row these, on this server."""
         with tf.device(self.device):
-            done, _ = self._locked(lambda: (self.add(keys, tables, rows, slots), keys), [keys, tables, rows])
-            return done
+            needed = [keys, tables, used, rows, *([] if slots is None else [slots])]
+            return self._locked(lambda: self._add(keys, tables, used, rows, slots), needed)
 
-    def find(self, keys: Any, tables: Any, may_admit: bool) -> Found:
-        """Return what is known of distinct keys [n] of tables [n]; the rows of unknown ones are first values.
+    # -- looking rows up
+
+    def find(self, keys: Any, tables: Any, trains: bool) -> Any:
+        """Return the rows of distinct keys [n] of tables [n], float32 [n, width]; first values where there is none.
 
         Args:
-          may_admit: whether unknown ids get a row.
+          trains: whether a gradient follows, which may give ids their rows.
         """
         with tf.device(self.device):
             numbers = self._numbers(keys)
-            if may_admit:
-                some_new = tf.reduce_any(numbers < 0)
-                numbers = tf.cond(some_new, lambda: self._admit(keys, tables), lambda: tf.identity(numbers))
             with tf.control_dependencies([self._refuse_collisions(numbers, tables)]):
-                numbers = tf.identity(numbers)
-            rows = tf.gather(self.rows, tf.maximum(numbers, 0))
-            if not may_admit:
-                rows = self._with_first_values(rows, keys, tables, numbers)
-            return Found(rows, numbers)
+                rows = tf.gather(self.rows, tf.maximum(numbers, 0))
+            if self._expiry.happens:
+                # A row may have gone to another id since its number was looked up.
+                with tf.control_dependencies([rows]):
+                    numbers = tf.where(
+                        tf.equal(self._numbers(keys), numbers), numbers, tf.fill(tf.shape(keys), _none())
+                    )
+                numbers = self._unexpired(numbers, self.updates.read_value() + 1)
+
+            def add_first() -> Any:
+                places = where_true(numbers < 0)
+                new, of = tf.gather(keys, places), tf.gather(tables, places)
+                with tf.control_dependencies([self.candidates.note(new, of)] if trains else []):
+                    return self._with_first_values(rows, new, of, places)
+
+            return tf.cond(tf.reduce_any(numbers < 0), add_first, lambda: tf.identity(rows))
 
     def _numbers(self, keys: Any) -> Any:
-        none = tf.constant(NO_ROW, tf.int64)
-        return tf.raw_ops.LookupTableFindV2(table_handle=self._index, keys=keys, default_value=none)
+        return tf.reshape(
+            tf.raw_ops.LookupTableFindV2(table_handle=self._index, keys=keys, default_value=_none()), [-1]
+        )
 
-    def _admit(self, keys: Any, tables: Any) -> Any:
-        """Give the unknown ones of these keys rows; return the rows' numbers, of all."""
+    def _unexpired(self, numbers: Any, update: Any) -> Any:
+        """Return the same numbers, without those of rows that have expired by an update."""
+        places = tf.maximum(numbers, 0)
+        expired = self._expiry.expired(tf.gather(self.tables, places), tf.gather(self.used, places), update)
+        return tf.where(expired, tf.fill(tf.shape(numbers), _none()), numbers)
 
-        def work() -> Tuple[Any, Any]:
-            is_new = self._numbers(keys) < 0
-            added = self.add(tf.boolean_mask(keys, is_new), tf.boolean_mask(tables, is_new))
-            with tf.control_dependencies([added]):
-                return added, tf.identity(self._numbers(keys))
+    def _refuse_collisions(self, numbers: Any, tables: Any) -> Any:
+        if len(self.all_tables) == 1:
+            return tf.no_op()
+        held = tf.gather(self.tables, tf.maximum(numbers, 0))
+        return refuse_collisions(tf.where(numbers < 0, tables, held), tables)
 
-        done, numbers = self._locked(work, [keys, tables])
+    def _with_first_values(self, rows: Any, keys: Any, tables: Any, places: Any) -> Any:
+        """Return the rows, with the first values of keys of tables at their places, int64 [m]."""
+        return tf.tensor_scatter_nd_update(rows, tf.expand_dims(places, 1), self._first_values(keys, tables))
+
+    def _first_values(self, keys: Any, tables: Any) -> Any:
+        return call(f"first_values {self.name}", partial(first_values, self.all_tables), keys, tables)
+
+    # -- updating them
+
+    def update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]] = ()) -> Any:
+        """Make the operation that updates the rows of distinct keys [n] with gradients [n, width].
+
+        A key that has no row gets one, if it has come in as many updates as its table asks for.
+
+        Args:
+          asked: the (keys, tables) of this worker's lookups, where other workers' updates may lie between these and
+            this update: the candidates among them may be forgotten by then.
+        """
+        with tf.device(self.device):
+            keys, grads = tf.reshape(keys, [-1]), tf.reshape(grads, [-1, self.width])
+            return self._locked(lambda: self._update(keys, grads, apply, asked), [keys, grads])
+
+    def _update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]]) -> Any:
+        number = tf.assign_add(self.updates, 1)
+        found = self._numbers(keys)
+        numbers = self._unexpired(found, number) if self._expiry.happens else found
+        numbers = tf.cond(
+            tf.reduce_any(numbers < 0), lambda: self._admit(keys, numbers, number, asked), lambda: tf.identity(numbers)
+        )
+        has_row = numbers >= 0
+        places, grads = tf.cond(
+            tf.reduce_all(has_row),
+            lambda: (tf.identity(numbers), tf.identity(grads)),
+            lambda: tuple(tf.gather(each, where_true(has_row)) for each in (numbers, grads)),
+        )
+        places.set_shape([None])
+        grads.set_shape([None, self.width])
+        used = tf.scatter_update(self.used, places, tf.fill(tf.shape(places), tf.cast(number, tf.int32)))
+        done = tf.group(used, apply(number, places, grads))
         with tf.control_dependencies([done]):
-            return tf.identity(numbers)
+            return self._remove_expired(number) if self._expiry.happens else tf.no_op()
 
-    def _locked(self, work: Callable[[], Tuple[Any, Any]], needed: Sequence[Any]) -> Tuple[Any, Any]:
-        """Make operations that one step at a time runs; return the one that ends them, and what they return.
+    def _admit(self, keys: Any, numbers: Any, update: Any, asked: Sequence[Tuple[Any, Any]]) -> Any:
+        """Give those of the keys without a row one whose time has come; return the numbers of all."""
+        noted: List[Any] = []
+        for pair in asked:
+            with tf.control_dependencies(noted):
+                noted = [self._note_new(*pair)]
+        with tf.control_dependencies(noted):
+            new = tf.gather(keys, where_true(numbers < 0))
+            known = self.candidates.of(new)
+        kept = where_true(known.tables >= 0)
+        new, tables, counts = (tf.gather(each, kept) for each in (new, *known))
+        wanted = tf.gather(tf.constant([each.admit for each in self.all_tables], tf.int64), tables)
+        is_due = counts + 1 >= wanted
+        written = self.candidates.write(new, tables, tf.where(is_due, tf.zeros_like(counts), counts + 1))
+        due = [tf.gather(each, where_true(is_due)) for each in (new, tables)]
+        removed = self._forget(new) if self._expiry.happens else tf.no_op()  # those of expired rows
+        with tf.control_dependencies([written, removed]):
+            added = self._add(due[0], due[1], tf.fill(tf.shape(due[0]), tf.cast(update, tf.int32)))
+        with tf.control_dependencies([added]):
+            aged = self.candidates.age()
+        with tf.control_dependencies([aged]):
+            return tf.identity(self._numbers(keys))
+
+    def _note_new(self, keys: Any, tables: Any) -> Any:
+        places = where_true(self._numbers(keys) < 0)
+        return self.candidates.note(tf.gather(keys, places), tf.gather(tables, places))
+
+    def _forget(self, keys: Any) -> Any:
+        return tf.raw_ops.LookupTableRemoveV2(table_handle=self._index, keys=keys)
+
+    def _remove_expired(self, update: Any) -> Any:
+        """Make the operation that looks through some rows, and gives back the places of those that have expired."""
+        places = self._expiry.next_places(self.places.count.read_value(), update)
+        used, keys = tf.gather(self.used, places), tf.gather(self.keys, places)
+        is_over = self._expiry.expired(tf.gather(self.tables, places), used, update) & (used >= 0)
+        places, keys = (tf.gather(each, where_true(is_over)) for each in (places, keys))
+        is_its = tf.equal(self._numbers(keys), places)  # the id may have another row by now
+        removed = self._forget(tf.gather(keys, where_true(is_its)))
+        with tf.control_dependencies([removed]):
+            return self.places.give_back(places)
+
+    def _add(self, keys: Any, tables: Any, used: Any, rows: Any = None, slots: Any = None) -> Any:
+        """Make the operation that gives new keys [n] rows: with these values, or else first values."""
+        size = tf.size(keys, out_type=tf.int64)
+        places = self.places.take(size)
+        rows = self._first_values(keys, tables) if rows is None else rows
+        columns = [(self.rows, rows), (self.keys, keys), (self.tables, tables), (self.used, used)]
+        if self.slots is not None:
+            columns.append((self.slots, self._first_slots(size) if slots is None else slots))
+        written = [tf.scatter_update(column, places, values).op for column, values in columns]
+        with tf.control_dependencies(written):
+            return tf.raw_ops.LookupTableInsertV2(table_handle=self._index, keys=keys, values=places)
+
+    def _first_slots(self, size: Any) -> Any:
+        of_a_row = [slot.first for slot in self.kept for _ in range(self.width)]
+        return tf.tile(tf.constant([of_a_row], tf.float32), tf.stack([size, 1]))
+
+    def _locked(self, work: Callable[[], Any], needed: Sequence[Any]) -> Any:
+        """Make operations that one step at a time runs; return the one that ends them.
 
         Args:
           needed: what has to travel is here before others wait.
@@ -158,82 +283,16 @@ class Store:
         with tf.control_dependencies(needed):
             lock = tf.raw_ops.MutexLock(mutex=self._mutex)
         with tf.control_dependencies([lock]):
-            done, result = work()
-        with tf.control_dependencies([done, result]):
-            return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock), result
+            done = work()
+        with tf.control_dependencies([done]):
+            return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
 
-    def add(self, keys: Any, tables: Any, rows: Any = None, slots: Any = None) -> Any:
-        """Make the operation that gives new keys [n] rows: with these values, or else first values."""
-        with tf.device(self.device):
-            size = tf.size(keys, out_type=tf.int64)
-            # Rows are taken by counting, in one go: a step that was given up may leave TensorFlow's mutex open.
-            end = tf.identity(tf.assign_add(self.count, size, use_locking=True))
-            full = f"a parameter server's memory is full: no more rows of {', '.join(t.name for t in self.all_tables)}"
-            fits = tf.debugging.assert_less_equal(end, self._capacity, message=f"{full}; add parameter servers")
-            with tf.control_dependencies([fits]):
-                places = tf.range(end - size, end)
-            rows = first_values(self.all_tables, keys, tables) if rows is None else rows
-            written = [
-                tf.scatter_update(self.rows, places, rows),
-                tf.scatter_update(self.keys, places, keys),
-                tf.scatter_update(self.tables, places, tables),
-            ]
-            if self.slots is not None:
-                slots = self._first_slots(size) if slots is None else slots
-                written.append(tf.scatter_update(self.slots, places, slots))
-            with tf.control_dependencies([each.op for each in written]):
-                return tf.raw_ops.LookupTableInsertV2(table_handle=self._index, keys=keys, values=places)
 
-    def _first_slots(self, size: Any) -> Any:
-        of_a_row = [slot.first for slot in self.kept for _ in range(self.width)]
-        return tf.tile(tf.constant([of_a_row], tf.float32), tf.stack([size, 1]))
-
-    def _refuse_collisions(self, numbers: Any, tables: Any) -> Any:
-        if len(self.all_tables) == 1:
-            return tf.no_op()
-        same = (tf.gather(self.tables, tf.maximum(numbers, 0)) - tables) * tf.cast(numbers >= 0, tf.int32)
-        return tf.debugging.assert_equal(
-            same, tf.zeros_like(same), message="two tables have ids with the same key; give one of them another name"
-        )
-
-    def _with_first_values(self, rows: Any, keys: Any, tables: Any, numbers: Any) -> Any:
-        """Return the rows, with first values for the keys that have no row."""
-        places = tf.reshape(tf.where(numbers < 0), [-1])
-        fresh = first_values(self.all_tables, tf.gather(keys, places), tf.gather(tables, places))
-        known = tf.where(tf.tile((numbers < 0)[:, tf.newaxis], [1, self.width]), tf.zeros_like(rows), rows)
-        return known + tf.scatter_nd(places[:, tf.newaxis], fresh, tf.shape(rows, out_type=tf.int64))
+def _none() -> Any:
+    return tf.constant(NO_ROW, tf.int64)
 
 
 def _capacity(row_bytes: int) -> Any:
     """Return how many rows the memory of the current device's host could hold, int32."""
     kib = tf.strings.to_number(tf.strings.regex_replace(tf.io.read_file("/proc/meminfo"), _MEMORY, r"\1"), tf.int64)
-    return tf.cast(tf.minimum(kib * int(1024 * _PART_OF_MEMORY) // row_bytes, ROWS - 1), tf.int32)
-
-
-def _untouched(name: str, width: Sequence[int], dtype: Any, capacity: Any) -> Any:
-    """Return a variable of ``capacity`` rows whose initializer gives it memory, writes nothing, and runs once.
-
-    A second time TensorFlow would copy the new memory into the first, and so write all of it.
-    """
-    held = declare(name, (ROWS, *width), dtype)
-
-    def make() -> Any:
-        with tf.control_dependencies([_hand_over(held, tf.stack([capacity, *width]))]):
-            return tf.constant(True)
-
-    has_memory = tf.raw_ops.IsVariableInitialized(ref=held)
-    return variable_of(held, tf.cond(has_memory, lambda: tf.constant(True), make).op)
-
-
-def _hand_over(held: Any, shape: Any) -> Any:
-    """Make the operation that lets a variable have new memory of a shape."""
-    memory = tf.raw_ops.Empty(shape=shape, dtype=held.dtype.base_dtype)
-    assign = tf.assign(held, memory, validate_shape=False).op
-    # Without it TensorFlow wants memory for network cards and GPUs, and copies. Its optimizer of graphs sets it, too.
-    assign._set_attr("_grappler_relax_allocator_constraints", AttrValue(b=True))
-    return assign
-
-
-def _counter(name: str) -> Any:
-    held = declare(name, (), tf.int64)
-    return variable_of(held, tf.assign(held, tf.zeros([], tf.int64)).op)
+    return tf.cast(tf.minimum(kib * int(1024 * _PART_OF_MEMORY) // row_bytes, MOST - 1), tf.int32)

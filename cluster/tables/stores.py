@@ -3,22 +3,25 @@
 One lookup in a training step:
 
     worker   every id once, as a key, sorted out by server         -> keys go to the servers
-    ps       finds their rows; gives new ids a row                 -> rows and their numbers come back
+    ps       finds their rows; a new id has its first value        -> rows come back
     worker   the model's own gather takes from these what it asked for
+    worker   gradients of these rows, by keys                      -> with all other gradients, to the servers
+    ps       gives new ids their rows, and updates all of them
 
 All lookups that do not wait for one another are one request to each server. The model is built on variables that never
-get a value (``cluster.embedding``). TensorFlow's own gradients of these name the rows by the numbers that came.
+get a value (``cluster.embedding``). TensorFlow's own gradients of these name the rows by their keys.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from cluster.embedding import ROWS, Lookup, Table
+from cluster.embedding import Lookup, Table
+from cluster.runtime.declared import MOST
 from cluster.runtime.devices import ps_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
 from cluster.tables.keys import mix, owners, salt
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
-from cluster.tables.store import NO_ROW, Store
+from cluster.tables.store import Store
 from cluster.updates.grouped import Grouped
 from cluster.variables.masters import SCOPE
 from cluster.variables.uses import ancestors
@@ -54,6 +57,7 @@ class Stores:
     def __init__(self, lookups: Sequence[Lookup], trained: Sequence[str], optimizer: Any, servers: int):
         self._lookups, self._servers = list(lookups), servers
         self._trained_lookups: List[Lookup] = []
+        self._asked: Dict[str, List[Tuple[Any, Any]]] = {}  # of training, by the name of a store's rows
         parts = optimizer.parts if isinstance(optimizer, Grouped) else {"": optimizer}
         # Tables that only the chief's evaluation knows are the last: the others' numbers are those of every worker.
         tables = sorted({each.table for each in lookups}, key=lambda table: (table.name not in trained, table.name))
@@ -87,10 +91,15 @@ class Stores:
         """Return the variables of all stores."""
         return [variable for store in self.all for variable in store.variables]
 
-    def optimizer(self, others: Any) -> Grouped:
-        """Return the optimizer that updates rows by their rules, and all else by ``others``."""
+    def optimizer(self, others: Any, waits: bool) -> Grouped:
+        """Return the optimizer that updates rows by their rules, and all else by ``others``.
+
+        Args:
+          waits: whether a step ends before another begins. Else other workers' updates may come between.
+        """
         parts = dict(others.parts) if isinstance(others, Grouped) else {"": others}
-        rows = {kind.name: RowOptimizer(rule_of(parts[kind.part]), stores) for kind, stores in self._stores.items()}
+        asked = {} if waits else self._asked
+        rows = {kind.name: RowOptimizer(rule_of(parts[kind.part]), of, asked) for kind, of in self._stores.items()}
         return Grouped({**parts, **rows})
 
     def describe(self) -> List[Dict[str, Any]]:
@@ -109,7 +118,7 @@ class Stores:
         """Let the graph's lookups take rows from the stores.
 
         Args:
-          step: the operations of a training step: new ids get rows in lookups of these only.
+          step: the operations of a training step, whose gradients give new ids their rows.
           host: the device of the worker's memory.
 
         Returns:
@@ -158,26 +167,27 @@ class Stores:
             distinct.append(keys)
             numbers.append(tf.fill(tf.shape(keys), tf.constant(tables.index(table), tf.int32)))
             start += tf.size(keys, out_type=tf.int64)
-        rows, found = self._ask(kind, tf.concat(distinct, 0), tf.concat(numbers, 0), training)
+        keys = tf.concat(distinct, 0)
+        rows = self._ask(kind, keys, tf.concat(numbers, 0), training)
         for each in lookups:
-            _take_from(each, rows, found, places[id(each)])
+            _take_from(each, rows, keys, places[id(each)])
         return rows
 
-    def _ask(self, kind: Kind, keys: Any, tables: Any, training: bool) -> Tuple[Any, Any]:
-        """Return the rows of distinct keys [n, width], and their numbers in the whole of all servers, int64 [n]."""
+    def _ask(self, kind: Kind, keys: Any, tables: Any, training: bool) -> Any:
+        """Return the rows of distinct keys, [n, width]."""
         stores = self._stores[kind]
         if len(stores) == 1:
-            found = stores[0].find(keys, tables, training)
-            return tf.identity(found.rows), tf.identity(found.numbers)
+            return tf.identity(self._find(stores[0], keys, tables, training))
         owner = owners(keys, len(stores))
         wanted = [tf.dynamic_partition(each, owner, len(stores)) for each in (keys, tables)]
         places = tf.dynamic_partition(tf.range(tf.size(keys)), owner, len(stores))
-        answers = [store.find(*asked, training) for store, *asked in zip(stores, *wanted)]
-        first = [index * ROWS for index in range(len(stores))]
-        numbers = [
-            tf.where(each.numbers < 0, each.numbers, each.numbers + start) for start, each in zip(first, answers)
-        ]
-        return tf.dynamic_stitch(places, [each.rows for each in answers]), tf.dynamic_stitch(places, numbers)
+        rows = [self._find(store, keys, tables, training) for store, keys, tables in zip(stores, *wanted)]
+        return tf.dynamic_stitch(places, rows)
+
+    def _find(self, store: Store, keys: Any, tables: Any, training: bool) -> Any:
+        if training:
+            self._asked.setdefault(store.rows.op.name, []).append((keys, tables))
+        return store.find(keys, tables, training)
 
     # -- gradients
 
@@ -198,11 +208,10 @@ class Stores:
 
     def _split(self, kind: Kind, grad: Any) -> List[Tuple[Any, Any]]:
         stores = self._stores[kind]
-        shape = tf.constant([ROWS, kind.width], tf.int64)
-        owner = tf.cast(grad.indices // ROWS, tf.int32)
-        values = tf.dynamic_partition(grad.values, owner, len(stores))
-        rows = tf.dynamic_partition(grad.indices % ROWS, owner, len(stores))
-        return [(tf.IndexedSlices(value, row, shape), each.rows) for value, row, each in zip(values, rows, stores)]
+        shape = tf.constant([MOST, kind.width], tf.int64)
+        owner = owners(grad.indices, len(stores))
+        values, keys = (tf.dynamic_partition(each, owner, len(stores)) for each in (grad.values, grad.indices))
+        return [(tf.IndexedSlices(value, key, shape), each.rows) for value, key, each in zip(values, keys, stores)]
 
 
 def _part(name: str, parts: Mapping[str, Any]) -> str:
@@ -213,12 +222,12 @@ def _joined(lookups: Sequence[Lookup]) -> Any:
     return lookups[0].ids if len(lookups) == 1 else tf.concat([each.ids for each in lookups], 0)
 
 
-def _take_from(lookup: Lookup, rows: Any, numbers: Any, places: Any) -> None:
-    """Let a lookup's gather take its rows from those that came, and its gradient name the rows by their numbers."""
+def _take_from(lookup: Lookup, rows: Any, keys: Any, places: Any) -> None:
+    """Let a lookup's gather take its rows from those that came, and its gradient name the rows by their keys."""
     width = lookup.table.width
     # The rows' number is not that of the table: TensorFlow takes no input of another known shape.
     some = tf.placeholder_with_default(rows, [None, width])
-    mine = tf.gather(numbers, places)
+    mine = tf.gather(keys, places)
     mine.set_shape(lookup.ids.shape)
     places.set_shape(lookup.ids.shape)
     lookup.rows._update_input(0, some)
@@ -227,9 +236,7 @@ def _take_from(lookup: Lookup, rows: Any, numbers: Any, places: Any) -> None:
 
 
 def _merged(grads: Sequence[Any]) -> Any:
-    """Return one gradient of several, each row once, without those of ids that have no row."""
+    """Return one gradient of several, each row once."""
     values = tf.concat([grad.values for grad in grads], 0)
     indices = tf.concat([grad.indices for grad in grads], 0)
-    merged = merge_rows(tf.IndexedSlices(values, indices))
-    has_row = tf.not_equal(merged.indices, NO_ROW)
-    return tf.IndexedSlices(tf.boolean_mask(merged.values, has_row), tf.boolean_mask(merged.indices, has_row))
+    return merge_rows(tf.IndexedSlices(values, indices))

@@ -257,7 +257,7 @@ class Builder:
         split = [pair for grad, name in pairs if name in self.grads for pair in self._split(grad, name)]
         if self.stores:
             split += self.stores.pairs({name: grad for grad, name in pairs if name in self.row_grads}, self.looked_up)
-            optimizer = self.stores.optimizer(optimizer)
+            optimizer = self.stores.optimizer(optimizer, waits=train.mode == "sync")
         loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._send_digests(split)])
         clip_norm = (
             None if self.imported else train.clip_norm

@@ -47,10 +47,8 @@ class Table:
         table, optimizer = embedding.table("user", WIDTH), tf.train.AdagradOptimizer(0.1)
         self.store = Store("servers/embeddings_16/part_0", ps_device(0), [table], slots_of(optimizer))
         self.keys = tf.placeholder(tf.int64, [None])
-        found = self.store.find(self.keys, tf.zeros_like(self.keys, tf.int32), True)
-        self.admit = found.numbers.op
-        rows = tf.identity(found.rows)
-        grad = tf.IndexedSlices(rows * 0.01, tf.identity(found.numbers))
+        rows = tf.identity(self.store.find(self.keys, tf.zeros_like(self.keys, tf.int32), True))
+        grad = tf.IndexedSlices(rows * 0.01, self.keys)
         self.step = RowOptimizer(rule_of(optimizer), [self.store]).apply_gradients([(grad, self.store.rows)])
         self.session = tf.Session(target)
         self.session.run(self.store.first())
@@ -63,7 +61,7 @@ def keys(begin: int, end: int) -> Any:
 
 def measure(table: Table, ps: int, rows: int, had: int, before: int) -> Dict[str, Any]:
     for begin in range(had, rows, AT_ONCE):
-        table.session.run(table.admit, {table.keys: keys(begin, min(begin + AT_ONCE, rows))})
+        table.session.run(table.step, {table.keys: keys(begin, min(begin + AT_ONCE, rows))})
     memory = resident(ps) - before
     random, times = np.random.RandomState(0), []
     for _ in range(STEPS):

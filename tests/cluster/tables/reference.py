@@ -3,7 +3,7 @@
 A table's variable has the rows of all ids that can come, of which those count that did come.
 """
 
-from typing import Any, Dict, List, Set, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
@@ -47,26 +47,70 @@ class _Tables:
         return tf.reduce_sum(rows, 1) / {"sum": 1.0, "mean": number, "sqrtn": tf.sqrt(number)}[combiner]
 
 
-def train(args: Dict[str, Any], batch: int) -> Tuple[Rows, Dict[str, np.ndarray]]:
-    """The rows of the ids that have come, and the variables of the dense part, after ``args["steps"]`` batches."""
+class _Rows:
+    """The rows of one table by the rules for them, as arrays in the order of all ids."""
+
+    def __init__(self, table: Table, variable: Any, slots: List[Any], session: Any):
+        self._table, self._session = table, session
+        self._first = [(each, session.run(each)) for each in (variable, *slots)]
+        self.counts, self.used = (np.zeros(len(self._first[0][1]), np.int64) for _ in range(2))
+
+    def expire(self, step: int) -> None:
+        if self._table.expire:
+            over = (self.used > 0) & (step - self.used > self._table.expire)
+            self.used[over] = self.counts[over] = 0
+            self._reset(over)
+
+    def note(self, places: np.ndarray, step: int) -> None:
+        has = np.isin(np.arange(len(self.used)), places)
+        self.counts[has] += 1
+        self.used[has & (self.counts >= self._table.admit)] = step
+        self._reset(has & (self.used == 0))
+
+    def _reset(self, which: np.ndarray) -> None:
+        for variable, first in self._first:
+            if which.any():
+                variable.load(np.where(which[:, np.newaxis], first, self._session.run(variable)), self._session)
+
+
+def train(args: Dict[str, Any], batch: int, steps: int) -> Tuple[Rows, Dict[str, np.ndarray]]:
+    """The rows that ids have, and the variables of the dense part, after so many batches."""
     values = drawn.examples(args["seed"], args["steps"] * batch)
-    known = [plain.identities(each) for name, each in values.items() if name != "y"]
-    tables = _Tables(sorted(set(np.concatenate([each.ravel() for each in known]).tolist()) | set(range(5))))
+    ids = [plain.identities(each) for name, each in values.items() if name != "y"]
+    tables = _Tables(sorted(set(np.concatenate([each.ravel() for each in ids]).tolist()) | set(range(5))))
     # A resource's value stays what a step has read, whichever gradient is applied first.
     with tf.Graph().as_default(), tf.variable_scope("", use_resource=True), tf.Session() as session:
         feeds = {name: tf.placeholder(each.dtype, [batch, *each.shape[1:]]) for name, each in values.items()}
         loss = tf.reduce_mean(drawn.losses(args["seed"], args["dense"], tables.lookup, feeds))
-        step = _minimize(loss, drawn.optimizer(args))
+        optimizer = drawn.optimizer(args)
+        minimize = _minimize(loss, optimizer)
         session.run(tf.global_variables_initializer())
-        seen: Dict[str, Set[int]] = {}
-        for start in range(0, args["steps"] * batch, batch):
-            feed = {feeds[name]: each[start : start + batch] for name, each in values.items()}
-            taken, _ = session.run([[ids for _, ids in tables.taken], step], feed)
-            for (name, _), ids in zip(tables.taken, taken):
-                seen.setdefault(name, set()).update(ids.ravel().tolist())
+        known = {each.name: each for each in drawn.tables(args["seed"])}
+        rules = {
+            name: _Rows(known[name], each, _slots(optimizer, each), session) for name, each in tables.variables.items()
+        }
+        for step in range(1, steps + 1):
+            begin = (step - 1) % args["steps"] * batch
+            feed = {feeds[name]: each[begin : begin + batch] for name, each in values.items()}
+            for each in rules.values():
+                each.expire(step)
+            taken, _ = session.run([[ids for _, ids in tables.taken], minimize], feed)
+            for name, rule in rules.items():
+                ids = np.concatenate([found.ravel() for of, found in zip(tables.taken, taken) if of[0] == name])
+                rule.note(np.searchsorted(tables.ids, ids), step)
+        for rule in rules.values():
+            rule.expire(steps + 1)
         rows = {name: dict(zip(tables.ids.tolist(), session.run(each))) for name, each in tables.variables.items()}
         dense = {each.op.name: session.run(each) for each in tf.trainable_variables() if each.op.name not in rows}
-    return {name: {each: rows[name][each] for each in ids} for name, ids in seen.items()}, dense
+    return {
+        name: {each: rows[name][each] for each in tables.ids[rules[name].used > 0].tolist()} for name in rows
+    }, dense
+
+
+def _slots(optimizer: Any, variable: Any) -> List[Any]:
+    parts = optimizer.parts.values() if isinstance(optimizer, Grouped) else [optimizer]
+    found = [part.get_slot(variable, name) for part in parts for name in part.get_slot_names()]
+    return [each for each in found if each is not None]
 
 
 def _minimize(loss: Any, optimizer: Any) -> Any:

@@ -29,7 +29,7 @@ def rows(replica: Any, session: Any) -> Dict[str, Dict[int, np.ndarray]]:
     found: Dict[str, Dict[int, np.ndarray]] = {}
     for store in replica.tables.all:
         with replica.graph.as_default():
-            part = session.run(store.live_part(tf.zeros([], tf.int64), store.count))
+            part = session.run(store.live_part(tf.zeros([], tf.int64), store.places.count))
         for index, table in enumerate(store.all_tables):
             is_its = part["tables"] == index
             ids = plain.ids_of(part["keys"][is_its], table.name)
@@ -40,7 +40,12 @@ def rows(replica: Any, session: Any) -> Dict[str, Dict[int, np.ndarray]]:
 
 @pytest.mark.parametrize(
     ("optimizer", "settings"),
-    [*[(name, {}) for name in sorted(clicks.OPTIMIZERS)], ("adagrad", {"accumulate": 2}), ("adam", {"sync": "plain"})],
+    [
+        *[(name, {}) for name in sorted(clicks.OPTIMIZERS)],
+        ("adagrad", {"accumulate": 2}),
+        ("adam", {"sync": "plain"}),
+        ("momentum", {"mode": "async"}),
+    ],
     ids=str,
 )
 def test_rows_are_those_of_ordinary_variables(optimizer: str, settings: Dict[str, Any]) -> None:

@@ -1,4 +1,7 @@
-"""Models of tables that are drawn at random, trained by several servers, workers and towers as in one process."""
+"""Models of tables that are drawn at random, trained by several servers, workers and towers as in one process.
+
+Some go on from a checkpoint, with another number of servers.
+"""
 
 import json
 from pathlib import Path
@@ -14,7 +17,7 @@ from tests.support.training.jobs import drawn
 from tests.support.training.threads import ThreadedRun
 
 JOB = "tests.support.training.jobs.drawn"
-STEPS, BATCH = 4, 24
+STEPS, BATCH = 6, 24
 
 
 @pytest.fixture(autouse=True)
@@ -40,26 +43,33 @@ def drawn_case(seed: int) -> Dict[str, Any]:
     workers, towers, accumulate = (int(random.choice(some)) for some in ([1, 2, 3], [1, 2], [1, 2]))
     settings = {"towers": towers, "accumulate": accumulate, "sync": str(random.choice(["overlapped", "plain"])),
                 "replication": str(random.choice(["between-graph", "between-graph", "in-graph"]))}  # fmt: skip
-    args = {"seed": seed, "steps": STEPS, "dense": bool(random.randint(0, 4)),
+    args = {"seed": seed, "steps": STEPS // 2, "dense": bool(random.randint(0, 4)),
             "optimizer": str(random.choice(sorted(drawn.OPTIMIZERS)))}  # fmt: skip
     batch = BATCH // (workers * towers * accumulate)
-    return {"ps": int(random.randint(1, 5)), "workers": workers, "args": args,
-            "train": {**settings, "steps": STEPS, "batch_size": batch}}  # fmt: skip
+    return {"ps": [int(random.randint(1, 5)) for _ in range(1 + seed % 2)], "workers": workers, "args": args,
+            "train": {**settings, "batch_size": batch}}  # fmt: skip
+
+
+def trained(case: Dict[str, Any], folder: Path) -> Dict[str, Any]:
+    """The last checkpoint of a run, or of two, the second of which goes on with other ps."""
+    for number, ps in enumerate(case["ps"], 1):
+        tasks = {"ps": [{"host": "localhost", "count": ps}],
+                 "worker": [{"host": "localhost", "count": case["workers"]}]}  # fmt: skip
+        hosts = folder / f"drawn{number}.yaml"
+        hosts.write_text(json.dumps({"name": "drawn", "job": JOB, "cluster": tasks}))
+        settings = Train.from_dict({**case["train"], "steps": STEPS * number // len(case["ps"])})
+        checkpoint = ThreadedRun(load(hosts), JOB, settings, case["args"], folder / "run").start().finish()
+    return checkpoint
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_and_variables_are_those_of_one_process(seed: int, tmp_path: Path) -> None:
     case = drawn_case(seed)
-    tasks = {"ps": [{"host": "localhost", "count": case["ps"]}],
-             "worker": [{"host": "localhost", "count": case["workers"]}]}  # fmt: skip
-    hosts = tmp_path / "drawn.yaml"
-    hosts.write_text(json.dumps({"name": "drawn", "job": JOB, "cluster": tasks}))
-    run = ThreadedRun(load(hosts), JOB, Train.from_dict(case["train"]), case["args"], tmp_path / "run")
-    checkpoint = run.start().finish()
-    rows, dense = reference.train(case["args"], BATCH)
+    checkpoint = trained(case, tmp_path)
+    rows, dense = reference.train(case["args"], BATCH, STEPS)
     found = rows_of(checkpoint)
-    assert {name: set(ids) for name, ids in found.items() if ids} == {name: set(ids) for name, ids in rows.items()}
     for name, expected in rows.items():
+        assert set(expected) == set(found[name])
         for each, row in expected.items():
             np.testing.assert_allclose(found[name][each], row, rtol=5e-5, atol=5e-6, err_msg=f"{name} {each} {case}")
     for name, value in dense.items():

@@ -34,11 +34,13 @@ class Feature(NamedTuple):
 
 
 def tables(seed: int) -> List[embedding.Table]:
-    random = np.random.RandomState(seed)
+    random, rules = np.random.RandomState(seed), np.random.RandomState(seed + 500)
     initializers = [None, tf.random_uniform_initializer(-1.0, 1.0, seed=seed), tf.constant_initializer(0.25)]
     return [
         embedding.table(f"{'wide' if place % 2 else 'deep'}/{place}", int(random.choice([1, 2, 4])),
-                        initializer=initializers[random.randint(3)])
+                        initializer=initializers[random.randint(3)],
+                        admit=embedding.after(int(rules.randint(2, 4))) if rules.randint(2) else None,
+                        expire=embedding.unused_for(steps=int(rules.randint(1, 3))) if rules.randint(2) else None)
         for place in range(random.randint(1, 5))
     ]  # fmt: skip
 

@@ -1,0 +1,112 @@
+"""Ids that training has looked up and that have no row: of which table each is, and in how many steps it came.
+
+Two generations of a hash table hold them. Once the younger one is full, the older one is emptied and takes its place.
+So memory has a bound. An id is forgotten only if it does not come while a whole generation is filled.
+"""
+
+from typing import Any, NamedTuple, Tuple
+
+from cluster.runtime.declared import count_from_zero
+from cluster.runtime.gradients import where_true
+from cluster.runtime.tf_compat import tf
+from cluster.tables.keys import refuse_collisions
+
+_NOBODY = -1
+_COUNTS = 1 << 32  # an entry is the number of its table, and so many times its count
+
+
+class Candidate(NamedTuple):
+    """The numbers of ids' tables, int32 [n], -1 for an unknown id; and how many steps had each, int64 [n]."""
+
+    tables: Any
+    counts: Any
+
+
+class Candidates:
+    """Make both generations, on the current device.
+
+    Args:
+      name: of the store.
+      size: ids in a full generation.
+    """
+
+    def __init__(self, name: str, size: int):
+        self._size = size
+        self._tables = [
+            tf.raw_ops.MutableHashTableV2(
+                key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"{name}/candidates_{index}"
+            )
+            for index in range(2)
+        ]
+        self.turn = count_from_zero(f"{name}/generations")  # its parity is the index of the younger generation
+
+    def of(self, keys: Any) -> Candidate:
+        """Return what is known of ids [n]."""
+        none = tf.constant(_NOBODY, tf.int64)
+        first, second = (
+            tf.reshape(tf.raw_ops.LookupTableFindV2(table_handle=each, keys=keys, default_value=none), [-1])
+            for each in self._tables
+        )
+        is_first = tf.fill(tf.shape(keys), tf.equal(self._younger(), 0))
+        younger, older = tf.where(is_first, first, second), tf.where(is_first, second, first)
+        found = tf.where(younger < 0, older, younger)
+        tables = tf.where(found < 0, found, found % _COUNTS)
+        return Candidate(tf.cast(tables, tf.int32), tf.maximum(found, 0) // _COUNTS)
+
+    def note(self, keys: Any, tables: Any) -> Any:
+        """Make the operation that adds those ids [n] of tables [n] that are unknown."""
+        known = self.of(keys)
+        is_new = known.tables < 0
+        with tf.control_dependencies([refuse_collisions(tf.where(is_new, tables, known.tables), tables)]):
+            places = where_true(is_new)
+            keys, tables = tf.gather(keys, places), tf.gather(tables, places)
+        return self.write(keys, tables, tf.zeros_like(keys))
+
+    def write(self, keys: Any, tables: Any, counts: Any) -> Any:
+        """Make the operation that gives ids [n] these tables and counts, in the younger generation."""
+        values = tf.cast(tables, tf.int64) + counts * _COUNTS
+        turn = tf.fill(tf.shape(keys), self._younger())
+        of_each = zip(*(tf.dynamic_partition(each, turn, 2) for each in (keys, values)))
+        return tf.group(
+            *[
+                tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=some, values=theirs)
+                for table, (some, theirs) in zip(self._tables, of_each)
+            ]
+        )
+
+    def age(self) -> Any:
+        """Make the operation that empties the older generation if the younger one is full."""
+        sizes = tf.stack([tf.raw_ops.LookupTableSizeV2(table_handle=each) for each in self._tables])
+        return tf.cond(tf.gather(sizes, self._younger()) > self._size, self._swap, lambda: tf.constant(0, tf.int64)).op
+
+    def _swap(self) -> Any:
+        younger = self._younger()
+        kept = [self._keep_if(table, tf.equal(younger, index)) for index, table in enumerate(self._tables)]
+        with tf.control_dependencies(kept):
+            return tf.assign_add(self.turn, 1)
+
+    def _keep_if(self, table: Any, condition: Any) -> Any:
+        return tf.cond(condition, lambda: tf.constant(True), lambda: _emptied(table)).op
+
+    def forget(self) -> Any:
+        """Make the operation that empties both generations."""
+        return tf.group(*[_emptied(table).op for table in self._tables])
+
+    def all(self) -> Tuple[Any, Candidate]:
+        """Return all ids [n], and what is known of them; of an id that is there twice, the later time counts."""
+        both = [tf.raw_ops.LookupTableExportV2(table_handle=t, Tkeys=tf.int64, Tvalues=tf.int64) for t in self._tables]
+        pairs = [tf.reshape(tf.stack([each.keys, each.values], 1), [-1, 2]) for each in both]
+        is_first = tf.equal(self._younger(), 0)
+        keys, values = tf.unstack(
+            tf.cond(is_first, lambda: tf.concat(pairs[::-1], 0), lambda: tf.concat(pairs, 0)), num=2, axis=1
+        )
+        return keys, Candidate(tf.cast(values % _COUNTS, tf.int32), values // _COUNTS)
+
+    def _younger(self) -> Any:
+        return tf.cast(self.turn.read_value() % 2, tf.int32)
+
+
+def _emptied(table: Any) -> Any:
+    nothing = tf.zeros([0], tf.int64)
+    with tf.control_dependencies([tf.raw_ops.LookupTableImportV2(table_handle=table, keys=nothing, values=nothing)]):
+        return tf.constant(True)
