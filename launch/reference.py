@@ -18,6 +18,7 @@ from launch.diagnosis.summary import DiagnoseReport
 from launch.environments.builder import SetupReport
 from launch.errors import EXIT_CODES
 from launch.plan.outlook import PlanAnswer
+from launch.run.export import ExportAnswer
 from launch.status.meanings import meanings
 from launch.status.run import RunStatus
 from launch.teardown.down import DownAnswer
@@ -31,6 +32,7 @@ ANSWERS = {
     "sweep": meanings(SweepReport),
     "setup": meanings(SetupReport),
     "diagnose": meanings(DiagnoseReport),
+    "export": meanings(ExportAnswer),
 }  # the fields that ``--json`` prints, by verb
 
 HEAD = """# Reference: verbs, flags, keys, exit codes

@@ -77,6 +77,7 @@ class ModelGraph:
         self.job, self.task, self.train, self.args, self.pool = job, task, train, args, pool
         self.noted = NotedInitializers()
         self._sharing = Sharing()
+        self.place: Any = None
 
     def build(self, setter: Setter, estimate: bool = False) -> "ModelGraph":
         """Add everything to the current graph.
@@ -127,7 +128,6 @@ class ModelGraph:
     def _inputs(self, estimate: bool) -> Tuple[List[Dict[str, Any]], Any]:
         """Return a batch of each member of the pool, read in its own memory, and what makes the datasets begin."""
         batches, starts = [], []
-        self.place: Any = None
         for member in self.pool:
             with tf.device(self._host(member.task)):
                 batch, start = self._input(member.task)

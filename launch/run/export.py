@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Callable, Dict, Optional
@@ -18,11 +18,26 @@ from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.run.draft import RunStart, draft
 from launch.signals import Interrupts
+from launch.status.meanings import means
 from launch.status.run import RunStatus
 from launch.target import Target
 
 QUIET_S = 120.0  # without a sign from the host, it does not go on any more
 LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class ExportAnswer:
+    """All of ``export --json``."""
+
+    run: str = field(metadata=means("Name of the run."))
+    checkpoint: str = field(metadata=means("Name of the checkpoint that was exported."))
+    folder: str = field(metadata=means("Path of the SavedModel, on this machine."))
+    inputs: Dict[str, Any] = field(
+        metadata=means("For each input of the signature, by name: `dtype`, and `shape` with null for any size.")
+    )
+    outputs: Dict[str, Any] = field(metadata=means("The same for each output."))
+    tables: Dict[str, int] = field(metadata=means("Rows of each embedding table, by name."))
 
 
 def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Optional[str]) -> ExportRequest:

@@ -1,6 +1,7 @@
 """``launch export``"""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Optional
 
@@ -8,7 +9,7 @@ import click
 
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED, UsageError
-from launch.run.export import fetch, request_of
+from launch.run.export import ExportAnswer, fetch, request_of
 from launch.run.observer import newest_status
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file
@@ -39,7 +40,7 @@ def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool
         status = newest_status(fleet, str(target))
         request = request_of(target, fleet, status, checkpoint)
         found = fetch(fleet, request, place, lambda line: click.echo(line, err=True))
-    values = {"run": status.run, "checkpoint": found["checkpoint"], "folder": str(place), **found["done"]}
+    values = asdict(ExportAnswer(status.run, found["checkpoint"], str(place), **found["done"]))
     tell(as_json, values, list(in_lines(values)))
     return SUCCEEDED
 

@@ -1,6 +1,7 @@
 """What ``--json`` prints is what the reference says, field by field: nothing more, nothing less."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping, Set
 
@@ -16,9 +17,11 @@ from launch.environments.builder import Outcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
 from launch.reference import ANSWERS
+from launch.run.export import ExportAnswer
 from launch.teardown.down import as_values
 from launch.teardown.sweep import as_values as sweep_values
 from tests.launch.environments.test_builder import order_for
+from tests.launch.hosts.good_conversations import EXPORTED
 from tests.launch.teardown.test_down import SOMETHING, left_of
 from tests.launch.teardown.test_sweep import swept as swept_of
 from tests.support.agent.histories import Replay, failed, started
@@ -114,6 +117,11 @@ def of_diagnose(launch: Launcher, folder: Path) -> Iterator[Answer]:
     yield diagnose_values(found, "x.tar.gz", 9)
 
 
+def of_export(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a model with one table."""
+    yield asdict(ExportAnswer("r-1", EXPORTED["checkpoint"], str(folder), **EXPORTED["done"]))
+
+
 SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "plan": of_plan,
     "check": of_check,
@@ -122,6 +130,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "sweep": of_sweep,
     "setup": of_setup,
     "diagnose": of_diagnose,
+    "export": of_export,
 }
 RUNNING = ("plan", "status", "down")  # what their samples come from starts processes
 

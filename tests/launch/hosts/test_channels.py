@@ -93,7 +93,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (follower, attached):
         monkeypatch.setattr(module, "BEAT_S", 0.001)
         monkeypatch.setattr(module, "LEASE_S", 0.005)
-    monkeypatch.setattr(follower, "SILENT_S", 0.02)
+    monkeypatch.setattr(follower, "SILENT_S", 0.2)
     monkeypatch.setattr(builder, "SILENT_S", 0.0)
     monkeypatch.setattr(tensorboard, "START_S", 0.2)
     monkeypatch.setattr(resume, "QUIET_S", 0.05)
