@@ -75,7 +75,8 @@ ARGS: Dict[str, Any] = {
     "mnist": {"data_dir": "/nonexistent"}, "cifar_resnet": {"data_dir": "/nonexistent"},
     "drawn": {"steps": 10, "seed": 0, "dense": True, "optimizer": "sgd"},
     "synthetic": {"model": "embedding"}, "unlike": {"sizes": [[8], [8]]}, "words": {"steps": 10},
-    "clicks": {"steps": 10}, "large": {"steps": 10}, "uneven": {"pause_s": [0, 0]}, "table": {"examples": 100},
+    "clicks": {"steps": 10}, "served": {"steps": 10}, "scored": {"examples": 100},
+    "large": {"steps": 10}, "uneven": {"pause_s": [0, 0]}, "table": {"examples": 100},
     "ledger": {"files": str(ROOT / "requirements"), "examples": 100, "workers": 3},
     "quadratic": {"trouble": "/nonexistent", "pause_ms": 0, "rows": 1, "decay": 0, "rate": 0.1, "optimizer": "adam"},
 }  # fmt: skip
