@@ -8,6 +8,7 @@ from cluster.metrics import metrics_of
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.columns import Columns
 from cluster.scoring.examples import AllExamples
+from cluster.shards import PLACE
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task
@@ -57,6 +58,7 @@ class Evaluation:
         iterator = tf.data.make_initializable_iterator(dataset)
         batch = iterator.get_next()
         job.check("evaluate", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        job.check("evaluate", "a dataset without cluster.shards", "one of it", PLACE not in batch)
         before, sharing = _local_variables(), sharing or Sharing()
         with job.blame(), tower_on(stages_of(device)):
             model = job.for_evaluation().model

@@ -77,11 +77,11 @@ def build(settings: Dict[str, Any], job: Job) -> None:
     Builder(job, task, train, {}, device_pool.own_pool(task, train)).build()
 
 
-def job_of(inputs: Any) -> Job:
+def job_of(inputs: Any, evaluate: Any = None) -> Job:
     def model(number: Any) -> Any:
         return tf.get_variable("w", []) * tf.cast(number, tf.float32)
 
-    return Job("job.py", inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), None)
+    return Job("job.py", inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), evaluate)
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,13 @@ def test_what_could_count_wrong_is_refused_before_training(
 
     with pytest.raises(JobError, match=reason):
         build(settings, job_of(inputs))
+
+
+def test_held_out_examples_are_not_handed_out(tmp_path: Path) -> None:
+    args = args_of(tmp_path)
+
+    def own(task: Any, _: Any) -> Any:
+        return tf.data.Dataset.from_tensors({"number": [1, 2, 3, 4]}).repeat()
+
+    with pytest.raises(JobError, match="evaluate returned one of it; expected a dataset without"):
+        build({}, job_of(own, lambda task, _: ledger.inputs(task, args)))

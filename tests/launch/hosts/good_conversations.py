@@ -237,7 +237,10 @@ class Verb(NamedTuple):
 STREAM: Lines = [{"run": {key: value for key, value in RUN.items() if key != "tasks"}, "tasks": {"worker:0": TASK}}]
 HELD = {"run": "r-1", "generation": 1, "step": 3, "bytes": 1, "folder": "/w"}
 TENSOR = {"dtype": "float32", "shape": [None, 2]}
-EXPORTED: Dict[str, Any] = {"done": {"inputs": {"x": TENSOR}, "outputs": {"y": TENSOR}, "tables": {"t": 1}}, "checkpoint": "model-3"}
+EXPORTED: Dict[str, Any] = {
+    "done": {"inputs": {"x": TENSOR}, "outputs": {"y": TENSOR}, "tables": {"t": 1}},
+    "checkpoint": "model-3",
+}
 VERBS = {
     "status": Verb(_status, [[{"status": RUN, **KNOWN}]]),
     "status --watch": Verb(_look_on, [[*STREAM, {"ping": True}, {"end": "failed"}]]),
