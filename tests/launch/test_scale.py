@@ -39,7 +39,8 @@ def test_four_times_the_tasks_run_hardly_more_than_four_times_the_lines(monkeypa
     monkeypatch.setattr(fleet, "LOOK_S", 60.0)  # one look at all hosts, however long a busy machine takes for them
     lines_of(20)  # what is imported and made once
     few, many = lines_of(60), lines_of(240)
-    assert {name: many[name] / few[name] for name in few if many[name] > 4.5 * few[name]} == {}
+    # On a busy machine threads look for each other more often: 4.6 was seen. What grows by the square has 16.
+    assert {name: many[name] / few[name] for name in few if many[name] > 6 * few[name]} == {}
 
 
 def test_the_benchmark_fails_if_a_stage_does_not_do_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
