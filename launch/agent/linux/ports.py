@@ -1,16 +1,22 @@
 """The ports of this host, and the processes that listen on them."""
 
 import contextlib
+import errno
 import os
 import socket
+from collections import deque
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Set
+from typing import Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from launch.agent.linux.processes import command_line
 from launch.agent.linux.procfs import names_in
 from launch.agent.linux.tcp_sockets import tcp_rows
 
 _LISTEN = "LISTEN"
+_FIRST, _END, _BLOCK = 10000, 1 << 16, 100
+
+_own: Deque[int] = deque()  # the ports that this process may hand out
+_bookings: List[socket.socket] = []
 
 
 def can_listen(port: int) -> bool:
@@ -26,24 +32,68 @@ def can_listen(port: int) -> bool:
 
 
 def free_ports(count: int) -> List[int]:
-    """Ports that nobody listens on at this moment, all different.
+    """Return ports that nobody listens on at this moment, all different.
 
-    They are below the range that the kernel takes the ports of outgoing connections
-    from, so that none of them is taken by chance before it is used.
+    This process books blocks of ports, and hands out those of its own blocks, the longest unused first. So no other
+    launcher chooses a port between this choice and the moment in which a task listens.
+
+    Raises:
+      OSError: there are not so many.
+    """
+    free: List[int] = []
+    untried = len(_own)
+    while len(free) < count:
+        if untried == 0:
+            block = _book_block()
+            _own.extendleft(reversed(block))
+            untried = len(block)
+        port = _own.popleft()
+        _own.append(port)
+        untried -= 1
+        if can_listen(port):
+            free.append(port)
+    return free
+
+
+def _book_block() -> Sequence[int]:
+    """Return a block that no other process has booked; where all are booked, one that another may use as well.
+
+    Blocks are outside of the range that the kernel takes the ports of outgoing connections from, so that none of them
+    is taken by chance before it is used. Where that range is nearly all ports, they are in it.
     """
     import random  # loads OpenSSL, which no verb on a host needs
 
-    first, last = 10000, _first_outgoing_port() - 1
-    ports = random.sample(range(first, last + 1), last - first + 1)
-    free = (port for port in ports if can_listen(port))
-    return [next(free) for _ in range(count)]
+    first, last = _outgoing_ports()
+    blocks = _blocks(_FIRST, first) + _blocks(last + 1, _END) or _blocks(_FIRST, _END)
+    others = [block for block in blocks if block[0] not in _own]
+    if not others:
+        raise OSError(errno.EADDRINUSE, "every port is in use")
+    random.shuffle(others)
+    return next(filter(_book, others), others[0])
 
 
-def _first_outgoing_port() -> int:
+def _book(block: Sequence[int]) -> bool:
+    booking = socket.socket(socket.AF_UNIX)
     try:
-        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        booking.bind(f"\0launch-ports-{block[0]}")  # a name that the kernel frees when this process ends
+    except OSError:
+        booking.close()
+        return False
+    _bookings.append(booking)
+    return True
+
+
+def _blocks(begin: int, end: int) -> List[Sequence[int]]:
+    return [range(first, first + _BLOCK) for first in range(begin, end - _BLOCK + 1, _BLOCK)]
+
+
+def _outgoing_ports() -> Tuple[int, int]:
+    """Return the first and the last port that the kernel takes for outgoing connections."""
+    try:
+        first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+        return int(first), int(last)
     except (OSError, ValueError):
-        return 32768
+        return 32768, 60999
 
 
 def listeners() -> Dict[int, int]:

@@ -11,6 +11,7 @@ import os
 import socket
 import socketserver
 import threading
+import time
 from typing import Any, Dict, List, Optional, Sequence
 
 from launch.agent.linux import ports
@@ -20,6 +21,7 @@ CALL_S = 5.0  # for a caller to say its word
 CALLERS = 512  # of one door at a time: each takes a thread, and strangers can call too
 LONGEST_LINE = 4096
 POLL_S = 0.05  # how soon a door notices that it is closed
+LEAVING_S = 1.0  # for callers that have their answer to hang up
 
 
 class _Caller(socketserver.StreamRequestHandler):
@@ -67,6 +69,14 @@ class _Door(socketserver.ThreadingTCPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
+
+    def server_close(self) -> None:
+        """Close the door, and wait a moment for the last callers: their connections hold the port as well."""
+        super().server_close()
+        end = time.monotonic() + LEAVING_S
+        for _ in range(CALLERS):
+            if not self._places.acquire(timeout=max(0.0, end - time.monotonic())):
+                return
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a caller that breaks off."""

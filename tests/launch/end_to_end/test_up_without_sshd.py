@@ -36,7 +36,9 @@ class Cluster:
 
     def write(self, script: str) -> None:
         """A hosts file whose tasks run a shell script."""
-        ps, *workers = free_ports(3)
+        # Both hosts are this machine. The lead's agent listens above the ports of h1, which h2 must not use then.
+        on_h2, ps, on_h1, _ = free_ports(4)
+        workers = [on_h1, on_h2]
         worker = [{"host": name, "address": ADDRESS[name], "port": port} for name, port in zip(ADDRESS, workers)]
         cluster = {"ps": [{**worker[0], "port": ps}], "worker": worker}
         keys = {"name": "r", "command": ["sh", "-c", script], "cluster": cluster, "python": sys.executable}
@@ -116,7 +118,7 @@ def test_a_run_over_ssh_that_is_left_alone_is_found_and_ended(cluster: Cluster) 
 def test_a_task_that_fails_over_ssh_is_named_with_its_host_and_last_line(cluster: Cluster) -> None:
     cluster.write("test {index} = 0 && exec sleep 1000; echo no such data; exit 7")
     ended = cluster("up")
-    assert ended.returncode == 1
+    assert ended.returncode == 1, ended.stderr
     cause = ended.stdout.splitlines()[-1]
     assert cause.endswith(" failed: worker:1@h2: exit code 7; its last line: no such data")
     assert cluster.left() == []
@@ -126,7 +128,7 @@ def test_no_task_is_started_where_one_host_is_not_reached(cluster: Cluster) -> N
     cluster.write(STAY)
     cluster.hosts.close(cluster.h2)
     ended = cluster("up")
-    assert ended.returncode == 3
+    assert ended.returncode == 3, ended.stderr
     assert f"h2: the gateway cannot reach {HOST} port {cluster.h2.port} (" in ended.stderr
     assert cluster.left() == []
 
@@ -163,7 +165,7 @@ def test_a_mistake_in_a_job_starts_no_task_and_is_named_by_the_authors_file(clus
     project = cluster.train("raise ValueError(open('data.csv').read())\n", "h1", "h2")
     (project / "data.csv").write_text("4711")
     ended = cluster.here("up")
-    assert ended.returncode == 1
+    assert ended.returncode == 1, ended.stderr
     own = f"{project}/my_job.py:1: ValueError: 4711, in `raise ValueError(open('data.csv').read())`"
     assert ended.stderr.splitlines()[-1] == f"no task was started, because h1 cannot build its graph: {own}"
     assert not list(cluster.folder.rglob("attempt_0.log")) and not list(cluster.folder.rglob("graph.0"))

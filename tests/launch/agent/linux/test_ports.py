@@ -1,14 +1,17 @@
 """Who listens where, found without a tool that a host may lack."""
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
-from typing import Iterator
+from collections import deque
+from typing import Iterator, List, Sequence, Tuple
 
 import pytest
 
 from launch.agent.linux import ports
+from tests.support import ROOT
 
 LISTEN = """
     import socket, sys, time
@@ -45,6 +48,70 @@ def test_a_port_that_one_interface_listens_on_is_taken() -> None:
         assert not ports.can_listen(port)
         assert ports.holder(port) == os.getpid()
     assert ports.can_listen(port)
+
+
+ASKS = """
+import random
+from launch.agent.linux.ports import free_ports
+random.seed(0)  # both processes would choose the same
+print(*free_ports(250), flush=True)
+input()
+"""
+
+
+def test_no_two_processes_choose_the_same_ports() -> None:
+    chosen: List[str] = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            asking = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", ASKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=str(ROOT)
+                )
+            )
+            stack.callback(asking.kill)
+            chosen += asking.stdout.readline().decode().split()  # type: ignore[union-attr]
+    assert len(chosen) == len(set(chosen)) == 500
+
+
+@pytest.fixture
+def nothing_booked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    bookings: List[socket.socket] = []
+    monkeypatch.setattr(ports, "_own", deque())
+    monkeypatch.setattr(ports, "_bookings", bookings)
+    yield
+    for booking in bookings:
+        booking.close()
+
+
+@pytest.mark.usefixtures("nothing_booked")
+def test_a_process_chooses_a_port_again_only_after_all_others() -> None:
+    first = ports.free_ports(ports._BLOCK - 10)
+    again = ports.free_ports(ports._BLOCK - 10)
+    assert len(set(first + again[:10])) == ports._BLOCK
+    assert again[10:] == first[: ports._BLOCK - 20]
+
+
+@pytest.mark.parametrize(
+    "outgoing, expected",
+    [
+        ((32768, 60999), [*range(10000, 32768), *range(61000, 65536)]),
+        ((1024, 60999), range(61000, 65536)),
+        ((15000, 65535), range(10000, 15000)),
+        ((1024, 65535), range(10000, 65536)),  # as sites set it that open many connections
+    ],
+)
+@pytest.mark.usefixtures("nothing_booked")
+def test_ports_are_none_that_the_kernel_may_take_for_a_connection_if_there_are_others(
+    outgoing: Tuple[int, int], expected: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "_outgoing_ports", lambda: outgoing)
+    assert set(ports.free_ports(2000)) <= set(expected)
+
+
+@pytest.mark.usefixtures("nothing_booked")
+def test_where_others_have_booked_all_ports_one_is_chosen_nevertheless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_book", lambda block: False)
+    assert len(set(ports.free_ports(ports._BLOCK + 1))) == ports._BLOCK + 1
 
 
 def test_connections_of_a_server_that_is_gone_do_not_keep_its_port() -> None:

@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List
 
@@ -74,6 +75,29 @@ def test_a_door_leaves_its_port_free_at_once() -> None:
         assert dialled(f"a:{port}") == []
     with socket.socket() as strict:  # without SO_REUSEADDR, as some servers are
         strict.bind(("", port))
+
+
+def test_a_door_waits_for_a_caller_that_has_its_answer() -> None:
+    (port,) = free_ports(1)
+    with Doors(WORDS, "h1") as doors:
+        doors.open([port])
+        caller = socket.create_connection(("127.0.0.1", port))
+        caller.sendall(WORDS[0].encode() + b"\n")
+        assert caller.recv(1)
+        threading.Timer(0.2, caller.close).start()
+    with socket.socket() as strict:
+        strict.bind(("", port))
+
+
+def test_a_door_does_not_wait_for_a_caller_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "LEAVING_S", 0.1)
+    (port,) = free_ports(1)
+    with socket.socket() as stranger:
+        with Doors(WORDS, "h1") as doors:
+            doors.open([port])
+            stranger.connect(("127.0.0.1", port))
+            left = time.monotonic()
+        assert time.monotonic() - left < listeners.CALL_S
 
 
 def test_a_stranger_is_told_nothing() -> None:
