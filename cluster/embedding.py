@@ -14,12 +14,12 @@ from numbers import Real
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cluster.runtime.declared import MOST
+from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
 
 _COLLECTION = "embedding_lookups"
 _NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
 _MOST_STEPS = (1 << 31) - 1
-_STRINGS = (1 << 63) - 1  # fingerprints of strings: so many
 _sources: List[Tuple[Any, Callable[["Table", Any], Any]]] = []  # graphs, and what their lookups take rows from
 
 
@@ -35,16 +35,10 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Admission:
-    """The steps that it takes until an id gets a row; see ``after``."""
+class Rule:
+    """A rule for rows, by the function that made it, ``after`` or ``unused_for``, and its number of steps."""
 
-    steps: int
-
-
-@dataclass(frozen=True)
-class Expiry:
-    """The steps without an id after which it loses its row; see ``unused_for``."""
-
+    made_by: str
     steps: int
 
 
@@ -62,7 +56,7 @@ class Lookup(NamedTuple):
     rows: Any
 
 
-def after(steps: int) -> Admission:
+def after(steps: int) -> Rule:
     """Return the rule that gives an id its row in the step that is so many-th to have the id.
 
     Until then, the id has its first value, and no gradient changes it.
@@ -70,10 +64,10 @@ def after(steps: int) -> Admission:
     Raises:
       ValueError: the number is none from 1 on.
     """
-    return Admission(_positive("after", steps))
+    return _rule("after", steps)
 
 
-def unused_for(*, steps: int) -> Expiry:
+def unused_for(*, steps: int) -> Rule:
     """Return the rule that removes the row of an id after more than so many steps without the id.
 
     An id that comes again later begins as a new one.
@@ -81,21 +75,21 @@ def unused_for(*, steps: int) -> Expiry:
     Raises:
       ValueError: the number is none from 1 on.
     """
-    return Expiry(_positive("unused_for", steps))
+    return _rule("unused_for", steps)
 
 
-def _positive(name: str, steps: int) -> int:
+def _rule(name: str, steps: int) -> Rule:
     if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= _MOST_STEPS:
         raise ValueError(f"embedding.{name}: expected a number of steps from 1 to {_MOST_STEPS}, found {steps!r}")
-    return steps
+    return Rule(name, steps)
 
 
 def table(
     name: str,
     width: int,
     *,
-    admit: Optional[Admission] = None,
-    expire: Optional[Expiry] = None,
+    admit: Optional[Rule] = None,
+    expire: Optional[Rule] = None,
     initializer: Any = None,
 ) -> Table:
     """Return a table of embeddings, for ``lookup``.
@@ -117,11 +111,19 @@ def table(
     if not isinstance(width, int) or width < 1:
         raise ValueError(f"embedding.table {name!r}: expected a width of at least 1, found {width!r}")
     given = tf.random_normal_initializer(0.0, width**-0.5) if initializer is None else initializer
-    for argument, value, kind in (("admit", admit, Admission), ("expire", expire, Expiry)):
-        if value is not None and not isinstance(value, kind):
-            made = {"admit": "embedding.after(2)", "expire": "embedding.unused_for(steps=100000)"}[argument]
-            raise ValueError(f"embedding.table {name!r}: expected {argument} like {made}, found {value!r}")
-    return Table(name, width, _kind(name, given), admit.steps if admit else 1, expire.steps if expire else 0)
+    admitted = _steps(name, "admit", admit, "after", "2")
+    expired = _steps(name, "expire", expire, "unused_for", "steps=100000")
+    return Table(name, width, _kind(name, given), admitted or 1, expired)
+
+
+def _steps(table_name: str, argument: str, rule: Any, maker: str, example: str) -> int:
+    """Return the steps of a rule, 0 for none. Raises ValueError for a rule that another function made."""
+    if rule is None:
+        return 0
+    if not isinstance(rule, Rule) or rule.made_by != maker:
+        wanted = f"{argument} like embedding.{maker}({example})"
+        raise ValueError(f"embedding.table {table_name!r}: expected {wanted}, found {rule!r}")
+    return rule.steps
 
 
 def lookup(table: Table, ids: Any, combiner: Optional[str] = None) -> Any:
@@ -206,12 +208,10 @@ def _rows(table: Table, ids: Any) -> Any:
     _refuse_inside(table)
     _refuse_namesake(table)
     with tf.name_scope(f"{table.name}_lookup"):
-        if ids.dtype == tf.string:
-            ids = tf.strings.to_hash_bucket_fast(ids, _STRINGS)
-        elif not ids.dtype.is_integer:
+        if ids.dtype != tf.string and not ids.dtype.is_integer:
             raise ValueError(f"embedding.lookup in {table.name!r}: expected ids that are integers or strings, found"
                              f" {ids.dtype.name}")  # fmt: skip
-        ids = tf.cast(ids, tf.int64)
+        ids = identities(ids)
         if _sources and _sources[-1][0] is tf.get_default_graph():
             return _sources[-1][1](table, ids)
     variable = _stand_in(table)

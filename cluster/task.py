@@ -10,14 +10,21 @@ task. So what the launcher starts can also be started by hand.
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from cluster.errors import TaskError
 
 TRAINERS = ("chief", "worker")  # they compute gradients
 MEMBERS = (*TRAINERS, "ps")  # an evaluator follows a cluster, but is no part of it
 ROLES = (*MEMBERS, "evaluator")
-UNFIT_FOR_STOCK = ("wire", "clip_norm", "accumulate", "replication")  # sync: stock needs the defaults of these
+UNFIT_FOR_STOCK = (
+    "wire",
+    "clip_norm",
+    "accumulate",
+    "replication",
+    "table_staleness",
+    "warm_start",
+)  # sync: stock needs the defaults of these
 NO_LIMIT = 1 << 62  # steps
 _T = TypeVar("_T")
 
@@ -26,13 +33,15 @@ _T = TypeVar("_T")
 class Checkpoint:
     """The folder, interval and copies of the chief's checkpoints. ``dir`` None: under the run's own folder.
 
-    ``replicas``: the number of further hosts on which the agents keep copies.
+    ``delta_every_s``: seconds between checkpoints that write only the rows of embedding tables that have changed; None
+    for none. ``replicas``: the number of further hosts on which the agents keep copies.
     """
 
     dir: Optional[str] = None
     every_s: float = 60
     keep: int = 5
     replicas: int = 0
+    delta_every_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,19 @@ class Best:
 
 
 @dataclass(frozen=True)
+class WarmStart:
+    """The first values of a new run that come from the checkpoint of another model.
+
+    ``checkpoint`` is its prefix, or a folder of checkpoints, on the chief's host. ``only`` has names or patterns of
+    this model's variables and tables; None for all. ``rename`` maps beginnings of names here to those there.
+    """
+
+    checkpoint: str = ""
+    only: Optional[Sequence[str]] = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Train:
     """The ``train`` section of a hosts file, as every task receives it.
 
@@ -71,9 +93,10 @@ class Train:
     which overlaps pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class
     (``stock``). ``replication`` gives every worker a graph of its own (``between-graph``) or the chief one
     for all (``in-graph``). ``evaluate_batches`` is how many
-    held-out batches an evaluation takes at most, None for all. ``trace`` is the global step
-    whose making every worker traces, None for no step. ``verify`` is no key of a hosts file: ``launch verify`` sets it,
-    and the run is compared with one process after each step.
+    held-out batches an evaluation takes at most, None for all. ``table_staleness`` is how many updates the rows of
+    embedding tables in a step may miss. ``trace`` is the global step whose making every worker traces, None for no
+    step. ``warm_start`` names the checkpoint that gives a new run some of its first values, None for none. ``verify``
+    is no key of a hosts file: ``launch verify`` sets it, and the run is compared with one process after each step.
     """
 
     mode: str = "sync"
@@ -91,9 +114,11 @@ class Train:
     clip_norm: Optional[float] = None
     on_nan: str = "stop"
     evaluate_batches: Optional[int] = None
+    table_staleness: int = 0
     trace: Optional[int] = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     best: Best = field(default_factory=Best)
+    warm_start: Optional[WarmStart] = None
     verify: bool = False
 
     @property
@@ -120,7 +145,10 @@ class Train:
             values.setdefault("steps", None)
         checkpoint = _accept(Checkpoint, values.pop("checkpoint", None) or {}, "train.checkpoint")
         best = _accept(Best, values.pop("best", None) or {}, "train.best")
-        return _accept(cls, {**values, "checkpoint": checkpoint, "best": best}, "train")
+        warm = values.pop("warm_start", None)
+        given = {key: value for key, value in (warm or {}).items() if value is not None}
+        warm_start = None if warm is None else _accept(WarmStart, given, "train.warm_start")
+        return _accept(cls, {**values, "checkpoint": checkpoint, "best": best, "warm_start": warm_start}, "train")
 
     def to_dict(self) -> Dict[str, Any]:
         """Return the mapping that ``from_dict`` reads."""

@@ -12,8 +12,8 @@
 So few do with which the fullest one has no more than ``--share`` of all bytes that a worker reads.
 
 On a failure the last line on stderr is the cause, as a task reports it. The exit code is ``GRAPH_MISTAKE`` where the
-cause is in the job. It is 1 where another machine may build the graph, because this one lacks a file, a module or
-memory.
+cause is in the job or, with ``--warm-start``, in the checkpoint of ``train.warm_start``. It is 1 where another machine
+may build the graph, because this one lacks a file, a module or memory.
 """
 
 import json
@@ -24,9 +24,11 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
+from cluster.checkpoints.warm_start import Model
 from cluster.errors import MissingDataError
 from cluster.job import load
 from cluster.model.device_pool import as_client, own_pool
+from cluster.protocol.checkpoint_files import list_checkpoints
 from cluster.protocol.outcome import GRAPH_MISTAKE, Reporter
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
@@ -36,21 +38,29 @@ from cluster.variables.layout import Layout, whole
 from cluster.variables.masters import plain_name
 from cluster.variables.placement import assign, variable_bytes
 from cluster.variables.profile import VariableProfile
-from jobs.main import leave_the_code, make_parser, read_mapping
+from jobs.main import checkpoint_dir, leave_the_code, make_parser, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
 _HARDLY_MORE = 1.02  # as balanced as slices are cut
 
 
-def describe(job_name: str, task: Task, settings: Train, args: Dict[str, Any], share: float) -> Dict[str, Any]:
+def describe(
+    job_name: str, task: Task, settings: Train, args: Dict[str, Any], share: float, warm_starts: bool = False
+) -> Dict[str, Any]:
     """Return the values that ``python -m jobs.describe`` prints.
+
+    Args:
+      warm_starts: whether the run begins on this machine with ``train.warm_start``, if it has that key.
 
     Raises:
       JobError: the job's code fails.
+      TrainingError: there is no checkpoint for its warm start, or one that does not fit.
     """
     job = load(job_name, Path(__file__).parent).with_args(args)
     pool = own_pool(task, settings)
     replica = Builder(job, as_client(task, pool), settings, args, pool, estimate=True).build()
+    if warm_starts and settings.warm_start:
+        Model(settings.warm_start, replica.of_model, replica.tables).source()
     trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
     profiles = replica.layout.profiles
     embeddings = replica.tables.describe() if replica.tables else []
@@ -128,10 +138,17 @@ def is_of_machine(error: Optional[BaseException]) -> bool:
     return False
 
 
+def _has_checkpoint(settings: Train) -> bool:
+    """Return whether the run has a checkpoint of its own here, with which it begins."""
+    folder = checkpoint_dir(settings, os.environ)
+    return folder is not None and bool(list_checkpoints(Path(folder)))
+
+
 def main() -> None:
     """Read argv and TF_CONFIG, and print the description."""
     parser = make_parser("python -m jobs.describe", __doc__ or "")
     parser.add_argument("--share", type=float, default=1.0, help="Largest number of bytes on one ps.")
+    parser.add_argument("--warm-start", action="store_true", help="Check train.warm_start; this is the chief's host.")
     parser.add_argument("--folder", help="Folder of the job, in which its tasks work; by default the current one.")
     options = parser.parse_args()
     if options.folder:
@@ -140,7 +157,8 @@ def main() -> None:
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
     try:
-        found = describe(options.job, Task.from_environment(os.environ), settings, args, options.share)
+        warm_starts = options.warm_start and not _has_checkpoint(settings)
+        found = describe(options.job, Task.from_environment(os.environ), settings, args, options.share, warm_starts)
     except Exception as error:
         outcome = Reporter.from_environment(os.environ).failure(error)
         print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from cluster.errors import TaskError
 from cluster.protocol.outcome import WORK, Outcome, Progress, Reporter
+from cluster.protocol.standby import Standby
 from cluster.protocol.stdout import outlive_full_disk
 from cluster.protocol.verifiable import unverifiable
 from cluster.task import UNFIT_FOR_STOCK, Best, Task, Train
@@ -35,11 +36,13 @@ def main(argv: Optional[List[str]] = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
-    reporter.heartbeat.begin()
+    standby = Standby.from_environment(os.environ, reporter.heartbeat.begin)
     leave_the_code(os.environ)
     try:
-        outcome = _run(options, reporter)
+        outcome = _run(options, reporter, standby)
     except Exception as error:
+        if standby.waits:  # the outcome is that of the process that trains; this task's next one will fail as well
+            raise
         outcome = reporter.failure(error)
     if not outcome.succeeded:
         print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
@@ -67,38 +70,41 @@ def make_parser(program: str, description: str, example: str = "") -> argparse.A
     return parser
 
 
-def _run(options: argparse.Namespace, reporter: Reporter) -> Outcome:
+def _run(options: argparse.Namespace, reporter: Reporter, standby: Standby) -> Outcome:
     task = Task.from_environment(os.environ)
     settings = Train.from_dict(read_mapping("--train", options.train))
     args = read_mapping("--args", options.args)
     _refuse_impossible(task, settings)
     reporter.heartbeat.note("loads TensorFlow")
     if task.role == "ps":
-        return _serve(task, settings, reporter)
+        return _serve(task, settings, reporter, standby)
     if task.role == "worker" and settings.replication == "in-graph" and not task.is_chief:
-        return _lend(task, settings, reporter)
+        return _lend(task, settings, reporter, standby)
     # Only here, so that -h, a wrong TF_CONFIG and a wrong job answer without loading TensorFlow.
     from cluster.job import load
     from cluster.training.trainer import train
 
     job = load(options.job, Path(__file__).parent)
     if task.role == "evaluator":
-        return _evaluate(job, task, settings, args, reporter)
-    return train(job, task, settings, args, reporter, _checkpoint_dir(settings, os.environ))
+        return _evaluate(job, task, settings, args, reporter, standby)
+    return train(job, task, settings, args, reporter, checkpoint_dir(settings, os.environ), standby)
 
 
-def _lend(task: Task, settings: Train, reporter: Reporter) -> Outcome:
+def _lend(task: Task, settings: Train, reporter: Reporter, standby: Standby) -> Outcome:
     from cluster.model.device_pool import count_devices
 
-    return _serve(task, settings, reporter, count_devices(settings))
+    return _serve(task, settings, reporter, standby, count_devices(settings))
 
 
-def _serve(task: Task, settings: Train, reporter: Reporter, devices: int = 1) -> Outcome:
+def _serve(task: Task, settings: Train, reporter: Reporter, standby: Standby, devices: int = 1) -> Outcome:
     if task.role == "ps":
         # TensorFlow 2.x takes memory for layers from an allocator that bounds what tables may ask for; a ps has none.
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    from cluster.runtime import server, shutdown
+    from cluster.runtime import allocator, server, shutdown
 
+    standby.wait()
+    if task.role == "ps":
+        allocator.trim_every(allocator.TRIM_S)
     serving = server.start(task, devices, server.threads_of(settings))
     reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
     reporter.heartbeat.begin_phase("serving")
@@ -108,9 +114,12 @@ def _serve(task: Task, settings: Train, reporter: Reporter, devices: int = 1) ->
     return outcome
 
 
-def _evaluate(job: Any, task: Task, settings: Train, args: Dict[str, Any], reporter: Reporter) -> Outcome:
+def _evaluate(
+    job: Any, task: Task, settings: Train, args: Dict[str, Any], reporter: Reporter, standby: Standby
+) -> Outcome:
     from cluster.training.evaluator import follow
 
+    standby.wait()
     outcome = follow(job, task, settings, args, reporter)
     reporter.outcome(outcome)
     return outcome
@@ -167,7 +176,8 @@ def _unfit_for_stock(settings: Train) -> Iterator[str]:
             yield f"train.{key}: expected {expected} with sync stock, found {found}; leave it out, or set sync plain"
 
 
-def _checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str]:
+def checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str]:
+    """Return the folder of the run's checkpoints on this host; None for a task by hand without one."""
     if settings.checkpoint.dir:
         return os.path.expanduser(settings.checkpoint.dir)
     folder = environ.get("LAUNCH_TASK_DIR")

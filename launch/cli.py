@@ -28,6 +28,7 @@ VERBS = {
     "report": "Print a page about the newest run: one HTML file.",
     "export": "Write a SavedModel of the newest run into the new folder DIR.",
     "restart": "Restart tasks of a run in place.",
+    "drain": "Take tasks out of a run that trains, or back.",
     "diagnose": "Collect evidence about the newest run of FILE in one archive.",
     "down": "End the newest run of FILE, and report leftovers per host.",
     "sweep": "Find leftovers of earlier runs on the hosts of FILE.",

@@ -50,8 +50,7 @@ def test_polynomial_finds_its_weights(name: str, tmp_path: Path) -> None:
     for spec in specs(name, tmp_path):
         job = "jobs.polynomial" if spec.train.stages == 1 else "tests.support.training.jobs.staged"
         train = replace(spec.train, towers=towers(spec), steps=STEPS, tower_batch_size=BATCH)
-        taken = sum(len(run.tasks) for run in runs)
-        runs.append(ThreadedRun(spec, job, train, {"learning_rate": 1.0, "seed": 0}, tmp_path / spec.name, taken))
+        runs.append(ThreadedRun(spec, job, train, {"learning_rate": 1.0, "seed": 0}, tmp_path / spec.name))
     for run in [run.start() for run in runs]:
         np.testing.assert_allclose(run.finish()["w"].ravel(), [5, 0, 3], atol=0.05)
 

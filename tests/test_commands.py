@@ -30,6 +30,7 @@ REPLAYED = {
     "README.md": "tests/test_docs.py::test_the_lines_of_the_readme_work_as_printed",
     "docs/tutorial.md": "tests/test_tutorial.py::test_every_command_prints_what_the_page_shows",
     "docs/plan.md": "tests/test_docs.py::test_the_plan_of_the_docs_is_what_is_printed",
+    "docs/recommend.md": "tests/test_recommend_page.py::test_every_block_works_and_the_served_model_predicts",
     "docs/from-the-textbook.md": "tests/test_from_the_textbook.py::test_three_functions_find_the_same_line",
 }
 NOT_RUN = {
@@ -40,6 +41,7 @@ NOT_RUN = {
     "view": "serves until Ctrl-C",
     "export": "needs a run of a job with predict",
     "restart": "needs a run that lives",
+    "drain": "needs an elastic run that lives",
 }
 ELSEWHERE = {
     ".": "the shell's own",

@@ -4,7 +4,11 @@ saver                the checkpoints to save, to keep and to restore
 streamed_saver       write and read a checkpoint piece by piece
 pieces_of_variables  the operations for one piece
 saved_tables         the rows of embedding tables, with their ids
+row_files            the files of rows from which a delta goes on
 stored_tables        find such tables in a checkpoint, and read their rows
+warm_start           first values from another model's checkpoint
+warm_choice          its variables and tables, under their names in that checkpoint
+renamed_rows         rows of tables under other names
 best                 the best checkpoint by a metric, and when training gets no better
 ownership            one writer of a folder at a time
 remote_files         a folder on the host of a parameter server

@@ -5,6 +5,7 @@ from typing import Any, List, Optional
 
 from cluster.protocol.checkpoint_files import belongs_to_one
 from cluster.runtime.devices import worker_device
+from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 
@@ -73,6 +74,4 @@ class ChiefFiles:
 
 def _newest() -> Any:
     with tf.variable_scope("noticeboard", reuse=tf.AUTO_REUSE):
-        return tf.get_variable(
-            _NEWEST, [], tf.string, tf.zeros_initializer(), trainable=False, collections=[], use_resource=False
-        )
+        return kept(_NEWEST, [], tf.string, "")

@@ -3,6 +3,7 @@
 For the tables of one width that share an optimizer, such as ``embeddings_16``, a checkpoint has:
 
     embeddings_16/tables         their names, string [tables]
+    embeddings_16/expire         steps without its id after which a row expires, int64 [tables]; 0 for never
     embeddings_16/updates        updates that the optimizer has made, int64
     embeddings_16/parts          how many parts follow, int64
     embeddings_16/part_0/ids     int64 [n], an id as ``cluster.embedding`` has it
@@ -19,16 +20,21 @@ Where ids have to come more than once, it also has what was counted of those wit
     embeddings_16/seen_0/counts  int64 [n], steps that have had the id
 
 So a checkpoint can be read with any number of servers, and a part at a time.
+
+A delta continues the parts of the checkpoint before it with the rows that have changed since. So an id may be in
+several parts. Its last row counts, unless that has expired: ``updates + 1 - used`` is above its table's limit.
 """
 
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed
+from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.runtime.tf_compat import tf
 from cluster.tables import keys
-from cluster.tables.store import Store
+from cluster.tables.store import NO_UPDATE, Store
 from cluster.tables.stores import Kind, Stores
 
+IN_FLIGHT = 64  # asynchronous updates that may have their number, but not yet changed rows; there is a lock: few
 _Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
 
 
@@ -36,13 +42,10 @@ class SavedTables:
     """Save and restore the stores of one kind.
 
     Make it on the device of the process that writes the files.
-
-    Args:
-      missing: the words by which callers know that a checkpoint lacks something.
     """
 
-    def __init__(self, kind: Kind, stores: Sequence[Store], fed: Fed, missing: str):
-        self._name, self._stores, self._fed, self._missing = kind.name, list(stores), fed, missing
+    def __init__(self, kind: Kind, stores: Sequence[Store], fed: Fed):
+        self._name, self._stores, self._fed = kind.name, list(stores), fed
         self._tables = [table.name for table in stores[0].all_tables]
         self._salts = tf.constant([keys.salt(name) for name in self._tables], tf.int64)
         self._columns = {"ids": tf.int64, "tables": tf.int32, "used": tf.int32, "rows": tf.float32}
@@ -50,7 +53,13 @@ class SavedTables:
             self._columns["slots"] = tf.float32
         self._widths = {"rows": kind.width, "slots": kind.width * len(stores[0].kept)}
         self._row_bytes = stores[0].row_bytes
-        self._begin, self._end = (tf.placeholder(tf.int64, []) for _ in range(2))
+        self._begin, self._end, self._after = (tf.placeholder(tf.int64, []) for _ in range(3))
+        self._size = tf.placeholder(tf.int64, [])
+        self._changed = [each.changed_bounds(self._after, self._size) for each in self._stores]
+        self._updates = [each.updates for each in self._stores]
+        self._in_flight = 0 if stores[0].waits else IN_FLIGHT
+        self._number = 0  # of parts, in the last checkpoint
+        self._saved: List[int] = []  # updates of each store of which that has all rows
         self._parts = tf.placeholder(tf.int64, [])
         self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
         self._write = [self._make_write(store) for store in self._stores]
@@ -62,7 +71,7 @@ class SavedTables:
         self._clear = tf.group(*[store.first() for store in self._stores])
 
     def _make_write(self, store: Store) -> Any:
-        part = store.live_part(self._begin, self._end)
+        part = store.live_part(self._begin, self._end, self._after)
         ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
         return self._save([ids, *(part[name] for name in self._columns if name != "ids")])
 
@@ -79,7 +88,8 @@ class SavedTables:
 
     def _make_head(self) -> Any:
         updates = tf.reduce_max(tf.stack([store.updates for store in self._stores]))
-        return self._save([tf.constant(self._tables), updates, self._parts])
+        limits = tf.constant([table.expire for table in self._stores[0].all_tables], tf.int64)
+        return self._save([tf.constant(self._tables), limits, updates, self._parts])
 
     def _read(self, dtypes: Sequence[Any]) -> List[Any]:
         specs = [""] * len(dtypes)
@@ -109,9 +119,7 @@ class SavedTables:
         is_ours = columns["tables"] >= 0
         kept = {name: tf.boolean_mask(value, is_ours) for name, value in columns.items()}
         tables = kept.pop("tables")
-        found = keys.mix(kept.pop("ids") + tf.gather(self._salts, tables))
-        owner = keys.owners(found, len(self._stores))
-        return [tf.dynamic_partition(each, owner, len(self._stores)) for each in (found, tables, *kept.values())]
+        return by_server(kept.pop("ids"), tables, list(kept.values()), self._salts, len(self._stores))
 
     def _shaped(self, columns: Dict[str, Any]) -> Dict[str, Any]:
         for name, value in columns.items():
@@ -124,21 +132,39 @@ class SavedTables:
 
     # -- writing
 
-    def writes(self, session: Any, piece_bytes: int) -> Iterator[_Step]:
-        """Yield for each part the operation that writes it, and what that is fed; the number of parts comes last."""
-        number, rows = 0, max(1, piece_bytes // self._row_bytes)
-        counts = session.run([store.places.count for store in self._stores])
-        for write, count in zip(self._write, counts):
-            for begin in range(0, int(count), rows):
-                feed = {self._begin: begin, self._end: min(begin + rows, int(count))}
-                yield write, {**feed, self._fed.names: self._of_part(number)}
-                number += 1
+    def rows(self, session: Any, piece_bytes: int, is_delta: bool) -> Iterator[_Step]:
+        """Yield for each part of the rows the operation that writes it, and what that is fed.
+
+        Args:
+          is_delta: whether to write only rows that have changed since the last call, as further parts.
+        """
+        after = self._saved if is_delta else [NO_UPDATE] * len(self._stores)
+        self._number = self._number if is_delta else 0
+        self._saved = [max(0, each - self._in_flight) for each in session.run(self._updates)]  # before rows are read
+        size = max(1, piece_bytes // self._row_bytes)
+        for index, (write, since) in enumerate(zip(self._write, after)):
+            bounds = self._bounds(session, index, since, size)
+            for begin, end in zip(bounds, bounds[1:]):
+                feed = {self._begin: begin, self._end: end, self._after: since}
+                yield write, {**feed, self._fed.names: self._of_part(self._number)}
+                self._number += 1
+
+    def _bounds(self, session: Any, index: int, since: int, size: int) -> List[int]:
+        """Return places of a store between each two of which there are ``size`` rows or fewer to write."""
+        if since == NO_UPDATE:  # all rows: the server need not look through them
+            count = int(session.run(self._stores[index].places.count))
+            return [*range(0, count, size), count]
+        found: List[int] = session.run(self._changed[index], {self._after: since, self._size: size}).tolist()
+        return found
+
+    def rest(self) -> Iterator[_Step]:
+        """Yield the same of what belongs to the rows; the number of parts comes last."""
         for index, write in enumerate(self._write_seen):
             yield write, {self._fed.names: self._of_seen(index)}
         if self._counts:
             yield self._write_number, {self._parts: len(self._write_seen), self._fed.names: [f"{self._name}/seen"]}
-        names = [f"{self._name}/{each}" for each in ("tables", "updates", "parts")]
-        yield self._write_head, {self._parts: number, self._fed.names: names}
+        names = [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
+        yield self._write_head, {self._parts: self._number, self._fed.names: names}
 
     def _of_part(self, number: int) -> List[str]:
         return [f"{self._name}/part_{number}/{column}" for column in self._columns]
@@ -153,12 +179,12 @@ class SavedTables:
         stored = [name.decode() for name in reader.get_tensor(f"{self._name}/tables")]
         places = [self._tables.index(name) if name in self._tables else -1 for name in stored]
         yield self._clear, {}
-        for number in range(int(reader.get_tensor(f"{self._name}/parts"))):
+        yield self._load_updates, {self._fed.names: [f"{self._name}/updates"]}
+        for number in reversed(range(int(reader.get_tensor(f"{self._name}/parts")))):
             yield self._load, {self._places: places, self._fed.names: self._of_part(number)}
         if self._counts and f"{self._name}/seen" in reader.get_variable_to_shape_map():
             for index in range(int(reader.get_tensor(f"{self._name}/seen"))):
                 yield self._load_seen, {self._places: places, self._fed.names: self._of_seen(index)}
-        yield self._load_updates, {self._fed.names: [f"{self._name}/updates"]}
 
     def refuse_others(self, reader: Any) -> None:
         """Refuse a checkpoint without one of the tables, or of another optimizer or width, or without a part.
@@ -172,7 +198,7 @@ class SavedTables:
             stored = [name.decode() for name in reader.get_tensor(f"{self._name}/tables")]
         for name in self._tables:
             if name not in stored:
-                raise tf.errors.NotFoundError(None, None, f"Key {name} {self._missing} (an embedding table)")
+                raise tf.errors.NotFoundError(None, None, f"Key {name} {NOT_IN_CHECKPOINT} (an embedding table)")
         for number in range(int(reader.get_tensor(f"{self._name}/parts"))):
             for column, name in zip(self._columns, self._of_part(number)):
                 expected = [self._widths[column]] if column in self._widths else []
@@ -187,7 +213,18 @@ class SavedTables:
                 )
 
 
-def saved_tables(stores: Optional[Stores], fed: Fed, missing: str) -> List[SavedTables]:
+def by_server(ids: Any, tables: Any, others: Sequence[Any], salts: Any, servers: int) -> List[List[Any]]:
+    """Return the keys of ids [n] of tables [n], these tables, and other columns [n, …], each sorted out by server.
+
+    Args:
+      salts: of all tables, in the order of their numbers, int64 [tables].
+    """
+    found = keys.mix(ids + tf.gather(salts, tables))
+    owner = keys.owners(found, servers)
+    return [tf.dynamic_partition(each, owner, servers) for each in (found, tables, *others)]
+
+
+def saved_tables(stores: Optional[Stores], fed: Fed) -> List[SavedTables]:
     """Return what saves each kind of stores; nothing where a model has no tables."""
     kinds = stores.by_kind.items() if stores else ()
-    return [SavedTables(kind, of_kind, fed, missing) for kind, of_kind in kinds]
+    return [SavedTables(kind, of_kind, fed) for kind, of_kind in kinds]

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, ContextManager, Dict, List, Optional
 
 from cluster.checkpoints.ownership import Owner, Ownership
 from cluster.checkpoints.remote_files import Noticeboard
@@ -30,6 +30,7 @@ class Checkpoints:
 
     Make it while the chief's graph is the default one. With no folder it does nothing.
     Training goes on when a save fails; ``problem`` then has the reason, until one succeeds.
+    In the context that ``still`` makes of a session, variables and places of examples are of one moment.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Checkpoints:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
         tables: Optional[Stores] = None,
+        still: Callable[[Any], ContextManager[Any]] = lambda session: contextlib.nullcontext(),
     ):
         self.folder = folder
         self.step: Optional[int] = None  # of the newest checkpoint, once there is one
@@ -49,13 +51,14 @@ class Checkpoints:
         self.saves = 0  # by this process
         self.spared: Optional[int] = None  # the step of a checkpoint that stays, however old
         self._unwritable: Optional[str] = None  # why, as long as saves fail
-        self._every_s, self._keep = settings.every_s, settings.keep
+        self._every_s, self._delta_every_s, self._keep = settings.every_s, settings.delta_every_s, settings.keep
         self._clock, self._pause = clock, pause
-        self._saved_at = clock()
+        self._saved_at = self._whole_at = clock()
         self._where = f"{folder} on {socket.gethostname()}"
         self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
-        self._saver = StreamedSaver(saved_variables(variables), host, tables=tables)
-        self._board = Noticeboard(host)
+        deltas = self._delta_every_s is not None
+        self._saver = StreamedSaver(saved_variables(variables), host, tables=tables, deltas=deltas)
+        self._board, self._still = Noticeboard(host), still
 
     # -- reading
 
@@ -151,16 +154,33 @@ class Checkpoints:
           CheckpointError: another chief has replaced this one; so for every save.
         """
         every_s = self._every_s if self._unwritable is None else min(self._every_s, RETRY_S)
-        if self.folder and self._clock() - self._saved_at >= every_s:
+        if self.folder and self._clock() - self._whole_at >= every_s:
             self.save_now(session, step)
+        elif self.folder and self._is_delta_due():
+            self.save_quickly(session, step)
 
-    def save_now(self, session: Any, step: int) -> None:
-        """Save unless this step is saved already; training goes on if that fails."""
+    def _is_delta_due(self) -> bool:
+        if self._delta_every_s is None or self._unwritable is not None:
+            return False
+        return self._clock() - self._saved_at >= self._delta_every_s
+
+    def save_quickly(self, session: Any, step: int) -> None:
+        """Save as ``save_now``, as a delta if this run makes deltas and has a checkpoint to continue from."""
+        self.save_now(session, step, is_delta=self._saver.has_base)
+
+    def save_now(self, session: Any, step: int, is_delta: bool = False) -> None:
+        """Save unless this step is saved already; training goes on if that fails.
+
+        Args:
+          is_delta: whether to write only the rows of tables that have changed since the last save.
+        """
         if not self.folder or self._has(step):
             return
         self._saved_at = self._clock()
+        if not is_delta:
+            self._whole_at = self._saved_at
         try:
-            self._save(session, step)
+            self._save(session, step, is_delta)
         except _FAILURES as error:
             self._unwritable = reason_of(error)
             checkpoint_files.remove(self._prefix(step))  # so that a full disk is not filled further
@@ -194,19 +214,26 @@ class Checkpoints:
     def _has(self, step: int) -> bool:
         return self.step == step and os.path.exists(f"{self.path}.index")
 
-    def _save(self, session: Any, step: int) -> None:
+    def _save(self, session: Any, step: int, is_delta: bool) -> None:
         folder = Path(str(self.folder))
         if self._owner is not None:
             self._owner.check()
         folder.mkdir(parents=True, exist_ok=True)
         path = self._prefix(step)
-        self._saver.save(session, path)
+        with self._still(session):
+            self._saver.save(session, path, is_delta)
+        self._end_deltas_without_links()
         checkpoint_files.make_durable(path)  # before older ones go
         self.path, self.step = path, step
         self.saves += 1
         kept = checkpoint_files.prune(folder, StoredCheckpoint(step, path), self._keep, self.spared)
         checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
         self._board.show(session, os.path.abspath(path))
+
+    def _end_deltas_without_links(self) -> None:
+        if self._delta_every_s is not None and not self._saver.deltas:
+            self._delta_every_s = None
+            print(f"no delta checkpoints in {self._where}: its file system has no hard links", flush=True)
 
     def _prefix(self, step: int) -> str:
         return os.path.join(str(self.folder), f"{checkpoint_files.OURS}-{step}")

@@ -14,13 +14,17 @@ NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words for a variab
 
 
 class StoredTable(NamedTuple):
-    """One table in a checkpoint: with others in a ``store``, ``embeddings_16``, as the one of ``number``."""
+    """One table in a checkpoint: with others in a ``store``, ``embeddings_16``, as the one of ``number``.
+
+    ``expire``: steps without its id after which a row expired in the run that wrote the checkpoint; 0 for never.
+    """
 
     name: str
     width: int
     store: str
     number: int
     parts: int
+    expire: int = 0
 
 
 def stored_tables(reader: Any) -> Dict[str, StoredTable]:
@@ -31,30 +35,57 @@ def stored_tables(reader: Any) -> Dict[str, StoredTable]:
     for store in stores:
         if store.startswith("embeddings_") and {f"{store}/parts", f"{store}/updates"} <= set(names):
             width, parts = int(store.rpartition("_")[2]), int(reader.get_tensor(f"{store}/parts"))
-            for number, name in enumerate(reader.get_tensor(f"{store}/tables")):
-                found[name.decode()] = StoredTable(name.decode(), width, store, number, parts)
+            tables = reader.get_tensor(f"{store}/tables")
+            limits = reader.get_tensor(f"{store}/expire") if f"{store}/expire" in names else np.zeros(len(tables))
+            for number, (name, limit) in enumerate(zip(tables, limits)):
+                found[name.decode()] = StoredTable(name.decode(), width, store, number, parts, int(limit))
     return found
 
 
-def ids_of(reader: Any, table: StoredTable) -> np.ndarray:
-    """Return the ids of all rows of a table, int64 [n], in the order of ``rows_of``."""
-    ids = [reader.get_tensor(f"{_part(table, part)}/ids")[_is_of(reader, table, part)] for part in range(table.parts)]
-    return np.concatenate([np.zeros([0], np.int64), *ids])
+class StoredRows:
+    """The rows of a table that count: of each id the last one, unless that has expired.
+
+    Args:
+      expire: steps without its id after which a row expires; 0 for never.
+
+    ``ids``: int64 [n], in the order of ``parts``.
+    """
+
+    def __init__(self, reader: Any, table: StoredTable, expire: int):
+        self._reader, self._table = reader, table
+        self._updates = int(reader.get_tensor(f"{table.store}/updates"))
+        numbers = range(table.parts)
+        places = [np.flatnonzero(self._column(number, "tables") == table.number) for number in numbers]
+        ids = [self._column(number, "ids")[some] for number, some in zip(numbers, places)]
+        counts = np.split(_is_last(ids), np.cumsum([len(each) for each in ids])[:-1])
+        self._places = [self._live(number, some[last], expire) for number, some, last in zip(numbers, places, counts)]
+        self.ids = np.concatenate(
+            [np.zeros([0], np.int64), *(self._column(n, "ids")[p] for n, p in zip(numbers, self._places))]
+        )
+
+    def parts(self) -> Iterator[np.ndarray]:
+        """Yield the rows, float32 [some, width], a part of the checkpoint at a time."""
+        for number, places in enumerate(self._places):
+            yield self._column(number, "rows")[places]
+
+    def _live(self, number: int, places: np.ndarray, expire: int) -> np.ndarray:
+        """Return those of the places in a part whose rows have not expired."""
+        if not expire:
+            return places
+        return places[self._updates + 1 - self._column(number, "used")[places].astype(np.int64) <= expire]
+
+    def _column(self, number: int, name: str) -> np.ndarray:
+        found: np.ndarray = self._reader.get_tensor(f"{self._table.store}/part_{number}/{name}")
+        return found
 
 
-def rows_of(reader: Any, table: StoredTable) -> Iterator[np.ndarray]:
-    """Yield the rows of a table, float32 [some, width], a part of the checkpoint at a time."""
-    for part in range(table.parts):
-        yield reader.get_tensor(f"{_part(table, part)}/rows")[_is_of(reader, table, part)]
-
-
-def _part(table: StoredTable, part: int) -> str:
-    return f"{table.store}/part_{part}"
-
-
-def _is_of(reader: Any, table: StoredTable, part: int) -> np.ndarray:
-    of_tables: np.ndarray = reader.get_tensor(f"{_part(table, part)}/tables") == table.number
-    return of_tables
+def _is_last(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return for each id of all parts, in order, whether it comes no more after, as bools."""
+    ids = np.concatenate([np.zeros([0], np.int64), *parts])
+    _, before_end = np.unique(ids[::-1], return_index=True)
+    found = np.zeros(len(ids), bool)
+    found[len(ids) - 1 - before_end] = True
+    return found
 
 
 def load_frozen(session: Any, reader: Any, tables: Sequence[FrozenTable]) -> None:
@@ -67,7 +98,8 @@ def load_frozen(session: Any, reader: Any, tables: Sequence[FrozenTable]) -> Non
     stored = stored_tables(reader)
     pairs = [(each, _found(stored, each.table)) for each in tables]
     for each, found in pairs:
-        each.load(session, ids_of(reader, found), rows_of(reader, found))
+        rows = StoredRows(reader, found, each.table.expire)
+        each.load(session, rows.ids, rows.parts())
 
 
 def _found(stored: Dict[str, StoredTable], table: Any) -> StoredTable:

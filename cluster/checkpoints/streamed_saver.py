@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, group_by_size
+from cluster.checkpoints.row_files import RowFiles
 from cluster.checkpoints.saved_tables import saved_tables
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.protocol.checkpoint_files import PARTIAL
@@ -36,10 +37,18 @@ class StreamedSaver:
 
     Make it before the graph is finalized. A piece is of ``piece_bytes`` or less, but for models so large that
     there would be more than ``MOST_PIECES``.
+
+    A delta writes those rows of tables that have changed since the last checkpoint, and links to all others.
+    ``deltas``: whether to prepare for them; False once the file system turns out to have no hard links.
     """
 
     def __init__(
-        self, saved: Sequence[Saved], host: str, piece_bytes: int = PIECE_BYTES, tables: Optional[Stores] = None
+        self,
+        saved: Sequence[Saved],
+        host: str,
+        piece_bytes: int = PIECE_BYTES,
+        tables: Optional[Stores] = None,
+        deltas: bool = False,
     ):
         self._saved = list(saved)
         self._piece_bytes = max(piece_bytes, sum(each.bytes for each in saved) // MOST_PIECES)
@@ -53,45 +62,78 @@ class StreamedSaver:
             read = {dtype: self._fed.read(dtype) for dtype in {each.dtype for each in large}}
             self._large = [LargeVariable(each, self._fed, read[each.dtype]) for each in large]
             self._together = [SmallVariables(some, self._fed) for some in group_by_size(small, self._piece_bytes)]
-            self._tables = saved_tables(tables, self._fed, NOT_IN_CHECKPOINT)
+            self._tables = saved_tables(tables, self._fed)
+        self.deltas, self._base = deltas, None  # type: bool, Optional[RowFiles]
 
     # -- writing
 
-    def save(self, session: Any, path: str) -> None:
+    @property
+    def has_base(self) -> bool:
+        """Return whether a delta can be saved: there is a checkpoint of this process, whose links are not too many."""
+        return self._base is not None and len(self._base) < MOST_PIECES
+
+    def save(self, session: Any, path: str, is_delta: bool = False) -> None:
         """Write a checkpoint at ``path``, in place of one that is there; either all of it or nothing is found there.
+
+        Args:
+          is_delta: whether to link the rows of tables that have not changed since the last call. Needs ``has_base``.
 
         Raises:
           tf.errors.OpError: a file cannot be written, or a variable cannot be read.
           OSError: a file cannot be made or renamed.
         """
+        base, self._base = self._base, None  # after a save that fails, the next is whole
         partial = path + PARTIAL
         shutil.rmtree(partial, ignore_errors=True)
         os.mkdir(partial)
         try:
             with return_large_blocks():
-                self._write(session, partial)
-            _publish(os.path.join(partial, "merged"), path)
+                old = base.link_into(partial) if base and is_delta else []
+                pieces, of_rows = self._write(session, partial, is_delta)
+                base = self._base_with(path, base if is_delta else None, of_rows)
+                merged = os.path.join(partial, "merged")
+                session.run(self._merge, {self._fed.names: [*old, *pieces], self._fed.path: merged})
+            _publish(merged, path)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+        self._base = base
 
-    def _write(self, session: Any, folder: str) -> None:
-        """Write one piece after the other into ``folder``, and merge them there."""
+    def _base_with(self, path: str, base: Optional[RowFiles], pieces: Sequence[str]) -> Optional[RowFiles]:
+        """Return links to these pieces too, before they are merged; None without deltas or hard links."""
+        if not self.deltas:
+            return None
+        try:
+            base = base or RowFiles(path)
+            for piece in pieces:
+                base.add(piece)
+        except OSError:
+            self.deltas = False
+            return None
+        return base
+
+    def _write(self, session: Any, folder: str, is_delta: bool) -> Tuple[List[str], List[str]]:
+        """Write one piece after the other into ``folder``; return the paths of all, and of those with rows."""
         pieces: List[str] = []
-        for operation, feed in self._writes(session):
+        of_rows: List[str] = []
+        for operation, feed, has_rows in self._writes(session, is_delta):
             pieces.append(os.path.join(folder, f"piece-{len(pieces)}"))
+            of_rows += pieces[-1:] if has_rows else []
             session.run(operation, {**feed, self._fed.path: pieces[-1]})
             trim()
-        session.run(self._merge, {self._fed.names: pieces, self._fed.path: os.path.join(folder, "merged")})
+        return pieces, of_rows
 
-    def _writes(self, session: Any) -> Iterator[_Step]:
-        """Yield for each piece the operation that writes it, and what that is fed."""
+    def _writes(self, session: Any, is_delta: bool) -> Iterator[Tuple[Any, Dict[Any, Any], bool]]:
+        """Yield for each piece the operation that writes it, what that is fed, and whether these are rows."""
         for together in self._together:
-            yield together.write, {}
+            yield together.write, {}, False
         for large in self._large:
             for feed in large.feeds(self._piece_bytes):
-                yield large.write, feed
+                yield large.write, feed, False
         for tables in self._tables:
-            yield from tables.writes(session, self._piece_bytes)
+            for write, feed in tables.rows(session, self._piece_bytes, is_delta):
+                yield write, feed, True
+            for write, feed in tables.rest():
+                yield write, feed, False
 
     # -- reading
 
@@ -107,6 +149,7 @@ class StreamedSaver:
           tf.errors.InvalidArgumentError: a variable is of another shape or type.
           tf.errors.DataLossError, tf.errors.OutOfRangeError: a file is damaged, or ends too early.
         """
+        self._base = None
         self._refuse_others(path)
         with return_large_blocks():
             for operation, feed in self._loads(session, max(self._piece_bytes, _largest_file(path))):

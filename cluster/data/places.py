@@ -26,6 +26,7 @@ from cluster.data.shard_files import NOTHING, Ticket
 from cluster.data.source import Beginning, Source
 from cluster.errors import TrainingError
 from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import kept, locked
 from cluster.runtime.tf_compat import tf
 from cluster.tables.keys import mix
 from cluster.task import Task
@@ -33,7 +34,7 @@ from cluster.variables.masters import SCOPE
 
 FREE = -1  # in place of an owner
 _FOREVER = 1 << 40  # epochs, where their number is not limited
-_STAMP, _SHARD, _EPOCH, _BEGIN, _END, _IS_LAST = range(6)  # of a row of pending
+STAMP, SHARD, EPOCH, BEGIN, END, IS_LAST = range(6)  # of a row of pending
 _OTHERS_MS = 60_000  # how long a question for a shard may take
 
 
@@ -41,7 +42,7 @@ class Places:
     """The state of all shards, in the graph of one worker.
 
     Args:
-      place: of the batch of a step, int64 [5]: a ``shard_files.Place``.
+      place: of the batch of a step, int64 [5]: a ``shard_files.Place``. Who fetches it takes the batch.
       global_step: the one that counts, on ``ps:0``.
       epochs: how often each shard is trained; None for no limit.
 
@@ -54,18 +55,18 @@ class Places:
     """
 
     def __init__(self, source: Source, place: Any, task: Task, global_step: Any, epochs: Optional[int]):
-        self.source, self._place, self._global_step = source, place, global_step
+        self.source, self.place, self._global_step = source, place, global_step
         self._worker, self._epochs = task.worker_index, _FOREVER if epochs is None else epochs
         reader = source.reader
         self._number, self._files_digest = len(reader.shards), reader.digest()
         with tf.device(ps_device(0)):
-            self.progress = _variable("progress", [self._number, 2], 0)
-            self._files = _variable("files", [], self._files_digest)
-            self._owner = _variable("owner", [self._number], FREE)
-            self._pending = _variable("pending", [task.num_workers, 6], FREE)
-            self._begun = _variable("begun", [], 0)
+            self.progress = variable("progress", [self._number, 2], 0)
+            self._files = variable("files", [], self._files_digest)
+            self._owner = variable("owner", [self._number], FREE)
+            self._pending = variable("pending", [task.num_workers, 6], FREE)
+            self._begun = variable("begun", [], 0)
             self.saved = [self.progress, self._files]
-            self._lives = _variable("lives", [task.num_workers], 0)
+            self._lives = variable("lives", [task.num_workers], 0)
             self.state = [self._owner, self._pending, self._begun, self._lives]
             self.open = tf.group(*[each.initializer for each in self.state])
             self.is_torn = self._is_ahead()
@@ -102,15 +103,18 @@ class Places:
         """
         life = time.time_ns()
         found_step, files, owner, own, progress = session.run(self._found, {self._life: life})
+        self._check_files(files)
+        if found_step != step:
+            raise tf.errors.AbortedError(None, None, "a step was counted meanwhile")
+        beginning = _beginning(own, owner == self._worker, progress, step + era)
+        self.source.begin(beginning, lambda: self._ask(session, life))
+
+    def _check_files(self, files: int) -> None:
         if files != self._files_digest:
             raise TrainingError(
                 f"shards: expected the {self._number} shards that training began with, found others; give the same"
                 " files, sizes, shuffle and seed, or begin in another train.checkpoint.dir"
             )
-        if found_step != step:
-            raise tf.errors.AbortedError(None, None, "a step was counted meanwhile")
-        beginning = _beginning(own, owner == self._worker, progress, step + era)
-        self.source.begin(beginning, lambda: self._ask(session, life))
 
     def _ask(self, session: Any, life: int) -> Optional[Ticket]:
         options = tf.RunOptions(timeout_in_ms=_OTHERS_MS)
@@ -122,16 +126,19 @@ class Places:
 
         From here on a question of an earlier life, which may still be on its way, gets no shard.
         """
-        lock = tf.raw_ops.MutexLock(mutex=self._mutex)
-        with tf.control_dependencies([lock]):
+
+        def work() -> List[Any]:
             begun = tf.scatter_update(self._lives, self._worker, self._life).op
-        with tf.control_dependencies([begun]):
-            own = self._pending.read_value()[self._worker]
-            read = [self._global_step.read_value(), self._files.read_value(), self._owner.read_value(), own]
-            found = tf.tuple([tf.maximum(each, tf.int64.min) for each in [*read, self.progress.read_value()]])
-        with tf.control_dependencies(found):
-            done = tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
-        with tf.control_dependencies([done]):
+            with tf.control_dependencies([begun]):
+                own = self._pending.read_value()[self._worker]
+                read = [self._global_step.read_value(), self._files.read_value(), self._owner.read_value(), own]
+                found: List[Any] = tf.tuple(
+                    [tf.maximum(each, tf.int64.min) for each in [*read, self.progress.read_value()]]
+                )
+                return found
+
+        opened, found = locked(self._mutex, work)
+        with tf.control_dependencies([opened]):
             return [tf.identity(each) for each in found]
 
     def _hand_out(self, seed: Optional[int]) -> Any:
@@ -139,10 +146,14 @@ class Places:
 
         A lock of the server keeps other workers out meanwhile. The server opens it again, whatever ends this.
         """
-        lock = tf.raw_ops.MutexLock(mutex=self._mutex)
-        with tf.control_dependencies([lock]):
-            is_newest = tf.equal(self._lives.read_value()[self._worker], self._life)
-            owner = tf.identity(self._owner.read_value())
+        opened, (answer, _) = locked(self._mutex, lambda: self._first_free(seed))
+        with tf.control_dependencies([opened]):
+            return tf.identity(answer)
+
+    def _first_free(self, seed: Optional[int]) -> List[Any]:
+        """Return the answer of ``_hand_out``, and the operation that notes the owner."""
+        is_newest = tf.equal(self._lives.read_value()[self._worker], self._life)
+        owner = tf.identity(self._owner.read_value())
         with tf.control_dependencies([owner]):  # a shard that is free has its progress already
             progress = self.progress.read_value()
             epochs, begins = progress[:, 0], progress[:, 1]
@@ -154,11 +165,7 @@ class Places:
         given = tf.where(found, tf.constant(self._worker, tf.int64), owner[shard])
         answer = tf.stack([tf.where(found, shard, tf.constant(FREE, tf.int64)), epochs[shard], begins[shard]])
         with tf.control_dependencies([answer]):
-            noted = tf.scatter_update(self._owner, shard, given)
-        with tf.control_dependencies([noted.op]):
-            done = tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
-        with tf.control_dependencies([done]):
-            return tf.identity(answer)
+            return [answer, tf.scatter_update(self._owner, shard, given).op]
 
     def _order(self, seed: Optional[int], epoch: Any) -> Any:
         """Return for each shard its rank in an epoch, int64 [shards]: drawn by the seed, or that of the files."""
@@ -171,7 +178,7 @@ class Places:
 
     def note(self, stamp: Any) -> Any:
         """Make the operation that notes this worker's row of the step; its gradient may be given afterwards."""
-        row = tf.concat([[stamp], self._place], 0)
+        row = tf.concat([[stamp], self.place], 0)
         with tf.device(ps_device(0)):
             return tf.scatter_update(self._pending, self._worker, row).op
 
@@ -193,19 +200,17 @@ class Places:
     def move(self, rows: Any) -> Any:
         """Make, on the chief, the operation that moves the progress by the rows of a step."""
         with tf.device(ps_device(0)):
-            real = tf.boolean_mask(rows, rows[:, _SHARD] >= 0)
-            is_last = real[:, _IS_LAST]
-            moved = tf.stack([real[:, _EPOCH] + is_last, real[:, _END] * (1 - is_last)], 1)
-            with tf.control_dependencies([tf.scatter_update(self.progress, real[:, _SHARD], moved).op]):
-                freed = tf.boolean_mask(real[:, _SHARD], is_last > 0)
+            real = tf.boolean_mask(rows, rows[:, SHARD] >= 0)
+            is_last = real[:, IS_LAST]
+            moved = tf.stack([real[:, EPOCH] + is_last, real[:, END] * (1 - is_last)], 1)
+            with tf.control_dependencies([tf.scatter_update(self.progress, real[:, SHARD], moved).op]):
+                freed = tf.boolean_mask(real[:, SHARD], is_last > 0)
                 return tf.scatter_update(self._owner, freed, tf.fill(tf.shape(freed), tf.constant(FREE, tf.int64))).op
 
 
-def _variable(name: str, shape: List[int], value: int) -> Any:
-    return tf.get_variable(
-        f"{SCOPE}/shards/{name}", shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[],
-        use_resource=False,
-    )  # fmt: skip
+def variable(name: str, shape: List[int], value: int) -> Any:
+    """Return a variable of int64 beside the places, on the current device; it has ``value`` at first."""
+    return kept(f"{SCOPE}/shards/{name}", shape, tf.int64, value)
 
 
 def _beginning(own: Any, is_own: Any, progress: Any, stamp: int) -> Beginning:
@@ -215,20 +220,30 @@ def _beginning(own: Any, is_own: Any, progress: Any, stamp: int) -> Beginning:
       own: its row of pending. If that is of this step, the first batch must be the one that was noted.
       is_own: bool [shards], the shards that it has.
     """
-    noted = int(own[_SHARD]) if own[_STAMP] == stamp else None
+    noted = int(own[SHARD]) if own[STAMP] == stamp else None
+    return Beginning(noted == NOTHING.shard, tickets_of(is_own, progress, noted))
+
+
+def tickets_of(is_own: Any, progress: Any, first: Optional[int]) -> List[Ticket]:
+    """Return tickets for the shards that are a worker's own: that of ``first``, then the others as they came.
+
+    Args:
+      is_own: bool [shards]. progress: int64 [shards, 2].
+    """
     shards = np.flatnonzero(is_own).tolist()
-    shards.sort(key=lambda shard: (shard != noted, *progress[shard].tolist(), shard))
-    tickets = [Ticket(shard, *progress[shard].tolist()) for shard in shards]
-    return Beginning(noted == NOTHING.shard, tickets)
+    shards.sort(key=lambda shard: (shard != first, *progress[shard].tolist(), shard))
+    return [Ticket(shard, *progress[shard].tolist()) for shard in shards]
 
 
 def _checks(rows: Any, progress: Any, stamp: Any) -> List[Any]:
     """Make the operations that fail unless the rows are those of one step, and each begins where the progress is."""
-    shards = tf.maximum(rows[:, _SHARD], 0)
-    follows = tf.reduce_all(tf.equal(tf.gather(progress, shards), rows[:, _EPOCH : _BEGIN + 1]), 1)
-    is_empty = rows[:, _SHARD] < 0
+    shards = tf.maximum(rows[:, SHARD], 0)
+    follows = tf.reduce_all(tf.equal(tf.gather(progress, shards), rows[:, EPOCH : BEGIN + 1]), 1)
+    is_empty = rows[:, SHARD] < 0
+    taken = tf.boolean_mask(rows[:, SHARD], tf.logical_not(is_empty))
     rules = {
-        "the batch of every worker is of this step": tf.equal(rows[:, _STAMP], stamp),
+        "each shard is one worker's": tf.equal(tf.size(tf.unique(taken)[0]), tf.size(taken)),
+        "the batch of every worker is of this step": tf.equal(rows[:, STAMP], stamp),
         "every batch begins where the progress of its shard is": tf.logical_or(is_empty, follows),
     }
     made = [tf.debugging.Assert(tf.reduce_all(rule), [f"shards: expected that {name}; found", rows], 100)

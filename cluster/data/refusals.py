@@ -22,7 +22,6 @@ def refuse(job: Job, train: Train, sources: Sequence[Source], has_place: bool) -
         job.check("inputs", expected, "another one", train.epochs is None)
         return
     settings = {
-        "train.mode: async": train.mode == "async",
         "train.sync: stock": train.sync == "stock",
         "train.backup_workers": train.backup_workers > 0,
         "train.replication: in-graph": train.replication == "in-graph",

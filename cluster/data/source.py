@@ -42,12 +42,13 @@ class Source:
         self._life = 0
         self._ready: List[Batch] = []
         self._made = self._trained = 0  # batches of this life
+        self._real: List[int] = []  # for each batch that is made and not trained: how many of its records count
 
     def new_life(self) -> int:
         """End the life before; return the number of the next, which ``begin`` begins."""
         with self._changed:
             self._life += 1
-            self._ready, self._made, self._trained, self.error = [], 0, 0, None
+            self._ready, self._made, self._trained, self._real, self.error = [], 0, 0, [], None
             self._changed.notify_all()
             return self._life
 
@@ -63,7 +64,21 @@ class Source:
         """Note that one more batch of this life was trained."""
         with self._changed:
             self._trained += 1
+            self._real.pop(0)
             self._changed.notify_all()
+
+    def next_real(self) -> int:
+        """Wait for the next batch; return how many of its records count.
+
+        Raises:
+          Exception: what ended the reading of this life.
+        """
+        with self._changed:
+            while not self._real:
+                if self.error is not None:
+                    raise self.error
+                self._changed.wait(_LOOK_S)
+            return self._real[0]
 
     def batches(self, life: int) -> Iterator[Optional[Batch]]:
         """Yield the batches of a life, until another begins; None after each moment in which none is there.
@@ -92,6 +107,7 @@ class Source:
                     if self._life != life:
                         return
                     self._made += 1
+                    self._real.append(batch.real)
                     self._ready.append(batch)
                     self._changed.notify_all()
         except Exception as error:

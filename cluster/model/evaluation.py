@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from cluster.job import Job
 from cluster.metrics import metrics_of
+from cluster.model.batches import batch_of
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.columns import Columns
 from cluster.scoring.examples import AllExamples
@@ -52,12 +53,8 @@ class Evaluation:
         """
         if job.evaluate is None:
             return None
-        with job.blame():
-            dataset = job.evaluate(task, args)
-        job.check("evaluate", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
-        iterator = tf.data.make_initializable_iterator(dataset)
-        batch = iterator.get_next()
-        job.check("evaluate", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        evaluate = job.evaluate
+        batch, start = batch_of(job, "evaluate", lambda: evaluate(task, args))
         job.check("evaluate", "a dataset without cluster.shards", "one of it", PLACE not in batch)
         before, sharing = _local_variables(), sharing or Sharing()
         with job.blame(), tower_on(stages_of(device)):
@@ -65,7 +62,7 @@ class Evaluation:
             output = sharing.call(model, batch, "evaluation", "the evaluation", training=False)
         loss, metrics = job.losses(output)
         counters = [each for key, each in _local_variables().items() if key not in before]
-        return cls(job, iterator.initializer, loss, metrics, counters)
+        return cls(job, start, loss, metrics, counters)
 
     def measures(self, name: str) -> bool:
         """Return whether ``name`` is the loss, a metric or a slice of one."""

@@ -10,6 +10,7 @@ from cluster.data.refusals import refuse
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
+from cluster.model.batches import batch_of
 from cluster.model.device_pool import Member
 from cluster.model.evaluation import Evaluation
 from cluster.model.mirrors import NotedInitializers
@@ -68,6 +69,7 @@ class ModelGraph:
       variables: all global ones but the step's, by name.
       owned: names of those that the optimizer made.
       batches: a batch of each member of the pool, as its dataset has it.
+      boundary: the tensors of all batches between the dataset and the model, where batches are to wait; else none.
       place: of the batch, if it comes from shards (``cluster.shards``): int64 [5]; else None.
       start_input: makes the datasets begin, once tables have their values.
       prepare: gives lookup tables and local variables their values.
@@ -78,6 +80,7 @@ class ModelGraph:
         self.noted = NotedInitializers()
         self._sharing = Sharing()
         self.place: Any = None
+        self.boundary: List[Any] = []
 
     def build(self, setter: Setter, estimate: bool = False) -> "ModelGraph":
         """Add everything to the current graph.
@@ -131,27 +134,30 @@ class ModelGraph:
         for member in self.pool:
             with tf.device(self._host(member.task)):
                 batch, start = self._input(member.task)
-            batches.append(self._with_known_size(batch) if estimate else batch)
+                batches.append(self._bounded(self._with_known_size(batch) if estimate else batch))
             starts.append(start)
         refuse(self.job, self.train, sources(tf.get_default_graph()), self.place is not None)
         return batches, tf.group(*starts)
+
+    def _bounded(self, batch: Mapping[str, Any]) -> Dict[str, Any]:
+        """Return the same batch; where batches are to wait, as tensors of which each can get another input."""
+        if not self.train.table_staleness:
+            return dict(batch)
+        bounded = tf.nest.map_structure(tf.identity, dict(batch), expand_composites=True)
+        self.boundary += tf.nest.flatten(bounded, expand_composites=True)
+        return bounded  # type: ignore[no-any-return]
 
     def _host(self, task: Task) -> str:
         """Return the device of a task's memory."""
         return worker_device(task.role, task.index)
 
     def _input(self, task: Task) -> Tuple[Dict[str, Any], Any]:
-        with self.job.blame():
-            dataset = self.job.inputs(task, self.args)
-        self.job.check("inputs", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
-        iterator = tf.data.make_initializable_iterator(dataset.prefetch(2))
-        batch = iterator.get_next()
-        self.job.check("inputs", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        batch, start = batch_of(self.job, "inputs", lambda: self.job.inputs(task, self.args), ahead=2)
         self.place = batch.pop(PLACE, None)
         for name, value in batch.items():
             if isinstance(value, tf.Tensor):
                 self._check_size(name, value.shape.as_list()[:1] if value.shape.ndims else [], task.batch_size)
-        return batch, iterator.initializer
+        return batch, start
 
     def _check_size(self, name: str, size: List[Optional[int]], expected: int) -> None:
         ok = size in ([None], [expected])

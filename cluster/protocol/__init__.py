@@ -6,6 +6,7 @@ outcome           the progress of a task, and its end
 failures          the kind of a failure, by the class of its error
 heartbeat         the sign of life of a task
 save_request      ask the chief for a checkpoint now
+standby           a process that starts before its cluster does
 checkpoint_files  the files of checkpoints in a folder
 
 Under them:

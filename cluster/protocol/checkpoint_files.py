@@ -17,6 +17,7 @@ LIST = "checkpoint"  # what other programs read to learn which is the newest; he
 ASIDE = ".unreadable"
 BEST = "best.json"  # the record of the best checkpoint
 OURS = "model"  # what our own are called, before the dash and the step
+ROWS = f"{OURS}.rows"  # the folder with links from which the chief's next delta goes on
 PARTIAL = ".partial"  # after a checkpoint's name: the folder in which it is written
 _PARTIAL_LIST = f".{LIST}{PARTIAL}"
 
@@ -113,7 +114,7 @@ def remove_unfinished(folder: Path) -> None:
     with contextlib.suppress(OSError):
         names = set(os.listdir(str(folder)))
         for name in names:
-            if _OUR_FOLDER.fullmatch(name):
+            if name == ROWS or _OUR_FOLDER.fullmatch(name):
                 shutil.rmtree(str(folder / name), ignore_errors=True)
             elif name == _PARTIAL_LIST or _is_unfinished(name, names):
                 (folder / name).unlink()

@@ -4,10 +4,12 @@ glibc keeps freed blocks in each thread that received a tensor: hundreds of mega
 """
 
 import ctypes
+import threading
 from contextlib import contextmanager, suppress
 from typing import Iterator
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+TRIM_S = 60.0  # a trim of a large heap takes some milliseconds, and what steps need comes back in as many
 _LIBC = ctypes.CDLL(None)
 
 
@@ -29,6 +31,17 @@ def trim() -> None:
     """Return the memory that freed small blocks took."""
     with suppress(AttributeError):  # another C library than GNU's
         _LIBC.malloc_trim(0)
+
+
+def trim_every(interval_s: float) -> None:
+    """Trim again and again, in a thread that ends with the process."""
+    threading.Thread(target=_trim_for_ever, args=(interval_s,), name="trim", daemon=True).start()
+
+
+def _trim_for_ever(interval_s: float) -> None:
+    never = threading.Event()
+    while not never.wait(interval_s):
+        trim()
 
 
 def _set_option(option: int, value: int) -> None:

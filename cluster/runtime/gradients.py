@@ -5,17 +5,18 @@ from typing import Any, Dict, List, Sequence, Tuple
 from cluster.runtime.tf_compat import tf
 
 
+class MergedRows(tf.IndexedSlices):  # type: ignore[misc]
+    """A sparse gradient whose rows are in order, and each is there once."""
+
+
 def merge_rows(grad: Any) -> Any:
     """Return the same sparse gradient with its rows in order and each row once."""
+    if isinstance(grad, MergedRows):
+        return grad
     rows, where = tf.unique(grad.indices)
     values = tf.math.unsorted_segment_sum(grad.values, where, tf.size(rows))
     order = tf.argsort(rows)
-    return tf.IndexedSlices(tf.gather(values, order), tf.gather(rows, order), grad.dense_shape)
-
-
-def where_true(mask: Any) -> Any:
-    """Return the places of a mask [n] that are true, int64 [m]: to gather by, with fewer operations than a mask."""
-    return tf.reshape(tf.where(mask), [-1])
+    return MergedRows(tf.gather(values, order), tf.gather(rows, order), grad.dense_shape)
 
 
 def copy_gradient(grad: Any) -> Any:
@@ -31,6 +32,14 @@ def without_rows(grad: Any, is_so: Any) -> Any:
         return grad
     number = tf.where(is_so, tf.zeros([], tf.int32), tf.shape(grad.indices)[0])
     return tf.IndexedSlices(grad.values[:number], grad.indices[:number], grad.dense_shape)
+
+
+def divide(grad: Any, weight: Any) -> Any:
+    """Return the gradient, dense or sparse, divided by a number, on its device."""
+    with tf.device(grad.device):
+        if isinstance(grad, tf.IndexedSlices):
+            return tf.IndexedSlices(grad.values / tf.cast(weight, grad.dtype), grad.indices, grad.dense_shape)
+        return grad / tf.cast(weight, grad.dtype)
 
 
 def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:

@@ -78,6 +78,8 @@ def _server_config(devices: int, threads: int) -> Any:
         device_count={"CPU": devices}, allow_soft_placement=True, intra_op_parallelism_threads=threads
     )
     config.gpu_options.allow_growth = True
+    # Else a thread without work looks for some before it sleeps, and takes the processor from others of this host.
+    config.experimental.disable_thread_spinning = not available_gpus()
     return config
 
 

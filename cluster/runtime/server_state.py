@@ -1,12 +1,42 @@
-"""Take everything from a queue, and fill or empty many queues with one operation.
+"""Variables, locks and queues that servers keep beside the model.
 
-The queues are on one server. A function's operations are no operations of the graph, whose calls of the function may
-be many.
+Many queues of one server take one operation: a function's operations are no operations of the graph, whose calls of
+the function may be many.
 """
 
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
+
+
+def kept(name: str, shape: Sequence[int], dtype: Any, first: Any) -> Any:
+    """Return a variable in no collection: neither saved nor initialised with the model, and not trained.
+
+    Args:
+      first: the value of each element that its initializer gives.
+    """
+    return tf.get_variable(
+        name, list(shape), dtype, tf.constant_initializer(first), trainable=False, collections=[], use_resource=False
+    )
+
+
+def locked(mutex: Any, work: Callable[[], List[Any]]) -> Tuple[Any, List[Any]]:
+    """Make operations that one step at a time runs, on the current device.
+
+    The lock opens when they are done, or their step is given up. TensorFlow opens it also for a step that is given up
+    while it waits: two may be inside then.
+
+    Args:
+      work: returns the tensors or operations that it makes.
+
+    Returns:
+      The operation that opens the lock, and what ``work`` returned.
+    """
+    lock = tf.raw_ops.MutexLock(mutex=mutex)
+    with tf.control_dependencies([lock]):
+        made = work()
+    with tf.control_dependencies(made):
+        return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock), made
 
 
 def take_newest(queue: Any) -> Any:

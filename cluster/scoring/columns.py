@@ -7,12 +7,12 @@ import numpy as np
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric
+from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.measures import BadExamples
 from cluster.scoring.readings import Reading, read_metrics
 
 MOST_VALUES = 1000  # of all metrics and their slices
-_STRINGS = (1 << 63) - 1  # fingerprints of strings: so many
 
 
 class Columns:
@@ -92,9 +92,7 @@ def _converted(part: str, tensor: Any) -> Any:
     if part == "slice":
         return tensor
     if part == "group":
-        if tensor.dtype == tf.string:
-            return tf.strings.to_hash_bucket_fast(tensor, _STRINGS)
-        return tf.cast(tensor, tf.int64)
+        return identities(tensor)
     if tensor.dtype == tf.float64:
         return tensor
     return tf.cast(tensor, tf.float32 if part == "label" or tensor.dtype.is_floating else tf.float64)

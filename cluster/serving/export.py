@@ -8,7 +8,7 @@ import os
 import shutil
 from typing import Any, Dict, Mapping
 
-from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT, ids_of, load_frozen, stored_tables
+from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT, StoredRows, load_frozen, stored_tables
 from cluster.checkpoints.streamed_saver import open_reader
 from cluster.embedding import Table
 from cluster.errors import CheckpointError
@@ -56,7 +56,7 @@ def export(
 
 def _pieces(reader: Any, table: Table, piece_bytes: int) -> int:
     found = stored_tables(reader).get(table.name)
-    rows = 0 if found is None else len(ids_of(reader, found))
+    rows = 0 if found is None else len(StoredRows(reader, found, table.expire).ids)
     return max(1, -(-rows * 4 * table.width // piece_bytes))
 
 

@@ -18,8 +18,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Named
 from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job
+from cluster.model.batches import batch_of
 from cluster.runtime.tf_compat import tf
 from cluster.serving.inputs import Column, Inputs, columns
+from cluster.shards import COUNTS, PLACE
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.tables.frozen import FrozenTables
@@ -57,11 +59,8 @@ def trained_model(job: Job, task: Task, args: Mapping[str, Any]) -> Model:
     """
     with tf.Graph().as_default():
         tf.train.get_or_create_global_step()
-        with job.blame():
-            dataset = job.inputs(task, args)
-        job.check("inputs", "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
-        batch = tf.data.make_initializable_iterator(dataset).get_next()
-        job.check("inputs", "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+        batch, _ = batch_of(job, "inputs", lambda: job.inputs(task, args))
+        batch = {name: value for name, value in batch.items() if name not in (COUNTS, PLACE)}
         sharing = Sharing()
         with job.blame(), tower_on(["/device:CPU:0"]):
             sharing.call(job.with_args(args).model, batch, "tower_0", "tower 0", training=True)

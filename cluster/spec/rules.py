@@ -12,7 +12,7 @@ from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.slots import machine_of
 from cluster.spec.validation import Findings
-from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Train
+from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
 
 
 def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:
@@ -41,6 +41,10 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _backup_workers(document, workers)
         if findings.fit("train", "replication"):
             yield from _in_graph(document)
+    if findings.fit("train", "table_staleness"):
+        yield from _table_staleness(document)
+    if findings.fit("train", "checkpoint"):
+        yield from _deltas(document)
     if findings.fit("train", "best"):
         yield from _best(document)
     if findings.fit("train", "replication") and findings.fit("train", "tower_sum"):
@@ -172,7 +176,8 @@ def _unfit_for_stock(document: Document, findings: Findings, train: Dict[str, An
         path, needed = ("train", key), getattr(Train, key)
         if findings.fit(*path) and train.get(key, needed) != needed:
             expected = f"{'null' if needed is None else needed} with sync: stock"
-            yield document.problem(path, expected, document.written(path), "leave it out, or train with sync: plain")
+            found = "a mapping" if isinstance(train[key], dict) else document.written(path)
+            yield document.problem(path, expected, found, "leave it out, or train with sync: plain")
 
 
 def _in_graph(document: Document) -> Iterator[Problem]:
@@ -221,6 +226,24 @@ def _best(document: Document) -> Iterator[Problem]:
         if found not in (needed, "plain"):
             expected = f"null with {key}: {found}, where workers do not all end at the same step"
             yield document.problem((*path, "patience"), expected, str(best["patience"]), "leave it out")
+
+
+def _table_staleness(document: Document) -> Iterator[Problem]:
+    """Refuse a bound for the staleness of tables where a step waits for nobody, or where one client has all workers."""
+    train: Dict[str, Any] = document.value.get("train") or {}
+    found, path = train.get("table_staleness", 0), ("train", "table_staleness")
+    for key, value in (("mode", "async"), ("replication", "in-graph")):
+        if found and train.get(key) == value:
+            yield document.problem(path, f"0 with {key}: {value}", str(found), "leave one of them out")
+
+
+def _deltas(document: Document) -> Iterator[Problem]:
+    """Refuse an interval of deltas in which none would come before the next whole checkpoint."""
+    checkpoint: Dict[str, Any] = (document.value.get("train") or {}).get("checkpoint") or {}
+    found, every_s = checkpoint.get("delta_every_s"), checkpoint.get("every_s", Checkpoint.every_s)
+    if found is not None and found >= every_s:
+        path = ("train", "checkpoint", "delta_every_s")
+        yield document.problem(path, f"fewer seconds than every_s ({every_s})", str(found))
 
 
 def _replicas(document: Document, entries: Optional[Sequence[Entry]]) -> Iterator[Problem]:

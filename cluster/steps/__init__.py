@@ -24,6 +24,8 @@ overlapped_worker  takes overlapped steps; rejoins in the middle of one
 once_sync          a step that also moves the places of the examples in it
 once_worker        takes such steps; no example is lost or repeated by a restart
 async_worker       steps without waiting: servers apply each gradient at once
+once_async_worker  such steps that also move the places of their examples
 stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
+base_worker        what most of these answer a trainer about their data
 replica            the parts of one worker's graph that a session needs
 """

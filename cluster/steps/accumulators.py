@@ -47,6 +47,7 @@ class Accumulator:
         counts = self._sparse and not is_exact
         reduction = "SUM" if (self._sparse or is_exact) and not averages else "MEAN"
         shape = _with_a_row_more(push.shape) if counts else push.shape
+        self._sent_shape = shape
         if self._sparse and is_exact:  # rows of embedding tables go by keys of 64 bits
             shape = tf.TensorShape([None, *push.shape[1:]])
         dtype = push.variables[0].dtype.base_dtype
@@ -60,9 +61,11 @@ class Accumulator:
                 grad = self._wire.widen(grad) if self.push.bucket else grad
                 return self._inner.apply_grad(grad, local_step=local_step)
         merged = merge_rows(grad)  # on the worker, so that each row travels once
-        sent = merged if self._is_exact else _counted(merged, self.push.shape)
+        sent = self._wire.narrow_rows(merged if self._is_exact else _counted(merged, self.push.shape))
         with tf.device(self.push.device):
-            return self._inner.apply_indexed_slices_grad(sent, local_step=local_step)
+            came = self._wire.widen_rows(sent)
+            shape = tf.constant(self._sent_shape.as_list(), tf.int64)  # made here, so that it does not travel
+            return self._inner.apply_grad(came.indices, came.values, shape, local_step)
 
     def take(self) -> Any:
         """Return the step's gradient, once all that make it are there; leave the accumulator empty."""

@@ -16,10 +16,11 @@ The older the values are that a step computes with, the worse is its gradient:
 
 import math
 import time
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import clip, scalars_of
 from cluster.runtime.tf_compat import tf
+from cluster.steps.base_worker import BaseWorker
 from cluster.steps.exchange import Exchange, Push, unpack_arrived
 from cluster.steps.send_window import SendWindow
 from cluster.steps.token_sync import counter
@@ -27,18 +28,20 @@ from cluster.updates.incremental_apply import IncrementalApply
 from cluster.variables.partition import overlap_pays
 
 
-class AsyncWorker:
+class AsyncWorker(BaseWorker):
     """Take the asynchronous steps of one worker, in a session.
 
     The servers apply a gradient even if other workers have changed its variables meanwhile. So no worker ever waits for
     another, and training ends between ``steps`` and ``steps + workers - 1``. A task that restarts simply continues.
     """
 
+    may_overlap = True  # with the steps before and after
+
     def __init__(
         self, optimizer: Any, grads_and_vars: Any, global_step: Any, loss: Any, clip_norm: Any, exchange: Exchange
     ):
         self.dropped = 0  # none ever is
-        self.waited_s = None  # for nobody
+        self.waited_s: Optional[float] = None  # for nobody
         self._global_step = global_step
         self._loss = loss
         self._optimizer = optimizer
@@ -57,7 +60,8 @@ class AsyncWorker:
         present = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
         pushes = exchange.pushes(clip(present, clip_norm))
         servers = {bucket.server for bucket in self._copies.buckets}
-        self.overlaps = IncrementalApply.supports(optimizer) and overlap_pays(self._copies.bytes, len(servers))
+        pays = IncrementalApply.supports(optimizer) and overlap_pays(self._copies.bytes, len(servers))
+        self.overlaps = self.may_overlap and pays
         finished, laid = self._in_turn(pushes) if self.overlaps else (self._at_once(pushes), tf.no_op())
         published = [exchange.publish()] if exchange.publish else []
         self._brought = tf.group(laid, *published)
@@ -129,7 +133,7 @@ class AsyncWorker:
 
     def refresh(self, session: Any) -> None:
         """Give the worker's variables the newest values."""
-        self._copies.fill(session, self._step)
+        self.renew(session)
         self._copies.load(session, self._step)
 
     def renew(self, session: Any) -> None:

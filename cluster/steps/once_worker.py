@@ -32,7 +32,6 @@ class OnceWorker(SyncWorker):
 
     def __init__(self, optimizer: TokenSyncOptimizer, grads_and_vars: Any, global_step: Any, loss: Any, places: Places):
         super().__init__(optimizer, grads_and_vars, global_step, loss)
-        self.has_ended = False
         self._places = places
         with tf.control_dependencies([self._token]):
             self._ends = tf.identity(places.has_ended_now())

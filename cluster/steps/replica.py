@@ -1,6 +1,6 @@
 """The parts of one worker's graph that a session needs, however the graph was built."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, List, Optional, Union
 
 from cluster.data.places import Places
@@ -10,6 +10,7 @@ from cluster.scoring.columns import Columns
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.stock_worker import StockWorker
 from cluster.steps.sync_worker import SyncWorker
+from cluster.tables.lookahead import Lookahead
 from cluster.tables.stores import Stores
 from cluster.variables.buckets import Bucket
 from cluster.variables.layout import Layout
@@ -22,13 +23,16 @@ Stepper = Union[SyncWorker, AsyncWorker, StockWorker]
 class Replica:
     """The parts of one worker's graph that a session needs.
 
-    ``first_values`` are operations that the chief runs one after the other for a run that begins. ``variables`` are the
-    servers' variables: on the chief those of a checkpoint, optimizer slots and global step included. ``agreed`` are the
+    ``first_values`` and then ``first_slots`` are operations that the chief runs one after the other for a run that
+    begins; the latter are of what the optimizer keeps. ``variables`` are the servers' variables:
+    on the chief those of a checkpoint, optimizer slots and global step included. ``agreed`` are the
     variables that every worker has. ``buckets`` are the groups of variables that travel together. ``prepare`` and then
     ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
     varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
     a verified run what each worker has computed, and with which batch. ``tables`` holds the model's embedding
-    tables, and ``measured`` the metrics that training measures. ``places`` is there where every example counts once.
+    tables, and ``measured`` the metrics that training measures. ``places`` is there where every example counts once,
+    and ``lookahead`` where batches wait for their rows. ``of_model`` are those of the servers' variables
+    that are the model's own.
     """
 
     graph: Any
@@ -49,3 +53,6 @@ class Replica:
     tables: Optional[Stores] = None
     measured: Optional[Columns] = None
     places: Optional[Places] = None
+    lookahead: Optional[Lookahead] = None
+    first_slots: List[Any] = field(default_factory=list)
+    of_model: List[Any] = field(default_factory=list)

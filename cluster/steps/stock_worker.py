@@ -23,6 +23,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import copy_gradient, merge_rows, scalars_of
 from cluster.runtime.tf_compat import tf
+from cluster.steps.base_worker import BaseWorker
 from cluster.steps.sync_worker import ASK_MS
 from cluster.steps.token_sync import counter
 
@@ -31,7 +32,7 @@ train.sync: stock has known traps: the chief trains alone until others join; a q
 step, and another's is dropped then; a row's mean is over its senders; who joins again may give a gradient twice."""
 
 
-class StockWorker:
+class StockWorker(BaseWorker):
     """Take one worker's steps with TensorFlow's own class.
 
     Build a ``StockWorker`` on the worker's own device.

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
+from cluster.steps.base_worker import BaseWorker
 from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
 
 _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
@@ -21,7 +22,7 @@ def era_after(last: int, seconds: float) -> int:
     return max(int(seconds) - _LONG_AGO, (last >> 33) + 1, 0) << 33
 
 
-class SyncWorker:
+class SyncWorker(BaseWorker):
     """Take the strictly synchronous steps of one worker, in a session.
 
     All rules for a restart follow from two numbers that the servers keep. They are the global step g, and the number of
@@ -144,7 +145,7 @@ class SyncWorker:
 
     def refresh(self, session: Any) -> None:
         """Give the worker's variables the newest values."""
-        self._fill_copies(session)
+        self.renew(session)
         self._copies.load(session, self._local)
 
     def renew(self, session: Any) -> None:

@@ -21,8 +21,8 @@ a chief or a parameter server that restarts.
 
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
-from cluster.runtime.gradients import clip, copy_gradient
-from cluster.runtime.server_state import take_all, take_newest
+from cluster.runtime.gradients import clip, copy_gradient, divide
+from cluster.runtime.server_state import kept, take_all, take_newest
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator, Separate
 from cluster.steps.exchange import Exchange, Push
@@ -258,7 +258,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         if self._weight is None:
             return taken
         weight, _ = taken.pop()
-        return [(_divide(grad, weight), accumulator) for grad, accumulator in taken]
+        return [(divide(grad, weight), accumulator) for grad, accumulator in taken]
 
     def _drain(self, queues: Sequence[Any]) -> Any:
         with tf.device(self._global_step.device):
@@ -274,13 +274,6 @@ def _weight_push(weight: Any, global_step: Any) -> Push:
     return Push(f"{_SCOPE}/weight", global_step.device, weight, weight.shape, [weight], lambda taken: [])
 
 
-def _divide(grad: Any, weight: Any) -> Any:
-    with tf.device(grad.device):
-        if isinstance(grad, tf.IndexedSlices):
-            return tf.IndexedSlices(grad.values / tf.cast(weight, grad.dtype), grad.indices, grad.dense_shape)
-        return grad / tf.cast(weight, grad.dtype)
-
-
 def time_after(done: Any) -> Any:
     """Return the time when ``done`` has happened, a float64 scalar on the current device: seconds since 1970."""
     with tf.control_dependencies([done]):
@@ -290,6 +283,4 @@ def time_after(done: Any) -> Any:
 def counter(name: str, shape: List[int], value: int) -> Any:
     """Return an int64 variable that belongs to no collection: neither saved nor initialised with the model."""
     with tf.variable_scope(_SCOPE):
-        return tf.get_variable(
-            name, shape, tf.int64, tf.constant_initializer(value), trainable=False, collections=[], use_resource=False
-        )
+        return kept(name, shape, tf.int64, value)

@@ -2,12 +2,14 @@
 
 Two generations of a hash table hold them. Once the younger one is full, the older one is emptied and takes its place.
 So memory has a bound. An id is forgotten only if it does not come while a whole generation is filled.
+
+Most ids that are asked for are in the younger generation: the older one is searched for the others alone.
 """
 
 from typing import Any, NamedTuple, Tuple
 
 from cluster.runtime.declared import count_from_zero
-from cluster.runtime.gradients import where_true
+from cluster.runtime.tensors import where_true
 from cluster.runtime.tf_compat import tf
 from cluster.tables.keys import refuse_collisions
 
@@ -28,10 +30,11 @@ class Candidates:
     Args:
       name: of the store.
       size: ids in a full generation.
+      counts: whether it matters in how many steps an id came.
     """
 
-    def __init__(self, name: str, size: int):
-        self._size = size
+    def __init__(self, name: str, size: int, counts: bool):
+        self._size, self.counts = size, counts
         self._tables = [
             tf.raw_ops.MutableHashTableV2(
                 key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"{name}/candidates_{index}"
@@ -42,19 +45,31 @@ class Candidates:
 
     def of(self, keys: Any) -> Candidate:
         """Return what is known of ids [n]."""
-        none = tf.constant(_NOBODY, tf.int64)
-        first, second = (
-            tf.reshape(tf.raw_ops.LookupTableFindV2(table_handle=each, keys=keys, default_value=none), [-1])
-            for each in self._tables
+        is_first = tf.equal(self._younger(), 0)
+        younger = self._find_if(is_first, keys)
+        found = tf.cond(
+            tf.reduce_any(younger < 0),
+            lambda: tf.where(younger < 0, self._find_if(tf.logical_not(is_first), keys), younger),
+            lambda: tf.identity(younger),
         )
-        is_first = tf.fill(tf.shape(keys), tf.equal(self._younger(), 0))
-        younger, older = tf.where(is_first, first, second), tf.where(is_first, second, first)
-        found = tf.where(younger < 0, older, younger)
         tables = tf.where(found < 0, found, found % _COUNTS)
         return Candidate(tf.cast(tables, tf.int32), tf.maximum(found, 0) // _COUNTS)
 
+    def _find_if(self, is_first: Any, keys: Any) -> Any:
+        """Return what the first generation has of ids [n], or else the second one."""
+        none = tf.constant(_NOBODY, tf.int64)
+
+        def find(table: Any) -> Any:
+            found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value=none)
+            return tf.reshape(found, [-1])
+
+        return tf.cond(is_first, lambda: find(self._tables[0]), lambda: find(self._tables[1]))
+
     def note(self, keys: Any, tables: Any) -> Any:
         """Make the operation that adds those ids [n] of tables [n] that are unknown."""
+        # Without counts an entry is always the same. Ids of two tables with one key are refused once it has its row.
+        if not self.counts:
+            return self.write(keys, tables, tf.zeros_like(keys))
         known = self.of(keys)
         is_new = known.tables < 0
         with tf.control_dependencies([refuse_collisions(tf.where(is_new, tables, known.tables), tables)]):
@@ -65,14 +80,14 @@ class Candidates:
     def write(self, keys: Any, tables: Any, counts: Any) -> Any:
         """Make the operation that gives ids [n] these tables and counts, in the younger generation."""
         values = tf.cast(tables, tf.int64) + counts * _COUNTS
-        turn = tf.fill(tf.shape(keys), self._younger())
-        of_each = zip(*(tf.dynamic_partition(each, turn, 2) for each in (keys, values)))
-        return tf.group(
-            *[
-                tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=some, values=theirs)
-                for table, (some, theirs) in zip(self._tables, of_each)
-            ]
-        )
+
+        def insert(table: Any) -> Any:
+            inserted = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=values)
+            with tf.control_dependencies([inserted]):
+                return tf.constant(True)
+
+        is_first = tf.equal(self._younger(), 0)
+        return tf.cond(is_first, lambda: insert(self._tables[0]), lambda: insert(self._tables[1])).op
 
     def age(self) -> Any:
         """Make the operation that empties the older generation if the younger one is full."""

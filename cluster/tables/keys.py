@@ -10,9 +10,10 @@ generators", OOPSLA 2014.
 import hashlib
 from typing import Any
 
-from cluster.runtime.graph_functions import call
+from cluster.runtime.tensors import call
 from cluster.runtime.tf_compat import tf
 
+_BUCKET_BITS = 64 - 12
 BUCKETS = 1 << 12
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LAST = 31
@@ -50,12 +51,21 @@ def _xor_shifted(numbers: Any, by: int) -> Any:
 
 
 def owners(keys: Any, servers: int) -> Any:
-    """Return the index of each key's server, int32: buckets of keys in contiguous runs."""
+    """Return the index of each key's server, int32: contiguous runs of keys, in their order."""
     return call(f"owners {servers}", lambda each: _bucket(each) * servers // BUCKETS, keys)
 
 
+def runs(keys: Any, servers: int) -> Any:
+    """Return how many of ascending keys [n] each server has, int32 [servers]."""
+    firsts = [-(-server * BUCKETS // servers) for server in range(1, servers)]  # the first bucket of each server
+    starts = tf.constant([(bucket - BUCKETS // 2) << _BUCKET_BITS for bucket in firsts], tf.int64)
+    ends = tf.concat([[0], tf.searchsorted(keys, starts), [tf.size(keys)]], 0)
+    return ends[1:] - ends[:-1]
+
+
 def _bucket(keys: Any) -> Any:
-    return tf.cast(shift_right(keys, 64 - 12), tf.int32)
+    # The shift keeps the sign: the lowest key is in the first bucket.
+    return tf.cast(tf.bitwise.right_shift(keys, tf.constant(_BUCKET_BITS, tf.int64)), tf.int32) + BUCKETS // 2
 
 
 def refuse_collisions(held: Any, tables: Any) -> Any:

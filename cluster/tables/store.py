@@ -1,10 +1,10 @@
 """The rows that one parameter server holds, of all tables of one width.
 
-    index       key -> row, a hash table                     int64 -> int64
+    index       key -> row                                   see ``cluster.tables.index``
     rows        a row's value                                float32 [capacity, width]
     slots       what the optimizer keeps for a row           float32 [capacity, slots * width]
     keys        row -> key                                   int64 [capacity]
-    tables      row -> number of its table                   int32 [capacity]
+    tables      row -> number of its table                   uint8 [capacity]; int32 where there are many
     used        the update that changed a row last           int32 [capacity]
     updates     how many updates the optimizer has made      int64
     candidates  ids that were looked up and have no row      see ``cluster.tables.candidates``
@@ -22,20 +22,22 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from cluster.embedding import Table
 from cluster.runtime.declared import MOST, count_from_zero, reserve
-from cluster.runtime.gradients import where_true
-from cluster.runtime.graph_functions import call
+from cluster.runtime.server_state import locked
+from cluster.runtime.tensors import call, where_true
 from cluster.runtime.tf_compat import tf
 from cluster.tables.candidates import Candidates
 from cluster.tables.expiry import Expiry
 from cluster.tables.first_values import first_values
+from cluster.tables.index import NO_ROW, Index
 from cluster.tables.keys import refuse_collisions
 from cluster.tables.places import Places
 
-NO_ROW = -1
+NO_UPDATE = -1  # before the first one
 CANDIDATES = 1 << 18  # of a server, in a generation, where ids have to come more than once
 _FRESH = 1 << 14  # the same, where each gets its row at once
 _PART_OF_MEMORY = 0.8
-_INDEX_BYTES = 48  # of an entry of the index
+_INDEX_BYTES = 48  # of an entry of the index, at most
+_FEW_TABLES = 1 << 8  # that an uint8 tells apart
 _MEMORY = r"(?s)MemTotal:\s*(\d+) kB.*"
 Update = Callable[[Any, Any, Any], Any]  # (number of the update, places of rows, gradients) -> operation
 
@@ -55,28 +57,34 @@ class Store:
       tables: in the order of their numbers.
       slots: of the optimizer.
       stores: how many stores this server has, which share its memory.
+      waits: whether no update begins while a worker looks rows up, as in synchronous training.
     """
 
-    def __init__(self, name: str, device: str, tables: Sequence[Table], slots: Sequence[Slot], stores: int = 1):
+    def __init__(
+        self,
+        name: str,
+        device: str,
+        tables: Sequence[Table],
+        slots: Sequence[Slot],
+        stores: int = 1,
+        waits: bool = True,
+    ):
         self.name, self.device, self.all_tables, self.kept = name, device, list(tables), list(slots)
         self.width = tables[0].width
-        waits = any(each.admit > 1 for each in tables)
+        self.waits, counts = waits, any(each.admit > 1 for each in tables)
         full = f"a parameter server's memory is full: no more rows of {', '.join(t.name for t in tables)}"
         with tf.device(device), tf.control_dependencies(None), tf.container("tables"):
             capacity = _capacity((self.row_bytes + _INDEX_BYTES) * stores)
             self.rows = reserve(name, [self.width], tf.float32, capacity)
             self.slots = reserve(f"{name}/slots", [self.width * len(slots)], tf.float32, capacity) if slots else None
             self.keys = reserve(f"{name}/keys", [], tf.int64, capacity)
-            self.tables = reserve(f"{name}/tables", [], tf.int32, capacity)
+            self.tables = reserve(f"{name}/tables", [], number_type(tables), capacity)
             self.used = reserve(f"{name}/used", [], tf.int32, capacity)
             self.updates = count_from_zero(f"{name}/updates")
-            # Not the dense hash table: it never uses the places of removed keys again.
-            self._index = tf.raw_ops.MutableHashTableV2(
-                key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"{name}/index"
-            )
             self._mutex = tf.raw_ops.MutexV2(shared_name=f"{name}/mutex")
-            self.candidates = Candidates(name, CANDIDATES if waits else _FRESH)
+            self.candidates = Candidates(name, CANDIDATES if counts else _FRESH, counts)
             self._expiry = Expiry([each.expire for each in tables])
+            self._index = Index(name, removes=self._expiry.happens)
             self.places = Places(name, capacity, self.used, f"{full}; add parameter servers", self._expiry.happens)
 
     @property
@@ -97,38 +105,62 @@ class Store:
     def first(self) -> Any:
         """Make the operation that gives this server a store without rows, also where it has one with rows."""
         with tf.device(self.device):
-            nothing = tf.zeros([0], tf.int64)
 
             def work() -> Any:
-                emptied = tf.raw_ops.LookupTableImportV2(table_handle=self._index, keys=nothing, values=nothing)
-                with tf.control_dependencies([emptied, self.candidates.forget()]):
+                with tf.control_dependencies([self._index.empty(), self.candidates.forget()]):
                     made = tf.group(*[each.initializer for each in self.variables])
                 with tf.control_dependencies([made]):  # what is read of the first place for an id without a row
-                    return tf.group(*[tf.scatter_update(each, [0], [0]) for each in (self.tables, self.used)])
+                    zero = [tf.zeros([1], each.dtype.base_dtype) for each in (self.tables, self.used)]
+                    firsts = zip((self.tables, self.used), zero)
+                    return tf.group(*[tf.scatter_update(each, [0], value) for each, value in firsts])
 
             return self._locked(work, [])
 
     # -- what checkpoints need
 
-    def live_part(self, begin: Any, end: Any) -> Dict[str, Any]:
+    def live_part(self, begin: Any, end: Any, since: Any = NO_UPDATE) -> Dict[str, Any]:
         """Return the rows from ``begin`` to before ``end``, on the server: keys, tables, used, rows, and slots if any.
 
-        Left out are places without an id, and rows that have expired.
+        Left out are places without an id, rows that have expired, and rows without an update after that of ``since``.
         """
         with tf.device(self.device):
-            places = tf.range(begin, tf.identity(end))
+            places = self._changed(begin, tf.identity(end), since)
             if self._expiry.happens:
                 live = self._unexpired(places, self.updates.read_value() + 1) >= 0
-                places = tf.gather(places, where_true(live & (tf.gather(self.used, places) >= 0)))
-            places = tf.gather(places, where_true(tf.equal(self._numbers(tf.gather(self.keys, places)), places)))
+                places = tf.gather(places, where_true(live))
+            places = tf.gather(places, where_true(tf.equal(self._index.find(tf.gather(self.keys, places)), places)))
             kept = {"keys": self.keys, "tables": self.tables, "used": self.used, "rows": self.rows, "slots": self.slots}
-            return {name: tf.gather(each, places) for name, each in kept.items() if each is not None}
+            part = {name: tf.gather(each, places) for name, each in kept.items() if each is not None}
+            return {**part, "tables": tf.cast(part["tables"], tf.int32)}
+
+    def changed_bounds(self, since: Any, size: Any) -> Any:
+        """Return places, int64 [n + 1], between each two of which ``size`` rows or fewer have changed after an update.
+
+        The first is that of the first such row, and the last is the number of all places.
+        """
+        with tf.device(self.device):
+            count = self.places.count.read_value()
+            return tf.concat([self._changed(tf.zeros_like(count), count, since)[::size], [count]], 0)
+
+    def _changed(self, begin: Any, end: Any, since: Any) -> Any:
+        used = tf.slice(self.used, [begin], [end - begin])  # without a copy
+        return begin + where_true(used > tf.cast(since, tf.int32))
 
     def put(self, keys: Any, tables: Any, used: Any, rows: Any, slots: Any = None) -> Any:
-        """Make the operation that gives keys [n] that have no row these, on this server."""
+        """Make the operation that gives keys [n] these rows, on this server.
+
+        Left out are keys that have a row, and rows that have expired by the update after this store's.
+        """
         with tf.device(self.device):
-            needed = [keys, tables, used, rows, *([] if slots is None else [slots])]
-            return self._locked(lambda: self._add(keys, tables, used, rows, slots), needed)
+            columns = [keys, tables, used, rows, *([] if slots is None else [slots])]
+
+            def work() -> Any:
+                is_new = self._index.find(keys) < 0
+                if self._expiry.happens:
+                    is_new &= tf.logical_not(self._expiry.expired(tables, used, self.updates.read_value() + 1))
+                return self._add(*(tf.gather(each, where_true(is_new)) for each in columns))[1]
+
+            return self._locked(work, columns)
 
     # -- looking rows up
 
@@ -139,16 +171,22 @@ class Store:
           trains: whether a gradient follows, which may give ids their rows.
         """
         with tf.device(self.device):
-            numbers = self._numbers(keys)
-            with tf.control_dependencies([self._refuse_collisions(numbers, tables)]):
-                rows = tf.gather(self.rows, tf.maximum(numbers, 0))
-            if self._expiry.happens:
+            # Here, once: a branch takes its inputs where they were made, and they would travel a second time.
+            keys, tables = tf.identity(keys), tf.cast(tf.identity(tables), tf.int32)
+            numbers = self._index.find(keys)
+            places = tf.maximum(numbers, 0)
+            rows, held = tf.gather(self.rows, places), self._tables_at(places)
+            if self._expiry.happens and not self.waits:
                 # A row may have gone to another id since its number was looked up.
-                with tf.control_dependencies([rows]):
+                with tf.control_dependencies([rows, held]):
                     numbers = tf.where(
-                        tf.equal(self._numbers(keys), numbers), numbers, tf.fill(tf.shape(keys), _none())
+                        tf.equal(self._index.find(keys), numbers), numbers, tf.fill(tf.shape(keys), _none())
                     )
+            if self._expiry.happens:  # else the count of updates would be read for nothing
                 numbers = self._unexpired(numbers, self.updates.read_value() + 1)
+            if len(self.all_tables) > 1:
+                with tf.control_dependencies([refuse_collisions(tf.where(numbers < 0, tables, held), tables)]):
+                    numbers = tf.identity(numbers)
 
             def add_first() -> Any:
                 places = where_true(numbers < 0)
@@ -158,22 +196,16 @@ class Store:
 
             return tf.cond(tf.reduce_any(numbers < 0), add_first, lambda: tf.identity(rows))
 
-    def _numbers(self, keys: Any) -> Any:
-        return tf.reshape(
-            tf.raw_ops.LookupTableFindV2(table_handle=self._index, keys=keys, default_value=_none()), [-1]
-        )
+    def _tables_at(self, places: Any) -> Any:
+        return tf.cast(tf.gather(self.tables, places), tf.int32)
 
     def _unexpired(self, numbers: Any, update: Any) -> Any:
         """Return the same numbers, without those of rows that have expired by an update."""
+        if not self._expiry.happens:
+            return numbers
         places = tf.maximum(numbers, 0)
-        expired = self._expiry.expired(tf.gather(self.tables, places), tf.gather(self.used, places), update)
+        expired = self._expiry.expired(self._tables_at(places), tf.gather(self.used, places), update)
         return tf.where(expired, tf.fill(tf.shape(numbers), _none()), numbers)
-
-    def _refuse_collisions(self, numbers: Any, tables: Any) -> Any:
-        if len(self.all_tables) == 1:
-            return tf.no_op()
-        held = tf.gather(self.tables, tf.maximum(numbers, 0))
-        return refuse_collisions(tf.where(numbers < 0, tables, held), tables)
 
     def _with_first_values(self, rows: Any, keys: Any, tables: Any, places: Any) -> Any:
         """Return the rows, with the first values of keys of tables at their places, int64 [m]."""
@@ -199,8 +231,7 @@ class Store:
 
     def _update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]]) -> Any:
         number = tf.assign_add(self.updates, 1)
-        found = self._numbers(keys)
-        numbers = self._unexpired(found, number) if self._expiry.happens else found
+        numbers = self._unexpired(self._index.find(keys), number)
         numbers = tf.cond(
             tf.reduce_any(numbers < 0), lambda: self._admit(keys, numbers, number, asked), lambda: tf.identity(numbers)
         )
@@ -220,58 +251,61 @@ class Store:
     def _admit(self, keys: Any, numbers: Any, update: Any, asked: Sequence[Tuple[Any, Any]]) -> Any:
         """Give those of the keys without a row one whose time has come; return the numbers of all."""
         noted: List[Any] = []
-        for pair in asked:
+        for of_lookup, tables in asked:
             with tf.control_dependencies(noted):
-                noted = [self._note_new(*pair)]
+                noted = [self._note_new(tf.identity(of_lookup), tf.cast(tf.identity(tables), tf.int32), update)]
+        without = where_true(numbers < 0)
         with tf.control_dependencies(noted):
-            new = tf.gather(keys, where_true(numbers < 0))
+            new = tf.gather(keys, without)
             known = self.candidates.of(new)
         kept = where_true(known.tables >= 0)
-        new, tables, counts = (tf.gather(each, kept) for each in (new, *known))
-        wanted = tf.gather(tf.constant([each.admit for each in self.all_tables], tf.int64), tables)
-        is_due = counts + 1 >= wanted
-        written = self.candidates.write(new, tables, tf.where(is_due, tf.zeros_like(counts), counts + 1))
-        due = [tf.gather(each, where_true(is_due)) for each in (new, tables)]
-        removed = self._forget(new) if self._expiry.happens else tf.no_op()  # those of expired rows
+        new, tables, counts, of_new = (tf.gather(each, kept) for each in (new, *known, without))
+        removed = self._index.remove(new) if self._expiry.happens else tf.no_op()  # those of expired rows
+        written = tf.no_op()
+        if self.candidates.counts:
+            wanted = tf.gather(tf.constant([each.admit for each in self.all_tables], tf.int64), tables)
+            is_due = counts + 1 >= wanted
+            written = self.candidates.write(new, tables, tf.where(is_due, tf.zeros_like(counts), counts + 1))
+            new, tables, of_new = (tf.gather(each, where_true(is_due)) for each in (new, tables, of_new))
         with tf.control_dependencies([written, removed]):
-            added = self._add(due[0], due[1], tf.fill(tf.shape(due[0]), tf.cast(update, tf.int32)))
+            made, added = self._add(new, tables, tf.fill(tf.shape(new), tf.cast(update, tf.int32)))
         with tf.control_dependencies([added]):
             aged = self.candidates.age()
         with tf.control_dependencies([aged]):
-            return tf.identity(self._numbers(keys))
+            return tf.tensor_scatter_nd_update(numbers, tf.expand_dims(of_new, 1), made)
 
-    def _note_new(self, keys: Any, tables: Any) -> Any:
-        places = where_true(self._numbers(keys) < 0)
+    def _note_new(self, keys: Any, tables: Any, update: Any) -> Any:
+        places = where_true(self._unexpired(self._index.find(keys), update) < 0)
         return self.candidates.note(tf.gather(keys, places), tf.gather(tables, places))
-
-    def _forget(self, keys: Any) -> Any:
-        return tf.raw_ops.LookupTableRemoveV2(table_handle=self._index, keys=keys)
 
     def _remove_expired(self, update: Any) -> Any:
         """Make the operation that looks through some rows, and gives back the places of those that have expired."""
         places = self._expiry.next_places(self.places.count.read_value(), update)
         used, keys = tf.gather(self.used, places), tf.gather(self.keys, places)
-        is_over = self._expiry.expired(tf.gather(self.tables, places), used, update) & (used >= 0)
+        is_over = self._expiry.expired(self._tables_at(places), used, update) & (used >= 0)
         places, keys = (tf.gather(each, where_true(is_over)) for each in (places, keys))
-        is_its = tf.equal(self._numbers(keys), places)  # the id may have another row by now
-        removed = self._forget(tf.gather(keys, where_true(is_its)))
+        is_its = tf.equal(self._index.find(keys), places)  # the id may have another row by now
+        removed = self._index.remove(tf.gather(keys, where_true(is_its)))
         with tf.control_dependencies([removed]):
             return self.places.give_back(places)
 
-    def _add(self, keys: Any, tables: Any, used: Any, rows: Any = None, slots: Any = None) -> Any:
-        """Make the operation that gives new keys [n] rows: with these values, or else first values."""
+    def _add(self, keys: Any, tables: Any, used: Any, rows: Any = None, slots: Any = None) -> Tuple[Any, Any]:
+        """Give new keys [n] rows: with these values, or else first values; return their places, and what ends it."""
         size = tf.size(keys, out_type=tf.int64)
         places = self.places.take(size)
         rows = self._first_values(keys, tables) if rows is None else rows
-        columns = [(self.rows, rows), (self.keys, keys), (self.tables, tables), (self.used, used)]
+        numbers = tf.cast(tables, self.tables.dtype.base_dtype)
+        columns = [(self.rows, rows), (self.keys, keys), (self.tables, numbers), (self.used, used)]
         if self.slots is not None:
             columns.append((self.slots, self._first_slots(size) if slots is None else slots))
         written = [tf.scatter_update(column, places, values).op for column, values in columns]
         with tf.control_dependencies(written):
-            return tf.raw_ops.LookupTableInsertV2(table_handle=self._index, keys=keys, values=places)
+            return places, self._index.insert(keys, places)
 
     def _first_slots(self, size: Any) -> Any:
         of_a_row = [slot.first for slot in self.kept for _ in range(self.width)]
+        if len(set(of_a_row)) == 1:  # for which there is an operation that is quicker
+            return tf.fill(tf.stack([size, len(of_a_row)]), of_a_row[0])
         return tf.tile(tf.constant([of_a_row], tf.float32), tf.stack([size, 1]))
 
     def _locked(self, work: Callable[[], Any], needed: Sequence[Any]) -> Any:
@@ -281,11 +315,13 @@ class Store:
           needed: what has to travel is here before others wait.
         """
         with tf.control_dependencies(needed):
-            lock = tf.raw_ops.MutexLock(mutex=self._mutex)
-        with tf.control_dependencies([lock]):
-            done = work()
-        with tf.control_dependencies([done]):
-            return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
+            opened, _ = locked(self._mutex, lambda: [work()])
+        return opened
+
+
+def number_type(tables: Sequence[Table]) -> Any:
+    """Return the type in which numbers of tables are kept, and travel."""
+    return tf.uint8 if len(tables) <= _FEW_TABLES else tf.int32
 
 
 def _none() -> Any:

@@ -9,22 +9,25 @@ One lookup in a training step:
     ps       gives new ids their rows, and updates all of them
 
 All lookups that do not wait for one another are one request to each server. The model is built on variables that never
-get a value (``cluster.embedding``). TensorFlow's own gradients of these name the rows by their keys.
+get a value (``cluster.embedding``). TensorFlow's own gradients of these name rows by their places among the keys.
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from cluster.embedding import Lookup, Table
 from cluster.runtime.declared import MOST
 from cluster.runtime.devices import ps_device
-from cluster.runtime.gradients import merge_rows
+from cluster.runtime.gradients import MergedRows
 from cluster.runtime.tf_compat import tf
-from cluster.tables.keys import mix, owners, salt
+from cluster.tables.distinct import distinct, summed, summed_by_key
+from cluster.tables.keys import runs
+from cluster.tables.lookahead import Lookahead
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
-from cluster.tables.store import Store
+from cluster.tables.store import Store, number_type
 from cluster.updates.grouped import Grouped
 from cluster.variables.masters import SCOPE
 from cluster.variables.uses import ancestors
+from cluster.variables.wire_format import Wire
 
 
 class Kind(NamedTuple):
@@ -39,6 +42,19 @@ class Kind(NamedTuple):
         return f"embeddings_{self.part}_{self.width}" if self.part else f"embeddings_{self.width}"
 
 
+class Found(NamedTuple):
+    """The answer to some lookups in the stores of one kind.
+
+    ``keys`` is int64 [n], each once and ascending, ``rows`` [n, width]; ``places`` has for each lookup where its ids'
+    rows are among these. ``asked`` has (keys, numbers of their tables) for each server.
+    """
+
+    keys: Any
+    rows: Any
+    places: List[Any]
+    asked: List[Tuple[Any, Any]]
+
+
 class Stores:
     """Make the stores of a model, and let its lookups use them.
 
@@ -47,6 +63,10 @@ class Stores:
       trained: names of the tables that have a gradient.
       optimizer: the author's.
       servers: number of parameter servers.
+      waits: whether a step ends before another begins. Else other workers' updates may come between a lookup and its
+        own.
+      ahead: how many updates come between a lookup and its own in any case.
+      wire: the format in which rows travel to a worker.
 
     ``trained`` are the tables that have a gradient, in the order of their names.
 
@@ -54,10 +74,21 @@ class Stores:
       JobError: the optimizer has no rule for rows.
     """
 
-    def __init__(self, lookups: Sequence[Lookup], trained: Sequence[str], optimizer: Any, servers: int):
-        self._lookups, self._servers = list(lookups), servers
+    def __init__(
+        self,
+        lookups: Sequence[Lookup],
+        trained: Sequence[str],
+        optimizer: Any,
+        servers: int,
+        waits: bool,
+        ahead: int = 0,
+        wire: Optional[Wire] = None,
+    ):
+        self._lookups, self._servers, self._waits, self._ahead = list(lookups), servers, waits, ahead
+        self._wire = wire or Wire()
         self._trained_lookups: List[Lookup] = []
-        self._asked: Dict[str, List[Tuple[Any, Any]]] = {}  # of training, by the name of a store's rows
+        self._keys: Dict[Kind, List[Any]] = {}  # of a training step's lookups
+        self._asked: Dict[str, List[Tuple[Any, Any]]] = {}  # of a training step, by the name of a store's rows
         parts = optimizer.parts if isinstance(optimizer, Grouped) else {"": optimizer}
         # Tables that only the chief's evaluation knows are the last: the others' numbers are those of every worker.
         tables = sorted({each.table for each in lookups}, key=lambda table: (table.name not in trained, table.name))
@@ -72,7 +103,7 @@ class Stores:
     def _make(self, kind: Kind) -> List[Store]:
         name, slots = f"{SCOPE}/{kind.name}", slots_of(self._parts[kind])
         return [
-            Store(f"{name}/part_{index}", ps_device(index), self._tables[kind], slots, len(self._tables))
+            Store(f"{name}/part_{index}", ps_device(index), self._tables[kind], slots, len(self._tables), self._waits)
             for index in range(self._servers)
         ]
 
@@ -91,14 +122,10 @@ class Stores:
         """Return the variables of all stores."""
         return [variable for store in self.all for variable in store.variables]
 
-    def optimizer(self, others: Any, waits: bool) -> Grouped:
-        """Return the optimizer that updates rows by their rules, and all else by ``others``.
-
-        Args:
-          waits: whether a step ends before another begins. Else other workers' updates may come between.
-        """
+    def optimizer(self, others: Any) -> Grouped:
+        """Return the optimizer that updates rows by their rules, and all else by ``others``."""
         parts = dict(others.parts) if isinstance(others, Grouped) else {"": others}
-        asked = {} if waits else self._asked
+        asked = {} if self._waits and not self._ahead else self._asked
         rows = {kind.name: RowOptimizer(rule_of(parts[kind.part]), of, asked) for kind, of in self._stores.items()}
         return Grouped({**parts, **rows})
 
@@ -106,7 +133,7 @@ class Stores:
         """Return for each table the ids of a training step and the bytes that come for them, if all are distinct."""
         found: Dict[str, Dict[str, Any]] = {}
         for each in self._trained_lookups:
-            ids, size = each.ids.shape.num_elements() or 0, 4 * each.table.width + 8
+            ids, size = each.ids.shape.num_elements() or 0, self._wire.type.size * each.table.width + 8
             of_table = found.setdefault(each.table.name, {"rows_per_step": 0, "bytes_per_step": 0})
             of_table["rows_per_step"] += ids
             of_table["bytes_per_step"] += ids * size
@@ -114,30 +141,26 @@ class Stores:
 
     # -- lookups
 
-    def move(self, step: Set[Any], host: str) -> Dict[Kind, List[Any]]:
+    def move(self, step: Set[Any], host: str, lookahead: Optional[Lookahead] = None) -> Dict[Kind, List[Any]]:
         """Let the graph's lookups take rows from the stores.
 
         Args:
           step: the operations of a training step, whose gradients give new ids their rows.
           host: the device of the worker's memory.
+          lookahead: by which lookups of training run before their step.
 
         Returns:
           For each kind, the rows that a training step looks up.
         """
         looked_up: Dict[Kind, List[Any]] = {}
         for level in self._levels():
-            for training in (True, False):
-                for kind in self._stores:
-                    chosen = [
-                        each
-                        for each in level
-                        if self._kinds[each.table.name] == kind and (each.rows in step) == training
-                    ]
-                    if chosen:
-                        self._trained_lookups += chosen if training else []
-                        with tf.control_dependencies(None), tf.device(host):
-                            rows = self._look_up(kind, chosen, training)
-                        looked_up.setdefault(kind, []).extend([rows] if training else [])
+            for kind in self._stores:
+                of_kind = [each for each in level if self._kinds[each.table.name] == kind]
+                trained = [each for each in of_kind if each.rows in step]
+                with tf.control_dependencies(None), tf.device(host):
+                    if trained:
+                        looked_up.setdefault(kind, []).append(self._look_up_to_train(kind, trained, lookahead))
+                    self._look_up(kind, [each for each in of_kind if each.rows not in step])
         return looked_up
 
     def _levels(self) -> List[List[Lookup]]:
@@ -152,42 +175,43 @@ class Stores:
             levels[of[index]].append(each)
         return levels
 
-    def _look_up(self, kind: Kind, lookups: Sequence[Lookup], training: bool) -> Any:
-        """Look up all ids of some lookups at once; return the rows that came."""
-        distinct, places, start = [], {}, tf.constant(0, tf.int64)
-        tables = self._tables[kind]
-        numbers: List[Any] = []
-        for table in tables:
-            of_table = [each for each in lookups if each.table == table]
-            if not of_table:
-                continue
-            keys, where = tf.unique(mix(_joined(of_table) + salt(table.name)), out_idx=tf.int64)
-            for each, part in zip(of_table, tf.split(where + start, [tf.size(each.ids) for each in of_table])):
-                places[id(each)] = part
-            distinct.append(keys)
-            numbers.append(tf.fill(tf.shape(keys), tf.constant(tables.index(table), tf.int32)))
-            start += tf.size(keys, out_type=tf.int64)
-        keys = tf.concat(distinct, 0)
-        rows = self._ask(kind, keys, tf.concat(numbers, 0), training)
-        for each in lookups:
-            _take_from(each, rows, keys, places[id(each)])
-        return rows
+    def _look_up_to_train(self, kind: Kind, lookups: Sequence[Lookup], lookahead: Optional[Lookahead]) -> Any:
+        """Look up ids of a training step; return the rows that come in it."""
+        self._trained_lookups += lookups
+        ids = [each.ids for each in lookups]
+        found = self._find_all(kind, lookups, lookahead.of_newest(ids) if lookahead else ids, True)
+        came = found.rows
+        found = lookahead.delay(found) if lookahead else found
+        before = self._keys.setdefault(kind, [])
+        first = tf.add_n([tf.size(each, out_type=tf.int64) for each in before]) if before else None
+        before.append(found.keys)
+        for store, asked in zip(self._stores[kind], found.asked):
+            self._asked.setdefault(store.rows.op.name, []).append(asked)
+        _take_from(lookups, found, first)
+        return came
 
-    def _ask(self, kind: Kind, keys: Any, tables: Any, training: bool) -> Any:
-        """Return the rows of distinct keys, [n, width]."""
-        stores = self._stores[kind]
-        if len(stores) == 1:
-            return tf.identity(self._find(stores[0], keys, tables, training))
-        owner = owners(keys, len(stores))
-        wanted = [tf.dynamic_partition(each, owner, len(stores)) for each in (keys, tables)]
-        places = tf.dynamic_partition(tf.range(tf.size(keys)), owner, len(stores))
-        rows = [self._find(store, keys, tables, training) for store, keys, tables in zip(stores, *wanted)]
-        return tf.dynamic_stitch(places, rows)
+    def _look_up(self, kind: Kind, lookups: Sequence[Lookup]) -> None:
+        """Look up ids of no training step."""
+        if lookups:
+            _take_from(lookups, self._find_all(kind, lookups, [each.ids for each in lookups], False))
+
+    def _find_all(self, kind: Kind, lookups: Sequence[Lookup], ids: Sequence[Any], training: bool) -> Found:
+        """Look up all ids of some lookups at once."""
+        keys, tables, places = distinct(ids, [each.table for each in lookups], self._tables[kind])
+        rows, asked = self._ask(kind, keys, tf.cast(tables, number_type(self._tables[kind])), training)
+        return Found(keys, rows, places, asked)
+
+    def _ask(self, kind: Kind, keys: Any, tables: Any, training: bool) -> Tuple[Any, List[Tuple[Any, Any]]]:
+        """Return the rows of ascending keys, [n, width], and what each server was asked for."""
+        asked = list(zip(*_by_server(keys, [keys, tables], len(self._stores[kind]))))
+        rows = [self._find(store, keys, tables, training) for store, (keys, tables) in zip(self._stores[kind], asked)]
+        return tf.concat(rows, 0), asked
 
     def _find(self, store: Store, keys: Any, tables: Any, training: bool) -> Any:
-        if training:
-            self._asked.setdefault(store.rows.op.name, []).append((keys, tables))
-        return store.find(keys, tables, training)
+        rows = store.find(keys, tables, training)
+        with tf.device(store.device):
+            sent = self._wire.narrow(rows)
+        return self._wire.widen(sent)
 
     # -- gradients
 
@@ -203,40 +227,65 @@ class Stores:
             of_kind = [grads[table.name] for table in tables if grads.get(table.name) is not None]
             if of_kind:
                 with tf.control_dependencies(looked_up.get(kind, [])):
-                    found += self._split(kind, _merged(of_kind))
+                    found += self._split(kind, self._summed(kind, of_kind))
         return found
+
+    def _summed(self, kind: Kind, grads: Sequence[Any]) -> Any:
+        keys = self._keys[kind]
+        return summed(keys[0], grads) if len(keys) == 1 else summed_by_key(tf.concat(keys, 0), grads)
 
     def _split(self, kind: Kind, grad: Any) -> List[Tuple[Any, Any]]:
         stores = self._stores[kind]
         shape = tf.constant([MOST, kind.width], tf.int64)
-        owner = owners(grad.indices, len(stores))
-        values, keys = (tf.dynamic_partition(each, owner, len(stores)) for each in (grad.values, grad.indices))
-        return [(tf.IndexedSlices(value, key, shape), each.rows) for value, key, each in zip(values, keys, stores)]
+        values, keys = _by_server(grad.indices, [grad.values, grad.indices], len(stores))
+        return [(MergedRows(value, key, shape), each.rows) for value, key, each in zip(values, keys, stores)]
+
+
+def _by_server(keys: Any, columns: Sequence[Any], servers: int) -> List[List[Any]]:
+    """Return columns of ascending keys, each as one part for each server."""
+    if servers == 1:
+        return [[tf.identity(each)] for each in columns]
+    sizes = runs(keys, servers)
+    return [tf.split(each, sizes, num=servers) for each in columns]
 
 
 def _part(name: str, parts: Mapping[str, Any]) -> str:
     return Grouped(parts).prefix(name)
 
 
-def _joined(lookups: Sequence[Lookup]) -> Any:
-    return lookups[0].ids if len(lookups) == 1 else tf.concat([each.ids for each in lookups], 0)
+def _take_from(lookups: Sequence[Lookup], found: Found, first: Any = None) -> None:
+    """Let each lookup have its rows of those that came, and its gradient name them by their places.
+
+    Args:
+      first: the place of the first of them in gradients; 0 if None.
+    """
+    of_device: Dict[str, List[Tuple[Lookup, Any]]] = {}
+    for lookup, places in zip(lookups, found.places):
+        places.set_shape(lookup.ids.shape)
+        lookup.numbers.op._update_input(0, places if first is None else places + first)
+        of_device.setdefault(lookup.rows.device, []).append((lookup, places))
+    for device, pairs in of_device.items():
+        with tf.device(device):
+            # The rows' number is not that of the table: TensorFlow takes no input of another known shape.
+            some = tf.placeholder_with_default(found.rows, [None, lookups[0].table.width])
+            _take_together(some, pairs)
 
 
-def _take_from(lookup: Lookup, rows: Any, keys: Any, places: Any) -> None:
-    """Let a lookup's gather take its rows from those that came, and its gradient name the rows by their keys."""
-    width = lookup.table.width
-    # The rows' number is not that of the table: TensorFlow takes no input of another known shape.
-    some = tf.placeholder_with_default(rows, [None, width])
-    mine = tf.gather(keys, places)
-    mine.set_shape(lookup.ids.shape)
-    places.set_shape(lookup.ids.shape)
-    lookup.rows._update_input(0, some)
-    lookup.rows._update_input(1, places)
-    lookup.numbers.op._update_input(0, mine)
+def _take_together(rows: Any, pairs: Sequence[Tuple[Lookup, Any]]) -> None:
+    """Let lookups take rows, each by its places: all in one operation for what the model makes of them."""
+    for lookup, places in pairs:
+        lookup.rows._update_input(0, rows)  # for those who hold its tensor
+        lookup.rows._update_input(1, places)
+    if len(pairs) > 1:
+        all_places = tf.concat([places for _, places in pairs], 0)
+        parts = tf.split(tf.gather(rows, all_places), [tf.size(places) for _, places in pairs])
+        for (lookup, _), part in zip(pairs, parts):
+            _replace(lookup.rows.outputs[0], part)
 
 
-def _merged(grads: Sequence[Any]) -> Any:
-    """Return one gradient of several, each row once."""
-    values = tf.concat([grad.values for grad in grads], 0)
-    indices = tf.concat([grad.indices for grad in grads], 0)
-    return merge_rows(tf.IndexedSlices(values, indices))
+def _replace(old: Any, new: Any) -> None:
+    new.set_shape(old.shape)
+    for op in old.consumers():
+        for index, each in enumerate(op.inputs):
+            if each is old:
+                op._update_input(index, new)

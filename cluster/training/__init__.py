@@ -5,6 +5,7 @@ builder           the worker's graph: its model and the transport around it
 stock_graph       the graph of TensorFlow's documentation, for ``train.sync: stock``
 refusals          variables that servers cannot hold
 joining           who gives variables their values, and who waits for them
+first_values      the first values of a new run, a warm start's among them
 graph_agreement   a check that all workers built the same variables
 step_errors       what a person can act on, in place of TensorFlow's error
 global_step       the step that counts, on the servers

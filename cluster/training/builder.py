@@ -12,6 +12,7 @@ servers'. *In-graph* the chief builds one graph with towers on the devices of ev
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from cluster.data.own_places import OwnPlaces
 from cluster.data.places import Places
 from cluster.embedding import lookups
 from cluster.job import Job
@@ -28,6 +29,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.shards import sources
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.exchange import Exchange
+from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.steps.once_sync import OnceSyncOptimizer
 from cluster.steps.once_worker import OnceWorker
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
@@ -35,11 +37,12 @@ from cluster.steps.overlapped_worker import OverlappedWorker
 from cluster.steps.replica import Replica, Stepper
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
-from cluster.tables.refusals import refuse
+from cluster.tables.lookahead import Lookahead
+from cluster.tables.refusals import refuse, refuse_staleness
 from cluster.tables.stores import Stores
 from cluster.task import Task, Train
 from cluster.training.global_step import counting_by, servers_step
-from cluster.training.refusals import refuse_too_large, refuse_unknown_shapes
+from cluster.training.refusals import refuse_cold_copies, refuse_too_large, refuse_unknown_shapes
 from cluster.training.stock_graph import stock_replica
 from cluster.updates.imported_update import ImportedUpdate, VariableSpec
 from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
@@ -110,6 +113,7 @@ class Builder:
         measured = model.measured.tensors if model.measured else []
         step = ancestors([model.loss, *grads.values(), *measured])
         refuse_unknown_shapes(self.job, model.variables)
+        refuse_cold_copies(self.job, self.train, model.variables, model.owned)
         self.is_elementwise = is_elementwise(model.optimizer)
         self.step = step | ancestors(model.updates)
         self.stores = self._make_stores()
@@ -130,14 +134,16 @@ class Builder:
           JobError: tables are used in a way, or with settings, for which there is no right step.
         """
         found = lookups(tf.get_default_graph())
+        refuse(found, self.job, self.train, self.is_elementwise)
         if not found:
             return None
-        refuse(found, self.job, self.train, self.is_elementwise)
         names = {each.table.name for each in found}
         for name in names:
             del self.model.variables[name]
         self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
-        stores = Stores(found, list(self.row_grads), self.model.optimizer, len(self.task.cluster["ps"]))
+        servers, waits = len(self.task.cluster["ps"]), self.train.mode == "sync"
+        ahead, wire = self.train.table_staleness, Wire(self.train.wire if waits else "float32")
+        stores = Stores(found, list(self.row_grads), self.model.optimizer, servers, waits, ahead, wire)
         for name in self.model.variables:
             ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.by_kind)
             self.job.check("model", "no variable with the name of the tables' rows", name, ok)
@@ -152,14 +158,26 @@ class Builder:
         self.places = self._make_places()
         self.masters = Masters(self.layout, self.placement.servers, model.variables, model.noted.found, made)
         self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
-        self.looked_up = self.stores.move(self.step, self.host) if self.stores else {}
+        self.lookahead = self._make_lookahead()
+        self.looked_up = self.stores.move(self.step, self.host, self.lookahead) if self.stores else {}
+        if self.lookahead is not None:
+            self.lookahead.close()
+
+    def _make_lookahead(self) -> Optional[Lookahead]:
+        """Return what lets batches wait for their rows; None where each step looks up its own."""
+        if not self.train.table_staleness:
+            return None
+        trained = [each for each in lookups(tf.get_default_graph()) if each.rows in self.step]
+        refuse_staleness(trained, self.job, self.model.boundary, self.model.place is not None)
+        return Lookahead(self.train.table_staleness, self.model.boundary, self.host)
 
     def _make_places(self) -> Optional[Places]:
         """Return what counts the examples of shards; None for a dataset of the author's own."""
         if self.model.place is None:
             return None
         (source,) = sources(tf.get_default_graph())
-        return Places(source, self.model.place, self.task, self.global_step, self.train.epochs)
+        kind = OwnPlaces if self.train.mode == "async" else Places
+        return kind(source, self.model.place, self.task, self.global_step, self.train.epochs)
 
     def _move(self, name: str) -> List[Any]:
         """Let the graph look up a table's rows on the servers.
@@ -207,13 +225,16 @@ class Builder:
             exchange.copies.buckets,
             model.prepare,
             model.start_input,
-            self._first_values(slots),
+            self._first_values(),
             model.parts.examples,
             model.parts.shares,
             self.digests.received if self.digests else None,
             self.stores,
             model.measured,
             self.places,
+            self.lookahead,
+            self._first_slots(slots),
+            [piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces],
         )
 
     def _exchange(self) -> Exchange:
@@ -234,8 +255,8 @@ class Builder:
         state = [name for name in self.state.used if name not in self.state.changed]
         return [*trained, *([] if self.task.is_chief else state), *self.model.owned]
 
-    def _first_values(self, slots: Sequence[Any]) -> List[Any]:
-        """Chief: its own variables, the servers' from these, and what the optimizer keeps, in the order of making.
+    def _first_values(self) -> List[Any]:
+        """Chief: its own variables, and the servers' from these.
 
         Its own global step is among the first: the chief of a new run takes its first step with what it has here.
         """
@@ -245,8 +266,13 @@ class Builder:
         own.append(self.model.step)
         first = [tf.variables_initializer(own), self.masters.first_values(), self.global_step.initializer]
         first += [each.first() for each in (self.stores.all if self.stores else [])]
-        first += [each.initializer for each in (self.places.saved if self.places else [])]
-        return [*first, *([each.initializer for each in slots] if self.imported else [tf.variables_initializer(slots)])]
+        return [*first, *[each.initializer for each in (self.places.saved if self.places else [])]]
+
+    def _first_slots(self, slots: Sequence[Any]) -> List[Any]:
+        """Chief: what the optimizer keeps, in the order of making; some of it may be made of the servers' variables."""
+        if not self.task.is_chief:
+            return []
+        return [each.initializer for each in slots] if self.imported else [tf.variables_initializer(slots)]
 
     def _stepper(self, exchange: Exchange) -> Stepper:
         task, train = self.task, self.train
@@ -257,14 +283,18 @@ class Builder:
         split = [pair for grad, name in pairs if name in self.grads for pair in self._split(grad, name)]
         if self.stores:
             split += self.stores.pairs({name: grad for grad, name in pairs if name in self.row_grads}, self.looked_up)
-            optimizer = self.stores.optimizer(optimizer, waits=train.mode == "sync")
-        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._send_digests(split)])
+            optimizer = self.stores.optimizer(optimizer)
+        ahead = self.lookahead.beside if self.lookahead else []
+        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._send_digests(split), *ahead])
         clip_norm = (
             None if self.imported else train.clip_norm
         )  # an imported update clips after what the optimizer itself does
         with counting_by(self.global_step):
             if train.mode == "async":
-                return AsyncWorker(optimizer, split, self.global_step, loss, clip_norm, exchange)
+                applied = (optimizer, split, self.global_step, loss, clip_norm, exchange)
+                if isinstance(self.places, OwnPlaces):
+                    return OnceAsyncWorker(*applied, weight, self.places)
+                return AsyncWorker(*applied)
             if (
                 train.may_overlap
                 and weight is None

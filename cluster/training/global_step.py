@@ -4,6 +4,7 @@ import contextlib
 from typing import Any, Iterator
 
 from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.variables.masters import SCOPE
 
@@ -11,15 +12,7 @@ from cluster.variables.masters import SCOPE
 def servers_step() -> Any:
     """Make the servers' global step in the current graph."""
     with tf.device(ps_device(0)):
-        return tf.get_variable(
-            f"{SCOPE}/global_step",
-            [],
-            tf.int64,
-            tf.zeros_initializer(),
-            trainable=False,
-            collections=[],
-            use_resource=False,
-        )
+        return kept(f"{SCOPE}/global_step", [], tf.int64, 0)
 
 
 @contextlib.contextmanager

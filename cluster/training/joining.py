@@ -4,7 +4,7 @@ what the chief finds                      what it does
 every variable has a value, and is open   joins the others; changes nothing
 a step that is half applied               goes on as if a variable had no value
 otherwise, and there is a checkpoint      restores the newest, and opens
-otherwise                                 initialises, and opens
+otherwise                                 gives first values (``first_values``), and opens
 """
 
 from typing import Any, Optional, Sequence, Union
@@ -17,6 +17,7 @@ from cluster.runtime.waiting import wait_for
 from cluster.steps.once_worker import TornStepError
 from cluster.steps.replica import Replica
 from cluster.task import Task
+from cluster.training.first_values import FirstValues
 from cluster.training.graph_agreement import GraphAgreement
 from cluster.training.last_step import LastStep
 from cluster.training.step_times import StepTimes
@@ -31,6 +32,7 @@ class Joining:
       last: the step at which training ends.
       reports: what workers write to ``ps:0``, and the chief begins.
       checkpoints: the chief's; None on another worker.
+      first: the values of a run that begins.
     """
 
     def __init__(
@@ -41,11 +43,13 @@ class Joining:
         reports: Sequence[Union[StepTimes, TrainingMetrics]],
         last: LastStep,
         checkpoints: Optional[Checkpoints],
+        first: FirstValues,
     ):
         self._last, self._replica, self._stepper = last, replica, replica.stepper
         self._partition_count, self._reports, self._checkpoints = partition_count, reports, checkpoints
+        self._first = first
         rows, tables = (replica.tables.variables, replica.tables.trained) if replica.tables else ([], [])
-        needed = [*replica.variables, *rows, *replica.stepper.needed]
+        needed = [*replica.variables, *rows, *replica.stepper.needed, *first.state]
         self._without_value = tf.report_uninitialized_variables(needed)
         self._agreement = GraphAgreement(task, replica.agreed, replica.buckets, tables)
 
@@ -78,10 +82,12 @@ class Joining:
                 print("the chief before this one ended while it applied a step; going back to a checkpoint", flush=True)
         self._stepper.close(session)
         heartbeat.note("gives the variables their values")
+        self._first.begin(session)
         is_new = not checkpoints.restore(session)
-        for given in self._replica.first_values if is_new else []:
-            session.run(given)
-        return self._stepper.open(session, self._last.step, is_new)
+        if is_new:
+            self._first.give(session)
+        self._first.end(session)
+        return self._stepper.open(session, self._last.step, is_new and self._first.are_the_chiefs)
 
     def _settle(self, session: Any) -> None:
         self._partition_count.settle(session)
@@ -92,4 +98,6 @@ class Joining:
             raise
 
     def _is_ready(self, session: Any) -> bool:
-        return session.run(self._without_value).size == 0 and self._stepper.is_open(session)
+        if session.run(self._without_value).size:
+            return False
+        return self._first.are_complete(session) and self._stepper.is_open(session)

@@ -13,6 +13,7 @@ Without ``train.best.patience`` nothing is read, and nothing lies there.
 from typing import Any, List, Sequence
 
 from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 
@@ -33,18 +34,10 @@ class LastStep:
         if settings.best.patience is None:
             return
         with tf.device(ps_device(0)), tf.variable_scope("last_step"):
-            kept = tf.get_variable(
-                "step",
-                [],
-                tf.int64,
-                tf.zeros_initializer(),
-                trainable=False,
-                collections=[],
-                use_resource=False,
-            )
+            step = kept("step", [], tf.int64, 0)
             self._number = tf.placeholder(tf.int64, [])
-            self._write = tf.assign(kept, self._number).op
-            self.fetches = [kept.read_value()]
+            self._write = tf.assign(step, self._number).op
+            self.fetches = [step.read_value()]
 
     def begin(self, session: Any) -> None:
         """Chief, before it lets workers join: write the last step."""

@@ -3,7 +3,9 @@
 from typing import Any, Collection, Mapping
 
 from cluster.job import Job
+from cluster.task import Train
 from cluster.variables.profile import VariableProfile
+from cluster.variables.uses import ancestors
 
 _LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
 
@@ -35,3 +37,21 @@ def refuse_too_large(job: Job, profiles: Mapping[str, VariableProfile], cuts: Co
             " them whole"
         )
         job.check("model", expected, f"one of {each.bytes:,} bytes as {name!r}", ok)
+
+
+def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], owned: Collection[str]) -> None:
+    """Refuse, with a warm start, an optimizer's variables that begin as copies of the model's.
+
+    They are made on the workers with the model, and would have its values from before the warm start.
+
+    Args:
+      owned: names of the variables that the optimizer made with the model.
+
+    Raises:
+      JobError: there are some.
+    """
+    of_model = {variable.op for name, variable in variables.items() if name not in owned}
+    for name in owned if train.warm_start else ():
+        found = f"one that begins with the model's values, as {name!r}"
+        ok = not of_model & ancestors([variables[name].initial_value])
+        job.check("optimizer", "variables of its own that do not copy the model's, with train.warm_start", found, ok)

@@ -7,6 +7,7 @@ summaries cost no worker anything in a step.
 from typing import Any, Dict, List
 
 from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.task import TRAINERS, Task
 
@@ -19,14 +20,7 @@ class StepTimes:
 
     def __init__(self, task: Task):
         with tf.device(ps_device(0)), tf.variable_scope("step_times"):
-            self._times = tf.get_variable(
-                "ms",
-                [task.num_workers],
-                initializer=tf.zeros_initializer(),
-                trainable=False,
-                collections=[],
-                use_resource=False,
-            )
+            self._times = kept("ms", [task.num_workers], tf.float32, 0)
             self._own = tf.placeholder(tf.float32, [])
             self._report = tf.scatter_update(self._times, task.worker_index, self._own).op
         self._names = worker_names(task)

@@ -13,7 +13,7 @@ from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.steps.stock_worker import StockWorker
-from cluster.tables.refusals import refuse_anywhere
+from cluster.tables.refusals import refuse_anywhere, refuse_settings_of_none
 from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement, device_setter
@@ -29,6 +29,7 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     placement = Placement(num_ps)
     model.build(lambda device: device_setter(placement, device), estimate)
     refuse_anywhere(lookups(tf.get_default_graph()), model.job, "train.sync: stock")
+    refuse_settings_of_none([], model.job, train)
     grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
     loss, named = guard(model.loss, grads, train.on_nan, model.gradients.scales)
     loss = with_updates(loss, model.updates if task.is_chief else [])

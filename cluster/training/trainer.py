@@ -4,6 +4,7 @@ A worker loses its session when a parameter server restarts. The worker then mak
 joins again (``cluster.training.joining``).
 """
 
+import contextlib
 import time
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
@@ -12,19 +13,20 @@ from cluster.errors import TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome, Reporter
-from cluster.protocol.save_request import SaveRequests
+from cluster.protocol.save_request import HOLD_S, SaveRequests
+from cluster.protocol.standby import Standby
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
 from cluster.runtime.shutdown import Shutdown
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import reason_of
 from cluster.runtime.waiting import TIMEOUT_S
-from cluster.steps.once_worker import OnceWorker
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.best_checkpoint import BestCheckpoint
 from cluster.training.builder import Builder
 from cluster.training.description import description
+from cluster.training.first_values import FirstValues
 from cluster.training.joining import Joining
 from cluster.training.last_step import LastStep
 from cluster.training.progress import TrainingProgress
@@ -32,25 +34,35 @@ from cluster.training.step_errors import explain_errors
 from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
 from cluster.training.training_metrics import TrainingMetrics
-from cluster.variables.partition_count import PartitionCount, PartitionCountChanged
+from cluster.variables.partition_count import NeedsCluster, PartitionCount, PartitionCountChanged
 from cluster.verify.verification import Verification
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 
 def train(
-    job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter, checkpoint_dir: Optional[str]
+    job: Job,
+    task: Task,
+    settings: Train,
+    args: Mapping[str, Any],
+    reporter: Reporter,
+    checkpoint_dir: Optional[str],
+    standby: Optional[Standby] = None,
 ) -> Outcome:
     """Train as one worker of the cluster until the global step is ``settings.steps``.
 
     Args:
       reporter: gets the progress, and the outcome whatever it is.
       checkpoint_dir: a folder on the chief's host; None for no checkpoints.
+      standby: the wait for this process's turn, before which it reports nothing.
 
     Returns:
       The outcome that was reported; a failure's has the cause and the traceback.
     """
     trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir)
+    if standby is not None and standby.waits:
+        trainer.prepare()
+        standby.wait()
     try:
         trainer.setup()
         trainer.describe()
@@ -81,19 +93,32 @@ class Trainer:
         self._requests = SaveRequests(reporter.folder)
         self._heartbeat = reporter.heartbeat
         self._pause_s = _FIRST_PAUSE_S
+        self._is_built = False
+
+    def prepare(self) -> None:
+        """Build the graph before ``setup``, unless only the cluster can answer what it depends on."""
+        if self.settings.replication != device_pool.IN_GRAPH:
+            with contextlib.suppress(NeedsCluster):
+                self._gather_and_build(None)
 
     def setup(self) -> None:
-        """Start this task's server, then builds the whole graph."""
+        """Start this task's server, then build the whole graph."""
         self._heartbeat.note("opens its port")
         self._server = server.start(
             self.task, device_pool.count_devices(self.settings), server.threads_of(self.settings)
         )
-        self._heartbeat.note("looks for the devices of its towers")
-        self._pool = device_pool.gather_pool(self.task, self.settings, self._server)
-        self.task = device_pool.as_client(self.task, self._pool)
-        self._partition_count = PartitionCount(self.task, self.settings, self._server)
+        if not self._is_built:
+            self._gather_and_build(self._server)
+        self._partition_count.serving = self._server
         self._progress = TrainingProgress(self._reporter, self.settings.steps)
+
+    def _gather_and_build(self, serving: Any) -> None:
+        self._heartbeat.note("looks for the devices of its towers")
+        self._pool = device_pool.gather_pool(self.task, self.settings, serving)
+        self.task = device_pool.as_client(self.task, self._pool)
+        self._partition_count = PartitionCount(self.task, self.settings, serving)
         self._build()
+        self._is_built = True
 
     def _build(self) -> None:
         """Build the graph, which does not change afterwards."""
@@ -107,16 +132,19 @@ class Trainer:
             self._partition_count.keep()
             self._shutdown = Shutdown(self.task, device_pool.lent_tasks(self._pool))
             if self.task.is_chief:
-                self._checkpoints = Checkpoints(
-                    self.settings.checkpoint, self.replica.variables, host, self._folder, tables=self.replica.tables
-                )
+                saved = (self.settings.checkpoint, self.replica.variables, host, self._folder)
+                still = self.replica.stepper.paused
+                self._checkpoints = Checkpoints(*saved, tables=self.replica.tables, still=still)
             self._step_times = StepTimes(self.task)
             self._last = LastStep(self.settings)
             self._metrics = TrainingMetrics(self.task, self.replica.measured, self._last)
-            saved = self._checkpoints if self.task.is_chief else None
+            checkpoints = self._checkpoints if self.task.is_chief else None
             self._best = self._make_best() if self.task.is_chief else None
             reports = (self._step_times, self._metrics)
-            self._joining = Joining(self.task, self.replica, self._partition_count, reports, self._last, saved)
+            first = FirstValues(self.task, self.replica, host, self.settings.warm_start)
+            self._joining = Joining(
+                self.task, self.replica, self._partition_count, reports, self._last, checkpoints, first
+            )
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
@@ -185,8 +213,7 @@ class Trainer:
             self._progress.report_now(self.step, {})  # so that it is known how far training goes back
         time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
         self._pause_s *= 2
-        if isinstance(self.replica.stepper, OnceWorker):
-            self.replica.stepper.stop_reading()
+        self.replica.stepper.stop_reading()
         session.close()
 
     def _train_in(self, session: Any) -> Outcome:
@@ -194,8 +221,9 @@ class Trainer:
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
         self.step = self._joining.join(session, self._heartbeat)
-        if isinstance(self.replica.stepper, OnceWorker):
-            self.replica.stepper.begin_reading(session)
+        self.replica.stepper.begin_reading(session)
+        if self.replica.lookahead is not None:
+            self.replica.lookahead.begin(session)
         if self._verification is not None:
             self._heartbeat.note("builds the one process to compare with")
             self._verification.begin(session)
@@ -203,7 +231,7 @@ class Trainer:
         self._tracing.begin(self.step)
         self._heartbeat.ask = lambda: self.replica.stepper.owes(session)
         self._placed: Set[int] = set()
-        while self.step < self._last.step and not self._has_ended:
+        while self.step < self._last.step and not self.replica.stepper.has_ended:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
             self._metrics.note(session, self.step, fetched.pop(0))
@@ -213,12 +241,6 @@ class Trainer:
                 self._summaries.note(self.step, loss, fetched, self._metrics.latest)
             self._after_step(session, loss, examples)
         return self._finish(session)
-
-    @property
-    def _has_ended(self) -> bool:
-        """Return whether all data have been trained."""
-        stepper = self.replica.stepper
-        return isinstance(stepper, OnceWorker) and stepper.has_ended
 
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         examples = self.replica.examples
@@ -262,9 +284,11 @@ class Trainer:
             self._checkpoints.save_if_due(session, step)
             return
         self._progress.report_now(step, self._saved())
-        self._checkpoints.save_now(session, step)
+        self._checkpoints.save_quickly(session, step)
         self._requests.answer()
         self._progress.report_now(step, self._saved())
+        if self._requests.hold and self._checkpoints.step == step:
+            time.sleep(HOLD_S)  # this process ends meanwhile, and all others with it
 
     def _saved(self) -> Dict[str, Any]:
         if not self.task.is_chief:

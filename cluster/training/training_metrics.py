@@ -9,6 +9,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.columns import Columns
 from cluster.scoring.examples import NewestExamples
@@ -80,12 +81,4 @@ class TrainingMetrics:
 
 def _window(index: int) -> Any:
     with tf.device(ps_device(0)), tf.variable_scope("training_metrics"):
-        return tf.get_variable(
-            f"worker_{index}",
-            [],
-            tf.string,
-            tf.constant_initializer(""),
-            trainable=False,
-            collections=[],
-            use_resource=False,
-        )
+        return kept(f"worker_{index}", [], tf.string, "")

@@ -74,7 +74,9 @@ class Masters:
         with tf.control_dependencies(None):
             self._nothing = tf.no_op()
         self.pieces: Dict[str, List[Any]] = {
-            name: [made[name]] if made else [self._make(name, piece) for piece in layout.pieces(name)]
+            name: [self._adopt(name, made[name])]
+            if made
+            else [self._make(name, piece) for piece in layout.pieces(name)]
             for name in layout.profiles
         }
 
@@ -82,6 +84,12 @@ class Masters:
     def all(self) -> List[Any]:
         """Return all pieces, in the order in which the model made their variables."""
         return [piece for pieces in self.pieces.values() for piece in pieces]
+
+    def _adopt(self, name: str, made: Any) -> Any:
+        """Give a whole variable the place in a checkpoint that the author's has."""
+        (piece,) = self._layout.pieces(name)
+        made._set_save_slice_info(self._slice_info(name, piece))
+        return made
 
     def _make(self, name: str, piece: Piece) -> Any:
         with tf.device(ps_device(self._servers[piece.name])):

@@ -22,17 +22,21 @@ class PartitionCountChanged(Exception):
     """Another number was chosen than that of this worker's graph."""
 
 
+class NeedsCluster(Exception):
+    """The number depends on a network that is not there yet."""
+
+
 class PartitionCount:
     """One worker's knowledge of the number of slices.
 
     Args:
-      serving: this task's server.
+      serving: this task's server; None before it has started.
 
     ``number`` is None where all workers know the number without a note on ``ps:0``.
     """
 
     def __init__(self, task: Task, train: Train, serving: Any):
-        self._task, self._train, self._serving = task, train, serving
+        self._task, self._train, self.serving = task, train, serving
         self._num_ps = len(task.cluster["ps"])
         self.number: Optional[int] = None
         self._note: Optional[Note] = None
@@ -43,12 +47,15 @@ class PartitionCount:
         The number is the chief's choice, where there is something to choose.
 
         Raises:
+          NeedsCluster: there is something to choose, and this task's server has not started.
           TimeoutError: a server, or the chief, did not answer in time.
         """
         size = dense_bytes(variables)
         if not (self._train.may_overlap and overlap_pays(size, self._num_ps)):
             self.number = None
             return FEWEST_SLICES
+        if self.serving is None:
+            raise NeedsCluster
         answers: List[int] = []
 
         def ask() -> bool:
@@ -86,7 +93,7 @@ class PartitionCount:
         with tf.Graph().as_default() as graph:
             note = Note()
             probe = BandwidthProbe(self._num_ps, worker_device(self._task.role, self._task.index))
-        session = server.connect(self._task, self._serving, graph)
+        session = server.connect(self._task, self.serving, graph)
         if self._task.is_chief and not note.is_left(session):
             speed = probe.measure(session)
             whole_s = self._whole_s(size, speed.bytes_per_s)

@@ -34,6 +34,21 @@ class Wire:
             return _from_bfloat16(value)
         return tf.cast(value, tf.float32) if value.dtype == tf.float16 else value
 
+    def narrow_rows(self, grad: Any) -> Any:
+        """Return a sparse gradient as it is sent, made on the current device.
+
+        With float16 its values are bfloat16, too: there is no place to keep what is lost of any row.
+        """
+        if self.type == tf.float32:
+            return grad
+        return tf.IndexedSlices(tf.cast(grad.values, tf.bfloat16), grad.indices, grad.dense_shape)
+
+    def widen_rows(self, grad: Any) -> Any:
+        """Return a sparse gradient that has come, in float32, made on the current device."""
+        if self.type == tf.float32:
+            return grad
+        return tf.IndexedSlices(self.widen(grad.values), grad.indices, grad.dense_shape)
+
     def narrow_gradient(self, name: str, grad: Any) -> Any:
         """Return a gradient as it is sent; in float16 with what was kept of those before it under the same ``name``."""
         if self.type != tf.float16:

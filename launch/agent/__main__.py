@@ -5,6 +5,7 @@
     attach  joins this process's stdin and stdout to the running agent
     status  the newest run of a name, from its agent or, when that is gone, its files
     restart ends tasks of the newest run, so that their next attempts begin; on the lead
+    drain   takes tasks out of the newest run, or back; on the lead
     logs    lines of task logs, with follow until the run is over
     check   opens ports, dials those of other hosts, and reports what a run would find here
     look    reports what exists of a run on this host now
@@ -45,6 +46,7 @@ from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import (
     BuildRequest,
     DownRequest,
+    DrainRequest,
     HandoverRequest,
     HeldRequest,
     LogsRequest,
@@ -272,6 +274,7 @@ def run(verb: str) -> None:
         "status": lambda: tell(status.status(read_request(RunReference))),
         "build": build,
         "restart": lambda: tell(status.restart(read_request(RestartRequest))),
+        "drain": lambda: tell(status.drain(read_request(DrainRequest))),
         "look": lambda: tell(to_values(down.look(read_request(RunReference)))),
         "find": lambda: tell(runs.find(read_request(RunReference))),
         "down": lambda: tell(to_values(down.down(read_request(DownRequest)))),

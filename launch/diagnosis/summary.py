@@ -70,7 +70,8 @@ def _run(found: List[HostReport]) -> Iterator[str]:
         return
     yield f"state: {status.state}"
     if status.global_step is not None:
-        yield f"step: {status.global_step} of {status.steps}, last checkpoint at {status.checkpoint_step}"
+        of = f" of {status.steps}" if status.steps else ""
+        yield f"step: {status.global_step}{of}, last checkpoint at {status.checkpoint_step}"
     if status.cause:
         yield f"cause: {status.cause}"
     yield from (reports[0].words or []) if reports else []

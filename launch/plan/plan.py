@@ -18,6 +18,7 @@ from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
 
 PYTHON = "python3.7"  # on the hosts, where the file names none
+_HUGE_PAGES = "glibc.malloc.hugetlb=1"  # rows drawn from a large embedding table then miss fewer entries of the TLB
 LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux hands to a process
 
 
@@ -134,6 +135,7 @@ def _task(
     spec: Spec, task: TaskSpec, command: Tuple[str, ...], job: JobCode, run: str, python: str, chief: bool
 ) -> TaskRequest:
     env = {
+        **({"GLIBC_TUNABLES": _HUGE_PAGES} if task.role == "ps" and spec.command is None else {}),
         **task.env,
         "CUDA_VISIBLE_DEVICES": task.gpus if isinstance(task.gpus, str) else ",".join(map(str, task.gpus)),
         "PYTHONUNBUFFERED": "1",

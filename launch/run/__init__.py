@@ -11,6 +11,7 @@ resume          bring the newest checkpoint to the chief's host
 failover        begin the run again where the chief's host was lost
 observer        look at a run that somebody else has started
 restart         restart tasks in place, and wait until they are up
+drain           wait until a run trains with other tasks
 export          fetch the SavedModel of a checkpoint from the chief's host
 verification    what ``launch verify`` runs, and how it reports
 """

@@ -2,7 +2,8 @@
 
 The launcher's own Python builds it first, in a copy of the job's folder, beside the start. This machine may lack what
 the hosts have, or have another TensorFlow. So a mistake found here ends no start: the chief's host builds the graph
-too, in the environment of the chief, and its word counts. A job whose graph can be built here waits for no host.
+too, in the environment of the chief, and its word counts. A job whose graph can be built here waits for no host, but
+for ``train.warm_start``: its checkpoint lies on the chief's host, which alone can look at it.
 """
 
 import os
@@ -39,13 +40,14 @@ class GraphCheck:
 
     def __init__(self, plan: Plan, code: Code, job: JobCode, useful: bool = True, python: str = sys.executable):
         self._plan, self._code, self._job, self._useful, self._python = plan, code, job, useful, python
+        self._asks_at_once = useful and plan.spec.train.warm_start is not None
         self._folder: Optional[str] = None
         self._building: Optional[subprocess.Popen[bytes]] = None
         self._until = 0.0
 
     def __enter__(self) -> "GraphCheck":
         self._until = time.monotonic() + PATIENCE_S
-        if self._useful:
+        if self._useful and not self._asks_at_once:
             self._folder = tempfile.mkdtemp(prefix="launch-graph-")
             with suppress(OSError):  # then the tasks find out
                 self._building = self._begin(Path(self._folder))
@@ -82,9 +84,9 @@ class GraphCheck:
           request: the one to the chief's host.
           before_asking: called before that host is asked, which takes seconds.
         """
-        fails = self._fails(fleet.interrupts)
+        fails = self._asks_at_once or self._fails(fleet.interrupts)
         self._end()
-        if not fails:
+        if not fails or fleet.interrupts.received:
             return None
         before_asking()
         with suppress(Interrupted):  # the caller looks for signals itself

@@ -22,6 +22,19 @@ class FormationStatus:
         default=False,
         metadata=means("True between two formations: the processes of the old one are ending."),
     )
+    drained: List[str] = field(default_factory=list, metadata=means("Tasks that `launch drain` left out."))
+    added: List[str] = field(default_factory=list, metadata=means("Spares that `launch drain --back` lets train."))
+    changing: bool = field(
+        default=False, metadata=means("True while processes for the next formation load, and the chief saves for it.")
+    )
+    problem: Optional[str] = field(
+        default=None, metadata=means("Reason for which the newest change of `launch drain` was given up; else null.")
+    )
+
+    @property
+    def tasks(self) -> str:
+        """Return the numbers of its tasks in words: ``3 of 4 workers, 2 of 2 ps``."""
+        return f"{self.workers} of {self.of_workers} workers, {self.ps} of {self.of_ps} ps"
 
 
 @dataclass(frozen=True)

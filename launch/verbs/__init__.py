@@ -16,6 +16,7 @@ metrics           serve a status to Prometheus
 view              serve the page of a run, live
 report            print the page of a run
 restart           restart tasks
+drain             take tasks out of a run, or back
 export            write a SavedModel
 down              end a run
 sweep             find what earlier runs left

@@ -22,7 +22,7 @@ def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -
     lines = what_happened(status)
     if status.state != "succeeded":
         return [*lines, *saved(status, asked), f"{head}: {status.cause}"]
-    if status.steps:
+    if status.checkpoint is not None:
         where = next((task.host for task in status.tasks if task.log and is_chief(status, task)), "")
         at = "" if local else f"{where}:"
         lines.append(f"checkpoint of step {status.checkpoint_step}: {at}{status.checkpoint}")

@@ -112,10 +112,9 @@ def formation(status: RunStatus) -> List[str]:
     formed = status.formation
     if not formed or not (formed.number or formed.without or formed.forming):
         return []
-    sizes = f"{formed.workers} of {formed.of_workers} workers, {formed.ps} of {formed.of_ps} ps"
     without = f"; without {', '.join(formed.without)}" if formed.without else ""
     forming = "; ending before the next formation" if formed.forming else ""
-    return [f"formation {formed.number}: {sizes}{without}{forming}"]
+    return [f"formation {formed.number}: {formed.tasks}{without}{forming}"]
 
 
 def starting(status: RunStatus) -> str:

@@ -32,7 +32,7 @@ def test_a_path_a_dotted_module_and_a_bare_name_name_the_same_job() -> None:
 
 def test_an_unknown_bare_name_is_told_with_the_jobs_there_are() -> None:
     assert "expected a file" in refused("digit")
-    assert "; jobs there: cifar_resnet, digits, mnist, " in refused("digit")
+    assert "; jobs there: cifar_resnet, clicks, digits, mnist, " in refused("digit")
 
 
 def test_a_path_or_a_module_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Whole runs of real task processes, which are killed: the ledger has every example once an epoch."""
 
+import re
 from pathlib import Path
 from typing import Any, Dict, Iterable
 
@@ -71,6 +72,50 @@ def test_a_run_goes_on_in_the_middle_of_the_data_with_other_workers_and_servers(
         assert cluster.finish().step == outcome.step  # nothing is left to train
 
 
+def excess(outcome: Outcome, epochs: int) -> float:
+    """How often examples were trained beyond the epochs; none was trained less often."""
+    counts = ledger.counts(str(outcome.checkpoint), EXAMPLES)
+    assert counts.min() > epochs - 1e-3
+    assert (tf.train.load_checkpoint(outcome.checkpoint).get_tensor("shards/progress") == [epochs, 0]).all()
+    return float((counts - epochs).sum())
+
+
+@pytest.mark.parametrize("kind", ["lines", "embedding"])
+def test_asynchronous_workers_train_every_example_once_and_each_batch_as_a_mean(kind: str, tmp_path: Path) -> None:
+    train, args = train_of(tmp_path, epochs=1, mode="async"), args_of(tmp_path, kind=kind, shuffle=20, pause_ms=5)
+    with Cluster(tmp_path, JOB, ps=2, workers=WORKERS) as cluster:
+        cluster.start_all(train, args)
+        outcome = cluster.finish()
+    assert abs(excess(outcome, epochs=1)) < 1e-2
+    steps = tf.train.load_checkpoint(outcome.checkpoint).get_tensor("steps")
+    np.testing.assert_allclose(steps, outcome.step, rtol=1e-3)
+
+
+def test_a_killed_asynchronous_worker_or_chief_repeats_a_batch_at_most_and_names_it(tmp_path: Path) -> None:
+    train, args = train_of(tmp_path, epochs=2, mode="async"), args_of(tmp_path, kind="embedding", pause_ms=20)
+    with Cluster(tmp_path, JOB, ps=2, workers=WORKERS) as cluster:
+        cluster.start_all(train, args)
+        for role, index in (("worker", 1), ("worker", 0), ("ps", 0)):
+            before = max(cluster.step("worker", 0), 1)
+            reaches(cluster, before + 15, [0])
+            cluster.kill(role, index)
+            cluster.start(role, index, train, args)
+        outcome = cluster.finish()
+        logs = cluster.log("worker", 0) + cluster.log("worker", 1)
+    named = [int(end) - int(begin) + 1 for begin, end in re.findall(r"records (\d+) to (\d+) .* may count twice", logs)]
+    assert excess(outcome, epochs=2) < sum(named) + 1e-2 and len(named) <= 2
+
+
+def test_an_asynchronous_run_goes_on_in_the_middle_of_the_data_with_other_workers_and_servers(tmp_path: Path) -> None:
+    train, args = train_of(tmp_path, epochs=1, mode="async"), args_of(tmp_path)
+    with Cluster(tmp_path / "first", JOB, ps=1, workers=2) as cluster:
+        cluster.start_all({**train, "steps": 40}, args)
+        assert 40 <= (cluster.finish().step or 0) <= 41
+    with Cluster(tmp_path / "second", JOB, ps=2, workers=1) as cluster:
+        cluster.start_all(train, args)
+        assert abs(excess(cluster.finish(), epochs=1)) < 1e-2
+
+
 def build(settings: Dict[str, Any], job: Job) -> None:
     task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, 4)
     train = Train.from_dict({"batch_size": 4, "towers": 1, **settings})
@@ -87,7 +132,6 @@ def job_of(inputs: Any, evaluate: Any = None) -> Job:
 @pytest.mark.parametrize(
     ("settings", "change", "reason"),
     [
-        ({"mode": "async"}, None, "a dataset of its own with train.mode: async"),
         ({"sync": "stock"}, None, "a dataset of its own with train.sync: stock"),
         ({"backup_workers": 1}, None, "a dataset of its own with train.backup_workers"),
         ({"replication": "in-graph"}, None, "a dataset of its own with train.replication: in-graph"),

@@ -89,3 +89,10 @@ def test_settings_travel_as_the_keys_that_users_write() -> None:
 def test_the_name_inside_the_code_is_no_key() -> None:
     with pytest.raises(TaskError, match=r"expected keys among .*, batch_size, .*; found 'tower_batch_size'"):
         Train.from_dict({"tower_batch_size": 3})
+
+
+def test_a_warm_start_with_nulls_has_the_defaults() -> None:
+    nulls = {"checkpoint": "/old", "only": None, "rename": None}
+    found = Train.from_dict({"warm_start": nulls})
+    assert found == Train.from_dict({"warm_start": {"checkpoint": "/old"}}) == Train.from_dict(found.to_dict())
+    assert found.warm_start is not None and found.warm_start.rename == {}

@@ -17,10 +17,10 @@ from cluster.protocol.outcome import Outcome
 from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
+from launch.agent.linux.ports import free_ports
 from tests.differential.authors import Author, named
 from tests.differential.reference import Values, kept
 from tests.differential.verdict import Rounding, Verdict, compare, judge_end
-from tests.support.training.processes import free_ports
 from tests.support.training.threads import ThreadedRun, keep_servers
 
 _GRACE_S = 3.0  # for the other workers, once one has failed

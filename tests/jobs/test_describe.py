@@ -69,6 +69,17 @@ def test_a_model_for_gpus_is_described_on_a_machine_without_any() -> None:
     assert found[0] == found[1] and found[0]["overlapped"]
 
 
+@pytest.mark.parametrize(("wire", "element"), [("float32", 4), ("bfloat16", 2)])
+def test_rows_of_embedding_tables_are_counted_in_the_format_in_which_they_travel(wire: str, element: int) -> None:
+    task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]})
+    job = str(ROOT / "tests/support/training/jobs/clicks.py")
+    found = describe(job, task, Train(tower_batch_size=32, wire=wire), {"steps": 10}, 1.0)["tables"]
+    widths = {"hours": (32, 1), "user": (32, 4), "words": (96, 4)}  # and the ids of a step
+    assert {each["name"]: each["bytes_per_step"] for each in found} == {
+        name: ids * (element * width + 8) for name, (ids, width) in widths.items()
+    }
+
+
 # -- every job that exists: none may be taken for a mistake
 
 ARGS: Dict[str, Any] = {
@@ -76,7 +87,8 @@ ARGS: Dict[str, Any] = {
     "drawn": {"steps": 10, "seed": 0, "dense": True, "optimizer": "sgd"},
     "synthetic": {"model": "embedding"}, "unlike": {"sizes": [[8], [8]]}, "words": {"steps": 10},
     "clicks": {"steps": 10}, "served": {"steps": 10}, "scored": {"examples": 100},
-    "large": {"steps": 10}, "uneven": {"pause_s": [0, 0]}, "table": {"examples": 100},
+    "large": {"steps": 10}, "recalled": {"steps": 10},
+    "warm": {"seed": 0, "optimizer": "sgd", "rate": 0.1}, "uneven": {"pause_s": [0, 0]}, "table": {"examples": 100},
     "ledger": {"files": str(ROOT / "requirements"), "examples": 100, "workers": 3},
     "quadratic": {"trouble": "/nonexistent", "pause_ms": 0, "rows": 1, "decay": 0, "rate": 0.1, "optimizer": "adam"},
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """The entry of a task process: what it refuses, what it writes, how it ends."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -134,6 +135,22 @@ def test_a_parameter_server_ends_by_itself_when_the_chief_says_so_and_writes_its
         for index in range(2):
             outcome = cluster.outcome("ps", index)
             assert outcome is not None and outcome.succeeded
+
+
+def test_a_mistake_of_a_task_that_waits_for_its_turn_is_no_outcome_of_the_one_that_trains(tmp_path: Path) -> None:
+    cluster = {"cluster": {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}, "task": {"type": "worker", "index": 0}}
+    env = {**os.environ, "TF_CONFIG": json.dumps(cluster), "LAUNCH_TASK_DIR": str(tmp_path), "LAUNCH_STANDBY": "1"}
+    argv = [
+        sys.executable,
+        "-m",
+        "jobs.main",
+        written(tmp_path, INPUTS, OPTIMIZER, "def model(x):\n    return missing\n"),
+    ]
+    ran = subprocess.run(
+        argv, cwd=str(ROOT), env=env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S
+    )
+    assert ran.returncode == 1 and b"name 'missing' is not defined" in ran.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.py"]
 
 
 def test_help_names_the_arguments_and_shows_an_example_under_a_hand_written_tf_config() -> None:

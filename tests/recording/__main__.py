@@ -5,7 +5,7 @@ import codecs
 import fcntl
 import os
 import pty
-import select
+import selectors
 import struct
 import subprocess
 import sys
@@ -35,14 +35,16 @@ def record(argv: Sequence[str], columns: int = 80, rows: int = 24) -> List[Frame
     process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environ, start_new_session=True)
     os.close(theirs)
     try:
-        return _frames(ours, terminal)
+        with selectors.DefaultSelector() as output:  # select() takes no file beyond the first thousand of a process
+            output.register(ours, selectors.EVENT_READ)
+            return _frames(ours, output, terminal)
     finally:
         process.kill()
         process.wait()
         os.close(ours)
 
 
-def _frames(ours: int, terminal: Terminal) -> List[Frame]:
+def _frames(ours: int, output: selectors.BaseSelector, terminal: Terminal) -> List[Frame]:
     began = time.monotonic()
     frames = [Frame(0.0, terminal.screen)]
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -50,7 +52,7 @@ def _frames(ours: int, terminal: Terminal) -> List[Frame]:
     while running:
         due = began + EVERY_S * (1 + (time.monotonic() - began) // EVERY_S)
         while running and time.monotonic() < due:
-            if select.select([ours], [], [], max(0.0, due - time.monotonic()))[0]:
+            if output.select(max(0.0, due - time.monotonic())):
                 data = _read(ours)
                 running = bool(data)
                 pending = _feed(terminal, pending + decoder.decode(data))

@@ -141,18 +141,23 @@ def be_chosen_first() -> None:
         file.write(str(raised))
 
 
-def start(argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> "subprocess.Popen[bytes]":
+def start(
+    argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path, source: int = subprocess.DEVNULL
+) -> "subprocess.Popen[bytes]":
     """Spawns ``argv``; what it prints is appended to ``log``. Raises OSError as ``spawn`` does, and for the log."""
     with open_to_append(log) as output:
-        return spawn(argv, env, folder, output.fileno())
+        return spawn(argv, env, folder, output.fileno(), source)
 
 
-def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int) -> "subprocess.Popen[bytes]":
+def spawn(
+    argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int, source: int = subprocess.DEVNULL
+) -> "subprocess.Popen[bytes]":
     """Start ``argv`` as the leader of a session of its own.
 
     The kernel kills the new process if the caller dies, and before the caller when memory runs out.
 
-    ``output`` is the number of a file for what the process prints, or ``subprocess.PIPE``.
+    ``output`` is the number of a file for what the process prints, or ``subprocess.PIPE``. ``source`` is that of its
+    standard input, or ``subprocess.PIPE``.
 
     Call this function from the main thread: the kernel ties the parent-death signal to the thread.
 
@@ -166,7 +171,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int
         be_chosen_first()
 
     return subprocess.Popen(
-        list(argv), env=dict(env), cwd=str(folder), stdin=subprocess.DEVNULL, stdout=output,
+        list(argv), env=dict(env), cwd=str(folder), stdin=source, stdout=output,
         stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=prepare,
     )  # fmt: skip
 

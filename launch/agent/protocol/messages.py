@@ -100,6 +100,14 @@ class Exited:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """The process for a task's next attempt waits for its place, or there will be none."""
+
+    task: str
+    attempt: int
+
+
+@dataclass(frozen=True)
 class StopRequested:
     """Somebody wants the run to end: the operator, or a lease that ran out."""
 
@@ -111,6 +119,14 @@ class RestartRequested:
     """The operator wants new processes of these tasks."""
 
     tasks: List[str]
+
+
+@dataclass(frozen=True)
+class DrainRequested:
+    """The operator wants these tasks out of the run, or ``back`` in it."""
+
+    tasks: List[str]
+    back: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,6 +155,28 @@ class Start:
 
 
 @dataclass(frozen=True)
+class Prepare:
+    """Order: start a process for a task's coming attempt, beside the one that runs; it waits for its ``Start``.
+
+    ``cluster`` and ``index`` are those that the ``Start`` will have. A higher ``number`` than before is a new request.
+    """
+
+    task: str
+    attempt: int
+    cluster: str
+    index: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Dismiss:
+    """Order: end the process that waits since the ``Prepare`` of this number."""
+
+    task: str
+    number: int
+
+
+@dataclass(frozen=True)
 class Stop:
     """Order: end the process group of a task's attempt.
 
@@ -154,11 +192,15 @@ class Stop:
 
 @dataclass(frozen=True)
 class Save:
-    """Order: have the chief save now. A higher ``number`` than before is a new request."""
+    """Order: have the chief save now, and with ``hold`` take no further step.
+
+    A higher ``number`` than before is a new request.
+    """
 
     task: str
     attempt: int
     number: int
+    hold: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,16 +229,17 @@ class Ping:
 
 
 Event = Union[
-    Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, RestartRequested, StopRequested, KillRequested, Tick
-]
-Order = Union[Start, Stop, Save, End]
+    Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, Prepared, RestartRequested, DrainRequested,
+    StopRequested, KillRequested, Tick,
+]  # fmt: skip
+Order = Union[Start, Prepare, Dismiss, Stop, Save, End]
 Message = Union[Event, Order, Fetch, Ping]
 
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, RestartRequested, StopRequested, KillRequested,
-        Tick, Start, Stop, Save, Fetch, End, Ping,
+        Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, Prepared, RestartRequested, DrainRequested,
+        StopRequested, KillRequested, Tick, Start, Prepare, Dismiss, Stop, Save, Fetch, End, Ping,
     )
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """The long-lived agent process.
 
+chief_command  the chief's command with another module
 graph          the graph of a job, built before its tasks start
 export         the SavedModel of a run's checkpoint
 daemon         from the request to the last file removed

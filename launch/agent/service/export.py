@@ -1,32 +1,25 @@
 """Export a checkpoint of a run on the host of its chief, and send the SavedModel to the launcher.
 
-The chief's command builds it in a working folder of its own, with the chief's Python and environment, as ``graph``
-does. The checkpoint is linked into that folder first, so that the chief may remove it meanwhile.
+``jobs.export`` builds it. The checkpoint is linked into its folder first, so that the chief may remove it meanwhile.
 """
 
 import base64
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict
 
-from cluster.protocol.outcome import read_outcome
 from cluster.protocol.regular_file import open_to_read
 from launch.agent.checkpoints import local, resume
-from launch.agent.linux.processes import die_with
 from launch.agent.protocol import local_client
-from launch.agent.service.located import code_of, folder_of, located
+from launch.agent.service.chief_command import ChiefCommand, chief_command
+from launch.agent.service.located import folder_of
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks import task_env, work_folder
-from launch.agent.text.redaction import Redaction
 from launch.agent.wire.export_request import ExportRequest
-from launch.agent.wire.run_request import TaskRequest
 
 PATIENCE_S = 1800.0  # for building the SavedModel
 SAVE_S = 60.0  # for the chief to save: more than its lead waits
@@ -43,23 +36,18 @@ class NotExported(Exception):
 def export(request: ExportRequest, tell: Tell) -> None:
     """Send the SavedModel, or {"error": why not}."""
     folder = folder_of(request.run)
-    name = f"export:{os.getpid()}"
-    own = folder.task(name)
     try:
         if request.save:
             _save(folder, tell)
-        prefix = _checkpoint(request, folder, own)
-        chief = located(replace(request.run, tasks=(replace(request.run.tasks[0], name=name),)), folder).tasks[0]
-        work_folder.fill(own, code_of(request.run, folder, "job") if "job" in request.run.code else None)
-        found = _build(chief, request, own, prefix, tell)
-        _send(own / "served", tell)
+        with chief_command(request.run, f"export:{os.getpid()}") as command:
+            prefix = _checkpoint(request, folder, command.folder)
+            found = _build(command, prefix, tell)
+            _send(command.folder / "served", tell)
         tell({"done": found, "checkpoint": os.path.basename(prefix)})
     except (NotExported, ValueError) as error:
         tell({"error": str(error)})
     except OSError as error:
-        tell({"error": f"cannot export into {own}: {error.strerror or error}", "kind": "disk"})
-    finally:
-        shutil.rmtree(str(own), ignore_errors=True)
+        tell({"error": f"cannot export into {folder.path}: {error.strerror or error}", "kind": "disk"})
 
 
 def _save(folder: RunFolder, tell: Tell) -> None:
@@ -91,20 +79,16 @@ def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
     return str(own / "checkpoint" / wanted[-1].prefix)
 
 
-def _build(chief: TaskRequest, request: ExportRequest, own: Path, prefix: str, tell: Tell) -> Any:
+def _build(command: ChiefCommand, prefix: str, tell: Tell) -> Any:
     """Return what ``jobs.export`` prints.
 
     Raises:
       NotExported: it fails, or takes too long.
     """
-    argv: List[str] = ["jobs.export" if word == "jobs.main" else word for word in chief.argv]
-    env = task_env.task_environment(chief.env, request.run.secrets, 0, own, [])
-    until = time.monotonic() + PATIENCE_S
+    own, until = command.folder, time.monotonic() + PATIENCE_S
+    arguments = ["--checkpoint", prefix, "--out", str(own / "served")]
     with open(str(own / "out"), "wb") as out, open(str(own / "log"), "wb") as log:
-        building = subprocess.Popen(
-            [*argv, "--checkpoint", prefix, "--out", str(own / "served")], cwd=chief.folder, env=env,
-            stdin=subprocess.DEVNULL, stdout=out, stderr=log, start_new_session=True, preexec_fn=die_with(os.getpid()),
-        )  # fmt: skip
+        building = command.start("jobs.export", arguments, stdout=out, stderr=log)
         try:
             while _is_alive(building):
                 tell({"stage": "builds the SavedModel"})
@@ -114,7 +98,7 @@ def _build(chief: TaskRequest, request: ExportRequest, own: Path, prefix: str, t
             building.kill()
             building.wait()
     if building.returncode != 0:
-        raise NotExported(_cause(chief, request, own))
+        raise NotExported(str(command.cause(_last_line(own / "log"))))
     return json.loads((own / "out").read_text().splitlines()[-1])
 
 
@@ -126,12 +110,8 @@ def _is_alive(building: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
-def _cause(chief: TaskRequest, request: ExportRequest, own: Path) -> str:
-    outcome = read_outcome(own)
-    last = (own / "log").read_text(errors="replace").strip().splitlines()[-1:] or ["it ended without a message"]
-    cause = last[0] if outcome is None or outcome.cause is None else outcome.cause
-    secrets = request.run.secrets
-    return Redaction(secrets.values(), [chief.env], secrets).text(cause)
+def _last_line(log: Path) -> str:
+    return (log.read_text(errors="replace").strip().splitlines()[-1:] or ["it ended without a message"])[0]
 
 
 def _send(folder: Path, tell: Tell) -> None:

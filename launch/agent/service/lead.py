@@ -13,6 +13,7 @@ from typing import Any, AsyncIterator, Dict, Optional
 from launch.agent.checkpoints.replication import Replicas
 from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (
+    DrainRequested,
     End,
     Go,
     Joined,
@@ -188,6 +189,8 @@ class Lead(Agent):
         elif verb == "restart":
             self._events.put_nowait(RestartRequested(request["tasks"]))
             yield {"asked": True}
+        elif verb == "drain":
+            yield self._drain(DrainRequested(request["tasks"], request["back"]))
         elif verb in ("stop", "kill") and self._supervisor.state.phase is Phase.ENDED:
             self._replicas.hurry()
         elif verb == "stop":
@@ -201,6 +204,13 @@ class Lead(Agent):
         elif verb == "watch":
             async for change in self._watch():
                 yield change
+
+    def _drain(self, request: DrainRequested) -> Dict[str, Any]:
+        """Begin to drain at once, so that the next status shows it; return why that cannot be."""
+        wrong = self._supervisor.drain_refusals(request)
+        for order in self._supervisor.handle(request, now()) if not wrong else []:
+            self._give(order)
+        return {"wrong": wrong}
 
     async def _save(self) -> Optional[int]:
         """Let the chief save, if it trains, and return the step of the newest checkpoint then."""

@@ -9,12 +9,15 @@ from launch.agent.protocol import links
 from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (
     Advanced,
+    Dismiss,
     End,
     Event,
     Exited,
     Fetch,
     Measured,
     Message,
+    Prepare,
+    Prepared,
     Save,
     Signs,
     Start,
@@ -51,7 +54,7 @@ class Member(Agent):
         self._lost_after_s = request.lost_after_s
         self._stay_s = request.stay_s
         self._news: Dict[str, Dict[str, Event]] = {}  # of each task, the newest event of each kind
-        self._obeyed: Set[Union[Start, Stop, Save]] = set()
+        self._obeyed: Set[Union[Start, Prepare, Dismiss, Stop, Save]] = set()
         self._link: Optional[links.Link] = None
         self._over = False
         self._serves = ""  # the incarnation of the lead that ordered what runs here
@@ -113,18 +116,18 @@ class Member(Agent):
         if isinstance(event, Exited) and event.task in self._fenced:
             self._fenced.discard(event.task)
             event = replace(event, cause=f"its agent killed it: {self._silence}")
-        if isinstance(event, (Started, Advanced, Exited)):
+        if isinstance(event, (Started, Advanced, Exited, Prepared)):
             self._keep(event)
         elif not isinstance(event, (Measured, Signs)):  # which is not kept: the next one comes soon
             return
         if self._link is not None:
             self._link.send(event)
 
-    def _keep(self, event: Union[Started, Advanced, Exited]) -> None:
+    def _keep(self, event: Union[Started, Advanced, Exited, Prepared]) -> None:
         if isinstance(event, Started):
             self._news[event.task] = {}
         self._news.setdefault(event.task, {})[type(event).__name__] = event
-        if not isinstance(event, Advanced):
+        if isinstance(event, (Started, Exited)):
             self._record(event)
 
     def _record(self, event: Union[Started, Exited]) -> None:
@@ -189,7 +192,7 @@ class Member(Agent):
             await link.close()
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, (Start, Stop, Save)):
+        if isinstance(message, (Start, Prepare, Dismiss, Stop, Save)):
             if message in self._obeyed:
                 return
             self._obeyed.add(message)

@@ -48,6 +48,8 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
         if task.name in run.tasks and _has_run(task):
             run.tasks[task.name].attempt = task.restarts + 1
             steps[task.name] = task.step
+    if earlier.status.formation is not None:
+        run.restore_wishes(earlier.status.formation)
     if earlier.status.state == "running":
         run.state.mark_up()
     died_at = now - earlier.ago_s

@@ -11,6 +11,9 @@ task_records    the lead's knowledge of the tasks: of each, and of all by name, 
 agents          the hosts whose agents have yet to join, and the current agent of each host
 formation       the tasks of a run that train together
 elastic         the formations of a run: the first, and the next when hosts come and go
+absence         a lost host, and when the run may take it back
+wishes          the tasks that an operator drains or adds
+handover        a planned change of the tasks that train, of which no step is lost
 restart_policy  the tasks that get another attempt, and when
 ending          the success of a task, and the order in which tasks end
 saving          the save of the chief before a planned end, and checkpoints that fail

@@ -9,29 +9,31 @@ The host also waits until the formation that trains has done so for ``REST_S``. 
 the host waits twice as long as before, from ``PATIENCE_S`` on. Then the chief saves, and the next formation
 includes the host.
 
+An operator drains tasks, and lets them train again, by a ``Handover``.
+
 Nothing here changes the phase of the run: the methods return a ``Decision``, which the supervisor carries out.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Collection, Dict, List, NamedTuple, Optional, Sequence, Set
 
-from launch.agent.protocol.messages import Exited, Order, Start, Stop
+from launch.agent.protocol.messages import DrainRequested, Exited, Order, Prepare, Prepared, Start, Stop
+from launch.agent.supervision.absence import Absence
 from launch.agent.supervision.formation import Formation, describe, form, full_sizes, shortage, sizes
+from launch.agent.supervision.handover import Handover
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.saving import Saving
-from launch.agent.supervision.task_records import SPARE, Roster, TaskRecord
+from launch.agent.supervision.task_records import DRAINED, SPARE, Roster, TaskRecord
+from launch.agent.supervision.wishes import Wishes
 from launch.agent.wire.run_plan import RunPlan
 from launch.status.run import FormationStatus
 from launch.status.states import ALIVE
 
 END_S = 1.0
-SETTLE_S = 3.0
 REST_S = 15.0
-PATIENCE_S = 30.0
-LONGEST_PATIENCE_S = 900.0
 
 
 class Failure(NamedTuple):
@@ -59,28 +61,6 @@ class Decision:
 NOTHING = Decision()
 
 
-@dataclass
-class Absence:
-    """A host that was lost, and the number of its losses.
-
-    ``ready_at`` is the time from which the run may take the host back; infinite while the host is silent.
-    """
-
-    losses: int = 0
-    ready_at: float = math.inf
-    incident: Optional[Incident] = None  # of its newest loss
-
-    def begin(self, incident: Incident) -> None:
-        """Record a loss of the host, which is silent from now on."""
-        self.losses, self.ready_at, self.incident = self.losses + 1, math.inf, incident
-
-    def end(self, now: float) -> None:
-        """Record the return of the host."""
-        again = self.losses - 1
-        patience_s = min(LONGEST_PATIENCE_S, PATIENCE_S * 2 ** (again - 1)) if again else 0.0
-        self.ready_at = min(self.ready_at, now + max(SETTLE_S, patience_s))
-
-
 class Formations:
     """The formations of one run, one after the other, and the hosts that are out of them.
 
@@ -95,6 +75,10 @@ class Formations:
         self._begun: Set[str] = set()  # tasks that have had a process
         self._rested_at = math.inf
         self._saves = False  # before a host is taken back
+        self.wishes = Wishes(plan, roster)
+        self._handovers = 0
+        self._handover: Optional[Handover] = None
+        self._problem: Optional[str] = None  # of the newest one
         self._first_loss: Optional[Failure] = None  # since the run last trained
         self._losses: List[Incident] = []  # since the newest formation
 
@@ -117,7 +101,8 @@ class Formations:
         name = task.plan.name
         self._begun.add(name)
         self._roster.begin_attempt(task)
-        if not self.current.number and not self._out:  # its agent has this cluster from the launcher
+        is_as_planned = not (self.current.number or self._out or self.wishes.by_name)
+        if is_as_planned:  # its agent has this cluster from the launcher
             return Start(name, task.attempt)
         return Start(name, task.attempt, self.current.cluster, self.current.indices[name])
 
@@ -135,37 +120,43 @@ class Formations:
     def start_first(self, now: float) -> Decision:
         """Start formation 0: every host has joined, or is out."""
         self._out = {host: absence for host, absence in self._out.items() if absence.ready_at == math.inf}
-        return self._start(form(0, self._plan.tasks, self._out), now)
+        return self._start(self._form(0, self._out), now)
 
     def start_next(self, now: float) -> Decision:
         """Start the next formation: no process of the one before is left."""
         self._take_in(now)
-        return self._start(form(self.current.number + 1, self._plan.tasks, self._out), now)
+        return self._start(self._form(self.current.number + 1, self._out), now)
+
+    def _form(self, number: int, out: Collection[str]) -> Formation:
+        return form(number, self._plan.tasks, out, self.wishes.by_name)
 
     def _start(self, following: Formation, now: float) -> Decision:
         missing = shortage(following, self._plan.tasks, self._plan.min_workers or 0)
         if missing is not None and self._first_loss is not None:
             incident, cause = self._first_loss
             return Decision(failure=Failure(incident, f"{cause}; {missing}"))
-        self.current, self._rested_at = following, math.inf
+        self.current, self._rested_at, self._handover = following, math.inf, None
         without = f"continues without {', '.join(self._out)}: " if self._out else ""
         for incident in self._losses:
-            self._incidents.record_action(f"{without}{describe(following, self._plan.tasks)}", now, incident)
+            self._incidents.record_action(
+                f"{without}{describe(following, self._plan.tasks, self.wishes.by_name)}", now, incident
+            )
         self._losses = []
         self._show_spares()
         return Decision([self._start_in_turn(name) for name in following.tasks], Phase.TRAINING)
 
     def _start_in_turn(self, name: str) -> Order:
         task = self._roster.by_name[name]
-        task.attempt += name in self._begun
+        task.attempt = self._next_attempt(name)
         return self.start_task(task)
 
     def _show_spares(self) -> None:
-        """Mark the tasks that are there and not needed as spares."""
+        """Mark the tasks that are there and not needed as spares, or as drained."""
         for name, task in self._roster.by_name.items():
             if name not in self.current.indices and task.plan.host not in self._out:
                 self._roster.turn(task, "stopped", process=False)
-                task.cause = SPARE
+                task.cause = DRAINED if self.wishes.by_name.get(name) is False else SPARE
+                task.samples.clear()
 
     # -- hosts that are lost
 
@@ -196,7 +187,7 @@ class Formations:
 
     def _adapt(self) -> Decision:
         """Return what follows from a change of the hosts that are there."""
-        following = form(self.current.number, self._plan.tasks, self._out)
+        following = self._form(self.current.number, self._out)
         if following.cluster != self.current.cluster:
             return self._end()
         # An evaluator, which only follows, or a spare that goes on waiting.
@@ -207,7 +198,7 @@ class Formations:
 
     def _end(self) -> Decision:
         """End every process of the formation."""
-        self._saves = False
+        self._saves, self._handover = False, None
         orders: List[Order] = []
         for name in self.current.tasks:
             task = self._roster.by_name[name]
@@ -230,6 +221,8 @@ class Formations:
 
     def take_back(self, now: float) -> Decision:
         """Return what follows for the hosts that are out, while the formation trains."""
+        if self._handover is not None:
+            return self._hand_over(self._handover, now)
         if self._rested_at == math.inf and self.is_up:
             self._rested_at, self._first_loss = now + REST_S, None
         ready = self._ready(now) if self._out and now >= self._rested_at else []
@@ -251,7 +244,7 @@ class Formations:
         An evaluator, or a spare, needs none.
         """
         out = [host for host in self._out if host not in hosts]
-        return form(0, self._plan.tasks, out).cluster != self.current.cluster
+        return self._form(0, out).cluster != self.current.cluster
 
     def _take_in(self, now: float) -> None:
         """Remove the hosts that may be taken back from the hosts that are out."""
@@ -259,13 +252,55 @@ class Formations:
             incident = self._out.pop(host).incident
             self._incidents.record_action(f"{host} joined again", now, incident)
 
+    # -- tasks that an operator drains, or lets train again
+
+    def refusals(self, request: DrainRequested, phase: Phase) -> List[str]:
+        """Return the reasons for which a request cannot be; empty where it can."""
+        if not self.is_elastic:
+            return ["expected a run with the key elastic; set elastic: {min_workers: 1} and start it with --resume"]
+        if phase is not Phase.TRAINING or not self.is_up or self._handover is not None:
+            return ["expected a run that trains, found one that starts or changes; try again when it trains"]
+        return self.wishes.refusals(request, self._out)
+
+    def drain(self, request: DrainRequested, phase: Phase, now: float) -> Decision:
+        """Begin to leave tasks out, or to take them back."""
+        if self.refusals(request, phase):
+            return NOTHING
+        before, self._problem = self.wishes.by_name, None
+        self.wishes.by_name = self.wishes.joined_by(request)
+        following = self._form(0, self._out)
+        if following.cluster == self.current.cluster:
+            return self._adapt()
+        self._handovers += 1
+        orders = [
+            Prepare(name, self._next_attempt(name), following.cluster, index, self._handovers)
+            for name, index in following.indices.items()
+        ]
+        self._handover = Handover(before, orders, self._saving, now)
+        return Decision(orders)
+
+    def _next_attempt(self, name: str) -> int:
+        return self._roster.by_name[name].attempt + (name in self._begun)
+
+    def record_prepared(self, event: Prepared) -> None:
+        """Record that a process waits for its place."""
+        if self._handover is not None:
+            self._handover.record(event)
+
+    def _hand_over(self, handover: Handover, now: float) -> Decision:
+        orders = handover.next_orders(now)
+        if handover.problem is not None:
+            self.wishes.by_name, self._problem, self._handover = handover.before, handover.problem, None
+        return self._end() if handover.is_over else Decision(orders)
+
     # -- what is shown
 
     def status(self, phase: Phase) -> Optional[FormationStatus]:
         """Return the status of the formation; None where a lost host ends the run."""
         if not self.is_elastic:
             return None
-        (workers, servers), (all_workers, all_servers) = sizes(self.current.indices), full_sizes(self._plan.tasks)
+        workers, servers = sizes(self.current.indices)
+        all_workers, all_servers = full_sizes(self._plan.tasks, self.wishes.by_name)
         return FormationStatus(
             number=self.current.number,
             workers=workers,
@@ -274,4 +309,8 @@ class Formations:
             of_ps=all_servers,
             without=list(self._out),
             forming=phase is Phase.REFORMING,
+            drained=self.wishes.named(False),
+            added=self.wishes.named(True),
+            changing=self._handover is not None,
+            problem=self._problem,
         )

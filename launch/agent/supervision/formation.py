@@ -1,9 +1,9 @@
 """Formations: the tasks of a run that train together, and the cluster in their ``TF_CONFIG``.
 
 A run begins with formation 0, all of its tasks but the spares. When a host is lost, or taken
-back, the next formation replaces the current one. TensorFlow allows no gaps in a role, so each
-formation has a cluster of its own, which numbers the tasks of each role from 0. Everywhere else
-a task keeps the name that it has in the run.
+back, or an operator drains tasks, the next formation replaces the current one. TensorFlow allows
+no gaps in a role, so each formation has a cluster of its own, which numbers the tasks of each role
+from 0. Everywhere else a task keeps the name that it has in the run.
 """
 
 import json
@@ -48,17 +48,26 @@ class Formation:
         return _NAME.sub(rename, text)
 
 
-def form(number: int, tasks: Sequence[TaskPlan], out: Collection[str]) -> Formation:
+def form(
+    number: int, tasks: Sequence[TaskPlan], out: Collection[str], wishes: Optional[Mapping[str, bool]] = None
+) -> Formation:
     """Return the formation of the tasks whose hosts are not in ``out``.
 
-    A spare takes the place of a ps whose host is in ``out``.
+    A spare takes the place of a ps that is not there.
+
+    Args:
+      wishes: an operator's, by the names of tasks: False for one that is to be left out, True for a spare that is to
+        train beside all others.
     """
     by_role: Dict[str, List[TaskPlan]] = {}
-    servers = sum(task.role == "ps" and not task.spare for task in tasks)
+    wishes = wishes or {}
+    places = sum(task.role == "ps" and not task.spare for task in tasks)  # that spares may fill
     for task in tasks:
-        there = by_role.setdefault(task.role, [])
-        if task.host not in out and not (task.spare and len(there) == servers):
-            there.append(task)
+        there, wish = by_role.setdefault(task.role, []), wishes.get(task.name)
+        if task.host in out or wish is False or (task.spare and not wish and not places):
+            continue
+        there.append(task)
+        places -= task.role == "ps" and not wish
     addresses = {role: [task.address for task in by_role[role]] for role in MEMBERS if by_role.get(role)}
     indices = {task.name: index for there in by_role.values() for index, task in enumerate(there)}
     return Formation(number, json.dumps(addresses), indices)
@@ -70,14 +79,14 @@ def sizes(names: Collection[str]) -> Tuple[int, int]:
     return sum(role in TRAINERS for role in roles), roles.count("ps")
 
 
-def full_sizes(tasks: Sequence[TaskPlan]) -> Tuple[int, int]:
-    """Return the numbers of workers and of ps that the run begins with."""
-    return sizes([task.name for task in tasks if not task.spare])
+def full_sizes(tasks: Sequence[TaskPlan], wishes: Optional[Mapping[str, bool]] = None) -> Tuple[int, int]:
+    """Return the numbers of workers and of ps that the run begins with, and of spares that an operator wants."""
+    return sizes([task.name for task in tasks if not task.spare or (wishes or {}).get(task.name)])
 
 
-def describe(formation: Formation, tasks: Sequence[TaskPlan]) -> str:
+def describe(formation: Formation, tasks: Sequence[TaskPlan], wishes: Optional[Mapping[str, bool]] = None) -> str:
     """Describe a formation as ``formation 2: 3 of 4 workers, 2 of 2 ps``."""
-    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks)
+    (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks, wishes)
     return f"formation {formation.number}: {workers} of {all_workers} workers, {servers} of {all_servers} ps"
 
 

@@ -34,17 +34,20 @@ class Saving:
         self._attempt = 0
         self._asked_at: Optional[float] = None
 
-    def ask(self, now: float) -> List[Order]:
+    def ask(self, now: float, hold: bool = False) -> List[Order]:
         """Return the order to save, if the chief can.
 
         There is no order where the chief does not train now, or has not reported that it can save.
+
+        Args:
+          hold: whether the chief takes no step after the save.
         """
         chief = self._chief
         if chief is None or not chief.process or chief.recalled or chief.progress.get("save_done") is None:
             return []
         self._number += 1
         self._attempt, self._asked_at = chief.attempt, now
-        return [Save(chief.plan.name, chief.attempt, self._number)]
+        return [Save(chief.plan.name, chief.attempt, self._number, hold)]
 
     def is_pending(self, now: float) -> bool:
         """Return whether the chief's answer is still worth waiting for."""
@@ -61,6 +64,13 @@ class Saving:
             return False
         steps_s = 3 * (report.get("step_time_ms") or 0.0) / 1000
         return (report.get("save_begun") or 0) >= self._number or waited_s < TAKE_S + steps_s
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether the newest request was followed: the checkpoint has all that the chief knows."""
+        report = self._chief.progress if self._chief is not None else {}
+        is_done = (report.get("save_done") or 0) >= self._number
+        return is_done and report.get("checkpoint_step") == report.get("step")
 
     def skip(self) -> None:
         """Stop waiting for the chief's answer."""

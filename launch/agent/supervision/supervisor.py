@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Type
 
 from launch.agent.protocol.messages import (
     Advanced,
+    DrainRequested,
     End,
     Event,
     Exited,
@@ -22,6 +23,7 @@ from launch.agent.protocol.messages import (
     Lost,
     Measured,
     Order,
+    Prepared,
     RestartRequested,
     Signs,
     Started,
@@ -39,7 +41,7 @@ from launch.agent.supervision.saving import CheckpointProblems, Saving
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_records import Roster, TaskRecord
 from launch.agent.wire.run_plan import RunPlan
-from launch.status.run import RunStatus
+from launch.status.run import FormationStatus, RunStatus
 
 
 class Supervisor:
@@ -78,7 +80,9 @@ class Supervisor:
             Measured: self._on_measured,
             Signs: self._on_signs,
             Exited: self._on_exited,
+            Prepared: self._on_prepared,
             RestartRequested: self._on_restart,
+            DrainRequested: self._on_drain,
             StopRequested: self._on_stop,
             KillRequested: self._on_kill,
         }
@@ -222,6 +226,21 @@ class Supervisor:
         for task in running:
             task.recalled = True
         return [Stop(task.plan.name, self.plan.grace_s, task.attempt) for task in running]
+
+    def drain_refusals(self, request: DrainRequested) -> List[str]:
+        """Return the reasons for which tasks cannot be drained now, or taken back; empty where they can."""
+        return self._formations.refusals(request, self.state.phase)
+
+    def restore_wishes(self, earlier: FormationStatus) -> None:
+        """Leave out what an operator had drained in the status of an earlier agent, and add what was added."""
+        self._formations.wishes.restore(earlier)
+
+    def _on_drain(self, event: DrainRequested, now: float) -> List[Order]:
+        return self._follow(self._formations.drain(event, self.state.phase, now), now)
+
+    def _on_prepared(self, event: Prepared, now: float) -> List[Order]:
+        self._formations.record_prepared(event)
+        return []
 
     def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
         orders = self.saving.ask(now) if self.state.phase is Phase.TRAINING else []

@@ -42,6 +42,7 @@ class Pace(NamedTuple):
 
 
 SPARE = "a spare: it starts when the host of a ps is lost"
+DRAINED = "drained: it starts again after `launch drain --back`"
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 host_tasks    the only code that starts, watches and ends task processes
 attempt       one attempt of a task, and the signals to its processes
+standbys      processes that wait for their task's next attempt
 descendants   the processes of one attempt, in any session
 reports       progress, signs of life and use of the host, as events
 health        the tasks that may be frozen

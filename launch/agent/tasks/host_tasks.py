@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -10,11 +11,12 @@ from cluster.protocol.command_template import fill
 from cluster.protocol.heartbeat import PULSE, STACKS
 from cluster.protocol.outcome import OUTCOME, PROGRESS
 from cluster.protocol.save_request import SAVE, ask
+from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
 from launch.agent.endings.exits import Exits
 from launch.agent.linux import processes
 from launch.agent.linux.processes import Process
-from launch.agent.protocol.messages import Event, Save, Start, Started, Stop
+from launch.agent.protocol.messages import Dismiss, Event, Prepare, Prepared, Save, Start, Started, Stop
 from launch.agent.state.log import say
 from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
@@ -25,6 +27,7 @@ from launch.agent.tasks.log_index import LogTimes
 from launch.agent.tasks.reports import Reports
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.tasks.stacks import WRITE_S, Stacks
+from launch.agent.tasks.standbys import Standbys
 from launch.agent.wire.run_request import TaskRequest
 
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act
@@ -50,17 +53,22 @@ class HostTasks:
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
         self._shipped = shipped
         self.running: Dict[str, Attempt] = {}
+        self._standbys = Standbys(folder)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
         self._reports = Reports(folder, gpus, emit)
         self._exits = Exits(tasks, folder, secrets)
 
-    def obey(self, order: Union[Start, Save, Stop], now: float) -> None:
+    def obey(self, order: Union[Start, Prepare, Dismiss, Save, Stop], now: float) -> None:
         """Carry out an order about a task of this host."""
         if isinstance(order, Start):
             self.start(order.task, order.attempt, order.cluster, order.index)
+        elif isinstance(order, Prepare):
+            self.prepare(order.task, order.attempt, order.cluster, order.index)
         elif isinstance(order, Save):
-            self.save(order.task, order.attempt, order.number)
+            self.save(order.task, order.attempt, order.number, order.hold)
+        elif isinstance(order, Dismiss):
+            self._standbys.end(order.task)
         else:
             self.stop(order.task, order.grace_s, now, order.stack)
 
@@ -69,40 +77,63 @@ class HostTasks:
 
         The result is ``Started``, or ``Exited`` where the process cannot start.
         """
-        task, folder = self._tasks[name], self._folder.task(name)
-        log = self._folder.log(name, attempt)
-        argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task.argv]
+        task, place = self._tasks[name], self._place(name, cluster, index)
         try:
-            if self._shipped is not None:
-                self._shipped.restore()
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS):
-                with contextlib.suppress(FileNotFoundError):
-                    (folder / stale).unlink()
-            further = self._further(task, cluster, index)
-            env = task_env.task_environment(task.env, further, attempt, folder, self._gpus[name])
-            process = processes.start(argv, env, Path(task.folder), log)
+            self._clear(self._folder.task(name))
+            begun = self._standbys.take(name, attempt, place) or self._spawn(task, attempt, place)
         except OSError as error:
             self._emit(self._exits.not_started(name, attempt, error))
             return
-        kin = Kin(os.getpid(), process.pid, folder, attempt)
-        self.running[name] = Attempt(name, attempt, process, LogTimes(log), kin)
-        self._record.began(process.pid)
-        self._emit(Started(name, attempt, process.pid, list(self._gpus[name]), str(log)))
+        self.running[name] = begun
+        log = str(self._folder.log(name, attempt))
+        self._emit(Started(name, attempt, begun.process.pid, list(self._gpus[name]), log))
 
-    def _further(self, task: TaskRequest, cluster: Optional[str], index: Optional[int]) -> Dict[str, str]:
-        """Return the environment variables of a task that its request does not contain."""
+    def prepare(self, name: str, attempt: int, cluster: str, index: int) -> None:
+        """Start a process for a coming attempt of a task; emit ``Prepared`` when it waits, or where it cannot."""
+        task, place = self._tasks[name], self._place(name, cluster, index)
+        try:
+            self._standbys.add(
+                name, place, lambda: self._spawn(task, attempt, {**place, STANDBY: "1"}, subprocess.PIPE)
+            )
+        except OSError as error:
+            say(f"{name} cannot be prepared: {error}")
+            self._emit(Prepared(name, attempt))
+
+    def _place(self, name: str, cluster: Optional[str], index: Optional[int]) -> Dict[str, str]:
+        """Return the environment variables for a task's place in a cluster; none for the run's own cluster."""
         if cluster is None or index is None:
-            return dict(self._secrets)
-        return {"TF_CONFIG": tf_config(cluster, task.role, index), **self._secrets}
+            return {}
+        return {"TF_CONFIG": tf_config(cluster, self._tasks[name].role, index)}
 
-    def save(self, name: str, attempt: int, number: int) -> None:
+    @staticmethod
+    def _clear(folder: Path) -> None:
+        """Remove the files of a task's earlier attempt."""
+        for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS):
+            with contextlib.suppress(FileNotFoundError):
+                (folder / stale).unlink()
+
+    def _spawn(
+        self, task: TaskRequest, attempt: int, further: Mapping[str, str], source: int = subprocess.DEVNULL
+    ) -> Attempt:
+        """Start the process of an attempt, with ``further`` environment variables. Raises OSError."""
+        name, folder, log = task.name, self._folder.task(task.name), self._folder.log(task.name, attempt)
+        argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task.argv]
+        if self._shipped is not None:
+            self._shipped.restore()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        more = {**further, **self._secrets}
+        env = task_env.task_environment(task.env, more, attempt, folder, self._gpus[name])
+        process = processes.start(argv, env, Path(task.folder), log, source)
+        self._record.began(process.pid)
+        return Attempt(name, attempt, process, LogTimes(log), Kin(os.getpid(), process.pid, folder, attempt))
+
+    def save(self, name: str, attempt: int, number: int, hold: bool = False) -> None:
         """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
         running = self.running.get(name)
         if running is None or running.number != attempt:
             return
         try:
-            ask(self._folder.task(name), number)
+            ask(self._folder.task(name), number, hold)
         except OSError as error:
             say(f"{name} cannot be asked to save: {error}")
 
@@ -120,6 +151,7 @@ class HostTasks:
 
     def stop_all(self, grace_s: float, now: float) -> None:
         """End every task of this host."""
+        self._standbys.end_all()
         for name in self.running:
             self.stop(name, grace_s, now)
 
@@ -131,6 +163,8 @@ class HostTasks:
         """
         self._note_processes(now)
         self._exits.look(now)
+        for prepared in self._standbys.look():
+            self._emit(prepared)
         self._reports.look(now, self.running)
         if self._shipped is not None:
             self._shipped.look(now)
@@ -189,7 +223,7 @@ class HostTasks:
 
     def sweep(self, kept: Sequence[int] = ()) -> int:
         """Kill and reap descendants that left their group, except ``kept``; return how many still live."""
-        leaders = [*kept, *(running.process.pid for running in self.running.values())]
+        leaders = [*kept, *(running.process.pid for running in self.running.values()), *self._standbys.pids]
         living = processes.strays(os.getpid(), leaders)
         for process in living:
             processes.signal_process(process.pid, process.start, signal.SIGKILL)

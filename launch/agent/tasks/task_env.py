@@ -15,6 +15,7 @@ ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secre
     "LAUNCH_ATTEMPT": "Number of earlier attempts of this task, from 0.",
     "LAUNCH_TASK_DIR": "Folder of the task on its host, with its logs.",
     "LAUNCH_JOB_DIR": "Folder of the job or program on the launcher's machine, of which the task has a copy.",
+    "GLIBC_TUNABLES": "`glibc.malloc.hugetlb=1` for a job's ps, unless `env` sets it: large memory in large pages.",
     "PYTHONPATH": "Folder of the code, for a job that is a dotted module.",
     "http_proxy, https_proxy, grpc_proxy, all_proxy": "Unset, also in capitals: a proxy makes servers hang.",
 }

@@ -9,7 +9,7 @@ from launch.agent.protocol import local_client
 from launch.agent.state import leftovers, plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import described, newest
-from launch.agent.wire.verb_requests import RestartRequest, RunReference
+from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunReference
 from launch.status.moments import utc
 from launch.status.run import RunStatus
 from launch.status.states import ALIVE, ENDED
@@ -47,10 +47,19 @@ def status(reference: RunReference) -> Dict[str, Any]:
 
 def restart(request: RestartRequest) -> Dict[str, Any]:
     """Have the newest run's lead restart tasks: {"asked": True} or {"error": …}."""
-    folder = newest(request.run)
+    return _ask(request.run, {"do": "restart", "tasks": list(request.tasks)})
+
+
+def drain(request: DrainRequest) -> Dict[str, Any]:
+    """Have the newest run's lead drain tasks: {"wrong": reasons why it cannot} or {"error": …}."""
+    return _ask(request.run, {"do": "drain", "tasks": list(request.tasks), "back": request.back})
+
+
+def _ask(run: RunReference, question: Dict[str, Any]) -> Dict[str, Any]:
+    folder = newest(run)
     try:
         if folder is not None:
-            return local_client.ask(folder.own, {"do": "restart", "tasks": list(request.tasks)})
+            return local_client.ask(folder.own, question)
     except OSError:
         pass  # its agent has left
     return {"error": "no run of this name is up on this host"}

@@ -39,6 +39,21 @@ class RestartRequest:
 
 
 @dataclass(frozen=True)
+class DrainRequest:
+    """Take tasks out of the run, or back; for the agent that leads the run.
+
+    Attributes:
+      run: the run.
+      tasks: the names of the tasks.
+      back: whether they are to train again.
+    """
+
+    run: RunReference
+    tasks: Tuple[str, ...]
+    back: bool = False
+
+
+@dataclass(frozen=True)
 class DownRequest:
     """End the host's part of a run.
 

@@ -31,3 +31,12 @@ def test_between_two_looks_the_disk_is_left_alone(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_asks_for_nothing(tmp_path: Path) -> None:
     (tmp_path / SAVE).write_text("soon")
     assert not SaveRequests(tmp_path).take() and not SaveRequests(None).take()
+
+
+def test_a_request_may_ask_to_hold_and_the_next_one_not(tmp_path: Path) -> None:
+    clock = Clock()
+    requests = SaveRequests(tmp_path, clock)
+    for number, hold in ((1, True), (2, False)):
+        ask(tmp_path, number, hold)
+        clock.now += LOOK_S
+        assert requests.take() and requests.hold is hold

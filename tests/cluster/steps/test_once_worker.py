@@ -21,7 +21,7 @@ from cluster.steps.once_worker import OnceWorker, TornStepError
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
-from tests.cluster.steps.test_sync_worker import filters, servers_of, together
+from tests.cluster.steps.test_sync_worker import GIVES_MS, filters, servers_of, together, wait_in_vain
 
 WORKERS, SIZE, EXAMPLES, SHARDS = 2, 2, 24, 3
 UNIT = 1 / (SIZE * WORKERS)  # the part of an example in the mean
@@ -34,8 +34,13 @@ def targets() -> List[str]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> List[str]:
-    found = [tmp_path / f"{index}.txt" for index in range(SHARDS)]
-    for numbers, path in zip(np.split(np.arange(EXAMPLES), SHARDS), found):
+    return numbered_files(tmp_path, EXAMPLES, SHARDS)
+
+
+def numbered_files(folder: Path, examples: int, shards: int) -> List[str]:
+    """Paths of so many files, in whose lines the examples are numbered."""
+    found = [folder / f"{index}.txt" for index in range(shards)]
+    for numbers, path in zip(np.array_split(np.arange(examples), shards), found):
         path.write_text("".join(f"{number}\n" for number in numbers))
     return [str(path) for path in found]
 
@@ -100,8 +105,7 @@ class Worker:
 
     def die_waiting(self) -> None:
         """Gives its gradient and is gone before its token comes."""
-        with pytest.raises(tf.errors.DeadlineExceededError):
-            self.session.run(self.stepper._token, options=tf.RunOptions(timeout_in_ms=500))
+        wait_in_vain(self.session, self.stepper._token)
         self.end()
 
     def end(self) -> None:
@@ -179,7 +183,7 @@ def test_a_chief_does_not_join_a_step_that_was_begun_and_not_counted(run: Run) -
 
 def test_a_chief_does_not_join_a_step_of_which_gradients_were_taken(run: Run) -> None:
     run.workers[1].die_waiting()
-    run.workers[0].session.run(run.workers[0].optimizer.empty[1])
+    run.workers[0].session.run(run.workers[0].optimizer.empty[1], options=tf.RunOptions(timeout_in_ms=10 * GIVES_MS))
     with pytest.raises(TornStepError):
         run.replace(0).join()
 

@@ -16,10 +16,11 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
-from tests.support.training.processes import free_ports
+from launch.agent.linux.ports import free_ports
 from tests.support.waiting import eventually, let_pass
 
 PATIENCE_S = 60
+GIVES_MS = 3000
 
 
 def servers_of(roles: List[Tuple[str, int]]) -> List[str]:
@@ -91,8 +92,7 @@ class Worker(Stepping):
 
     def die_waiting(self) -> None:
         """Gives its gradient and is gone before its token comes."""
-        with pytest.raises(tf.errors.DeadlineExceededError):
-            self.session.run(self.stepper._token, options=tf.RunOptions(timeout_in_ms=500))
+        wait_in_vain(self.session, self.stepper._token)
 
     def values(self) -> List[float]:
         return [float(self.session.run(variable)[0]) for variable in self.variables]
@@ -122,6 +122,12 @@ def workers(targets: List[str]) -> Iterator[List[Worker]]:
     yield made
     for worker in made:
         worker.session.close()
+
+
+def wait_in_vain(session: Any, token: Any) -> None:
+    """Gives a gradient and waits for a token that does not come, so long that a busy machine has given the gradient."""
+    with pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(token, options=tf.RunOptions(timeout_in_ms=GIVES_MS))
 
 
 def together(*calls: Any) -> List[Any]:

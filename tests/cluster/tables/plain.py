@@ -62,14 +62,15 @@ def first_row_of(name: str, width: int, initializer: Tuple[str, float, float, in
     """The same, of any table."""
     kind, low, high, seed = initializer
     start = _mix(key(name, identity) ^ _number(f"{name} {seed}"))
-    draws = [_mix((start + place * 0x9E3779B97F4A7C15) & _WORD) for place in range(1, 2 * width + 1)]
+    draws = [_mix((start + place * 0x9E3779B97F4A7C15) & _WORD) for place in range(1, width + 1)]
     if kind == "constant":
         return [low] * width
     if kind == "uniform":
-        return [low + (high - low) * ((draw >> 40) / 2.0**24) for draw in draws[:width]]
-    totals = [sum(two >> place & 0xFFFF for two in (draws[c], draws[c + width]) for place in (0, 16, 32, 48))
-              for c in range(width)]  # fmt: skip
-    return [low + high * (total - 4 * 65535.0) / math.sqrt(8 * (2.0**32 - 1) / 12) for total in totals]
+        half = (width + 1) // 2
+        bits = [draw >> 40 for draw in draws[:half]] + [draw & 0xFFFFFF for draw in draws[: width - half]]
+        return [low + (high - low) * (each / 2.0**24) for each in bits]
+    totals = [sum(draw >> place & 0xFFFF for place in (0, 16, 32, 48)) for draw in draws]
+    return [low + high * (total - 2 * 65535.0) / math.sqrt(4 * (2.0**32 - 1) / 12) for total in totals]
 
 
 def identities(values: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ class _Tables:
     def __init__(self, ids: List[int]):
         self.ids = np.array(ids)
         self.variables: Dict[str, Any] = {}
+        self.seen: Dict[str, Any] = {}  # the values that a step looks up, where they are not the newest
         self.taken: List[Tuple[str, Any]] = []
 
     def lookup(self, table: Table, ids: Any, combiner: Any) -> Any:
@@ -29,13 +30,15 @@ class _Tables:
             rows = [plain.first_row_of(table.name, table.width, table.initializer, int(each)) for each in self.ids]
             first = np.array(rows, np.float32)
             self.variables[table.name] = tf.get_variable(table.name, initializer=first, use_resource=False)
+            self.seen[table.name] = tf.placeholder(tf.float32, first.shape)
         is_sparse = isinstance(ids, tf.SparseTensor)
         values = ids.values if is_sparse else ids
         if values.dtype == tf.string:
             values = tf.strings.to_hash_bucket_fast(values, (1 << 63) - 1)
         self.taken.append((table.name, values))
         places = tf.reshape(tf.searchsorted(self.ids, tf.reshape(tf.cast(values, tf.int64), [-1])), tf.shape(values))
-        rows = tf.gather(self.variables[table.name], places)
+        newest = tf.gather(self.variables[table.name], places)
+        rows = newest + tf.stop_gradient(tf.gather(self.seen[table.name], places) - newest)
         if combiner is None:
             return rows
         if is_sparse:
@@ -73,8 +76,11 @@ class _Rows:
                 variable.load(np.where(which[:, np.newaxis], first, self._session.run(variable)), self._session)
 
 
-def train(args: Dict[str, Any], batch: int, steps: int) -> Tuple[Rows, Dict[str, np.ndarray]]:
-    """The rows that ids have, and the variables of the dense part, after so many batches."""
+def train(args: Dict[str, Any], batch: int, steps: int, staleness: int = 0) -> Tuple[Rows, Dict[str, np.ndarray]]:
+    """The rows that ids have, and the variables of the dense part, after so many batches.
+
+    A step looks up the rows as they were so many steps before.
+    """
     values = drawn.examples(args["seed"], args["steps"] * batch)
     ids = [plain.identities(each) for name, each in values.items() if name != "y"]
     tables = _Tables(sorted(set(np.concatenate([each.ravel() for each in ids]).tolist()) | set(range(5))))
@@ -89,11 +95,15 @@ def train(args: Dict[str, Any], batch: int, steps: int) -> Tuple[Rows, Dict[str,
         rules = {
             name: _Rows(known[name], each, _slots(optimizer, each), session) for name, each in tables.variables.items()
         }
+        history: List[Dict[str, np.ndarray]] = []
         for step in range(1, steps + 1):
             begin = (step - 1) % args["steps"] * batch
             feed = {feeds[name]: each[begin : begin + batch] for name, each in values.items()}
             for each in rules.values():
                 each.expire(step)
+            history.append(session.run(tables.variables))
+            seen = history[max(step - 1 - staleness, 0)]
+            feed.update({tables.seen[name]: value for name, value in seen.items()})
             taken, _ = session.run([[ids for _, ids in tables.taken], minimize], feed)
             for name, rule in rules.items():
                 ids = np.concatenate([found.ravel() for of, found in zip(tables.taken, taken) if of[0] == name])

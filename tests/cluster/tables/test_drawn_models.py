@@ -18,6 +18,7 @@ from tests.support.training.threads import ThreadedRun
 
 JOB = "tests.support.training.jobs.drawn"
 STEPS, BATCH = 6, 24
+COPIES = {"between-graph": 8, "in-graph": 4}  # of the model, at most: TensorFlow handles the graph for most of the time
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,8 @@ def drawn_case(seed: int) -> Dict[str, Any]:
     workers, towers, accumulate = (int(random.choice(some)) for some in ([1, 2, 3], [1, 2], [1, 2]))
     settings = {"towers": towers, "accumulate": accumulate, "sync": str(random.choice(["overlapped", "plain"])),
                 "replication": str(random.choice(["between-graph", "between-graph", "in-graph"]))}  # fmt: skip
+    if workers * towers * accumulate > COPIES[str(settings["replication"])]:
+        settings["accumulate"] = accumulate = 1
     args = {"seed": seed, "steps": STEPS // 2, "dense": bool(random.randint(0, 4)),
             "optimizer": str(random.choice(sorted(drawn.OPTIMIZERS)))}  # fmt: skip
     batch = BATCH // (workers * towers * accumulate)
@@ -65,8 +68,20 @@ def trained(case: Dict[str, Any], folder: Path) -> Dict[str, Any]:
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_and_variables_are_those_of_one_process(seed: int, tmp_path: Path) -> None:
     case = drawn_case(seed)
-    checkpoint = trained(case, tmp_path)
-    rows, dense = reference.train(case["args"], BATCH, STEPS)
+    check(case, trained(case, tmp_path), *reference.train(case["args"], BATCH, STEPS))
+
+
+@pytest.mark.parametrize(("seed", "staleness"), [(4, 1), (6, 2), (8, 1), (10, 3)])
+def test_rows_that_a_step_looks_up_are_behind_by_exactly_so_many_updates(
+    seed: int, staleness: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster.tables.store._FRESH", 1)  # ids are forgotten between a lookup and its update
+    case = drawn_case(seed)
+    case["train"].update(table_staleness=staleness, replication="between-graph")
+    check(case, trained(case, tmp_path), *reference.train(case["args"], BATCH, STEPS, staleness))
+
+
+def check(case: Dict[str, Any], checkpoint: Dict[str, Any], rows: reference.Rows, dense: Dict[str, Any]) -> None:
     found = rows_of(checkpoint)
     for name, expected in rows.items():
         assert set(expected) == set(found[name])

@@ -56,8 +56,12 @@ def test_servers_get_even_shares_of_ids_however_these_are_made(servers: int, kin
 
 
 def test_servers_have_runs_of_keys() -> None:
-    places = np.sort(np.random.RandomState(2).randint(0, 1 << 62, 1000, np.int64)) * 4  # as unsigned numbers
-    with tf.Graph().as_default():
-        (found,) = computed(keys.owners(tf.constant(places), 5))
-    unsigned = places.view(np.uint64)
-    assert [each for _, each in sorted(zip(unsigned.tolist(), found))] == sorted(found) and set(found) == set(range(5))
+    places = np.sort(np.random.RandomState(2).randint(-(1 << 63), (1 << 63) - 1, 1000, np.int64))
+    for servers in (1, 2, 3, 5, 16):
+        firsts = [-(-each * keys.BUCKETS // servers) for each in range(1, servers)]  # buckets
+        edges = np.array([(bucket << 52) - (1 << 63) for bucket in firsts], np.int64)
+        some = np.sort(np.concatenate([places, edges, edges - 1]))
+        with tf.Graph().as_default():
+            found, runs = computed(keys.owners(tf.constant(some), servers), keys.runs(tf.constant(some), servers))
+        assert found == sorted(found) and set(found) == set(range(servers))
+        assert runs == np.bincount(found, minlength=servers).tolist()

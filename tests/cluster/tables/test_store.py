@@ -69,7 +69,7 @@ class Server:
     def __init__(self, tables: List[embedding.Table], is_async: bool = False):
         self.tables = tables
         optimizer = tf.train.AdagradOptimizer(RATE, FIRST)
-        self.store = Store("embeddings", "/cpu:0", tables, slots_of(optimizer))
+        self.store = Store("embeddings", "/cpu:0", tables, slots_of(optimizer), waits=not is_async)
         self.keys, self.of = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int32, [None])
         self.grads = tf.placeholder(tf.float32, [None, WIDTH])
         self._rows = {trains: self.store.find(self.keys, self.of, trains) for trains in (True, False)}
@@ -106,6 +106,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.02)
     monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
     monkeypatch.setattr("cluster.tables.store._FRESH", 12)
+    monkeypatch.setattr("cluster.tables.index._FIRST_ENTRIES", 64)
 
 
 def drawn_tables(random: np.random.RandomState) -> List[embedding.Table]:
@@ -204,4 +205,4 @@ def test_a_rule_of_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected admit like embedding.after\(2\), found 2"):
         embedding.table("users", WIDTH, admit=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"expected expire like embedding.unused_for"):
-        embedding.table("users", WIDTH, expire=embedding.after(2))  # type: ignore[arg-type]
+        embedding.table("users", WIDTH, expire=embedding.after(2))

@@ -16,9 +16,9 @@ from cluster.training.trainer import Trainer, train
 from cluster.variables.partition import FEWEST_SLICES, MOST_SLICES
 from cluster.variables.partition_count import Note, PartitionCount, PartitionCountChanged
 from cluster.variables.profile import VariableProfile
+from launch.agent.linux.ports import free_ports
 from tests.benchmarks.speed import job
 from tests.support.training.alone import saved, train_alone
-from tests.support.training.processes import free_ports
 from tests.support.training.threads import keep_servers
 from tests.support.waiting import PATIENCE_S
 

@@ -61,6 +61,10 @@ def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[H
     ]
 
 
+def test_the_summary_of_a_run_to_the_end_of_its_data_names_no_last_step() -> None:
+    assert "step: 7, last checkpoint at 5" in text("r", [told("a", status=status("a", steps=None))], "now").splitlines()
+
+
 def test_a_summary_of_no_run_says_so() -> None:
     assert "no run of this name has been on these hosts" in text("r", [HostReport("a")], "now")
     assert text("r", [HostReport("a")], "now").startswith("r, at now")

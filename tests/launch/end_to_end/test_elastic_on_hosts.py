@@ -1,4 +1,4 @@
-"""An elastic run on real hosts goes on without those that lose their cable or power, and takes one back."""
+"""An elastic run on real hosts goes on without those that lose their cable or power, takes one back, and drains it."""
 
 import textwrap
 from pathlib import Path
@@ -54,11 +54,11 @@ class Elastic(HostsFile):
         return bool(told) and told["formation"]["number"] == formation and (told["global_step"] or 0) > beyond
 
 
-def test_a_run_goes_on_without_lost_hosts_takes_one_back_and_reaches_its_step(
+def test_a_run_goes_on_without_lost_hosts_takes_one_back_drains_it_and_reaches_its_step(
     fake_hosts: Callable[[int], FakeHosts], tmp_path: Path
 ) -> None:
     elastic = Elastic(fake_hosts(4), tmp_path)
-    h1, h2, _, h4 = elastic.hosts
+    h1, h2, h3, h4 = elastic.hosts
     up = elastic.start("up")
     try:
         eventually("a checkpoint", lambda: elastic.told().get("checkpoint_step"))
@@ -70,6 +70,9 @@ def test_a_run_goes_on_without_lost_hosts_takes_one_back_and_reaches_its_step(
         assert {task["host"] for task in told["tasks"] if task["state"] == "lost"} == {"h2", "h4"}
         h4.plug()
         eventually("training with h4", lambda: elastic.trains(2, beyond=told["global_step"]))
+        eventually("training without h4 again", lambda: elastic.launch("drain", "h4").returncode == 0)
+        (on_h3,) = (task for task in elastic.told()["tasks"] if task["host"] == "h3")
+        assert "LAUNCH_STANDBY=" in h3.run(["cat", f"/proc/{on_h3['pid']}/environ"]).stdout
         for host in (h1, h4):
             host.write("/root/enough", "")
         output, _ = up.communicate(timeout=PATIENCE_S)
@@ -78,5 +81,6 @@ def test_a_run_goes_on_without_lost_hosts_takes_one_back_and_reaches_its_step(
     assert up.returncode == 0, output
     assert f"succeeded: step {STEPS}" in output
     told = elastic.told()
-    assert told["formation"]["without"] == ["h2"] and told["formation"]["workers"] == 2
+    formation = told["formation"]
+    assert (formation["without"], formation["drained"], formation["workers"]) == (["h2"], ["worker:1"], 1)
     assert {(each["kind"], each["host"]) for each in told["incidents"]} == {("host", "h2"), ("host", "h4")}

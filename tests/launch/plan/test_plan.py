@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
@@ -32,7 +32,9 @@ def test_a_job_is_run_by_the_projects_own_entry_with_its_settings_as_json(read: 
     task = named(plan_of(read("job: digits\nargs: {hidden: 128}\ntrain: {steps: 70}" + TWO)))["worker:1"]
     assert task.argv[:5] == ("python3.7", "-m", "jobs.main", "{code}/digits.py", "--train")
     assert json.loads(task.argv[5])["steps"] == 70
-    assert json.loads(task.argv[5])["checkpoint"] == {"dir": None, "every_s": 60, "keep": 5, "replicas": 0}
+    assert json.loads(task.argv[5])["checkpoint"] == {
+        "dir": None, "every_s": 60, "keep": 5, "replicas": 0, "delta_every_s": None,
+    }  # fmt: skip
     assert (task.argv[6], json.loads(task.argv[7])) == ("--args", {"hidden": 128})
     assert task.folder == "launcher"
 
@@ -123,6 +125,16 @@ def test_the_launchers_own_variables_and_the_files_are_there(read: Read) -> None
     assert (env["LAUNCH_RUN"], env["LAUNCH_ATTEMPT"], env["PYTHONUNBUFFERED"]) == (RUN, "0", "1")
     assert (env["A"], env["B"], tasks["ps:0"].env["B"]) == ("1", "3", "2")
     assert (env["CUDA_VISIBLE_DEVICES"], tasks["ps:0"].env["CUDA_VISIBLE_DEVICES"]) == ("0,1", "")
+
+
+def test_a_jobs_ps_asks_for_large_pages_unless_the_file_sets_that_variable(read: Read) -> None:
+    def settings(text: str) -> Dict[str, Optional[str]]:
+        return {name: task.env.get("GLIBC_TUNABLES") for name, task in named(plan_of(read(text + TWO))).items()}
+
+    asked = {"ps:0": "glibc.malloc.hugetlb=1", "ps:1": "glibc.malloc.hugetlb=1"}
+    assert settings("job: digits\n") == {**dict.fromkeys(settings("job: digits\n")), **asked}
+    assert set(settings("job: digits\nenv: {ps: {GLIBC_TUNABLES: a=1}}\n").values()) == {"a=1", None}
+    assert set(settings(COMMAND).values()) == {None}
 
 
 # -- hosts

@@ -27,6 +27,10 @@ def test_a_success_says_where_the_checkpoint_is_how_long_it_took_and_how_good_it
     ]
 
 
+def test_a_run_to_the_end_of_its_data_ends_with_its_step_and_checkpoint_too() -> None:
+    assert ending(replace(DONE, steps=None), 12.34, "r.yaml") == ending(DONE, 12.34, "r.yaml")
+
+
 def test_an_early_end_has_its_reason_and_the_best_checkpoint_its_path() -> None:
     why = "auc was not above 0.8, of step 200, in 3 measurements"
     early = replace(DONE, steps=900, ended_early=why, best={"step": 200, "auc": 0.8}, best_checkpoint="/w/model-200")

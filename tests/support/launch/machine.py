@@ -22,8 +22,13 @@ def _belongs(pid: int, folder: str) -> bool:
 
 
 def left_in(folder: Path) -> List[str]:
-    """Locks and sockets under ``folder``."""
-    return sorted(str(path) for suffix in ("lock", "sock") for path in folder.rglob(f"*.{suffix}"))
+    """Locks and sockets under ``folder``, of which others may remove parts meanwhile."""
+    return sorted(
+        os.path.join(place, name)
+        for place, folders, files in os.walk(str(folder))
+        for name in (*folders, *files)
+        if name.endswith((".lock", ".sock"))
+    )
 
 
 def is_stopped(pid: int) -> bool:

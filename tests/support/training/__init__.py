@@ -1,6 +1,7 @@
 """Clusters that tests train with. Many servers of TensorFlow live in a test's process, and cannot be stopped.
 
 alone       steps of one process, and a model that has no servers
+forks       task processes that begin with TensorFlow loaded
 jobs        jobs for tests, each a module as a user writes one
 processes   a cluster of task processes
 threads     a cluster in the threads of one process

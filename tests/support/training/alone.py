@@ -15,7 +15,7 @@ from cluster.steps.replica import Replica
 from cluster.task import Task, Train
 from cluster.training.builder import Builder
 from cluster.training.trainer import train
-from tests.support.training.processes import free_ports
+from launch.agent.linux.ports import free_ports
 from tests.support.training.threads import keep_servers
 from tests.support.waiting import PATIENCE_S
 
@@ -59,10 +59,12 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     pool = [Member(task, [f"CPU:{index}" for index in range(towers)])]
     replica = Builder(job, task, settings, args, pool).build()
     session = server.connect(task, servers[-1], replica.graph)
-    for given in (replica.prepare, replica.start_input, *replica.first_values):
+    for given in (replica.prepare, replica.start_input, *replica.first_values, *replica.first_slots):
         session.run(given)
     keep_servers()
     replica.stepper.open(session)
+    if replica.lookahead is not None:
+        replica.lookahead.begin(session)
     return replica, session
 
 

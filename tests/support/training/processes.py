@@ -3,37 +3,15 @@
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from cluster.protocol.outcome import Outcome, Progress, read_outcome, read_progress
-from tests.support import ROOT
+from launch.agent.linux.ports import free_ports
+from tests.support.training.forks import Forked, server
 from tests.support.waiting import PATIENCE_S
 
-PROGRAM = [sys.executable, "-m", "jobs.main"]  # of every task
-# The kernel kills the task when our process ends: prctl(PR_SET_PDEATHSIG, SIGKILL). Not as preexec_fn, against which
-# newer Pythons warn where there are threads, as TensorFlow's.
-DIES_WITH_US = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0); "
-    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execv(sys.argv[2], sys.argv[2:])"
-)
 Key = Tuple[str, int]
-
-
-def free_ports(number: int) -> List[int]:
-    """Ports below the range that the kernel takes outgoing connections' from, so that none is taken meanwhile."""
-    ports: List[int] = []
-    # Processes that were started together begin far from each other: one may take hundreds, and never give them back.
-    candidate = 20000 + (os.getpid() * 7417) % 12000
-    while len(ports) < number:
-        candidate = candidate + 1 if candidate < 32000 else 20000
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", candidate)) != 0:
-                ports.append(candidate)
-    return ports
 
 
 class Cluster:
@@ -44,12 +22,14 @@ class Cluster:
         sizes = {"ps": ps, "worker": workers, **roles}
         ports = iter(free_ports(sum(sizes.values())))
         self.addresses = {role: [f"127.0.0.1:{next(ports)}" for _ in range(size)] for role, size in sizes.items()}
-        self.running: Dict[Key, Any] = {}
+        self.running: Dict[Key, Forked] = {}
 
     def __enter__(self) -> "Cluster":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            print(self.logs())  # pytest shows it with the failure
         self.end()
 
     def start(self, role: str, index: int, train: Dict[str, Any], args: Optional[Dict[str, Any]] = None) -> Key:
@@ -64,17 +44,9 @@ class Cluster:
             "PYTHONUNBUFFERED": "1",
             "LAUNCH_TASK_DIR": str(home),
         }
-        argv = [
-            *(sys.executable, "-S", "-c", DIES_WITH_US, str(os.getpid())),
-            *PROGRAM,
-            self.job,
-            "--train",
-            json.dumps(train),
-            "--args",
-            json.dumps(args or {}),
-        ]
-        with (home / "log").open("ab") as log:
-            process = subprocess.Popen(argv, cwd=str(ROOT), env=env, stdout=log, stderr=log, start_new_session=True)
+        argv = [self.job, "--train", json.dumps(train), "--args", json.dumps(args or {})]
+        # The chief and the next worker have parents that hash differently: their sets have different orders.
+        process = server(index % 2).start("jobs.main", argv, env, str(home / "log"))
         self.running[role, index] = process
         return role, index
 

@@ -18,8 +18,8 @@ from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec
 from cluster.task import Task, Train
 from cluster.training.trainer import train
+from launch.agent.linux.ports import free_ports
 from launch.plan.local import localised
-from tests.support.training.processes import free_ports
 from tests.support.waiting import PATIENCE_S
 
 
@@ -32,13 +32,12 @@ def keep_servers() -> None:
 class ThreadedRun:
     """A hosts file's run, on this machine; ``spec`` says which tasks, with CPU devices in the place of GPUs.
 
-    ``folder`` gets the checkpoints. Of two runs at a time the second skips as many free ports
-    as the first has tasks.
+    ``folder`` gets the checkpoints.
     """
 
-    def __init__(self, spec: Spec, job: str, settings: Train, args: Dict[str, Any], folder: Path, skip_ports: int = 0):
+    def __init__(self, spec: Spec, job: str, settings: Train, args: Dict[str, Any], folder: Path):
         self.job, self.settings, self.args, self.folder = Job.from_module(import_module(job)), settings, args, folder
-        tasks = localised(spec, free_ports(skip_ports + len(spec.tasks))[skip_ports:]).tasks
+        tasks = localised(spec, free_ports(len(spec.tasks))).tasks
         roles = {task.role for task in tasks}
         cluster = {role: [f"127.0.0.1:{task.port}" for task in tasks if task.role == role] for role in roles}
         self.tasks = [Task(task.role, task.index, cluster) for task in tasks]

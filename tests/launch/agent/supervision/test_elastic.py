@@ -18,7 +18,8 @@ from launch.agent.protocol.messages import (
     Start,
     Stop,
 )
-from launch.agent.supervision.elastic import END_S, PATIENCE_S, REST_S, SETTLE_S
+from launch.agent.supervision.absence import PATIENCE_S, SETTLE_S
+from launch.agent.supervision.elastic import END_S, REST_S
 from launch.agent.supervision.run_state import Phase
 from tests.support.agent.histories import Replay, advanced, failed, started, succeeded
 
@@ -97,6 +98,7 @@ def test_the_tasks_of_a_lost_host_say_why_they_are_out(run: Elastic) -> None:
     assert "c: no message for 13 s" in (run.run.tasks["worker:1"].cause or "")
     assert run.formation() == {
         "number": 1, "workers": 2, "of_workers": 3, "ps": 2, "of_ps": 2, "without": ["c"], "forming": False,
+        "drained": [], "added": [], "changing": False, "problem": None,
     }  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from launch.agent.protocol.messages import (
     Advanced,
+    Dismiss,
+    DrainRequested,
     End,
     Event,
     Go,
@@ -14,6 +16,8 @@ from launch.agent.protocol.messages import (
     KillRequested,
     Lost,
     Order,
+    Prepare,
+    Prepared,
     RestartRequested,
     Save,
     Start,
@@ -34,6 +38,7 @@ ANY = (
     *(f"{verb} {host}" for verb in ("lose", "join", "replace") for host in "bcde"),
     "all up", "all up", "all leave", "all leave", "rest", "rest",
     "go", "tick", "start", "advance", "fail", "quit", "succeed", "leave", "restart", "save", "stop", "kill",
+    "drain", "drain", "back", "prepared",
 )  # fmt: skip
 HISTORIES = st.lists(st.tuples(st.sampled_from(ANY), st.integers(0, len(TASKS) - 1), st.floats(0, 4)), max_size=60)
 
@@ -51,6 +56,7 @@ class World:
         self.stopping: Set[str] = set()
         self.lives = dict.fromkeys("abcde", 0)
         self.saves = 0
+        self.waiting: Dict[str, int] = {}  # processes that were prepared, and the attempts for which they wait
         self.ended: Optional[str] = None
         self.phases: Set[Phase] = set()
         self.now = 0.0
@@ -76,6 +82,11 @@ class World:
         elif isinstance(order, Stop):
             self.stopping.add(order.task)
             assert order.grace_s != END_S or self.phase in (Phase.REFORMING, Phase.TRAINING, Phase.CLOSING)
+        elif isinstance(order, Prepare):
+            assert HOSTS[order.task] not in self.away, f"{order.task} was to be prepared on a host that is away"
+            self.waiting[order.task] = order.attempt
+        elif isinstance(order, Dismiss):
+            self.waiting.pop(order.task, None)
         elif isinstance(order, Save):
             self.saves = order.number
         elif isinstance(order, End):
@@ -100,7 +111,8 @@ class World:
         return self.replay.run.tasks[task].attempt
 
     def progress(self, task: str) -> Advanced:
-        saved = {"save_begun": self.saves, "save_done": self.saves} if task == "chief:0" else {}
+        is_chief = task == "chief:0"
+        saved = {"save_begun": self.saves, "save_done": self.saves, "checkpoint_step": 1} if is_chief else {}
         return advanced(task, 1, self.attempt(task), **saved)
 
     # -- one thing that happens
@@ -117,6 +129,11 @@ class World:
         }
         if kind in simple:
             self.happen(simple[kind])
+        elif kind in ("drain", "back"):
+            self.happen(DrainRequested([NAMES[index]], kind == "back"))
+        elif kind == "prepared":
+            for task, attempt in self.waiting.items():
+                self.happen(Prepared(task, attempt))
         elif kind.startswith("all "):
             self._act_on_all(kind)
         elif kind == "rest":
@@ -189,6 +206,19 @@ def test_no_history_makes_an_illegal_turn_lets_formations_meet_or_ends_a_run_tha
     world.finish()
     assert world.ended == world.replay.run.state.label and world.phase is Phase.ENDED
     assert not {"starting", "running", "restarting"} & set(world.replay.states().values())
+
+
+def test_this_world_drains_a_server_and_takes_it_back() -> None:
+    world = World()
+    world.act("all up", 0)
+    for number, kind in enumerate(("drain", "back"), 1):
+        world.act("save", NAMES.index("chief:0"))
+        world.act(kind, NAMES.index("ps:1"))
+        for then in ("prepared", "save", "all leave", "all up"):
+            world.act(then, NAMES.index("chief:0"))
+        assert world.replay.status()["formation"]["number"] == number
+        assert ("ps:1" in world.processes) is (kind == "back")
+    world.finish()
 
 
 def test_this_world_reaches_every_phase_and_takes_a_host_back() -> None:

@@ -6,79 +6,20 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Type, TypeVar
+from typing import Dict, Iterator, List
 
 import pytest
 
 from launch.agent.endings.exits import HANG_S
 from launch.agent.linux import processes
 from launch.agent.linux.ports import free_ports
-from launch.agent.protocol.messages import Advanced, Event, Exited, Measured, Started
-from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
-from launch.agent.wire.run_request import TaskRequest
-from tests.support.agent.requested import task_request
+from launch.agent.protocol.messages import Advanced, Exited, Measured, Started
+from launch.agent.tasks.host_tasks import LINGER_S
+from tests.support.agent.bench import Bench
 from tests.support.waiting import eventually
 
-E = TypeVar("E")
 SUCCESS = '{"succeeded": true, "step": 9, "checkpoint": "%s/model-9", "checkpoint_step": 9}'
 IGNORES_TERM = "import signal, time; signal.signal(15, lambda *_: print('no', flush=True)); print('up', flush=True)\n"
-
-
-class Bench:
-    """One host's tasks in a folder of the test's own. ``now`` is the agent's clock."""
-
-    def __init__(self, workdir: Path):
-        self.folder = RunFolder(workdir, "r-20260101-000000", "h")
-        self.folder.create()
-        self.code = workdir / "code"
-        self.code.mkdir()
-        self.events: List[Event] = []
-        self.now = 0.0
-        self.tasks: HostTasks
-
-    def start(self, *argv: str, name: str = "worker:0", attempt: int = 0, **options: Any) -> Optional[Started]:
-        """Starts ``argv`` as a task; returns what was told of it."""
-        if attempt == 0:
-            secrets = options.pop("secrets", {})
-            self.tasks = HostTasks([self._request(name, argv, options)], self.folder, {name: [2, 3]},
-                                   self.events.append, secrets)  # fmt: skip
-        self.tasks.start(name, attempt)
-        return next((event for event in self.events if isinstance(event, Started)), None)
-
-    def _request(self, name: str, argv: Any, options: Dict[str, Any]) -> TaskRequest:
-        return task_request(name, **{"argv": argv, "folder": str(self.code), **options})
-
-    def sh(self, script: str, **options: Any) -> Optional[Started]:
-        """Starts a shell script as a task."""
-        return self.start("sh", "-c", script, **options)
-
-    def comes(self, kind: Type[E], condition: Callable[[E], bool] = lambda event: True) -> E:
-        """Polls until an event of this kind comes."""
-        event: E = eventually(kind.__name__, lambda: self._polled(kind, condition))
-        return event
-
-    def _polled(self, kind: Type[E], condition: Callable[[E], bool]) -> Optional[E]:
-        self.tasks.poll(self.now)
-        return next((event for event in self.events if isinstance(event, kind) and condition(event)), None)
-
-    def logged(self, word: str, name: str = "worker:0", attempt: int = 0) -> None:
-        """Waits for a word in a task's log."""
-        eventually(f"{word} in the log", lambda: word in self.folder.log(name, attempt).read_text())
-
-    def end(self) -> None:
-        """Kills what still runs."""
-        tasks = getattr(self, "tasks", None)
-        while tasks is not None and tasks.running:
-            tasks.stop_all(0.0, self.now)
-            tasks.poll(self.now + 1e6)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path / "w")
-    yield bench
-    bench.end()
 
 
 # -- starting

@@ -38,6 +38,7 @@ def leave(agents: Agents) -> None:
     eventually("a child", lambda: len(process_records.tasks_of(agents.folder())) == 2)
     agents.kill(LEAD, keeper=True)
     eventually("the end of the task", lambda: len(process_records.tasks_of(agents.folder())) == 1)
+    eventually("the end of the agent", lambda: not process_records.agent_of(agents.folder()))
 
 
 def runs(entries: List[Dict[str, Any]]) -> List[Any]:

@@ -12,6 +12,7 @@ from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import (
     BuildRequest,
     DownRequest,
+    DrainRequest,
     HandoverRequest,
     HeldRequest,
     LockText,
@@ -34,6 +35,7 @@ REQUESTS: Dict[str, Any] = {
     "look": RUN,
     "board": RUN,
     "restart": RestartRequest(RUN, ("worker:1",)),
+    "drain": DrainRequest(RUN, ("ps:1",), back=True),
     "down": DownRequest(RUN, 1.0, "enough", (7,)),
     "sweep": SweepRequest("h", "~/w", kill=False),
     "logs": LogsRequest(RUN, ("worker:0",), tail=2),

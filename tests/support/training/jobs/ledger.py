@@ -5,7 +5,9 @@ the example. Adam without memory adds its rate, 1, for any gradient that is not 
 every step whose examples' parts add up to 1.
 
 args: files (a folder), examples, workers (the most that there are), shard_bytes, shuffle, pause_ms (of each batch),
-kind: lines, records (of one number each, whose file is a shard) or sparse (lines; a table takes the rows).
+kind: lines, records (of one number each, whose file is a shard), sparse (lines; a table takes the rows) or embedding
+(lines; an embedding table is the ledger). ``counts`` reads the ledger of a checkpoint. Asynchronous workers
+need another kind than sparse: TensorFlow's Adam takes several operations for rows, and one worker's mix with another's.
 """
 
 import os
@@ -15,7 +17,7 @@ from typing import Any, Dict, Iterator
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cluster import shards
+from cluster import embedding, shards
 from cluster.task import Task
 
 
@@ -43,9 +45,12 @@ def words(path: str) -> Iterator[bytes]:
 
 
 def model(number: tf.Tensor, worker: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
-    ledger = tf.get_variable("ledger", [args["workers"] * args["examples"]], initializer=tf.zeros_initializer())
-    steps = tf.get_variable("steps", [], initializer=tf.zeros_initializer())
     place = worker * args["examples"] + number
+    steps = tf.get_variable("steps", [], initializer=tf.zeros_initializer())
+    if args.get("kind") == "embedding":
+        table = embedding.table("ledger", 1, initializer=tf.zeros_initializer())
+        return -embedding.lookup(table, place)[:, 0] - steps
+    ledger = tf.get_variable("ledger", [args["workers"] * args["examples"]], initializer=tf.zeros_initializer())
     if args.get("kind") == "sparse":
         counted = tf.nn.embedding_lookup(ledger, place)
     else:
@@ -54,8 +59,21 @@ def model(number: tf.Tensor, worker: tf.Tensor, args: Dict[str, Any]) -> tf.Tens
 
 
 def optimizer(args: Dict[str, Any]) -> Dict[str, tf.train.Optimizer]:
-    sign = tf.train.AdamOptimizer(1.0, beta1=0.0, beta2=0.0, epsilon=1e-12)
-    return {"ledger": sign, "steps": tf.train.GradientDescentOptimizer(1.0)}
+    sign = tf.train.AdamOptimizer(1.0, beta1=0.0, beta2=0.0, epsilon=1e-12, use_locking=True)
+    return {"ledger": sign, "steps": tf.train.GradientDescentOptimizer(1.0, use_locking=True)}
+
+
+def counts(checkpoint: str, examples: int) -> np.ndarray:
+    """Return how often each example was trained, by whichever worker, float64 [examples]."""
+    reader = tf.train.load_checkpoint(checkpoint)
+    found = np.zeros(examples)
+    if reader.has_tensor("ledger"):
+        return reader.get_tensor("ledger").reshape([-1, examples]).sum(0)
+    name = "embeddings_ledger_1"
+    for part in range(reader.get_tensor(f"{name}/parts")):
+        ids, rows = (reader.get_tensor(f"{name}/part_{part}/{column}") for column in ("ids", "rows"))
+        np.add.at(found, ids % examples, rows[:, 0])
+    return found
 
 
 def write(folder: str, examples: int, files: int, kind: str = "lines") -> None:

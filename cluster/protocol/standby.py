@@ -1,0 +1,63 @@
+"""A task's process that starts before its cluster does: it prepares what it can, and then waits for its turn.
+
+Meanwhile another process of the same task trains. So the one that waits writes nothing into the task's folder but the
+file ``ready``. Its turn comes as a line on its standard input. Without a turn the input ends, and so does the process.
+"""
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable, MutableMapping
+
+STANDBY = "LAUNCH_STANDBY"  # in the environment of such a process
+READY = "ready"
+
+
+class Standby:
+    """The wait of this process.
+
+    Args:
+      waits: whether there is one. A process that was started in its turn has none.
+      folder: the task's own.
+      begin: is called once the turn has come.
+      source: has the line; by default this process's standard input.
+    """
+
+    def __init__(
+        self, waits: bool = False, folder: Path = Path(), begin: Callable[[], None] = lambda: None, source: Any = None
+    ):
+        self.waits, self._folder, self._begin, self._source = waits, folder, begin, source
+        if not waits:
+            begin()
+
+    @classmethod
+    def from_environment(cls, environ: MutableMapping[str, str], begin: Callable[[], None]) -> "Standby":
+        """Return the wait of a process that an agent started, or none."""
+        return cls(environ.pop(STANDBY, None) is not None, Path(environ.get("LAUNCH_TASK_DIR", "")), begin)
+
+    def wait(self) -> None:
+        """Wait for the turn.
+
+        Raises:
+          SystemExit: there is none.
+          OSError: the folder cannot be written.
+        """
+        if not self.waits:
+            return
+        (self._folder / READY).touch()
+        if not (self._source or sys.stdin).readline():
+            raise SystemExit(0)
+        self.waits = False
+        self._begin()
+
+
+def is_ready(folder: Path) -> bool:
+    """Return whether the process of this folder waits for its turn."""
+    return os.path.lexists(str(folder / READY))
+
+
+def clear(folder: Path) -> None:
+    """Remove the file of an earlier process. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        (folder / READY).unlink()

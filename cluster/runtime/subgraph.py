@@ -1,0 +1,63 @@
+"""A part of a graph once more, for other inputs.
+
+What an operation only waits for, without taking a value of it, counts for nothing here.
+"""
+
+from typing import Any, List, Mapping, Sequence
+
+from cluster.runtime.tf_compat import tf
+
+_VOCABULARIES = ("HashTable", "HashTableV2")  # never change; a table that does has a handle of another type
+# TensorFlow counts these as state, whatever they look up in.
+_STATELESS = (*_VOCABULARIES, "LookupTableFind", "LookupTableFindV2")
+
+
+def needs_state(tensors: Sequence[Any], inputs: Sequence[Any]) -> List[Any]:
+    """Return the operations behind ``tensors``, up to ``inputs``, that may give another result at another time.
+
+    These are variables, random numbers, Python functions, loops and branches.
+    """
+    return sorted((op for op in _between(tensors, inputs) if _has_state(op)), key=lambda op: str(op.name))
+
+
+def copied(tensors: Sequence[Any], replaced: Mapping[Any, Any]) -> List[Any]:
+    """Return the same tensors, computed from other inputs, by copies of the operations between.
+
+    Args:
+      tensors: none of which needs state; see ``needs_state``.
+      replaced: the other inputs, by the names of the tensors in whose place they are.
+    """
+    graph = tf.get_default_graph()
+    new = dict(replaced)
+    for op in _between(tensors, [graph.get_tensor_by_name(name) for name in replaced]):
+        if op.type not in _VOCABULARIES:
+            with tf.control_dependencies(None), tf.device(None), tf.device(op.device):
+                copy = _copy(op, [new.get(each.name, each) for each in op.inputs])
+            new.update({old.name: made for old, made in zip(op.outputs, copy.outputs)})
+    return [new.get(each.name, each) for each in tensors]
+
+
+def _between(tensors: Sequence[Any], inputs: Sequence[Any]) -> List[Any]:
+    """Return the operations that make ``tensors``, up to ``inputs``, each behind those whose values it takes."""
+    seen, found = {each.op for each in inputs}, []  # a loop comes back to what was seen
+    left = [(each.op, False) for each in tensors]
+    while left:
+        op, is_ready = left.pop()
+        if is_ready:
+            found.append(op)
+        elif op not in seen:
+            seen.add(op)
+            left += [(op, True), *((each.op, False) for each in op.inputs)]
+    return found
+
+
+def _copy(op: Any, inputs: Sequence[Any]) -> Any:
+    attrs = {name: value for name, value in op.node_def.attr.items() if name != "_class"}  # of colocation
+    dtypes = [each.dtype for each in op.outputs]
+    return op.graph.create_op(op.type, list(inputs), dtypes, attrs=attrs, op_def=op.op_def, name=f"{op.name}/ahead")
+
+
+def _has_state(op: Any) -> bool:
+    if op._get_control_flow_context() is not None:
+        return True
+    return bool(op.op_def.is_stateful) and op.type not in _STATELESS

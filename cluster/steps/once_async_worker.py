@@ -1,0 +1,147 @@
+"""Take asynchronous steps in which every example counts once; a death may let the examples of one batch count twice.
+
+    worker   computes a gradient of what the servers have when the step begins
+    worker   notes the place of its batch; the servers apply the gradient; the place moves
+    worker   without a shard waits, until it gets one or all is trained
+
+Steps do not overlap, however large the model: the next gradient is computed when the place of the last has moved.
+"""
+
+import time
+from dataclasses import replace
+from typing import Any, ContextManager, List, Sequence, Tuple
+
+from cluster.data.own_places import NOT_ADMITTED, OwnPlaces
+from cluster.runtime.gradients import copy_gradient, divide
+from cluster.runtime.tf_compat import tf
+from cluster.steps.async_worker import AsyncWorker
+from cluster.steps.exchange import Exchange, Push
+
+_LOOK_S = 0.1  # how often a worker without a shard looks for one
+_ASK_MS = 5000
+
+
+class OnceAsyncWorker(AsyncWorker):
+    """Take the steps of one worker; their batches come from shards, whose places this worker moves.
+
+    Args:
+      weight: the part of the batch that counts, by which the gradient is divided.
+
+    ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
+    """
+
+    may_overlap = False  # a step that overlaps has parts of two batches on the servers
+
+    def __init__(
+        self,
+        optimizer: Any,
+        grads_and_vars: Any,
+        global_step: Any,
+        loss: Any,
+        clip_norm: Any,
+        exchange: Exchange,
+        weight: Any,
+        places: OwnPlaces,
+    ):
+        self._places = places
+        part = tf.where(weight > 0, weight, tf.ones_like(weight))
+        pairs = [(None if grad is None else divide(grad, part), variable) for grad, variable in grads_and_vars]
+        super().__init__(optimizer, pairs, global_step, loss, clip_norm, exchange)
+        self.waited_s = 0.0  # without a shard
+        with tf.control_dependencies([self._next_step]):
+            self._ends = tf.identity(places.has_ended_now())
+
+    def _at_once(self, pushes: Sequence[Push]) -> Any:
+        self._noted = self._places.note_own(self._stamp, [_tensor(push.grad) for push in pushes])
+        with tf.control_dependencies([self._noted]):
+            admitted = [replace(push, grad=copy_gradient(push.grad)) for push in pushes]
+        self._applied = super()._at_once(admitted)
+        return self._places.move_own([self._applied])
+
+    @property
+    def needed(self) -> List[Any]:
+        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        return self._places.state
+
+    def is_open(self, session: Any) -> bool:
+        """Return whether the chief lets workers join; call it only when every variable has a value."""
+        return bool(session.run(self._places.is_open))
+
+    def close(self, session: Any) -> None:
+        """Keep workers out as the chief, while variables are initialised or restored."""
+        session.run(self._places.close)
+
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
+        """Free all shards, join as the chief, and let workers join."""
+        session.run(self._places.open)
+        step = self.join(session, steps)
+        session.run(self._places.admit)
+        return step
+
+    def join(self, session: Any, steps: int) -> int:
+        """Do as an ``AsyncWorker``; a chief also ends the save that its predecessor has left."""
+        self._places.recall_if_paused(session)
+        step = super().join(session, steps)
+        self.has_ended = bool(session.run(self._places.has_ended))
+        return step
+
+    def begin_reading(self, session: Any) -> None:
+        """Let the batches come from where the servers are.
+
+        Raises:
+          TrainingError: the servers' places are those of other files.
+        """
+        self._places.begin_life(session, self._life)
+
+    def stop_reading(self) -> None:
+        """End the reading for this session, which closes only when nothing in it waits for a batch."""
+        self._places.source.new_life()
+
+    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+        """Apply one gradient, or wait a moment where this worker has no shard; see ``AsyncWorker.step``.
+
+        Raises:
+          tf.errors.AbortedError: the servers do not take the batch: they know of another place; join again.
+        """
+        source = self._places.source
+        try:
+            step, loss, fetched = self._step_or_wait(session, [*more, self._ends])
+        except tf.errors.InvalidArgumentError as error:
+            if NOT_ADMITTED in str(error):
+                raise tf.errors.AbortedError(None, None, "the servers do not take this worker's batch") from error
+            raise
+        except tf.errors.OpError:
+            if source.error is not None:
+                raise source.error from None  # the first cause
+            raise
+        self.has_ended = bool(fetched.pop())
+        source.note_trained()
+        return step, loss, fetched
+
+    def _step_or_wait(self, session: Any, more: List[Any]) -> Tuple[int, float, List[Any]]:
+        if self._places.source.next_real():
+            return super().step(session, more)
+        time.sleep(_LOOK_S)
+        self.waited_s = (self.waited_s or 0.0) + _LOOK_S
+        # The empty batch has to go, or the reading waits for it; a loss need not depend on it.
+        fetches = [self._global_step, self._loss, [*more[:-1], self._places.has_ended], self._places.place]
+        step, loss, fetched, _ = session.run(fetches)
+        self._step = int(step)
+        return self._step, float(loss), fetched
+
+    def owes(self, session: Any) -> bool:
+        """Return whether a step that lasts is this worker's own: no save holds it up.
+
+        Raises:
+          tf.errors.OpError: the servers do not answer in time.
+        """
+        options = tf.RunOptions(timeout_in_ms=_ASK_MS)
+        return not session.run(self._places.is_paused, options=options)
+
+    def paused(self, session: Any) -> ContextManager[Any]:
+        """Return a context in which the chief saves, and no worker applies a gradient."""
+        return self._places.paused(session)
+
+
+def _tensor(grad: Any) -> Any:
+    return grad.values if isinstance(grad, tf.IndexedSlices) else grad

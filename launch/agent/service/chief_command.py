@@ -1,0 +1,68 @@
+"""The chief's command on this host, with another module in place of ``jobs.main``.
+
+It runs in a working folder of its own, beside those of the run's tasks, with the chief's Python, code and environment.
+It ends with this process.
+"""
+
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Iterator, Optional, Sequence
+
+from cluster.protocol.outcome import read_outcome
+from launch.agent.linux.processes import die_with
+from launch.agent.service.located import code_of, folder_of, located
+from launch.agent.tasks import task_env, work_folder
+from launch.agent.text.redaction import Redaction
+from launch.agent.wire.run_request import RunRequest, TaskRequest
+
+
+class ChiefCommand:
+    """The command of the chief ``task``. ``folder`` is its own."""
+
+    def __init__(self, request: RunRequest, task: TaskRequest, folder: Path):
+        self.task, self.folder, self._secrets = task, folder, request.secrets
+
+    def start(
+        self, module: str, arguments: Sequence[str] = (), gpus: Sequence[int] = (), **streams: Any
+    ) -> "subprocess.Popen[bytes]":
+        """Start it. Raises OSError.
+
+        Args:
+          module: has the place of ``jobs.main``.
+          gpus: that it sees.
+          streams: as for ``subprocess.Popen``; without them, nothing is read and written.
+        """
+        argv = [module if word == "jobs.main" else word for word in self.task.argv]
+        env = task_env.task_environment(self.task.env, self._secrets, 0, self.folder, list(gpus))
+        nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        return subprocess.Popen(
+            [*argv, *arguments], cwd=self.task.folder, env=env, start_new_session=True,
+            preexec_fn=die_with(os.getpid()), **{**nothing, **streams},
+        )  # fmt: skip
+
+    def cause(self, otherwise: Optional[str] = None) -> Optional[str]:
+        """Return the mistake that it has reported, or else ``otherwise``, without secrets."""
+        outcome = read_outcome(self.folder)
+        cause = otherwise if outcome is None or outcome.cause is None else outcome.cause
+        return None if cause is None else Redaction(self._secrets.values(), [self.task.env], self._secrets).text(cause)
+
+
+@contextmanager
+def chief_command(request: RunRequest, name: str) -> Iterator[ChiefCommand]:
+    """Yield the command of the request's only task, the chief, in a folder of this name that is removed at the end.
+
+    Raises:
+      OSError, ValueError: the folder cannot be filled.
+    """
+    run = folder_of(request)
+    own = run.task(name)
+    try:
+        task = located(replace(request, tasks=(replace(request.tasks[0], name=name),)), run).tasks[0]
+        work_folder.fill(own, code_of(request, run, "job") if "job" in request.code else None)
+        yield ChiefCommand(request, task, own)
+    finally:
+        shutil.rmtree(str(own), ignore_errors=True)

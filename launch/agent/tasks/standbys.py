@@ -1,0 +1,107 @@
+"""Processes that wait for the next cluster, beside the tasks that run.
+
+Such a process has loaded TensorFlow and built its graph when its task's next attempt begins
+(``cluster.protocol.standby``). A process that is not ready by then, or was prepared for another cluster, is ended, and
+a new one started.
+"""
+
+import contextlib
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, Optional
+
+from cluster.protocol import standby
+from launch.agent.linux import processes
+from launch.agent.protocol.messages import Prepared
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.tasks.attempt import Attempt
+
+END_S = 1.0  # for killed processes to be gone; the agent ends what is left when it leaves
+
+
+@dataclass
+class _Waiting:
+    """A waiting process: the attempt that it is for, and the environment variables of that attempt's cluster."""
+
+    attempt: Attempt
+    place: Mapping[str, str]
+    is_ready: bool = False
+
+
+class Standbys:
+    """The waiting processes of one host's tasks, at most one of each task."""
+
+    def __init__(self, folder: RunFolder):
+        self._folder = folder
+        self._waiting: Dict[str, _Waiting] = {}
+
+    @property
+    def pids(self) -> List[int]:
+        """Return the process ids."""
+        return [each.attempt.process.pid for each in self._waiting.values()]
+
+    def add(self, task: str, place: Mapping[str, str], start: Callable[[], Attempt]) -> None:
+        """Let a process of a task wait, in the place of an earlier one.
+
+        Args:
+          place: the environment variables of its cluster.
+          start: starts the process, with a pipe as its standard input.
+
+        Raises:
+          OSError: the process cannot start.
+        """
+        self.end(task)
+        folder = self._folder.task(task)
+        if folder.is_dir():
+            standby.clear(folder)
+        self._waiting[task] = _Waiting(start(), place)
+
+    def take(self, task: str, number: int, place: Mapping[str, str]) -> Optional[Attempt]:
+        """Return the waiting process of a task's attempt, whose turn it is now; None where none is ready for it."""
+        found = self._waiting.get(task)
+        if found is None:
+            return None
+        fits = found.is_ready and found.attempt.number == number and found.place == place
+        if not (fits and _give_turn(found.attempt)):
+            self.end(task)
+            return None
+        return self._waiting.pop(task).attempt
+
+    def look(self) -> List[Prepared]:
+        """Return what there is to report: each process once, when it is ready or has ended."""
+        found: List[Prepared] = []
+        for task, each in list(self._waiting.items()):
+            has_ended = processes.has_exited(each.attempt.process.pid)
+            if not each.is_ready and (has_ended or standby.is_ready(self._folder.task(task))):
+                each.is_ready = True
+                found.append(Prepared(task, each.attempt.number))
+            if has_ended:
+                self.end(task)
+        return found
+
+    def end(self, *tasks: str) -> None:
+        """End the processes that wait for these tasks."""
+        ending = [self._waiting.pop(task).attempt for task in tasks if task in self._waiting]
+        for attempt in ending:
+            processes.signal_group(attempt.process.pid, signal.SIGKILL)
+        until = time.monotonic() + END_S
+        for attempt in ending:
+            with contextlib.suppress(OSError):
+                attempt.process.stdin.close()  # type: ignore[union-attr]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                attempt.process.wait(max(0.0, until - time.monotonic()))
+
+    def end_all(self) -> None:
+        """End every process that waits."""
+        self.end(*self._waiting)
+
+
+def _give_turn(attempt: Attempt) -> bool:
+    try:
+        with attempt.process.stdin as source:  # type: ignore[union-attr]
+            source.write(b"\n")
+    except OSError:  # it has ended
+        return False
+    return True

@@ -1,0 +1,217 @@
+"""Checkpoints that write only changed rows, beside whole ones of the same moment."""
+
+import os
+import uuid
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+import numpy as np
+import pytest
+
+from cluster import embedding
+from cluster.checkpoints.saver import Checkpoints
+from cluster.checkpoints.stored_tables import StoredRows, stored_tables
+from cluster.checkpoints.streamed_saver import StreamedSaver
+from cluster.protocol.checkpoint_files import ROWS, remove_unfinished
+from cluster.runtime.tf_compat import tf
+from cluster.tables import keys
+from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
+from cluster.tables.store import Store
+from cluster.tables.stores import Kind
+from cluster.task import Checkpoint
+
+WIDTH, SERVERS, HERE = 4, 2, "/cpu:0"
+Content = Dict[Tuple[str, int], Tuple[Any, ...]]  # (used, row, slots) of each (table, id)
+
+
+class Servers(NamedTuple):
+    """What ``saved_tables`` asks of stores."""
+
+    by_kind: Dict[Kind, List[Store]]
+
+
+class Model:
+    """Two tables on two servers, in a session of this process. ``admit``, ``expire``: the rules of the second."""
+
+    def __init__(self, admit: int = 1, expire: int = 0, piece_bytes: int = 1 << 20, deltas: bool = True):
+        rules: Dict[str, Any] = {"admit": embedding.after(admit) if admit > 1 else None,
+                                 "expire": embedding.unused_for(steps=expire) if expire else None}  # fmt: skip
+        self.tables = [embedding.table("plain", WIDTH), embedding.table("ruled", WIDTH, **rules)]
+        optimizer = tf.train.AdagradOptimizer(0.5)
+        with tf.Graph().as_default() as graph, tf.container(uuid.uuid4().hex):
+            made = [Store(f"part_{each}", HERE, self.tables, slots_of(optimizer)) for each in range(SERVERS)]
+            self.ids, self.of = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int32, [None])
+            self.grads = tf.placeholder(tf.float32, [None, WIDTH])
+            salts = tf.constant([keys.salt(each.name) for each in self.tables], tf.int64)
+            mixed = keys.mix(self.ids + tf.gather(salts, self.of))
+            owner = keys.owners(mixed, SERVERS)
+            shares = [tf.dynamic_partition(each, owner, SERVERS) for each in (mixed, self.of, self.grads)]
+            self._find = [store.find(own, of, True) for store, own, of in zip(made, *shares[:2])]
+            rows = [RowOptimizer(rule_of(optimizer), [store], {}) for store in made]
+            pairs = [tf.IndexedSlices(grads, own) for own, grads in zip(shares[0], shares[2])]
+            self._update = [each.apply_gradients([(pair, store.rows)])
+                            for each, pair, store in zip(rows, pairs, made)]  # fmt: skip
+            self.first = [store.first() for store in made]
+            stores: Any = Servers({Kind("", WIDTH): made})
+            self.step = tf.train.get_or_create_global_step()
+            self.saver = StreamedSaver([], HERE, piece_bytes, stores, deltas)
+            self.whole = StreamedSaver([], HERE, piece_bytes, stores)
+            self.stores = stores
+        self.session = tf.Session(graph=graph)
+        self.session.run([self.first, self.step.initializer])
+
+    def train(self, ids: np.ndarray, of: np.ndarray, random: Any) -> None:
+        """Makes a step with distinct pairs of id and table."""
+        feed = {self.ids: ids, self.of: of, self.grads: random.normal(size=[len(ids), WIDTH])}
+        self.session.run(self._find, feed)
+        self.session.run(self._update, feed)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.02)
+    monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
+    monkeypatch.setattr("cluster.tables.store._FRESH", 12)
+
+
+def content(path: str, expire: int = 0) -> Content:
+    """All rows of a checkpoint, as docs/embeddings.md says how to read them."""
+    reader, found, kind = tf.train.load_checkpoint(path), {}, f"embeddings_{WIDTH}"
+    names, updates = reader.get_tensor(f"{kind}/tables"), reader.get_tensor(f"{kind}/updates")
+    for part in range(reader.get_tensor(f"{kind}/parts")):
+        columns = (
+            reader.get_tensor(f"{kind}/part_{part}/{each}") for each in ("ids", "tables", "used", "rows", "slots")
+        )
+        for identity, table, used, row, slots in zip(*columns):
+            found[(names[table].decode(), int(identity))] = (int(used), row.tobytes(), slots.tobytes())
+    return {(table, each): row for (table, each), row in found.items()
+            if table != "ruled" or not expire or updates + 1 - row[0] <= expire}  # fmt: skip
+
+
+def counted(path: str) -> Any:
+    reader, kind = tf.train.load_checkpoint(path), f"embeddings_{WIDTH}"
+    parts = range(reader.get_tensor(f"{kind}/seen")) if reader.has_tensor(f"{kind}/seen") else []
+    columns = (
+        [reader.get_tensor(f"{kind}/seen_{part}/{each}").tolist() for each in ("ids", "tables", "counts")]
+        for part in parts
+    )
+    # An id that is there twice has the count of its last entry, as a table has it that is written in order.
+    counts = {(table, each): count for some in columns for each, table, count in zip(*some)}
+    return counts, reader.get_tensor(f"{kind}/updates")
+
+
+def rows_in(path: str, table: embedding.Table) -> Dict[int, bytes]:
+    """What an evaluator or an export reads."""
+    reader = tf.train.load_checkpoint(path)
+    rows = StoredRows(reader, stored_tables(reader)[table.name], table.expire)
+    values = np.concatenate([np.zeros([0, WIDTH], np.float32), *rows.parts()])
+    assert len(set(rows.ids)) == len(rows.ids) == len(values)
+    return dict(zip(rows.ids.tolist(), (each.tobytes() for each in values)))
+
+
+def drawn(random: Any, number: int, most: int) -> Tuple[np.ndarray, np.ndarray]:
+    pairs = np.unique(np.stack([random.zipf(1.2, number) % most, random.randint(0, 2, number)], 1), axis=0)
+    return pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int32)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_base_and_twenty_deltas_are_a_whole_checkpoint_to_the_bit(seed: int, tmp_path: Path) -> None:
+    random = np.random.RandomState(seed)
+    admit, expire = int(random.randint(1, 4)), int(random.choice([0, 3, 8]))
+    model, piece = Model(admit, expire, int(random.choice([400, 1 << 20]))), "model-{}"
+    again = Model(admit, expire)
+    for number in range(21):
+        for _ in range(random.randint(0, 4)):
+            model.train(*drawn(random, 30, 40), random)
+        delta, whole = str(tmp_path / piece.format(number)), str(tmp_path / "whole" / piece.format(number))
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        assert model.saver.has_base == (number > 0)
+        model.saver.save(model.session, delta, is_delta=number > 0)
+        model.whole.save(model.session, whole)
+        expected = content(whole)
+        assert content(delta, expire) == expected and counted(delta) == counted(whole)
+        again.saver.restore(again.session, delta)
+        again.whole.save(again.session, whole + "-again")
+        assert content(whole + "-again") == expected and counted(whole + "-again") == counted(whole)
+        for table in model.tables:
+            assert rows_in(delta, table) == rows_in(whole, table)
+    assert not again.saver.has_base  # its next one is whole
+
+
+def disk(folder: Path) -> int:
+    """Bytes of all files of rows, each once however many names it has."""
+    return sum({each.stat().st_ino: each.stat().st_size for each in folder.rglob("*.data-*")}.values())
+
+
+def test_a_delta_takes_the_bytes_of_the_rows_that_changed(tmp_path: Path) -> None:
+    random, model = np.random.RandomState(0), Model()
+    model.train(np.arange(50_000), np.zeros(50_000, np.int32), random)
+    model.saver.save(model.session, str(tmp_path / "model-0"))
+    before = disk(tmp_path)
+    changed = np.arange(0, 50_000, 25)
+    model.train(changed, np.zeros(len(changed), np.int32), random)
+    model.saver.save(model.session, str(tmp_path / "model-1"), is_delta=True)
+    # id, table, used, row, and as much again as the row for Adagrad
+    assert 1 <= (disk(tmp_path) - before) / (len(changed) * (8 + 4 + 4 + 2 * 4 * WIDTH)) < 1.1
+    assert before > 20 * (disk(tmp_path) - before)
+
+
+def test_a_delta_needs_no_other_checkpoint(tmp_path: Path) -> None:
+    random, model = np.random.RandomState(0), Model()
+    for number in range(3):
+        model.train(*drawn(random, 30, 40), random)
+        model.saver.save(model.session, str(tmp_path / f"model-{number}"), is_delta=number > 0)
+    model.whole.save(model.session, str(tmp_path / "whole-2"))
+    for each in tmp_path.glob("model-[01].*"):
+        each.unlink()
+    remove_unfinished(tmp_path)  # as the next chief does
+    assert not (tmp_path / ROWS).exists()
+    assert content(str(tmp_path / "model-2")) == content(str(tmp_path / "whole-2"))
+
+
+def failing(*_: Any) -> None:
+    raise FileNotFoundError("gone")
+
+
+def test_after_a_save_that_failed_the_next_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random, model = np.random.RandomState(0), Model()
+    model.saver.save(model.session, str(tmp_path / "model-0"))
+    model.train(*drawn(random, 30, 40), random)
+    with monkeypatch.context() as patch:
+        patch.setattr("cluster.checkpoints.streamed_saver._publish", failing)
+        with pytest.raises(FileNotFoundError):
+            model.saver.save(model.session, str(tmp_path / "model-1"), is_delta=True)
+    assert not model.saver.has_base
+
+
+def refused(*_: Any) -> None:
+    raise PermissionError("no links here")
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_the_chief_saves_deltas_between_whole_checkpoints(
+    has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    if not has_links:
+        monkeypatch.setattr(os, "link", refused)
+    random, model, now, written = np.random.RandomState(0), Model(), [0.0], {}
+    with model.session.graph.as_default():
+        settings = Checkpoint(every_s=60, delta_every_s=10, keep=100)
+        place = (HERE, str(tmp_path), lambda: now[0])
+        saves = Checkpoints(settings, [model.step], *place, tables=model.stores)
+    save = StreamedSaver.save
+
+    def noted(saver: StreamedSaver, session: Any, path: str, is_delta: bool) -> None:
+        written[int(now[0])] = is_delta
+        save(saver, session, path, is_delta)
+
+    monkeypatch.setattr(StreamedSaver, "save", noted)
+    for step in range(160):
+        now[0] = float(step)
+        model.train(*drawn(random, 3, 1000), random)
+        saves.save_if_due(model.session, step)
+    saves.save_quickly(model.session, 160)  # as on request
+    assert written.pop(159) == has_links
+    whole = [10, 70, 130]
+    assert written == {step: step not in whole for step in (range(10, 160, 10) if has_links else whole)}
+    assert ("its file system has no hard links" in capsys.readouterr().out) != has_links
