@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-fast differential chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-starved bench-scale bench-faults ring lock
+.PHONY: help up test test-fast differential chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-drain bench-starved bench-recommend bench-scale bench-faults ring lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -16,7 +16,8 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 # A file is one process's: its tests share hosts and clusters. They are run in three stages: clusters in a test's
 # process leave threads and thousands of files open until it ends. Tests wait a third of their time, those of the
 # launcher more: as many processes share two cores. The longest files go first (tests/support/order.py).
-PYTEST = $(VENV)/bin/python -m pytest -n 3 --dist loadfile
+# Bytecode is written whatever the environment says: else each of hundreds of launchers and tasks compiles its modules.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(VENV)/bin/python -m pytest -n 3 --dist loadfile
 
 # Each stage adds to what those before it skipped, so that the last lines tell of all (tests/support/skips.py).
 test: export SKIPPED = $(VENV)/skipped
@@ -89,9 +90,17 @@ bench-starts: ## measure `launch up` to the first step, and each role's memory, 
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.starts $(ARGS)
 
+bench-drain: ## measure for how long training stands still while ps join a run and leave it (ARGS="--rows 1000000")
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.drain $(ARGS)
+
 bench-starved: ## start clusters whose hosts have a tenth of a core each, and count the healthy tasks that are accused (as root; ARGS=)
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.starved $(ARGS)
+
+bench-recommend: ## measure recommenders of 26 embedding tables beside TensorFlow's own ways to train them (as root; ARGS=)
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.recommend run $(ARGS)
 
 bench-scale: ## measure the cost of a hosts file of 10,000 tasks, stage by stage
 	@requirements/bootstrap.sh test
