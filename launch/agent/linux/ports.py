@@ -19,10 +19,14 @@ _own: Deque[int] = deque()  # the ports that this process may hand out
 _bookings: List[socket.socket] = []
 
 
-def can_listen(port: int) -> bool:
-    """Return whether a server could listen on this port of every interface, as TensorFlow's does."""
+def can_listen(port: int, strictly: bool = False) -> bool:
+    """Return whether a server could listen on this port of every interface, as TensorFlow's does.
+
+    Args:
+      strictly: as a server without SO_REUSEADDR, from which connections of an earlier process keep the port.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, not strictly)
         try:
             probe.bind(("0.0.0.0", port))
             probe.listen(1)
@@ -32,7 +36,7 @@ def can_listen(port: int) -> bool:
 
 
 def free_ports(count: int) -> List[int]:
-    """Return ports that nobody listens on at this moment, all different.
+    """Return ports that any server could listen on at this moment, all different.
 
     This process books blocks of ports, and hands out those of its own blocks, the longest unused first. So no other
     launcher chooses a port between this choice and the moment in which a task listens.
@@ -50,7 +54,7 @@ def free_ports(count: int) -> List[int]:
         port = _own.popleft()
         _own.append(port)
         untried -= 1
-        if can_listen(port):
+        if can_listen(port, strictly=True):
             free.append(port)
     return free
 

@@ -114,7 +114,8 @@ def test_where_others_have_booked_all_ports_one_is_chosen_nevertheless(monkeypat
     assert len(set(ports.free_ports(ports._BLOCK + 1))) == ports._BLOCK + 1
 
 
-def test_connections_of_a_server_that_is_gone_do_not_keep_its_port() -> None:
+@pytest.mark.usefixtures("nothing_booked")
+def test_connections_of_a_server_that_is_gone_do_not_keep_its_port_but_no_launcher_chooses_it() -> None:
     with socket.socket() as listener, socket.socket() as caller:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", 0))
@@ -123,6 +124,8 @@ def test_connections_of_a_server_that_is_gone_do_not_keep_its_port() -> None:
         caller.connect(("127.0.0.1", port))
         listener.accept()[0].close()  # this end closes first: it stays in TIME_WAIT
     assert ports.can_listen(port)
+    ports._own.append(port)
+    assert port not in ports.free_ports(1)  # a program without SO_REUSEADDR could not listen there
 
 
 def test_free_ports_are_free_and_all_different() -> None:
