@@ -30,8 +30,10 @@ def without_rows(grad: Any, is_so: Any) -> Any:
     """Return the gradient; if ``is_so`` and it is sparse, without any of its rows."""
     if not isinstance(grad, tf.IndexedSlices):
         return grad
-    number = tf.where(is_so, tf.zeros([], tf.int32), tf.shape(grad.indices)[0])
-    return tf.IndexedSlices(grad.values[:number], grad.indices[:number], grad.dense_shape)
+    number = tf.where(is_so, tf.zeros([], tf.int32), tf.shape(grad.values)[0])
+    with tf.device(grad.indices.device):  # where its consumers want them
+        indices = grad.indices[:number]
+    return tf.IndexedSlices(grad.values[:number], indices, grad.dense_shape)
 
 
 def divide(grad: Any, weight: Any) -> Any:

@@ -41,23 +41,42 @@ def distinct(ids: Sequence[Any], of: Sequence[Table], tables: Sequence[Table]) -
     return Distinct(keys, of_keys, split)
 
 
-def summed(keys: Any, grads: Sequence[Any]) -> Any:
+class Summed(NamedTuple):
+    """One gradient of several, and which keys [n] it has rows for, bool [n]; None where nobody asked for that."""
+
+    grad: Any
+    has_grad: Any
+
+
+def summed(keys: Any, grads: Sequence[Any]) -> Summed:
     """Return one gradient of several: its rows have the keys [n] at their places, and each key is there once.
 
     ``keys`` are ascending, as are those of the gradient. Keys without a gradient are left out.
     """
     values, places = _joined(grads)
     size = tf.size(keys)
-    has_grad = tf.dynamic_stitch([tf.range(size), places], [tf.zeros([size], tf.int32), tf.ones_like(places)])
-    kept = where_true(has_grad > 0)
-    places = tf.gather(tf.cumsum(has_grad) - 1, places)
-    return MergedRows(tf.math.unsorted_segment_sum(values, places, tf.size(kept)), tf.gather(keys, kept))
+    count = tf.dynamic_stitch([tf.range(size), places], [tf.zeros([size], tf.int32), tf.ones_like(places)])
+    has_grad = count > 0
+    kept = where_true(has_grad)
+    places = tf.gather(tf.cumsum(count) - 1, places)
+    grad = MergedRows(tf.math.unsorted_segment_sum(values, places, tf.size(kept)), tf.gather(keys, kept))
+    return Summed(grad, has_grad)
 
 
-def summed_by_key(keys: Any, grads: Sequence[Any]) -> Any:
+def summed_by_key(keys: Any, grads: Sequence[Any]) -> Summed:
     """Return the same where ``keys`` are in any order, and may be there more than once."""
     values, places = _joined(grads)
-    return merge_rows(tf.IndexedSlices(values, tf.gather(keys, places)))
+    return Summed(merge_rows(tf.IndexedSlices(values, tf.gather(keys, places))), None)
+
+
+def chosen(keys: Any, mask: Any) -> Any:
+    """Return those of the keys [n] for which the mask, bool [n], is true.
+
+    The operation fails where the mask is of other keys, of which there is another number.
+    """
+    message = "the rows of a gradient are not those that its step looked up"
+    with tf.control_dependencies([tf.debugging.assert_equal(tf.size(mask), tf.size(keys), message=message)]):
+        return tf.gather(keys, where_true(mask))
 
 
 def _joined(grads: Sequence[Any]) -> Any:

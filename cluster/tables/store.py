@@ -164,15 +164,20 @@ class Store:
 
     # -- looking rows up
 
+    def receive(self, keys: Any, tables: Any) -> Tuple[Any, Any]:
+        """Return keys and the numbers of their tables in this server's memory, to which they travel once."""
+        with tf.device(self.device):
+            return tf.identity(keys), tf.identity(tables)
+
     def find(self, keys: Any, tables: Any, trains: bool) -> Any:
         """Return the rows of distinct keys [n] of tables [n], float32 [n, width]; first values where there is none.
 
         Args:
+          keys, tables: in this server's memory: a branch takes its inputs from where they are, each by itself.
           trains: whether a gradient follows, which may give ids their rows.
         """
         with tf.device(self.device):
-            # Here, once: a branch takes its inputs where they were made, and they would travel a second time.
-            keys, tables = tf.identity(keys), tf.cast(tf.identity(tables), tf.int32)
+            tables = tf.cast(tables, tf.int32)
             numbers = self._index.find(keys)
             places = tf.maximum(numbers, 0)
             rows, held = tf.gather(self.rows, places), self._tables_at(places)
@@ -222,8 +227,8 @@ class Store:
         A key that has no row gets one, if it has come in as many updates as its table asks for.
 
         Args:
-          asked: the (keys, tables) of this worker's lookups, where other workers' updates may lie between these and
-            this update: the candidates among them may be forgotten by then.
+          asked: the (keys, tables) of this worker's lookups, in this server's memory, where other workers' updates may
+            lie between these and this update: the candidates among them may be forgotten by then.
         """
         with tf.device(self.device):
             keys, grads = tf.reshape(keys, [-1]), tf.reshape(grads, [-1, self.width])
@@ -253,7 +258,7 @@ class Store:
         noted: List[Any] = []
         for of_lookup, tables in asked:
             with tf.control_dependencies(noted):
-                noted = [self._note_new(tf.identity(of_lookup), tf.cast(tf.identity(tables), tf.int32), update)]
+                noted = [self._note_new(of_lookup, tf.cast(tables, tf.int32), update)]
         without = where_true(numbers < 0)
         with tf.control_dependencies(noted):
             new = tf.gather(keys, without)

@@ -5,7 +5,7 @@ One lookup in a training step:
     worker   every id once, as a key, sorted out by server         -> keys go to the servers
     ps       finds their rows; a new id has its first value        -> rows come back
     worker   the model's own gather takes from these what it asked for
-    worker   gradients of these rows, by keys                      -> with all other gradients, to the servers
+    worker   gradients of these rows, and which keys have one      -> with all other gradients, to the servers
     ps       gives new ids their rows, and updates all of them
 
 All lookups that do not wait for one another are one request to each server. The model is built on variables that never
@@ -19,7 +19,7 @@ from cluster.runtime.declared import MOST
 from cluster.runtime.devices import ps_device
 from cluster.runtime.gradients import MergedRows
 from cluster.runtime.tf_compat import tf
-from cluster.tables.distinct import distinct, summed, summed_by_key
+from cluster.tables.distinct import Summed, chosen, distinct, summed, summed_by_key
 from cluster.tables.keys import runs
 from cluster.tables.lookahead import Lookahead
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
@@ -46,13 +46,15 @@ class Found(NamedTuple):
     """The answer to some lookups in the stores of one kind.
 
     ``keys`` is int64 [n], each once and ascending, ``rows`` [n, width]; ``places`` has for each lookup where its ids'
-    rows are among these. ``asked`` has (keys, numbers of their tables) for each server.
+    rows are among these. Each server keeps ``asked``, (keys, numbers of their tables), and ``taken``, the rows before
+    they travel.
     """
 
     keys: Any
     rows: Any
     places: List[Any]
     asked: List[Tuple[Any, Any]]
+    taken: List[Any]
 
 
 class Stores:
@@ -88,7 +90,8 @@ class Stores:
         self._wire = wire or Wire()
         self._trained_lookups: List[Lookup] = []
         self._keys: Dict[Kind, List[Any]] = {}  # of a training step's lookups
-        self._asked: Dict[str, List[Tuple[Any, Any]]] = {}  # of a training step, by the name of a store's rows
+        self._asked: Dict[str, List[Tuple[Any, Any]]] = {}  # the same on a server, by the name of a store's rows
+        self._taken: Dict[str, List[Any]] = {}  # rows that the step takes there
         parts = optimizer.parts if isinstance(optimizer, Grouped) else {"": optimizer}
         # Tables that only the chief's evaluation knows are the last: the others' numbers are those of every worker.
         tables = sorted({each.table for each in lookups}, key=lambda table: (table.name not in trained, table.name))
@@ -141,27 +144,22 @@ class Stores:
 
     # -- lookups
 
-    def move(self, step: Set[Any], host: str, lookahead: Optional[Lookahead] = None) -> Dict[Kind, List[Any]]:
+    def move(self, step: Set[Any], host: str, lookahead: Optional[Lookahead] = None) -> None:
         """Let the graph's lookups take rows from the stores.
 
         Args:
           step: the operations of a training step, whose gradients give new ids their rows.
           host: the device of the worker's memory.
           lookahead: by which lookups of training run before their step.
-
-        Returns:
-          For each kind, the rows that a training step looks up.
         """
-        looked_up: Dict[Kind, List[Any]] = {}
         for level in self._levels():
             for kind in self._stores:
                 of_kind = [each for each in level if self._kinds[each.table.name] == kind]
                 trained = [each for each in of_kind if each.rows in step]
                 with tf.control_dependencies(None), tf.device(host):
                     if trained:
-                        looked_up.setdefault(kind, []).append(self._look_up_to_train(kind, trained, lookahead))
+                        self._look_up_to_train(kind, trained, lookahead)
                     self._look_up(kind, [each for each in of_kind if each.rows not in step])
-        return looked_up
 
     def _levels(self) -> List[List[Lookup]]:
         """Return the lookups in groups, of which each waits for none but those before."""
@@ -175,20 +173,27 @@ class Stores:
             levels[of[index]].append(each)
         return levels
 
-    def _look_up_to_train(self, kind: Kind, lookups: Sequence[Lookup], lookahead: Optional[Lookahead]) -> Any:
-        """Look up ids of a training step; return the rows that come in it."""
+    def _look_up_to_train(self, kind: Kind, lookups: Sequence[Lookup], lookahead: Optional[Lookahead]) -> None:
+        """Look up ids of a training step, or with ``lookahead`` of a later one."""
         self._trained_lookups += lookups
         ids = [each.ids for each in lookups]
         found = self._find_all(kind, lookups, lookahead.of_newest(ids) if lookahead else ids, True)
-        came = found.rows
-        found = lookahead.delay(found) if lookahead else found
+        for store, taken in zip(self._stores[kind], found.taken):
+            self._taken.setdefault(store.name, []).append(taken)
+        found = self._delay(kind, found, lookahead) if lookahead else found
         before = self._keys.setdefault(kind, [])
         first = tf.add_n([tf.size(each, out_type=tf.int64) for each in before]) if before else None
         before.append(found.keys)
-        for store, asked in zip(self._stores[kind], found.asked):
-            self._asked.setdefault(store.rows.op.name, []).append(asked)
+        for store, pair in zip(self._stores[kind], found.asked):
+            self._asked.setdefault(store.rows.op.name, []).append(pair)
         _take_from(lookups, found, first)
-        return came
+
+    def _delay(self, kind: Kind, found: Found, lookahead: Lookahead) -> Found:
+        """Return what earlier lookups found; what the servers were asked for waits there, and does not travel again."""
+        stores = self._stores[kind]
+        asked = [lookahead.delay_there(pair, store.device) for store, pair in zip(stores, found.asked)]
+        keys, rows, places = lookahead.delay((found.keys, found.rows, found.places))
+        return Found(keys, rows, places, asked, [])
 
     def _look_up(self, kind: Kind, lookups: Sequence[Lookup]) -> None:
         """Look up ids of no training step."""
@@ -198,47 +203,58 @@ class Stores:
     def _find_all(self, kind: Kind, lookups: Sequence[Lookup], ids: Sequence[Any], training: bool) -> Found:
         """Look up all ids of some lookups at once."""
         keys, tables, places = distinct(ids, [each.table for each in lookups], self._tables[kind])
-        rows, asked = self._ask(kind, keys, tf.cast(tables, number_type(self._tables[kind])), training)
-        return Found(keys, rows, places, asked)
+        stores, numbers = self._stores[kind], tf.cast(tables, number_type(self._tables[kind]))
+        parts = zip(*_by_server(keys, [keys, numbers], len(stores)))
+        asked = [store.receive(*part) for store, part in zip(stores, parts)]
+        taken = [store.find(*pair, training) for store, pair in zip(stores, asked)]
+        rows = [self._fetch(store, each) for store, each in zip(stores, taken)]
+        return Found(keys, tf.concat(rows, 0), places, asked, taken)
 
-    def _ask(self, kind: Kind, keys: Any, tables: Any, training: bool) -> Tuple[Any, List[Tuple[Any, Any]]]:
-        """Return the rows of ascending keys, [n, width], and what each server was asked for."""
-        asked = list(zip(*_by_server(keys, [keys, tables], len(self._stores[kind]))))
-        rows = [self._find(store, keys, tables, training) for store, (keys, tables) in zip(self._stores[kind], asked)]
-        return tf.concat(rows, 0), asked
-
-    def _find(self, store: Store, keys: Any, tables: Any, training: bool) -> Any:
-        rows = store.find(keys, tables, training)
+    def _fetch(self, store: Store, taken: Any) -> Any:
         with tf.device(store.device):
-            sent = self._wire.narrow(rows)
+            sent = self._wire.narrow(taken)
         return self._wire.widen(sent)
 
     # -- gradients
 
-    def pairs(self, grads: Mapping[str, Any], looked_up: Mapping[Kind, Sequence[Any]]) -> List[Tuple[Any, Any]]:
+    def pairs(self, grads: Mapping[str, Any]) -> List[Tuple[Any, Any]]:
         """Return (gradient, rows variable) of each store.
 
         Args:
           grads: of the tables, by name, as ``tf.IndexedSlices``.
-          looked_up: as ``move`` returned it: gradients must not change rows before they were taken.
         """
         found: List[Tuple[Any, Any]] = []
         for kind, tables in self._tables.items():
             of_kind = [grads[table.name] for table in tables if grads.get(table.name) is not None]
             if of_kind:
-                with tf.control_dependencies(looked_up.get(kind, [])):
-                    found += self._split(kind, self._summed(kind, of_kind))
+                found += self._split(kind, self._summed(kind, of_kind))
         return found
 
-    def _summed(self, kind: Kind, grads: Sequence[Any]) -> Any:
+    def _summed(self, kind: Kind, grads: Sequence[Any]) -> Summed:
         keys = self._keys[kind]
         return summed(keys[0], grads) if len(keys) == 1 else summed_by_key(tf.concat(keys, 0), grads)
 
-    def _split(self, kind: Kind, grad: Any) -> List[Tuple[Any, Any]]:
-        stores = self._stores[kind]
+    def _split(self, kind: Kind, found: Summed) -> List[Tuple[Any, Any]]:
+        stores, grad = self._stores[kind], found.grad
         shape = tf.constant([MOST, kind.width], tf.int64)
         values, keys = _by_server(grad.indices, [grad.values, grad.indices], len(stores))
-        return [(MergedRows(value, key, shape), each.rows) for value, key, each in zip(values, keys, stores)]
+        masks: List[Any] = [None] * len(stores)
+        if found.has_grad is not None:
+            (masks,) = _by_server(self._keys[kind][0], [found.has_grad], len(stores))
+        there = [self._keys_there(*each) for each in zip(stores, keys, masks)]
+        return [(MergedRows(value, key, shape), each.rows) for value, key, each in zip(values, there, stores)]
+
+    def _keys_there(self, store: Store, keys: Any, mask: Any) -> Any:
+        """Return the keys of a gradient in its server's memory, available after the step has taken its rows there.
+
+        So no gradient changes rows before. With ``mask`` the server chooses the keys from those that it was asked for:
+        a byte travels for each, and not the key once more.
+        """
+        with tf.device(store.device), tf.control_dependencies(self._taken[store.name]):
+            if mask is None:
+                return tf.identity(keys)
+            ((asked, _),) = self._asked[store.rows.op.name]
+            return chosen(asked, mask)
 
 
 def _by_server(keys: Any, columns: Sequence[Any], servers: int) -> List[List[Any]]:

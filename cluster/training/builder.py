@@ -159,7 +159,8 @@ class Builder:
         self.masters = Masters(self.layout, self.placement.servers, model.variables, model.noted.found, made)
         self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
         self.lookahead = self._make_lookahead()
-        self.looked_up = self.stores.move(self.step, self.host, self.lookahead) if self.stores else {}
+        if self.stores is not None:
+            self.stores.move(self.step, self.host, self.lookahead)
         if self.lookahead is not None:
             self.lookahead.close()
 
@@ -169,7 +170,7 @@ class Builder:
             return None
         trained = [each for each in lookups(tf.get_default_graph()) if each.rows in self.step]
         refuse_staleness(trained, self.job, self.model.boundary, self.model.place is not None)
-        return Lookahead(self.train.table_staleness, self.model.boundary, self.host)
+        return Lookahead(self.train.table_staleness, self.model.boundary, self.host, self.task.worker_index)
 
     def _make_places(self) -> Optional[Places]:
         """Return what counts the examples of shards; None for a dataset of the author's own."""
@@ -282,7 +283,7 @@ class Builder:
         weight = self.model.parts.weight
         split = [pair for grad, name in pairs if name in self.grads for pair in self._split(grad, name)]
         if self.stores:
-            split += self.stores.pairs({name: grad for grad, name in pairs if name in self.row_grads}, self.looked_up)
+            split += self.stores.pairs({name: grad for grad, name in pairs if name in self.row_grads})
             optimizer = self.stores.optimizer(optimizer)
         ahead = self.lookahead.beside if self.lookahead else []
         loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._send_digests(split), *ahead])

@@ -71,16 +71,19 @@ def train(task: Task, server: Any, options: Dict[str, Any]) -> None:
 
 
 def loop(session: Any, train_op: Any, count: Callable[[], Any], options: Dict[str, Any], held_out: List[Any]) -> None:
-    """Take steps, and print their count at most once a second; then the area, if this is the chief."""
+    """Take steps, and print their count at most once a second; then the area, if this is the chief.
+
+    Another worker goes on until it is ended from outside. TensorFlow lets a quick worker give two gradients to a step.
+    So the chief may be a step behind at the end, and would wait for gradients.
+    """
     told, number = 0.0, 0
-    while number < options["steps"]:
+    while number < options["steps"] or not held_out:
         session.run(train_op)
         if time.monotonic() - told > TELL_S or number >= options["steps"] - NEAR:
             number, told = int(count()), time.monotonic()
             print(f"step {number}/{options['steps']}", flush=True)
-    if held_out:
-        found = [session.run(held_out) for _ in range(options["held_out_batches"])]
-        print(f"auc {area(*(np.concatenate(each) for each in zip(*found))):.5f}", flush=True)
+    found = [session.run(held_out) for _ in range(options["held_out_batches"])]
+    print(f"auc {area(*(np.concatenate(each) for each in zip(*found))):.5f}", flush=True)
     time.sleep(3600)  # others' steps may still need this process: it is ended from outside
 
 

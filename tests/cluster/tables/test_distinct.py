@@ -8,7 +8,7 @@ import pytest
 from cluster import embedding
 from cluster.runtime.tf_compat import tf
 from cluster.tables import keys
-from cluster.tables.distinct import distinct, summed, summed_by_key
+from cluster.tables.distinct import chosen, distinct, summed, summed_by_key
 from cluster.tables.store import Store
 
 WIDTH = 3
@@ -68,9 +68,21 @@ def test_a_sum_of_gradients_has_every_key_with_one_once_in_order_and_no_other(is
     with tf.Graph().as_default(), tf.Session() as session:
         grads = [tf.IndexedSlices(tf.constant(one), tf.constant(at)) for one, at in zip(values, places)]
         found = (summed if is_sorted else summed_by_key)(tf.constant(asked), grads)
-        sums, of = session.run([found.values, found.indices])
+        sums, of = session.run([found.grad.values, found.grad.indices])
     expected = expected_sum(asked, np.concatenate(values), np.concatenate(places))
     assert of.tolist() == list(expected) and sums.tolist() == list(expected.values())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mask_chooses_its_keys_and_one_of_other_keys_is_refused(seed: int) -> None:
+    random = np.random.RandomState(seed)
+    asked, mask = random.randint(-(1 << 63), (1 << 63) - 1, 9, np.int64), random.rand(9) < 0.5
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(chosen(tf.constant(asked), tf.constant(mask))).tolist() == asked[mask].tolist()
+        with pytest.raises(tf.errors.InvalidArgumentError, match="are not those that its step looked up"):
+            session.run(
+                chosen(tf.placeholder_with_default(asked, [None]), tf.placeholder_with_default(mask[1:], [None]))
+            )
 
 
 @pytest.mark.parametrize("trains", [True, False])
@@ -78,7 +90,8 @@ def test_a_lookup_sends_its_keys_and_tables_to_a_server_once_and_nothing_comes_b
     with tf.Graph().as_default() as graph:
         with tf.device(WORKER):
             asked, of = tf.placeholder(tf.int64, [None], "keys"), tf.placeholder(tf.uint8, [None], "tables")
-        Store("rows", SERVER, tables(2), []).find(asked, of, trains)
+        store = Store("rows", SERVER, tables(2), [])
+        store.find(*store.receive(asked, of), trains)
         sent = [(each, op) for op in graph.get_operations() for each in [*op.inputs, *op.control_inputs]]
         crossing = {
             each.name for each, op in sent if ("ps" in each.device) != ("ps" in op.device) and each.device and op.device

@@ -1,6 +1,6 @@
 """Batches that wait for their rows meet the rows that were taken for them, and what cannot wait is refused."""
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Set
 
 import pytest
 
@@ -72,6 +72,27 @@ def test_a_model_without_tables_is_refused() -> None:
         build(job, {"table_staleness": 1})
 
 
-def build(job: Job, settings: Dict[str, Any]) -> None:
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_server_takes_no_gradient_of_rows_before_the_rows_that_the_same_step_asks_it_for(steps: int) -> None:
+    job = Job(__file__, clicks.inputs, clicks.model, clicks.optimizer)
+    graph = build(job, {"table_staleness": steps})
+    given = [op for op in graph.get_operations() if op.type == "SparseAccumulatorApplyGradient"]
+    assert given
+    for op in given:
+        assert "LookupTableFindV2" in {each.type for each in before_on_its_server(op)}
+
+
+def before_on_its_server(op: Any) -> Set[Any]:
+    """What an operation waits for on its own device alone: nothing that travels to a worker and back."""
+    found, left = {op}, [op]
+    while left:
+        each = left.pop()
+        before = {*(tensor.op for tensor in each.inputs), *each.control_inputs}
+        left += [one for one in before - found if one.device == op.device]
+        found |= before
+    return {each for each in found if each.device == op.device}
+
+
+def build(job: Job, settings: Dict[str, Any]) -> Any:
     train = Train.from_dict({"batch_size": 4, **settings})
-    Builder(job, TASK, train, {"steps": 2}, [Member(TASK, ["CPU:0"])]).build()
+    return Builder(job, TASK, train, {"steps": 2}, [Member(TASK, ["CPU:0"])]).build().graph
