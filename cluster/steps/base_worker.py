@@ -13,7 +13,7 @@ class BaseWorker:
     has_ended = False
 
     def begin_reading(self, session: Any) -> None:
-        """Let the batches come from where the servers are, once this worker has joined."""
+        """Let the batches come from where the servers are: before a gradient is given, and once more when joined."""
 
     def stop_reading(self) -> None:
         """End the reading for a session that is given up."""

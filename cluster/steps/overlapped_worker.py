@@ -101,6 +101,7 @@ class OverlappedWorker(SyncWorker):
     def _give_rest(self, session: Any) -> None:
         given = self._notes(session).given[:, self._optimizer.worker_index] > self._stamp
         self._fill_copies(session)
+        self.begin_reading(session)
         session.run(_those(self._optimizer.give, ~given), self._optimizer.at_once)
 
     def _has_applied_all(self, session: Any) -> bool:

@@ -10,7 +10,6 @@ from cluster.scoring.columns import Columns
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.stock_worker import StockWorker
 from cluster.steps.sync_worker import SyncWorker
-from cluster.tables.lookahead import Lookahead
 from cluster.tables.stores import Stores
 from cluster.variables.buckets import Bucket
 from cluster.variables.layout import Layout
@@ -30,9 +29,8 @@ class Replica:
     ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
     varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
     a verified run what each worker has computed, and with which batch. ``tables`` holds the model's embedding
-    tables, and ``measured`` the metrics that training measures. ``places`` is there where every example counts once,
-    and ``lookahead`` where batches wait for their rows. ``of_model`` are those of the servers' variables
-    that are the model's own.
+    tables, and ``measured`` the metrics that training measures. ``places`` is there where every example counts once.
+    ``of_model`` are those of the servers' variables that are the model's own.
     """
 
     graph: Any
@@ -53,6 +51,5 @@ class Replica:
     tables: Optional[Stores] = None
     measured: Optional[Columns] = None
     places: Optional[Places] = None
-    lookahead: Optional[Lookahead] = None
     first_slots: List[Any] = field(default_factory=list)
     of_model: List[Any] = field(default_factory=list)

@@ -9,6 +9,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import BaseWorker
 from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
+from cluster.tables.lookahead import Lookahead
 
 _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
 ASK_MS = 3000  # how long a question beside a step may take
@@ -44,11 +45,19 @@ class SyncWorker(BaseWorker):
 
     overlaps = False  # a step pushes everything, then pulls everything
 
-    def __init__(self, optimizer: TokenSyncOptimizer, grads_and_vars: Any, global_step: Any, loss: Any):
+    def __init__(
+        self,
+        optimizer: TokenSyncOptimizer,
+        grads_and_vars: Any,
+        global_step: Any,
+        loss: Any,
+        lookahead: Optional[Lookahead] = None,
+    ):
         self._token = optimizer.apply_gradients(grads_and_vars, global_step)
         self._optimizer = optimizer
         self._global_step = global_step
         self._loss = loss
+        self._lookahead = lookahead
         self._gradients = [grad for grad, _ in grads_and_vars]
         self._local = self._era = 0
         self._given = 0  # with backup workers: what the servers had counted of this worker before this step
@@ -75,6 +84,11 @@ class SyncWorker(BaseWorker):
             self._count_own = tf.scatter_update(optimizer.contributions, optimizer.worker_index, self._number)
             self._without_value = tf.size(tf.report_uninitialized_variables([optimizer.contributions]))
             self._skip = tf.assign_add(self._global_step, 1)
+
+    def begin_reading(self, session: Any) -> None:
+        """Let batches wait for their rows, if that is how this worker trains."""
+        if self._lookahead is not None:
+            self._lookahead.begin(session)
 
     @property
     def needed(self) -> List[Any]:

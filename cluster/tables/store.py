@@ -258,7 +258,7 @@ class Store:
         noted: List[Any] = []
         for of_lookup, tables in asked:
             with tf.control_dependencies(noted):
-                noted = [self._note_new(of_lookup, tf.cast(tables, tf.int32), update)]
+                noted = [self._note_new(of_lookup, tables, update)]
         without = where_true(numbers < 0)
         with tf.control_dependencies(noted):
             new = tf.gather(keys, without)
@@ -279,9 +279,14 @@ class Store:
         with tf.control_dependencies([aged]):
             return tf.tensor_scatter_nd_update(numbers, tf.expand_dims(of_new, 1), made)
 
+    def note(self, keys: Any, tables: Any) -> Any:
+        """Make the operation that keeps those of the keys [n] in mind that have no row, for the next update."""
+        with tf.device(self.device):
+            return self._note_new(keys, tables, self.updates.read_value() + 1)
+
     def _note_new(self, keys: Any, tables: Any, update: Any) -> Any:
         places = where_true(self._unexpired(self._index.find(keys), update) < 0)
-        return self.candidates.note(tf.gather(keys, places), tf.gather(tables, places))
+        return self.candidates.note(tf.gather(keys, places), tf.cast(tf.gather(tables, places), tf.int32))
 
     def _remove_expired(self, update: Any) -> Any:
         """Make the operation that looks through some rows, and gives back the places of those that have expired."""

@@ -128,7 +128,7 @@ class Stores:
     def optimizer(self, others: Any) -> Grouped:
         """Return the optimizer that updates rows by their rules, and all else by ``others``."""
         parts = dict(others.parts) if isinstance(others, Grouped) else {"": others}
-        asked = {} if self._waits and not self._ahead else self._asked
+        asked = {} if self._waits else self._asked
         rows = {kind.name: RowOptimizer(rule_of(parts[kind.part]), of, asked) for kind, of in self._stores.items()}
         return Grouped({**parts, **rows})
 
@@ -248,13 +248,13 @@ class Stores:
         """Return the keys of a gradient in its server's memory, available after the step has taken its rows there.
 
         So no gradient changes rows before. With ``mask`` the server chooses the keys from those that it was asked for:
-        a byte travels for each, and not the key once more.
+        a byte travels for each, and not the key once more. Updates that came since the lookup may have made the server
+        forget ids without a row, which are noted once more.
         """
-        with tf.device(store.device), tf.control_dependencies(self._taken[store.name]):
-            if mask is None:
-                return tf.identity(keys)
-            ((asked, _),) = self._asked[store.rows.op.name]
-            return chosen(asked, mask)
+        asked = self._asked[store.rows.op.name]
+        noted = [store.note(*pair) for pair in asked] if self._ahead else []
+        with tf.device(store.device), tf.control_dependencies([*self._taken[store.name], *noted]):
+            return tf.identity(keys) if mask is None else chosen(asked[0][0], mask)
 
 
 def _by_server(keys: Any, columns: Sequence[Any], servers: int) -> List[List[Any]]:

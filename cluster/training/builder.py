@@ -233,7 +233,6 @@ class Builder:
             self.stores,
             model.measured,
             self.places,
-            self.lookahead,
             self._first_slots(slots),
             [piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces],
         )
@@ -303,14 +302,14 @@ class Builder:
                 and bool(exchange.copies.buckets)
             ):
                 overlapped = OverlappedSyncOptimizer(optimizer, task.num_workers, task.worker_index, exchange)
-                return OverlappedWorker(overlapped, split, self.global_step, loss)
+                return OverlappedWorker(overlapped, split, self.global_step, loss, self.lookahead)
             own = (optimizer, task.num_workers, task.worker_index)
             if self.places:
                 moving = {"clip_norm": clip_norm, "exchange": exchange, "weight": weight, "places": self.places}
                 once = OnceSyncOptimizer(*own, **moving)
                 return OnceWorker(once, split, self.global_step, loss, self.places)
             whole = TokenSyncOptimizer(*own, train.backup_workers, clip_norm, exchange, weight)
-            return SyncWorker(whole, split, self.global_step, loss)
+            return SyncWorker(whole, split, self.global_step, loss, self.lookahead)
 
     def _send_digests(self, pairs: Sequence[Any]) -> List[Any]:
         """Make, for ``launch verify``, the operation that reports this worker's digests to the chief.

@@ -222,8 +222,6 @@ class Trainer:
         session.run(self.replica.start_input)
         self.step = self._joining.join(session, self._heartbeat)
         self.replica.stepper.begin_reading(session)
-        if self.replica.lookahead is not None:
-            self.replica.lookahead.begin(session)
         if self._verification is not None:
             self._heartbeat.note("builds the one process to compare with")
             self._verification.begin(session)

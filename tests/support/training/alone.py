@@ -63,8 +63,7 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
         session.run(given)
     keep_servers()
     replica.stepper.open(session)
-    if replica.lookahead is not None:
-        replica.lookahead.begin(session)
+    replica.stepper.begin_reading(session)
     return replica, session
 
 
