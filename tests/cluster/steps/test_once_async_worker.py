@@ -99,15 +99,19 @@ class Worker:
 
 
 class Both(tf.train.Optimizer):  # type: ignore[misc]
-    """The ledger by the sign of its gradient, the mean by its gradient."""
+    """The ledger by the sign of its gradient, the mean by its gradient.
+
+    Both lock: else Adam of one worker could take the moments that the other's has just written, and count its batch.
+    """
 
     def __init__(self) -> None:
         super().__init__(False, "Both")
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
         first, second = grads_and_vars
-        sign = tf.train.AdamOptimizer(1.0, beta1=0.0, beta2=0.0, epsilon=1e-12)
-        return tf.group(sign.apply_gradients([first]), tf.train.GradientDescentOptimizer(1.0).apply_gradients([second]))
+        sign = tf.train.AdamOptimizer(1.0, beta1=0.0, beta2=0.0, epsilon=1e-12, use_locking=True)
+        mean = tf.train.GradientDescentOptimizer(1.0, use_locking=True)
+        return tf.group(sign.apply_gradients([first]), mean.apply_gradients([second]))
 
 
 class Run:
