@@ -87,7 +87,7 @@ ARGS: Dict[str, Any] = {
     "drawn": {"steps": 10, "seed": 0, "dense": True, "optimizer": "sgd"},
     "synthetic": {"model": "embedding"}, "unlike": {"sizes": [[8], [8]]}, "words": {"steps": 10},
     "clicks": {"steps": 10}, "served": {"steps": 10}, "scored": {"examples": 100},
-    "large": {"steps": 10}, "recalled": {"steps": 10},
+    "large": {"steps": 10}, "late": {"steps": 10}, "recalled": {"steps": 10},
     "warm": {"seed": 0, "optimizer": "sgd", "rate": 0.1}, "uneven": {"pause_s": [0, 0]}, "table": {"examples": 100},
     "ledger": {"files": str(ROOT / "requirements"), "examples": 100, "workers": 3},
     "quadratic": {"trouble": "/nonexistent", "pause_ms": 0, "rows": 1, "decay": 0, "rate": 0.1, "optimizer": "adam"},
