@@ -31,7 +31,7 @@ class ForkServer:
             argv, cwd=str(ROOT), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         self._lock = threading.Lock()
-        atexit.register(self._end)
+        _running.append(self)
 
     def start(self, module: str, args: List[str], env: Dict[str, str], log: str) -> "Forked":
         """Start ``python -m module`` in the root folder; its output is added to ``log``."""
@@ -45,8 +45,20 @@ class ForkServer:
             self._process.stdin.flush()
             return json.loads(self._process.stdout.readline())
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End the process, and with it all tasks that it has forked."""
         self._process.communicate()
+
+
+_running: List[ForkServer] = []
+
+
+@atexit.register
+def end_servers() -> None:
+    """End all servers of this process; others start with the next tasks."""
+    while _running:
+        _running.pop().end()
+    server.cache_clear()
 
 
 @lru_cache(maxsize=None)

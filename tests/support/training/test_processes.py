@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 
 from launch.agent.linux.processes import inspect, is_same
 from tests.support import ROOT
-from tests.support.training.forks import ForkServer
+from tests.support.training.forks import ForkServer, end_servers
 from tests.support.training.processes import Cluster
 from tests.support.waiting import PATIENCE_S, eventually
 
@@ -24,6 +25,13 @@ cluster.start("ps", 0, {})  # waits for its chief
 print(cluster.running["ps", 0].pid, flush=True)
 time.sleep(1000)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_server_stays() -> Iterator[None]:
+    """End the servers: tests of agents, which may follow in this process, count its children."""
+    yield
+    end_servers()
 
 
 def test_a_killed_session_leaves_no_task(tmp_path: Path) -> None:

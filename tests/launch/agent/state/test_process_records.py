@@ -39,18 +39,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-_earlier: Set[int] = set()
-
-
-@pytest.fixture(autouse=True)
-def earlier() -> None:
-    """Note the children that this process has from other tests, such as servers; here it stands for an agent."""
-    _earlier.clear()
-    _earlier.update(process.pid for process in descendants(table(), os.getpid()))
-
-
 def pids_of(folder: RunFolder) -> Set[int]:
-    return {process.pid for process in process_records.tasks_of(folder)} - _earlier
+    return {process.pid for process in process_records.tasks_of(folder)}
 
 
 def written(path: Path) -> int:
