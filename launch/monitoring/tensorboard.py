@@ -63,14 +63,24 @@ class Board:
 
     def _word(self) -> Optional[Dict[str, Any]]:
         """Send a beat, and return the answer within its time; else None."""
+        lost = self._beat()
         try:
-            self._conversation.send({"beat": True})
-            word = self._conversation.receive(BEAT_S)
+            word = self._conversation.receive(BEAT_S)  # what has ended there may have sent the reason before
         except Silence:
+            if lost is not None:
+                raise lost from None
             return None
         if word is None:
-            raise self._conversation.end_problem()
+            raise lost or self._conversation.end_problem()
         return word
+
+    def _beat(self) -> Optional[HostProblem]:
+        """Send a beat; return the problem where nobody takes it."""
+        try:
+            self._conversation.send({"beat": True})
+        except HostProblem as problem:
+            return problem
+        return None
 
 
 def must_answer(port: int) -> None:

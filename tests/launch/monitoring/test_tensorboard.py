@@ -3,7 +3,7 @@
 import json
 import signal
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, List
 
 import pytest
 
@@ -51,6 +51,30 @@ def test_a_connection_that_breaks_is_told_of() -> None:
         assert refusal(board.stay) == "h1: lost TensorBoard: reset"
     with board_of(SHOWN, complaint="Killed") as board:
         assert refusal(board.stay) == "h1: lost TensorBoard: Killed"
+
+
+class DeafChannel(FakeChannel):
+    """Nobody takes a beat any more: the program there has ended, and said why before."""
+
+    def send(self, data: bytes) -> None:
+        if b"beat" in data:
+            raise BrokenPipeError(32, "Broken pipe")
+        super().send(data)
+
+
+@pytest.mark.parametrize(
+    "script, expected",
+    [
+        ([b'{"error": "no summaries"}\n'], "h1: no summaries"),
+        ([], "h1: lost TensorBoard: [Errno 32] Broken pipe"),
+        ([Silence()], "h1: lost TensorBoard: [Errno 32] Broken pipe"),
+    ],
+)
+def test_a_reason_that_was_sent_is_reported_though_the_program_there_takes_no_beat(
+    script: List[Any], expected: str
+) -> None:
+    channel = DeafChannel(NOTHING_MISSING, *script)
+    assert refusal(Board(fleet_of({"h1": FakeHost("h1", channel)})).__enter__) == expected
 
 
 def test_a_signal_ends_the_wait_for_it_and_the_look_at_it() -> None:
