@@ -90,8 +90,8 @@ class Stores:
         self._wire = wire or Wire()
         self._trained_lookups: List[Lookup] = []
         self._keys: Dict[Kind, List[Any]] = {}  # of a training step's lookups
-        self._asked: Dict[str, List[Tuple[Any, Any]]] = {}  # the same on a server, by the name of a store's rows
-        self._taken: Dict[str, List[Any]] = {}  # rows that the step takes there
+        self._asked: Dict[str, List[Tuple[Any, Any]]] = {}  # the same on a server, by the name of its rows
+        self._taken: Dict[str, List[Any]] = {}  # rows that the step takes, likewise
         parts = optimizer.parts if isinstance(optimizer, Grouped) else {"": optimizer}
         # Tables that only the chief's evaluation knows are the last: the others' numbers are those of every worker.
         tables = sorted({each.table for each in lookups}, key=lambda table: (table.name not in trained, table.name))
@@ -179,7 +179,7 @@ class Stores:
         ids = [each.ids for each in lookups]
         found = self._find_all(kind, lookups, lookahead.of_newest(ids) if lookahead else ids, True)
         for store, taken in zip(self._stores[kind], found.taken):
-            self._taken.setdefault(store.name, []).append(taken)
+            self._taken.setdefault(store.rows.op.name, []).append(taken)
         found = self._delay(kind, found, lookahead) if lookahead else found
         before = self._keys.setdefault(kind, [])
         first = tf.add_n([tf.size(each, out_type=tf.int64) for each in before]) if before else None
@@ -253,7 +253,7 @@ class Stores:
         """
         asked = self._asked[store.rows.op.name]
         noted = [store.note(*pair) for pair in asked] if self._ahead else []
-        with tf.device(store.device), tf.control_dependencies([*self._taken[store.name], *noted]):
+        with tf.device(store.device), tf.control_dependencies([*self._taken[store.rows.op.name], *noted]):
             return tf.identity(keys) if mask is None else chosen(asked[0][0], mask)
 
 
