@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-fast differential chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-drain bench-starved bench-recommend bench-scale bench-faults ring lock
+.PHONY: help up test test-fast differential chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-drain bench-export bench-starved bench-recommend bench-scale bench-faults ring lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -93,6 +93,10 @@ bench-starts: ## measure `launch up` to the first step, and each role's memory, 
 bench-drain: ## measure for how long training stands still while ps join a run and leave it (ARGS="--rows 1000000")
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.benchmarks.drain $(ARGS)
+
+bench-export: ## measure for how long training stands still while it is exported (ARGS="--rows 1000000")
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.benchmarks.exports $(ARGS)
 
 bench-starved: ## start clusters whose hosts have a tenth of a core each, and count the healthy tasks that are accused (as root; ARGS=)
 	@requirements/bootstrap.sh test

@@ -1,10 +1,14 @@
 """Checkpoints of a run: written and read by the chief alone.
 
 saver                the checkpoints to save, to keep and to restore
+restorer             the newest checkpoint that can be read
 streamed_saver       write and read a checkpoint piece by piece
+live_save            a save that goes on while the chief takes steps
+background           the thread of such a save
 pieces_of_variables  the operations for one piece
 saved_tables         the rows of embedding tables, with their ids
-row_files            the files of rows from which a delta goes on
+row_pieces           rows that are written already: for a delta, or ahead of a checkpoint
+row_files            the files of such rows
 stored_tables        find such tables in a checkpoint, and read their rows
 warm_start           first values from another model's checkpoint
 warm_choice          its variables and tables, under their names in that checkpoint

@@ -31,10 +31,11 @@ from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.runtime.tf_compat import tf
 from cluster.tables import keys
-from cluster.tables.store import NO_UPDATE, Store
+from cluster.tables.store import LAST_UPDATE, NO_UPDATE, Store
 from cluster.tables.stores import Kind, Stores
 
 IN_FLIGHT = 64  # asynchronous updates that may have their number, but not yet changed rows; there is a lock: few
+_ONE_STEP = 1  # the same, while synchronous workers take a step
 _Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
 
 
@@ -53,9 +54,9 @@ class SavedTables:
             self._columns["slots"] = tf.float32
         self._widths = {"rows": kind.width, "slots": kind.width * len(stores[0].kept)}
         self._row_bytes = stores[0].row_bytes
-        self._begin, self._end, self._after = (tf.placeholder(tf.int64, []) for _ in range(3))
+        self._begin, self._end, self._after, self._until = (tf.placeholder(tf.int64, []) for _ in range(4))
         self._size = tf.placeholder(tf.int64, [])
-        self._changed = [each.changed_bounds(self._after, self._size) for each in self._stores]
+        self._changed = [each.changed_bounds(self._after, self._until, self._size) for each in self._stores]
         self._updates = [each.updates for each in self._stores]
         self._in_flight = 0 if stores[0].waits else IN_FLIGHT
         self._number = 0  # of parts, in the last checkpoint
@@ -71,7 +72,7 @@ class SavedTables:
         self._clear = tf.group(*[store.first() for store in self._stores])
 
     def _make_write(self, store: Store) -> Any:
-        part = store.live_part(self._begin, self._end, self._after)
+        part = store.live_part(self._begin, self._end, self._after, self._until)
         ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
         return self._save([ids, *(part[name] for name in self._columns if name != "ids")])
 
@@ -132,29 +133,39 @@ class SavedTables:
 
     # -- writing
 
-    def rows(self, session: Any, piece_bytes: int, is_delta: bool) -> Iterator[_Step]:
+    def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[_Step]:
         """Yield for each part of the rows the operation that writes it, and what that is fed.
 
         Args:
-          is_delta: whether to write only rows that have changed since the last call, as further parts.
+          is_delta: whether to write only rows that have changed since the last call that came to its end, as further
+            parts.
+          between_steps: whether this process takes no step meanwhile. Else rows that change meanwhile are left out, or
+            written with old values; the next call writes all of these.
         """
         after = self._saved if is_delta else [NO_UPDATE] * len(self._stores)
         self._number = self._number if is_delta else 0
-        self._saved = [max(0, each - self._in_flight) for each in session.run(self._updates)]  # before rows are read
+        unsure = self._in_flight if between_steps else max(self._in_flight, _ONE_STEP)
+        newest = session.run(self._updates)  # before rows are read
         size = max(1, piece_bytes // self._row_bytes)
         for index, (write, since) in enumerate(zip(self._write, after)):
-            bounds = self._bounds(session, index, since, size)
+            until = LAST_UPDATE if between_steps else int(newest[index])
+            bounds = self._bounds(session, index, {self._after: since, self._until: until}, size)
             for begin, end in zip(bounds, bounds[1:]):
-                feed = {self._begin: begin, self._end: end, self._after: since}
+                feed = {self._begin: begin, self._end: end, self._after: since, self._until: until}
                 yield write, {**feed, self._fed.names: self._of_part(self._number)}
                 self._number += 1
+        self._saved = [max(0, each - unsure) for each in newest]
 
-    def _bounds(self, session: Any, index: int, since: int, size: int) -> List[int]:
+    def bytes(self, session: Any) -> int:
+        """Return the bytes of all rows, at most."""
+        return self._row_bytes * int(sum(session.run([store.places.count for store in self._stores])))
+
+    def _bounds(self, session: Any, index: int, chosen: Dict[Any, int], size: int) -> List[int]:
         """Return places of a store between each two of which there are ``size`` rows or fewer to write."""
-        if since == NO_UPDATE:  # all rows: the server need not look through them
+        if chosen[self._after] == NO_UPDATE:  # all rows: the server need not look through them
             count = int(session.run(self._stores[index].places.count))
             return [*range(0, count, size), count]
-        found: List[int] = session.run(self._changed[index], {self._after: since, self._size: size}).tolist()
+        found: List[int] = session.run(self._changed[index], {**chosen, self._size: size}).tolist()
         return found
 
     def rest(self) -> Iterator[_Step]:

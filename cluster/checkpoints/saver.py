@@ -2,26 +2,30 @@
 
 import contextlib
 import os
+import shutil
 import socket
 import time
 from pathlib import Path
-from typing import Any, Callable, ContextManager, Dict, List, Optional
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 
+from cluster.checkpoints.live_save import LiveSave
 from cluster.checkpoints.ownership import Owner, Ownership
 from cluster.checkpoints.remote_files import Noticeboard
-from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
-from cluster.checkpoints.streamed_saver import StreamedSaver
+from cluster.checkpoints.restorer import Restorer
+from cluster.checkpoints.streamed_saver import StreamedSaver, Written
 from cluster.errors import CheckpointError
 from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import StoredCheckpoint
 from cluster.runtime.tf_compat import tf
-from cluster.runtime.tf_errors import line_of, reason_of
+from cluster.runtime.tf_errors import reason_of
 from cluster.tables.stores import Stores
 from cluster.task import Checkpoint
 from cluster.variables.masters import saved_variables
 
 RETRY_S = 20.0  # a save that failed is tried again after so long, where every_s is not less
 LAST_S = 10.0  # how long the final save is tried
+QUIET_S = 120.0  # without a sign of a save that goes on
+GIVEN_UP_S = 60.0  # how long a save may go on in a session that is closed
 _PAUSE_S = 1.0
 
 
@@ -31,6 +35,7 @@ class Checkpoints:
     Make it while the chief's graph is the default one. With no folder it does nothing.
     Training goes on when a save fails; ``problem`` then has the reason, until one succeeds.
     In the context that ``still`` makes of a session, variables and places of examples are of one moment.
+    ``while_training``: whether training may go on during a save, so that ``step`` is of the past when it changes.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class Checkpoints:
         pause: Callable[[float], None] = time.sleep,
         tables: Optional[Stores] = None,
         still: Callable[[Any], ContextManager[Any]] = lambda session: contextlib.nullcontext(),
+        while_training: bool = True,
     ):
         self.folder = folder
         self.step: Optional[int] = None  # of the newest checkpoint, once there is one
@@ -58,7 +64,12 @@ class Checkpoints:
         self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
         deltas = self._delta_every_s is not None
         self._saver = StreamedSaver(saved_variables(variables), host, tables=tables, deltas=deltas)
+        self._restorer = Restorer(self._saver, folder, self._say)
         self._board, self._still = Noticeboard(host), still
+        self._durable: Optional[int] = None  # the step of the newest checkpoint that is safe on the disk
+        self._while_training = while_training
+        self._live: Optional[LiveSave] = None
+        self._follows = False  # whether another live save begins after this one
 
     # -- reading
 
@@ -76,74 +87,26 @@ class Checkpoints:
             self._unwritable = reason_of(error)
             self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
         checkpoint_files.remove_unfinished(Path(str(self.folder)))
+        self._saver.forget()  # the rows that were removed with it
 
     def restore(self, session: Any) -> bool:
-        """Give the variables the values of the newest checkpoint that can be read; False where there is none.
-
-        Those that cannot be read are named and set aside: their files stay, but they count no more.
-
-        Raises:
-          CheckpointError: a checkpoint is not one of this job's variables, or none can be read, or
-            those that this run has saved are gone.
-          OSError: the folder cannot be read.
-        """
-        unreadable: Dict[str, str] = {}  # path: reason
-        for each in self._stored():
-            reason = self._why_unreadable(session, each.path)
-            if reason is None:
-                self._pass_over(unreadable, each)
-                self.path, self.step = each.path, each.step
-                return True
-            unreadable[each.path] = reason
-        if unreadable:
-            raise CheckpointError(
-                f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
-                f" {_list(unreadable)}; put a good copy in their place, or set another train.checkpoint.dir"
-            )
-        if self.step is not None:
-            raise CheckpointError(
-                f"checkpoint folder {self._where}: expected the checkpoint of step {self.step}, which this run"
-                " has saved, found none; put it back and continue with --resume"
-            )
-        return False
-
-    def _why_unreadable(self, session: Any, path: str) -> Optional[str]:
-        """Restore a checkpoint and return None, or why it cannot be read."""
-        try:
-            self._saver.restore(session, path)
-        except _REFUSED as error:
-            if _is_of_another_job(error):
-                raise CheckpointError(
-                    f"checkpoint {path}: expected this job's variables, found others ({line_of(error)});"
-                    " train with the job that wrote it, or take another checkpoint.dir"
-                ) from error
-            return reason_of(error)
-        return None
-
-    def _pass_over(self, unreadable: Dict[str, str], good: StoredCheckpoint) -> None:
-        if not unreadable:
-            return
-        for path in unreadable:
-            checkpoint_files.set_aside(path)
-        self._say(
-            f"checkpoints that cannot be read on {socket.gethostname()}, set aside: {_list(unreadable)};"
-            f" continuing from {good.path}"
-        )
+        """Give the variables the values of the newest checkpoint that can be read; see ``Restorer.restore``."""
+        found = self._restorer.restore(session, self.step)
+        if found is not None:
+            self.path, self.step = found.path, found.step
+        return found is not None
 
     def adopt(self) -> None:
         """Find what an earlier chief of this run has saved, without restoring it."""
         with contextlib.suppress(OSError):
-            for newest in self._stored()[:1]:
+            for newest in self._restorer.stored()[:1]:
                 self.path, self.step = newest.path, newest.step
 
     def path_of(self, step: Optional[int]) -> Optional[str]:
         """Return the path of the checkpoint of a step; None where it is not there."""
         with contextlib.suppress(OSError):
-            return next((each.path for each in self._stored() if each.step == step), None)
+            return next((each.path for each in self._restorer.stored() if each.step == step), None)
         return None
-
-    def _stored(self) -> List[StoredCheckpoint]:
-        return checkpoint_files.list_checkpoints(Path(self.folder)) if self.folder else []
 
     # -- writing
 
@@ -154,8 +117,13 @@ class Checkpoints:
           CheckpointError: another chief has replaced this one; so for every save.
         """
         every_s = self._every_s if self._unwritable is None else min(self._every_s, RETRY_S)
-        if self.folder and self._clock() - self._whole_at >= every_s:
-            self.save_now(session, step)
+        if self._live is not None:
+            self._go_on(session, step)
+        elif self.folder and self._clock() - self._whole_at >= every_s:
+            if self._while_training and self._saver.has_rows:
+                self._begin_live(session, step, is_delta=False)
+            else:
+                self.save_now(session, step)
         elif self.folder and self._is_delta_due():
             self.save_quickly(session, step)
 
@@ -166,29 +134,39 @@ class Checkpoints:
 
     def save_quickly(self, session: Any, step: int) -> None:
         """Save as ``save_now``, as a delta if this run makes deltas and has a checkpoint to continue from."""
-        self.save_now(session, step, is_delta=self._saver.has_base)
+        has_ahead = self._end_live()
+        self._save(session, step, is_delta=has_ahead or self._saver.has_base)
 
-    def save_now(self, session: Any, step: int, is_delta: bool = False) -> None:
-        """Save unless this step is saved already; training goes on if that fails.
+    def save_now(self, session: Any, step: int) -> None:
+        """Save unless this step is saved already; training goes on if that fails."""
+        self._save(session, step, is_delta=self._end_live())
 
-        Args:
-          is_delta: whether to write only the rows of tables that have changed since the last save.
-        """
+    def _save(self, session: Any, step: int, is_delta: bool) -> None:
         if not self.folder or self._has(step):
             return
+        self._note_begin(is_delta)
+        with self._problems_noted(step):
+            written = self._write(session, step, is_delta)
+            self._publish(session, written, step)
+            self._conclude(step)
+
+    def _note_begin(self, is_delta: bool) -> None:
         self._saved_at = self._clock()
         if not is_delta:
             self._whole_at = self._saved_at
+
+    @contextlib.contextmanager
+    def _problems_noted(self, step: int) -> Iterator[None]:
+        """Inside, a save may fail; training goes on."""
         try:
-            self._save(session, step, is_delta)
+            yield
         except _FAILURES as error:
+            self._live = None
             self._unwritable = reason_of(error)
-            checkpoint_files.remove(self._prefix(step))  # so that a full disk is not filled further
+            if self._durable != step:  # so that a full disk is not filled further
+                shutil.rmtree(self._prefix(step) + checkpoint_files.PARTIAL, ignore_errors=True)
+                checkpoint_files.remove(self._prefix(step))
             self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
-            return
-        if self._unwritable is not None:
-            print(f"checkpoints are written again into {self._where}, step {step}", flush=True)
-        self.problem = self._unwritable = None
 
     def save_last(self, session: Any, step: int) -> None:
         """Save the final checkpoint, trying for ``LAST_S`` seconds.
@@ -214,21 +192,110 @@ class Checkpoints:
     def _has(self, step: int) -> bool:
         return self.step == step and os.path.exists(f"{self.path}.index")
 
-    def _save(self, session: Any, step: int, is_delta: bool) -> None:
-        folder = Path(str(self.folder))
+    def _take_folder(self) -> None:
         if self._owner is not None:
             self._owner.check()
-        folder.mkdir(parents=True, exist_ok=True)
-        path = self._prefix(step)
+        Path(str(self.folder)).mkdir(parents=True, exist_ok=True)
+
+    def _write(self, session: Any, step: int, is_delta: bool) -> Written:
+        self._take_folder()
         with self._still(session):
-            self._saver.save(session, path, is_delta)
+            written = self._saver.write(session, self._prefix(step), is_delta)
         self._end_deltas_without_links()
+        return written
+
+    def _publish(self, session: Any, written: Written, step: int) -> None:
+        """Make a checkpoint of what is written, and remove old ones. No variable is read: training may go on."""
+        folder, path = Path(str(self.folder)), written.path
+        if self._owner is not None:
+            self._owner.check()
+        self._saver.publish(session, written)
         checkpoint_files.make_durable(path)  # before older ones go
-        self.path, self.step = path, step
-        self.saves += 1
+        self._durable = step
         kept = checkpoint_files.prune(folder, StoredCheckpoint(step, path), self._keep, self.spared)
         checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
         self._board.show(session, os.path.abspath(path))
+
+    def _conclude(self, step: int) -> None:
+        self.path, self.step = self._prefix(step), step
+        self.saves += 1
+        if self._unwritable is not None:
+            print(f"checkpoints are written again into {self._where}, step {step}", flush=True)
+        self.problem = self._unwritable = None
+
+    # -- writing while training goes on
+
+    @property
+    def is_saving(self) -> bool:
+        """Return whether a save is under way that ``save_if_due`` continues."""
+        return self._live is not None
+
+    def save_live(self, session: Any, step: int) -> None:
+        """Begin a save that ``save_if_due`` continues between the steps to come, and that is of one of these.
+
+        Where training may not go on during a save, save now.
+        """
+        if not self._while_training:
+            self.save_quickly(session, step)
+        elif self._live is None:
+            self._begin_live(session, step, self._saver.has_base)
+        elif self._live.step is not None:  # it has no step that is still to come
+            self._follows = True
+
+    def _begin_live(self, session: Any, step: int, is_delta: bool) -> None:
+        if not self.folder or self._has(step):
+            return
+        self._note_begin(is_delta)
+        with self._problems_noted(step):
+            self._take_folder()
+            path = self._prefix(step)
+            self._live = LiveSave(lambda goes_on: self._saver.write_ahead(session, path, is_delta, goes_on))
+
+    def _go_on(self, session: Any, step: int) -> None:
+        live = self._live
+        if live is None:
+            return
+        with self._problems_noted(step if live.step is None else live.step):
+            if live.go_on(
+                step,
+                lambda: self._write(session, step, self._saver.has_rows_ahead),
+                lambda written: self._publish(session, written, step),
+            ):
+                self._live = None
+                self._conclude(int(live.step or 0))
+            elif live.quiet_s > QUIET_S:
+                self._say(f"a checkpoint is not written on into {self._where} for {QUIET_S:.0f} s: see its disk")
+        if self._live is None and self._follows:
+            self._follows = False
+            self._begin_live(session, step, self._saver.has_base)
+
+    def _end_live(self) -> bool:
+        """End a live save at once; return whether the next save can go on from rows that were written ahead."""
+        live, self._live, self._follows = self._live, None, False
+        if live is None:
+            return False
+        with self._problems_noted(live.step or 0):
+            if live.end():
+                self._conclude(int(live.step or 0))
+                return False
+            return self._saver.has_rows_ahead
+        return False
+
+    def ask_to_end(self) -> None:
+        """Ask a live save to end soon, of a session that is about to be closed."""
+        if self._live is not None:
+            self._live.ask_to_end()
+
+    def give_up(self) -> None:
+        """Forget a live save, and the rows that were written, of a session that is closed.
+
+        Raises:
+          CheckpointError: it goes on all the same.
+        """
+        live, self._live, self._follows = self._live, None, False
+        if live is not None and not live.give_up(GIVEN_UP_S):
+            raise CheckpointError(f"a save into {self._where} does not end {GIVEN_UP_S:.0f} s after its session")
+        self._saver.forget()
 
     def _end_deltas_without_links(self) -> None:
         if self._delta_every_s is not None and not self._saver.deltas:
@@ -256,24 +323,3 @@ _FAILURES = (
     tf.errors.UnknownError,
     tf.errors.InternalError,
 )
-_REFUSED = (
-    ValueError,
-    tf.errors.NotFoundError,
-    tf.errors.InvalidArgumentError,
-    tf.errors.DataLossError,
-    tf.errors.OutOfRangeError,  # a file that ends too early
-    tf.errors.PermissionDeniedError,
-    tf.errors.UnknownError,
-    tf.errors.InternalError,
-)
-
-
-def _is_of_another_job(error: Exception) -> bool:
-    """Return whether a checkpoint can be read, but does not hold this job's variables."""
-    if isinstance(error, tf.errors.NotFoundError):
-        return NOT_IN_CHECKPOINT in str(error)
-    return isinstance(error, tf.errors.InvalidArgumentError)
-
-
-def _list(unreadable: Dict[str, str]) -> str:
-    return ", ".join(f"{path} ({reason})" for path, reason in unreadable.items())

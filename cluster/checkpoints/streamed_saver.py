@@ -6,15 +6,19 @@ travels. TensorFlow then merges the files into an ordinary checkpoint, which its
 is read here.
 
 Pieces of one checkpoint are read at different moments, as are the variables in TensorFlow's own.
+
+Rows of embedding tables may be written ahead of their checkpoint, while training goes on. The checkpoint then has these
+pieces, and what has changed since: it is a delta.
 """
 
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, group_by_size
 from cluster.checkpoints.row_files import RowFiles
+from cluster.checkpoints.row_pieces import MOST_PIECES, RowPieces
 from cluster.checkpoints.saved_tables import saved_tables
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.protocol.checkpoint_files import PARTIAL
@@ -26,10 +30,20 @@ from cluster.variables.saved import Saved, Shape
 # A server cuts a piece into memory of its own. The C library gives blocks of 32 MiB and more back at once, and a piece
 # of whole rows is a little smaller than this. Of smaller blocks servers were seen to keep hundreds of megabytes.
 PIECE_BYTES = 36 << 20
-MOST_PIECES = 256  # each is a file, and whoever reads the checkpoint may hold all open; larger models: larger pieces
-
 
 _Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
+
+
+class Written(NamedTuple):
+    """All pieces of a checkpoint, in a folder of their own: what is left is to merge them.
+
+    ``base``: what the next delta goes on from, None without deltas.
+    """
+
+    path: str
+    folder: str
+    pieces: List[str]
+    base: Optional[RowFiles]
 
 
 class StreamedSaver:
@@ -39,7 +53,7 @@ class StreamedSaver:
     there would be more than ``MOST_PIECES``.
 
     A delta writes those rows of tables that have changed since the last checkpoint, and links to all others.
-    ``deltas``: whether to prepare for them; False once the file system turns out to have no hard links.
+    ``deltas``: whether to prepare for them.
     """
 
     def __init__(
@@ -62,54 +76,107 @@ class StreamedSaver:
             read = {dtype: self._fed.read(dtype) for dtype in {each.dtype for each in large}}
             self._large = [LargeVariable(each, self._fed, read[each.dtype]) for each in large]
             self._together = [SmallVariables(some, self._fed) for some in group_by_size(small, self._piece_bytes)]
-            self._tables = saved_tables(tables, self._fed)
-        self.deltas, self._base = deltas, None  # type: bool, Optional[RowFiles]
+            self._rows = RowPieces(saved_tables(tables, self._fed), self._fed, deltas)
+        self._warm_for: Any = None  # the session that has prepared all operations of a save
 
     # -- writing
 
     @property
+    def has_rows(self) -> bool:
+        """Return whether there are embedding tables, whose rows can be written ahead."""
+        return bool(self._rows.tables)
+
+    @property
+    def deltas(self) -> bool:
+        """Return whether deltas are prepared for: not once the file system turns out to have no hard links."""
+        return self._rows.deltas
+
+    @property
     def has_base(self) -> bool:
         """Return whether a delta can be saved: there is a checkpoint of this process, whose links are not too many."""
-        return self._base is not None and len(self._base) < MOST_PIECES
+        return self._rows.has_base
+
+    @property
+    def has_rows_ahead(self) -> bool:
+        """Return whether all rows are written that a delta does not write, however many pieces they are."""
+        return self._rows.base is not None
 
     def save(self, session: Any, path: str, is_delta: bool = False) -> None:
         """Write a checkpoint at ``path``, in place of one that is there; either all of it or nothing is found there.
 
         Args:
-          is_delta: whether to link the rows of tables that have not changed since the last call. Needs ``has_base``.
+          is_delta: whether to link the rows of tables that have not changed since the last call, if these are known.
 
         Raises:
           tf.errors.OpError: a file cannot be written, or a variable cannot be read.
           OSError: a file cannot be made or renamed.
         """
-        base, self._base = self._base, None  # after a save that fails, the next is whole
+        self.publish(session, self.write(session, path, is_delta))
+
+    def write(self, session: Any, path: str, is_delta: bool = False) -> Written:
+        """Write all pieces of the checkpoint of ``path``: the part of ``save`` that reads variables."""
+        base = self._rows.take_base()
         partial = path + PARTIAL
         shutil.rmtree(partial, ignore_errors=True)
         os.mkdir(partial)
         try:
             with return_large_blocks():
-                old = base.link_into(partial) if base and is_delta else []
+                is_delta = is_delta and base is not None
+                old = self._rows.pieces_of(base, partial) if base and is_delta else []
                 pieces, of_rows = self._write(session, partial, is_delta)
-                base = self._base_with(path, base if is_delta else None, of_rows)
-                merged = os.path.join(partial, "merged")
-                session.run(self._merge, {self._fed.names: [*old, *pieces], self._fed.path: merged})
-            _publish(merged, path)
-        finally:
+                next_base = self._rows.base_with(path, base if is_delta else None, of_rows)
+        except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
-        self._base = base
+            if base is not None:
+                base.remove()
+            raise
+        self._warm_for = session
+        return Written(path, partial, [*old, *pieces], next_base)
 
-    def _base_with(self, path: str, base: Optional[RowFiles], pieces: Sequence[str]) -> Optional[RowFiles]:
-        """Return links to these pieces too, before they are merged; None without deltas or hard links."""
-        if not self.deltas:
-            return None
+    def publish(self, session: Any, written: Written) -> None:
+        """Make a checkpoint of its pieces: the part of ``save`` that takes no variable."""
+        merged = os.path.join(written.folder, "merged")
         try:
-            base = base or RowFiles(path)
-            for piece in pieces:
-                base.add(piece)
-        except OSError:
-            self.deltas = False
-            return None
-        return base
+            session.run(self._merge, {self._fed.names: written.pieces, self._fed.path: merged})
+            _publish(merged, written.path)
+        finally:
+            shutil.rmtree(written.folder, ignore_errors=True)
+        self._rows.base = written.base
+
+    def write_ahead(self, session: Any, path: str, is_delta: bool, goes_on: Callable[[], bool]) -> None:
+        """Write rows for the checkpoint of ``path`` while training goes on, so that few are left for a delta.
+
+        Afterwards ``has_base`` is true, if all rows have been written at least once.
+
+        Args:
+          is_delta: whether to go on from the last checkpoint, if its rows are known.
+          goes_on: asked before each piece, whether to write it.
+
+        Raises:
+          tf.errors.OpError, OSError: as for ``save``.
+        """
+        self._warm_up(session, path + PARTIAL)
+        if self._rows.tables:
+            self._rows.write_ahead(session, path, self._piece_bytes, is_delta, goes_on)
+            trim()
+
+    def forget(self) -> None:
+        """Forget what was written: in another session, or after others had the folder, a checkpoint is whole."""
+        self._rows.base = None
+
+    def _warm_up(self, session: Any, folder: str) -> None:
+        """Let TensorFlow prepare the operations of ``write``, which takes it as long as many steps."""
+        if self._warm_for is session:
+            return
+        os.makedirs(folder, exist_ok=True)
+        try:
+            rest = [step for tables in self._rows.tables for step in tables.rest()]
+            large = [(each.write, next(each.feeds(self._piece_bytes))) for each in self._large]
+            for write, feed in [*((each.write, {}) for each in self._together), *large, *rest]:
+                session.run(write, {**feed, self._fed.path: os.path.join(folder, "warm")})
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._warm_for = session
 
     def _write(self, session: Any, folder: str, is_delta: bool) -> Tuple[List[str], List[str]]:
         """Write one piece after the other into ``folder``; return the paths of all, and of those with rows."""
@@ -129,7 +196,7 @@ class StreamedSaver:
         for large in self._large:
             for feed in large.feeds(self._piece_bytes):
                 yield large.write, feed, False
-        for tables in self._tables:
+        for tables in self._rows.tables:
             for write, feed in tables.rows(session, self._piece_bytes, is_delta):
                 yield write, feed, True
             for write, feed in tables.rest():
@@ -149,13 +216,13 @@ class StreamedSaver:
           tf.errors.InvalidArgumentError: a variable is of another shape or type.
           tf.errors.DataLossError, tf.errors.OutOfRangeError: a file is damaged, or ends too early.
         """
-        self._base = None
+        self._rows.base = None
         self._refuse_others(path)
         with return_large_blocks():
             for operation, feed in self._loads(session, max(self._piece_bytes, _largest_file(path))):
                 session.run(operation, {**feed, self._fed.path: path})
                 trim()
-            for tables in self._tables:
+            for tables in self._rows.tables:
                 for operation, feed in tables.loads(open_reader(path)):
                     session.run(operation, {**feed, self._fed.path: path})
 
@@ -182,7 +249,7 @@ class StreamedSaver:
             found = dtypes[each.name], tuple(shapes[each.name])
             if found != (each.dtype, each.full_shape):
                 raise tf.errors.InvalidArgumentError(None, None, _differs(each, *found))
-        for tables in self._tables:
+        for tables in self._rows.tables:
             tables.refuse_others(reader)
 
 

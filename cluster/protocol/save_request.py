@@ -1,7 +1,10 @@
-"""Ask the chief for a checkpoint now, by a number in a file of its task's folder.
+"""Ask the chief for a checkpoint, by a number in a file of its task's folder.
 
-The chief reads the file between steps. A second word, ``hold``, asks the chief to take no further step: all that
-trains ends next, and goes on from this checkpoint.
+The chief reads the file between steps. A second word has the manner:
+
+    now   the chief saves before its next step
+    hold  the same, and it takes no further step: all that trains ends next, and goes on from this checkpoint
+    live  training goes on while most of the checkpoint is written: it is of a step that comes later
 """
 
 import contextlib
@@ -11,37 +14,33 @@ from pathlib import Path
 from typing import Callable, Dict, Optional, Tuple, Union
 
 SAVE = "save"
-HOLD = "hold"
+NOW, HOLD, LIVE = "now", "hold", "live"
 HOLD_S = 30.0  # without an end of the process, training goes on
 LOOK_S = 0.1  # a look costs some microseconds, a step may take less than a millisecond
 
 
-def ask(folder: Union[str, Path], number: int, hold: bool = False) -> None:
-    """Ask the task of this folder to save. A higher number than any before is a new request. Raises OSError.
-
-    Args:
-      hold: whether the task is to wait for its end afterwards.
-    """
+def ask(folder: Union[str, Path], number: int, manner: str = NOW) -> None:
+    """Ask the task of this folder to save. A higher number than any before is a new request. Raises OSError."""
     partial = Path(folder) / f".{SAVE}.partial"
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()
     with open(str(partial), "x") as file:  # a new file: whatever else is there would be waited for, or written through
-        file.write(f"{number} {HOLD}" if hold else str(number))
+        file.write(f"{number} {manner}")
     os.replace(str(partial), str(Path(folder) / SAVE))
 
 
 class SaveRequests:
     """The requests to the chief for a checkpoint.
 
-    ``begun`` is the newest request that the chief took up, ``done`` the newest that it has followed. ``hold`` is
-    whether the chief is to wait after the one that it took up.
+    ``begun`` is the newest request that the chief took up, and ``manner`` its own; ``done`` is the newest that the
+    chief has followed.
     """
 
     def __init__(self, folder: Optional[Path], clock: Callable[[], float] = time.monotonic):
         self._file = None if folder is None else Path(folder) / SAVE
         self._clock, self._look_at = clock, 0.0
         self.begun = self.done = 0
-        self.hold = False
+        self.manner = NOW
 
     def take(self) -> bool:
         """Take up a new request, and return whether there is one."""
@@ -49,11 +48,16 @@ class SaveRequests:
         if self._file is None or now < self._look_at:
             return False
         self._look_at = now + LOOK_S
-        number, hold = _read(self._file)
+        number, manner = _read(self._file)
         if number <= self.begun:
             return False
-        self.begun, self.hold = number, hold
+        self.begun, self.manner = number, manner
         return True
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a request was taken up, and is not followed yet."""
+        return self.done < self.begun
 
     def answer(self) -> None:
         """Mark the request that was taken up as followed, as far as it could be."""
@@ -64,10 +68,10 @@ class SaveRequests:
         return {"save_begun": self.begun, "save_done": self.done}
 
 
-def _read(file: Path) -> Tuple[int, bool]:
-    """Return the number of the newest request, and whether it asks to hold."""
+def _read(file: Path) -> Tuple[int, str]:
+    """Return the number of the newest request, and its manner."""
     try:
-        number, *more = file.read_text().split()
-        return int(number), more == [HOLD]
+        number, manner = file.read_text().split()
+        return int(number), manner
     except (OSError, ValueError):
-        return 0, False
+        return 0, NOW

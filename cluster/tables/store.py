@@ -32,7 +32,7 @@ from cluster.tables.index import NO_ROW, Index
 from cluster.tables.keys import refuse_collisions
 from cluster.tables.places import Places
 
-NO_UPDATE = -1  # before the first one
+NO_UPDATE, LAST_UPDATE = -1, 2**31 - 1  # before the first one; that of no run
 CANDIDATES = 1 << 18  # of a server, in a generation, where ids have to come more than once
 _FRESH = 1 << 14  # the same, where each gets its row at once
 _PART_OF_MEMORY = 0.8
@@ -118,33 +118,44 @@ class Store:
 
     # -- what checkpoints need
 
-    def live_part(self, begin: Any, end: Any, since: Any = NO_UPDATE) -> Dict[str, Any]:
+    def live_part(self, begin: Any, end: Any, since: Any = NO_UPDATE, until: Any = LAST_UPDATE) -> Dict[str, Any]:
         """Return the rows from ``begin`` to before ``end``, on the server: keys, tables, used, rows, and slots if any.
 
-        Left out are places without an id, rows that have expired, and rows without an update after that of ``since``.
+        Left out are places without an id, rows that have expired, and rows whose last update is not one after that of
+        ``since``, up to that of ``until``. Where an update runs meanwhile, what is read of a row that it changes may be
+        old in part, but is of one id.
         """
         with tf.device(self.device):
-            places = self._changed(begin, tf.identity(end), since)
+            places = self._changed(begin, tf.identity(end), since, until)
             if self._expiry.happens:
                 live = self._unexpired(places, self.updates.read_value() + 1) >= 0
                 places = tf.gather(places, where_true(live))
-            places = tf.gather(places, where_true(tf.equal(self._index.find(tf.gather(self.keys, places)), places)))
             kept = {"keys": self.keys, "tables": self.tables, "used": self.used, "rows": self.rows, "slots": self.slots}
             part = {name: tf.gather(each, places) for name, each in kept.items() if each is not None}
+            # Afterwards, since an update may have given a place to another id while its row was read.
+            with tf.control_dependencies(list(part.values())):
+                is_its = tf.equal(self._index.find(tf.identity(part["keys"])), places)
+            names = list(part)
+            columns = tf.cond(
+                tf.reduce_all(is_its),
+                lambda: [tf.identity(part[name]) for name in names],
+                lambda: [tf.gather(part[name], where_true(is_its)) for name in names],
+            )
+            part = dict(zip(names, columns))
             return {**part, "tables": tf.cast(part["tables"], tf.int32)}
 
-    def changed_bounds(self, since: Any, size: Any) -> Any:
-        """Return places, int64 [n + 1], between each two of which ``size`` rows or fewer have changed after an update.
+    def changed_bounds(self, since: Any, until: Any, size: Any) -> Any:
+        """Return places, int64 [n + 1], between each two of which are ``size`` rows of ``live_part`` or fewer.
 
         The first is that of the first such row, and the last is the number of all places.
         """
         with tf.device(self.device):
             count = self.places.count.read_value()
-            return tf.concat([self._changed(tf.zeros_like(count), count, since)[::size], [count]], 0)
+            return tf.concat([self._changed(tf.zeros_like(count), count, since, until)[::size], [count]], 0)
 
-    def _changed(self, begin: Any, end: Any, since: Any) -> Any:
+    def _changed(self, begin: Any, end: Any, since: Any, until: Any) -> Any:
         used = tf.slice(self.used, [begin], [end - begin])  # without a copy
-        return begin + where_true(used > tf.cast(since, tf.int32))
+        return begin + where_true((used > tf.cast(since, tf.int32)) & (used <= tf.cast(until, tf.int32)))
 
     def put(self, keys: Any, tables: Any, used: Any, rows: Any, slots: Any = None) -> Any:
         """Make the operation that gives keys [n] these rows, on this server.

@@ -13,7 +13,7 @@ from cluster.errors import TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome, Reporter
-from cluster.protocol.save_request import HOLD_S, SaveRequests
+from cluster.protocol.save_request import HOLD, HOLD_S, LIVE, SaveRequests
 from cluster.protocol.standby import Standby
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
@@ -133,8 +133,8 @@ class Trainer:
             self._shutdown = Shutdown(self.task, device_pool.lent_tasks(self._pool))
             if self.task.is_chief:
                 saved = (self.settings.checkpoint, self.replica.variables, host, self._folder)
-                still = self.replica.stepper.paused
-                self._checkpoints = Checkpoints(*saved, tables=self.replica.tables, still=still)
+                still, live = self.replica.stepper.paused, not self.settings.best.metric  # which measures what it saves
+                self._checkpoints = Checkpoints(*saved, tables=self.replica.tables, still=still, while_training=live)
             self._step_times = StepTimes(self.task)
             self._last = LastStep(self.settings)
             self._metrics = TrainingMetrics(self.task, self.replica.measured, self._last)
@@ -214,7 +214,11 @@ class Trainer:
         time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
         self._pause_s *= 2
         self.replica.stepper.stop_reading()
+        if self.task.is_chief:
+            self._checkpoints.ask_to_end()
         session.close()
+        if self.task.is_chief:
+            self._checkpoints.give_up()
 
     def _train_in(self, session: Any) -> Outcome:
         self._heartbeat.note("begins to read its data")
@@ -278,15 +282,18 @@ class Trainer:
             self._step_times.report(session, step_time_ms)
 
     def _save(self, session: Any, step: int) -> None:
-        if not self._requests.take():
-            self._checkpoints.save_if_due(session, step)
-            return
-        self._progress.report_now(step, self._saved())
-        self._checkpoints.save_quickly(session, step)
-        self._requests.answer()
-        self._progress.report_now(step, self._saved())
-        if self._requests.hold and self._checkpoints.step == step:
-            time.sleep(HOLD_S)  # this process ends meanwhile, and all others with it
+        requests, checkpoints = self._requests, self._checkpoints
+        if not requests.take():
+            checkpoints.save_if_due(session, step)
+        else:
+            self._progress.report_now(step, self._saved())
+            save = checkpoints.save_live if requests.manner == LIVE else checkpoints.save_quickly
+            save(session, step)
+        if requests.is_open and not checkpoints.is_saving:
+            requests.answer()
+            self._progress.report_now(step, self._saved())
+            if requests.manner == HOLD and checkpoints.step == step:
+                time.sleep(HOLD_S)  # this process ends meanwhile, and all others with it
 
     def _saved(self) -> Dict[str, Any]:
         if not self.task.is_chief:

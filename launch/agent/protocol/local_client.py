@@ -47,11 +47,18 @@ def ask(folder: Path, request: Dict[str, Any], timeout_s: float = 10.0) -> Dict[
     Raises:
       OSError: no agent answers there in time.
     """
+    for reply in replies(folder, request, timeout_s):
+        return reply
+    raise ConnectionResetError("the agent closed the connection")
+
+
+def replies(folder: Path, request: Dict[str, Any], timeout_s: float = 10.0) -> Iterator[Dict[str, Any]]:
+    """Send one request to the agent whose socket lies in ``folder``; yield its replies until it has sent all.
+
+    Raises:
+      OSError: no agent answers there, or there is no reply for ``timeout_s``.
+    """
     with connect(folder, timeout_s) as caller:
         caller.sendall(json.dumps(request).encode() + b"\n")
-        with caller.makefile("rb") as replies:
-            line = replies.readline()
-    if not line:
-        raise ConnectionResetError("the agent closed the connection")
-    reply: Dict[str, Any] = json.loads(line.decode())
-    return reply
+        with caller.makefile("rb") as lines:
+            yield from map(json.loads, lines)

@@ -9,6 +9,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Optional, Type, Union
 
+from cluster.protocol.save_request import NOW
+
 
 @dataclass(frozen=True)
 class Joined:
@@ -192,15 +194,15 @@ class Stop:
 
 @dataclass(frozen=True)
 class Save:
-    """Order: have the chief save now, and with ``hold`` take no further step.
+    """Order: have the chief save.
 
-    A higher ``number`` than before is a new request.
+    A higher ``number`` than before is a new request. ``manner`` is one of ``cluster.protocol.save_request``.
     """
 
     task: str
     attempt: int
     number: int
-    hold: bool = False
+    manner: str = NOW
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.export_request import ExportRequest
 
 PATIENCE_S = 1800.0  # for building the SavedModel
-SAVE_S = 60.0  # for the chief to save: more than its lead waits
+SILENT_S = 30.0  # of the lead, which replies again and again while the chief saves
 STAGE_S = 2.0  # between two signs that it goes on
 CHUNK = 1 << 20
 
@@ -51,10 +51,15 @@ def export(request: ExportRequest, tell: Tell) -> None:
 
 
 def _save(folder: RunFolder, tell: Tell) -> None:
-    """Let the chief save, if the run trains."""
+    """Let the chief save while training goes on, if the run trains."""
+    is_done = False
     tell({"stage": "waits for a checkpoint"})
     with contextlib.suppress(OSError):  # it has ended since
-        local_client.ask(folder.own, {"do": "save"}, SAVE_S)
+        for reply in local_client.replies(folder.own, {"do": "save"}, SILENT_S):
+            tell({"stage": "waits for a checkpoint"})
+            is_done = reply.get("done") is True
+    if not is_done:
+        tell({"stage": "takes the newest checkpoint that is there: the chief saves none now"})
 
 
 def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:

@@ -198,7 +198,8 @@ class Lead(Agent):
         elif verb == "kill":
             self._events.put_nowait(KillRequested(request["reason"]))
         elif verb == "save":
-            yield {"step": await self._save()}
+            async for is_done in self._save():
+                yield {"done": is_done}
         elif verb == "status":
             yield to_values(self.status())
         elif verb == "watch":
@@ -212,14 +213,19 @@ class Lead(Agent):
             self._give(order)
         return {"wrong": wrong}
 
-    async def _save(self) -> Optional[int]:
-        """Let the chief save, if it trains, and return the step of the newest checkpoint then."""
-        saving, trains = self._supervisor.saving, self._supervisor.state.phase is Phase.TRAINING
-        for order in saving.ask(now()) if trains else []:
-            self._give(order)
-        while trains and saving.is_pending(now()):
+    async def _save(self) -> AsyncIterator[bool]:
+        """Let the chief save while it trains on; yield whether it has, again and again until that is sure."""
+        saving, state = self._supervisor.saving, self._supervisor.state
+        while state.phase is Phase.TRAINING and saving.is_pending(now()):
+            yield False
             await asyncio.sleep(LOOK_S)
-        return self._checkpoint_step()
+        orders, request = saving.ask_live(now()) if state.phase is Phase.TRAINING else ([], None)
+        for order in orders:
+            self._give(order)
+        while request is not None and saving.awaits(request, now()):
+            yield False
+            await asyncio.sleep(LOOK_S)
+        yield request is not None and saving.is_done(request)
 
     async def _watch(self) -> AsyncIterator[Dict[str, Any]]:
         """Yield the status, then its changes: {"run": …, "tasks": {name: …}}; last {"end": state}.

@@ -9,6 +9,7 @@ What fails on the way ends the change, and training goes on as it was.
 
 from typing import Dict, List, Mapping, Optional, Sequence
 
+from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import Dismiss, Order, Prepare, Prepared
 from launch.agent.supervision.saving import Saving
 
@@ -45,7 +46,7 @@ class Handover:
             return [] if self._saving.is_pending(now) else self._conclude()
         if self._unready and now < self._ready_by:
             return []
-        asked = self._saving.ask(now, hold=True)
+        asked = self._saving.ask(now, HOLD)
         self._has_asked = bool(asked)
         if not asked and now >= self._ready_by + TRAIN_S:
             return self._give_up("the chief does not train")

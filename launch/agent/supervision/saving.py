@@ -7,12 +7,15 @@ A request to save goes through these states:
     done        the chief's progress reports that the save is done
 
 The caller waits while ``pending``. The wait is over when the save is done, when the chief's process has
-gone, and in any case after ``SAVE_S``. The wait is also over when the chief has not begun to save within
-``TAKE_S`` and three steps. A synchronous step may never end when a worker is gone.
+gone, and in any case after ``SAVE_S``, or ``LIVE_S`` where training goes on while it saves. The wait is also over
+when the chief has not begun to save within ``TAKE_S`` and three steps. A synchronous step may never end when a worker
+is gone.
 """
 
-from typing import Any, List, Mapping, Optional
+from dataclasses import dataclass
+from typing import Any, List, Mapping, Optional, Tuple
 
+from cluster.protocol.save_request import LIVE, NOW
 from launch.agent.protocol.messages import Order, Save
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.incidents import Incidents
@@ -20,6 +23,22 @@ from launch.agent.supervision.task_records import TaskRecord
 
 TAKE_S = 5.0
 SAVE_S = 20.0
+LIVE_S = 600.0  # where training goes on meanwhile
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request to save, to an attempt of the ``task``, the chief; it is worth waiting for until ``most_s`` after."""
+
+    task: str
+    number: int
+    attempt: int
+    asked_at: float
+    most_s: float
+
+    def order(self, manner: str) -> Order:
+        """Return the order to the chief's host."""
+        return Save(self.task, self.attempt, self.number, manner)
 
 
 class Saving:
@@ -31,50 +50,65 @@ class Saving:
     def __init__(self, chief: Optional[TaskRecord]):
         self._chief = chief
         self._number = 0
-        self._attempt = 0
-        self._asked_at: Optional[float] = None
+        self._request: Optional[Request] = None  # before a planned end, as long as that waits for it
+        self._last = 0  # its number, also afterwards
 
-    def ask(self, now: float, hold: bool = False) -> List[Order]:
-        """Return the order to save, if the chief can.
+    def ask(self, now: float, manner: str = NOW) -> List[Order]:
+        """Return the order to save before a planned end, if the chief can.
 
         There is no order where the chief does not train now, or has not reported that it can save.
-
-        Args:
-          hold: whether the chief takes no step after the save.
         """
+        request = self._new(now, SAVE_S)
+        if request is None:
+            return []
+        self._request, self._last = request, request.number
+        return [request.order(manner)]
+
+    def ask_live(self, now: float) -> Tuple[List[Order], Optional[Request]]:
+        """Return the order to save while training goes on, and its request, for which no end of a task waits.
+
+        There is none where the chief cannot save, or is to save before a planned end.
+        """
+        request = None if self.is_pending(now) else self._new(now, LIVE_S)
+        return ([], None) if request is None else ([request.order(LIVE)], request)
+
+    def _new(self, now: float, most_s: float) -> Optional[Request]:
         chief = self._chief
         if chief is None or not chief.process or chief.recalled or chief.progress.get("save_done") is None:
-            return []
+            return None
         self._number += 1
-        self._attempt, self._asked_at = chief.attempt, now
-        return [Save(chief.plan.name, chief.attempt, self._number, hold)]
+        return Request(chief.plan.name, self._number, chief.attempt, now, most_s)
 
     def is_pending(self, now: float) -> bool:
-        """Return whether the chief's answer is still worth waiting for."""
-        if self._asked_at is not None and not self._awaited(now - self._asked_at):
-            self._asked_at = None
-        return self._asked_at is not None
+        """Return whether a planned end still has to wait for the chief's answer."""
+        if self._request is not None and not self.awaits(self._request, now):
+            self._request = None
+        return self._request is not None
 
-    def _awaited(self, waited_s: float) -> bool:
-        chief = self._chief
-        if chief is None or not chief.process or chief.attempt != self._attempt:
+    def is_done(self, request: Request) -> bool:
+        """Return whether the chief has followed a request, as far as it could."""
+        return self._chief is not None and (self._chief.progress.get("save_done") or 0) >= request.number
+
+    def awaits(self, request: Request, now: float) -> bool:
+        """Return whether the chief's answer to a request is still worth waiting for."""
+        chief, waited_s = self._chief, now - request.asked_at
+        if chief is None or not chief.process or chief.attempt != request.attempt:
             return False
-        report = chief.progress
-        if (report.get("save_done") or 0) >= self._number or waited_s >= SAVE_S:
+        if self.is_done(request) or waited_s >= request.most_s:
             return False
-        steps_s = 3 * (report.get("step_time_ms") or 0.0) / 1000
-        return (report.get("save_begun") or 0) >= self._number or waited_s < TAKE_S + steps_s
+        steps_s = 3 * (chief.progress.get("step_time_ms") or 0.0) / 1000
+        return (chief.progress.get("save_begun") or 0) >= request.number or waited_s < TAKE_S + steps_s
 
     @property
     def is_held(self) -> bool:
-        """Return whether the newest request was followed: the checkpoint has all that the chief knows."""
+        """Return whether the newest request before an end was followed: the checkpoint has all that the chief knows."""
         report = self._chief.progress if self._chief is not None else {}
-        is_done = (report.get("save_done") or 0) >= self._number
+        is_done = (report.get("save_done") or 0) >= self._last
         return is_done and report.get("checkpoint_step") == report.get("step")
 
     def skip(self) -> None:
         """Stop waiting for the chief's answer."""
-        self._asked_at = None
+        self._request = None
 
 
 class CheckpointProblems:

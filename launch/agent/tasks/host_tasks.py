@@ -10,7 +10,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Union
 from cluster.protocol.command_template import fill
 from cluster.protocol.heartbeat import PULSE, STACKS
 from cluster.protocol.outcome import OUTCOME, PROGRESS
-from cluster.protocol.save_request import SAVE, ask
+from cluster.protocol.save_request import NOW, SAVE, ask
 from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
 from launch.agent.endings.exits import Exits
@@ -66,7 +66,7 @@ class HostTasks:
         elif isinstance(order, Prepare):
             self.prepare(order.task, order.attempt, order.cluster, order.index)
         elif isinstance(order, Save):
-            self.save(order.task, order.attempt, order.number, order.hold)
+            self.save(order.task, order.attempt, order.number, order.manner)
         elif isinstance(order, Dismiss):
             self._standbys.end(order.task)
         else:
@@ -127,13 +127,13 @@ class HostTasks:
         self._record.began(process.pid)
         return Attempt(name, attempt, process, LogTimes(log), Kin(os.getpid(), process.pid, folder, attempt))
 
-    def save(self, name: str, attempt: int, number: int, hold: bool = False) -> None:
+    def save(self, name: str, attempt: int, number: int, manner: str = NOW) -> None:
         """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
         running = self.running.get(name)
         if running is None or running.number != attempt:
             return
         try:
-            ask(self._folder.task(name), number, hold)
+            ask(self._folder.task(name), number, manner)
         except OSError as error:
             say(f"{name} cannot be asked to save: {error}")
 

@@ -185,6 +185,19 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_again_when_it_works(
     assert "checkpoints are written again into" in capsys.readouterr().out
 
 
+def test_a_checkpoint_stays_that_cannot_be_listed_once_older_ones_are_gone(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    written = checkpoints(tmp_path / "c", keep=1)
+    written.save_now(session, 1)
+    monkeypatch.setattr("cluster.protocol.checkpoint_files.write_list", full)
+    written.save_now(session, 2)
+    assert kept(tmp_path / "c") == ["model-2"] and "No space left" in str(written.problem)
+
+
 def test_a_folder_that_was_removed_is_made_again(session: Any, tmp_path: Path) -> None:
     written = checkpoints(tmp_path / "c")
     written.save_now(session, 1)

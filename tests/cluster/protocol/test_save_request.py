@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.protocol.save_request import LOOK_S, SAVE, SaveRequests, ask
+from cluster.protocol.save_request import HOLD, LIVE, LOOK_S, NOW, SAVE, SaveRequests, ask
 from tests.support.clocks import Clock
 
 
@@ -33,10 +33,12 @@ def test_a_file_that_cannot_be_read_asks_for_nothing(tmp_path: Path) -> None:
     assert not SaveRequests(tmp_path).take() and not SaveRequests(None).take()
 
 
-def test_a_request_may_ask_to_hold_and_the_next_one_not(tmp_path: Path) -> None:
+def test_each_request_has_its_own_manner(tmp_path: Path) -> None:
     clock = Clock()
     requests = SaveRequests(tmp_path, clock)
-    for number, hold in ((1, True), (2, False)):
-        ask(tmp_path, number, hold)
+    for number, manner in ((1, HOLD), (2, LIVE), (3, NOW)):
+        ask(tmp_path, number, manner)
         clock.now += LOOK_S
-        assert requests.take() and requests.hold is hold
+        assert requests.take() and requests.manner == manner and requests.is_open
+        requests.answer()
+        assert not requests.is_open

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cluster.protocol.save_request import HOLD
 from launch.agent.protocol import messages
 from launch.agent.protocol.messages import (
     Advanced,
@@ -39,7 +40,7 @@ EXAMPLES = [
     Started("worker:1", 2, 42, [0, 1], "/r/worker.1/attempt_2.log"), StopRequested("Ctrl-C"), KillRequested("again"),
     Advanced("worker:1", 0, {"step": 3, "loss": None}), Exited("worker:1", 0, None, "a line\nand another, “quoted”"),
     Exited("worker:1", 0, -9, None, {"succeeded": True, "metrics": {"accuracy": 0.97}}), End("succeeded"),
-    Save("worker:0", 1, 3), Save("worker:0", 1, 4, hold=True), DrainRequested(["ps:1"], back=True),
+    Save("worker:0", 1, 3), Save("worker:0", 1, 4, HOLD), DrainRequested(["ps:1"], back=True),
     Prepare("ps:0", 1, '{"ps": ["a:1"]}', 0, 2), Prepared("ps:0", 1), Dismiss("ps:0", 2),
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 import pytest
 
+from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import (
     Dismiss,
     DrainRequested,
@@ -99,7 +100,7 @@ def test_processes_load_beside_those_that_train_then_the_chief_saves_and_holds_t
     assert cluster(prepared) == {"ps": ["a:2222"], "worker": ["a:2222", "d:2222"]}
     assert places(prepared) == {("ps:0", 1, 0), ("worker:0", 1, 0), ("worker:1", 1, 1), ("evaluator:0", 1, 0)}
     assert run.prepare(20, prepared[:-1]) == [] and run.formation()["changing"]
-    assert run.prepare(21, prepared[-1:]) == [Save("worker:0", 0, 1, hold=True)]
+    assert run.prepare(21, prepared[-1:]) == [Save("worker:0", 0, 1, HOLD)]
     assert run.at(22) == [] and run.run.state.phase is Phase.TRAINING
     stops = run.saved(23)
     everybody = ("ps:0", "ps:1", "worker:0", "worker:1", "evaluator:0")

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List
 
+from cluster.protocol.save_request import HOLD, LIVE
 from launch.agent.protocol.messages import (
     Advanced,
     KillRequested,
@@ -12,7 +13,7 @@ from launch.agent.protocol.messages import (
     StopRequested,
     Tick,
 )
-from launch.agent.supervision.saving import SAVE_S, TAKE_S
+from launch.agent.supervision.saving import LIVE_S, SAVE_S, TAKE_S
 from tests.support.agent.histories import Replay, advanced, failed, left
 
 ASKED: List[Order] = [Save("worker:0", 0, 1)]
@@ -96,6 +97,26 @@ def test_each_request_has_a_number_of_its_own_so_that_an_answer_to_an_earlier_on
     assert replay.run.saving.ask(3) == [Save("worker:0", 0, 2)] and replay.run.saving.is_pending(3)
     replay.at(4, told(2, 2))
     assert not replay.run.saving.is_pending(4)
+
+
+def test_a_save_while_training_goes_on_holds_no_end_up() -> None:
+    replay = training()
+    orders, request = replay.run.saving.ask_live(1)
+    assert orders == [Save("worker:0", 0, 1, LIVE)] and request is not None
+    assert replay.run.saving.awaits(request, 1) and not replay.run.saving.is_pending(1)
+    replay.at(2, told(1, 0))
+    assert replay.run.saving.awaits(request, LIVE_S) and not replay.run.saving.awaits(request, 1 + LIVE_S)
+    assert replay.at(2, StopRequested("enough")) == [Save("worker:0", 0, 2)]
+    replay.at(3, told(2, 2))  # which is newer than both
+    assert replay.run.saving.is_done(request) and not replay.run.saving.awaits(request, 3)
+
+
+def test_no_other_save_takes_the_place_of_one_before_an_end() -> None:
+    replay = training()
+    assert replay.run.saving.ask(1, HOLD) == [Save("worker:0", 0, 1, HOLD)]
+    assert replay.run.saving.ask_live(1) == ([], None)
+    replay.at(2, told(1, 1))
+    assert replay.run.saving.ask_live(2)[0] == [Save("worker:0", 0, 2, LIVE)]
 
 
 # -- checkpoints that fail

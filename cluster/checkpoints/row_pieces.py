@@ -1,0 +1,98 @@
+"""The rows of embedding tables that a checkpoint need not write again, or that were written ahead of it."""
+
+from typing import Any, Callable, List, Optional, Sequence
+
+from cluster.checkpoints.pieces_of_variables import Fed
+from cluster.checkpoints.row_files import RowFiles
+from cluster.checkpoints.saved_tables import SavedTables
+from cluster.protocol.checkpoint_files import make_durable
+
+MOST_PIECES = 256  # each is a file, and whoever reads the checkpoint may hold all open; larger models: larger pieces
+_PIECES_AHEAD = MOST_PIECES // 2  # of all rows, once
+MOST_ROUNDS = 8  # of rows ahead of their checkpoint
+
+
+class RowPieces:
+    """Keep the pieces of rows from which a delta goes on.
+
+    Attributes:
+      tables: what saves each kind of tables.
+      deltas: whether a delta follows a checkpoint; False once the file system turns out to have no hard links.
+      base: the pieces from which the next delta goes on; None if the next checkpoint writes all rows.
+    """
+
+    def __init__(self, tables: Sequence[SavedTables], fed: Fed, deltas: bool):
+        self.tables, self._fed, self.deltas = list(tables), fed, deltas
+        self.base: Optional[RowFiles] = None
+
+    @property
+    def has_base(self) -> bool:
+        """Return whether a delta can be saved: there are pieces of this process, and not too many."""
+        return self.base is not None and len(self.base) < MOST_PIECES
+
+    def take_base(self) -> Optional[RowFiles]:
+        """Return the pieces, which only a save that succeeds gives back: after another one, the next is whole."""
+        base, self.base = self.base, None
+        return base
+
+    def pieces_of(self, base: RowFiles, folder: str) -> List[str]:
+        """Let the folder of a checkpoint have the pieces; return their paths there. Raises OSError."""
+        if self.deltas:
+            try:
+                return base.link_into(folder)
+            except FileNotFoundError:
+                raise  # somebody has removed them
+            except OSError:
+                self.deltas = False
+        return base.move_into(folder)
+
+    def base_with(self, path: str, base: Optional[RowFiles], pieces: Sequence[str]) -> Optional[RowFiles]:
+        """Return links to these pieces too, before they are merged; None without deltas or hard links."""
+        if not self.deltas:
+            return None
+        try:
+            base = base or RowFiles(path)
+            for piece in pieces:
+                base.add(piece)
+        except OSError:
+            self.deltas = False
+            return None
+        return base
+
+    def write_ahead(
+        self, session: Any, path: str, piece_bytes: int, is_delta: bool, goes_on: Callable[[], bool]
+    ) -> None:
+        """Write rows while training goes on, so that few are left for the delta of ``path``.
+
+        Each round writes what has changed during the one before. The last is one that is not half as large.
+        """
+        piece_bytes = max(piece_bytes, sum(each.bytes(session) for each in self.tables) // _PIECES_AHEAD)
+        old = self.take_base()
+        base = old if old and is_delta else RowFiles(path)
+        is_complete = base is old  # whether a delta may go on from these pieces
+        try:
+            before, last = base.bytes, 0
+            for number in range(MOST_ROUNDS):
+                if not self._write_round(session, base, piece_bytes, is_complete, goes_on):
+                    break
+                is_complete, now = True, base.bytes
+                if (number > 0 and 2 * (now - before) >= last) or len(base) >= MOST_PIECES:
+                    break
+                before, last = now, now - before
+            self.base = base if is_complete else None
+        finally:
+            if self.base is None:
+                base.remove()
+
+    def _write_round(
+        self, session: Any, base: RowFiles, piece_bytes: int, is_delta: bool, goes_on: Callable[[], bool]
+    ) -> bool:
+        """Write the rows of all tables; return whether that has come to its end. Raises as ``StreamedSaver.save``."""
+        for tables in self.tables:
+            for write, feed in tables.rows(session, piece_bytes, is_delta, between_steps=False):
+                if not goes_on():
+                    return False
+                piece = base.new_piece()
+                session.run(write, {**feed, self._fed.path: piece})
+                make_durable(piece)  # else the disk would have all of it to write at once, while training waits
+        return True
