@@ -2,15 +2,21 @@
 
 import re
 import statistics
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from tests.benchmarks.recommend.cases import STOCK, SYSTEMS, System, case_of
+from cluster.protocol.quantity import quantity
+from tests.benchmarks.recommend.cases import STOCK, SYSTEMS, Case, System, case_of
 
 Result = Dict[str, Any]
 _HEAD = (
     "| | runs | examples/s | over the best `stock` | examples per processor second | over the best `stock` | cores"
     " | AUC | kB received | kB sent | ps MB | worker MB | first step, s |"
 )
+_SIZES_HEAD = (
+    "| | examples/s | `stock` | ratio | the same a processor second | kB sent | `stock` | AUC | `stock`"
+    " | first step, s | `stock` | ps MB | `stock` |"
+)
+_COMPARED = {"ours", "stock"}
 _TABLES = re.compile(r"(<!-- tables -->\n).*?(<!-- end -->)", re.DOTALL)
 _RATES = ("examples_per_s", "examples_per_cpu_s")
 
@@ -21,9 +27,37 @@ def page(text: str, results: Sequence[Result]) -> str:
 
 
 def tables(results: Sequence[Result]) -> str:
-    """Return the tables of all cases, in the order of their first results."""
-    names = list(dict.fromkeys(each["case"] for each in results))
-    return "\n\n".join(table(name, [each for each in results if each["case"] == name]) for name in names)
+    """Return the tables of all cases, in the order of their first results; those of two systems in one table."""
+    cases: Dict[str, List[Result]] = {}
+    for each in results:
+        cases.setdefault(each["case"], []).append(each)
+    large = {name: of_case for name, of_case in cases.items() if {each["system"] for each in of_case} != _COMPARED}
+    small = {name: of_case for name, of_case in cases.items() if name not in large}
+    return "\n\n".join([*(table(*each) for each in large.items()), *([sizes(small)] if small else [])])
+
+
+def sizes(cases: Mapping[str, Sequence[Result]]) -> str:
+    """Return one table of cases in which this project and ``stock`` were measured, a row for each cluster."""
+    rows = [_size(case_of(name.replace("-", ":")), of_case) for name, of_case in sorted(cases.items())]
+    return "\n".join(
+        ["**Other clusters, one run each, networks without a limit.**", "", _SIZES_HEAD, "|---|" + 12 * "---:|", *rows]
+    )
+
+
+def _size(case: Case, results: Sequence[Result]) -> str:
+    ours, stock = ([each for each in results if each["system"] == name] for name in ("ours", "stock"))
+    speed, other = _median(ours, "examples_per_s"), _median(stock, "examples_per_s")
+    ratio = _median(ours, "examples_per_cpu_s") / _median(stock, "examples_per_cpu_s")
+    both = [
+        f"{_median(some, name):{form}}"
+        for name, form in (("sent_kb", ".0f"), ("auc", ".4f"), ("first_step_s", ".0f"))
+        for some in (ours, stock)
+    ]
+    cells = [
+        f"{case.ps} ps, {quantity(case.workers, 'worker')}", f"{speed:,.0f}", f"{other:,.0f}",
+        f"{speed / other:.2f}", f"{ratio:.2f}", *both, _peak(ours, "ps"), _peak(stock, "ps"),
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
 
 
 def table(name: str, results: Sequence[Result]) -> str:

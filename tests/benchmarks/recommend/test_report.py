@@ -21,6 +21,13 @@ def test_ratios_are_to_the_best_of_tensorflows_own_ways_by_medians_in_the_same_c
     assert "(`stock`) | 1 | 50 | 0.50 |" in text and "DLRM, 2 ps and 4 workers, 100 Mbit/s a host" in text
 
 
+def test_cases_of_two_systems_are_rows_of_one_table() -> None:
+    results = [result(name, speed, "dlrm-4x1") for name, speed in (("ours", 300.0), ("stock", 200.0))]
+    text = tables([*results, result("alone", 1.0)])
+    assert "| 4 ps, 1 worker | 300 | 200 | 1.50 | 1.50 | 800 | 800 | 0.6100 | 0.6100 | 30 | 30 | 300 | 300 |" in text
+    assert text.count("(`") == 1
+
+
 def test_a_page_gets_new_tables_and_keeps_its_text() -> None:
     text = page("before\n<!-- tables -->\nold\n<!-- end -->\nafter", [result("ours", 5.0)])
     assert text.startswith("before\n") and text.endswith("\nafter") and "old" not in text and "(`ours`)" in text
