@@ -21,6 +21,7 @@ VERBS = {
     "check": "Find every obstacle to a run of FILE; start nothing.",
     "setup": "Build the Python environment of FILE on every host.",
     "status": "Show the newest run: step, rate, loss, every task's state.",
+    "runs": "List every run on the hosts of FILE, of any name, newest first.",
     "logs": "Print the task logs of the newest run, sorted by time.",
     "board": "Open TensorBoard on the newest run's summaries, until Ctrl-C.",
     "metrics": "Serve the newest run's status to Prometheus, until Ctrl-C.",

@@ -5,10 +5,11 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import is_dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from cluster.spec.model import Spec
+from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.open_files import allow_open_files
+from launch.agent.state.runs import name_of
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import RunReference
 from launch.errors import CannotStart, HostProblem, ProblemKind
@@ -18,9 +19,11 @@ from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
 from launch.hosts.local import LocalHost
 from launch.signals import Interrupts
+from launch.status.task import TaskStatus
 from launch.status.values import Malformed, from_values, to_values
 
 T = TypeVar("T")
+AnyTask = Union[TaskSpec, TaskStatus]  # of the file, or of a run
 LOOK_S = 0.2
 START_S = 90.0  # for an agent to get ready
 LEAD_S = 30.0  # for the lead to answer about a run
@@ -34,15 +37,20 @@ class Fleet:
     Args:
       hosts: {name: python to run there}
       interrupts: checked while the fleet waits for hosts, so that Ctrl-C never waits for them.
+      run: the full name of the run that verbs mean; None for the newest.
 
-    ``lead`` is the host that leads the run: the chief's, until ``locate`` finds the newest run led by another.
+    ``lead`` is the host that leads the run: the chief's, until ``locate`` finds the run led by another. ``tasks`` are
+    those of the file, until ``locate`` finds the run that ``run`` names: then they are that run's.
     """
 
-    def __init__(self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts):
-        self.spec, self.code, self.interrupts = spec, code, interrupts
+    def __init__(
+        self, spec: Spec, hosts: Mapping[str, str], code: Code, interrupts: Interrupts, run: Optional[str] = None
+    ):
+        self.spec, self.code, self.interrupts, self.run = spec, code, interrupts, run
         self._closing = ExitStack()
         self.hosts: Dict[str, Host] = make_hosts(hosts, spec, self._closing)
         self.lead = spec.chief.host
+        self.tasks: Sequence[AnyTask] = spec.tasks
         self._pool = ThreadPoolExecutor(max_workers=spec.ssh.fanout, thread_name_prefix="host")
 
     def __enter__(self) -> "Fleet":
@@ -61,9 +69,14 @@ class Fleet:
         self._closing.close()
         self._pool.shutdown(wait=False)
 
+    @property
+    def name(self) -> str:
+        """Return the name of the run that verbs mean, without the time."""
+        return self.spec.name if self.run is None else name_of(self.run)
+
     def reference(self, host: str, run: Optional[str] = None) -> RunReference:
-        """Return a host's part of a run, of the newest by default, as requests name it."""
-        return RunReference(self.spec.name, host, self.spec.workdir, run)
+        """Return a host's part of a run, of the one that verbs mean by default, as requests name it."""
+        return RunReference(self.name, host, self.spec.workdir, run or self.run)
 
     def path_on(self, host: Optional[str], path: Optional[str]) -> str:
         """Return ``gpu01:/path``, and ``/path`` where a run with ``--local`` has the host's files on this machine."""

@@ -17,6 +17,7 @@ from launch.cli import cli, verbs
 from launch.diagnosis.summary import DiagnoseReport
 from launch.environments.builder import SetupReport
 from launch.errors import EXIT_CODES
+from launch.history.listing import RunsReport
 from launch.plan.outlook import PlanAnswer
 from launch.run.export import ExportAnswer
 from launch.status.meanings import meanings
@@ -28,6 +29,7 @@ ANSWERS = {
     "plan": meanings(PlanAnswer),
     "check": meanings(CheckReport),
     "status": meanings(RunStatus),
+    "runs": meanings(RunsReport),
     "down": meanings(DownAnswer),
     "sweep": meanings(SweepReport),
     "setup": meanings(SetupReport),

@@ -32,6 +32,7 @@ class Target:
     overrides: Tuple[str, ...] = ()
     include: Tuple[str, ...] = ()
     exclude: Tuple[str, ...] = ()
+    run: Optional[str] = None  # None: the newest
 
     def __str__(self) -> str:
         """Return the target as a user types it, for another verb about the same run."""
@@ -111,11 +112,13 @@ class Target:
     def _is_here(self, spec: Spec) -> bool:
         """Return whether a verb about a run means this machine.
 
-        This is so with ``--local``, or where the newest run was begun with ``--local``. Where a run of either kind
-        could be meant, this prints which one is.
+        This is so with ``--local``, or where the newest run, or the one that ``--run`` names, was begun with
+        ``--local``. Where a run of either kind could be meant, this prints which one is.
         """
         if self.local is not None:
             return self.local
+        if self.run is not None:
+            return remembered.is_here(spec, self.run)
         newest = remembered.newest(spec)
         if newest.said is not None:
             click.echo(newest.said, err=True)
@@ -123,7 +126,7 @@ class Target:
 
     @contextmanager
     def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:
-        with Interrupts() as interrupts, Fleet(spec, hosts, launcher_code(), interrupts) as fleet:
+        with Interrupts() as interrupts, Fleet(spec, hosts, launcher_code(), interrupts, self.run) as fleet:
             yield fleet
 
 

@@ -21,6 +21,6 @@ Rooms, each above those before it:
   service       the long-lived agent process
   verbs         the short-lived verbs
   diagnosis     this host's part of ``launch diagnose``
-  __main__      the verbs' entry: start, attach, check, status, logs, look, down, sweep
+  __main__      the verbs' entry: start, attach, check, status, runs, logs, look, down, sweep
   bootstrap     first contact: takes the shipped code, becomes a verb
 """

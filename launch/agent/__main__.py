@@ -13,6 +13,7 @@
     sweep   reports the leftovers of earlier runs on this host; ends them on request
     diagnose  sends everything that may explain the state of a run, piece by piece
     find    reports the runs of a name that this host knows: the newest, and its lead
+    runs    reports the runs of every name on this host
     down    ends this host's part of a run and reports what is left of it
     graph   builds the graph of a job, which trains nothing, and reports its mistake
     export  builds the SavedModel of a checkpoint, and sends it
@@ -26,7 +27,6 @@ The request is one JSON line, the answers are JSON lines. Nothing that matters i
 
 import json
 import os
-import select
 import signal
 import sys
 import time
@@ -35,12 +35,10 @@ from typing import Any, Callable, Dict, Type, TypeVar
 from launch.agent.checkpoints import resume
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
-from launch.agent.protocol import local_client
 from launch.agent.service import takeover
 from launch.agent.service.located import folder_of
 from launch.agent.state import locks, runs
-from launch.agent.state.run_folder import RunFolder, expand
-from launch.agent.verbs import down, logs, status
+from launch.agent.verbs import attach, down, logs, status
 from launch.agent.wire.export_request import ExportRequest
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import (
@@ -52,6 +50,7 @@ from launch.agent.wire.verb_requests import (
     LogsRequest,
     RestartRequest,
     RunReference,
+    RunsRequest,
     SweepRequest,
 )
 from launch.status.values import Malformed, from_values, to_values
@@ -182,28 +181,6 @@ def serve(request: RunRequest, says: int) -> None:
     )
 
 
-def attach() -> None:
-    """Copies lines both ways between the launcher and the agent until either ends."""
-    reference = read_request(RunReference)
-    folder = RunFolder(expand(reference.workdir), reference.run or "", reference.host)
-    try:
-        agent = local_client.connect(folder.own, timeout_s=10.0)
-    except OSError as error:
-        tell({"error": f"no agent of {reference.run} answers on this host: {error}"})
-        return
-    agent.settimeout(None)
-    with agent:
-        while True:
-            for ready in select.select([0, agent], [], [])[0]:
-                data = os.read(0, 65536) if ready == 0 else agent.recv(65536)
-                if not data:
-                    return
-                if ready == 0:
-                    agent.sendall(data)
-                else:
-                    _write_all(data)
-
-
 def build() -> None:
     """Makes an environment, and ends when the launcher goes."""
     from launch.agent.environments.builder import Build  # loads what no other verb needs
@@ -260,16 +237,18 @@ def board() -> None:
     board.board(read_request(RunReference), tell)
 
 
-def _write_all(data: bytes) -> None:
-    while data:
-        data = data[os.write(1, data) :]
+def runs_here() -> None:
+    """Report the runs of every name on this host."""
+    from launch.agent.verbs.runs import runs as listed  # loads what no other verb needs
+
+    tell(to_values(listed(read_request(RunsRequest))))
 
 
 def run(verb: str) -> None:
     """Runs a verb of this host."""
     verbs: Dict[str, Callable[[], None]] = {
         "start": start,
-        "attach": attach,
+        "attach": lambda: attach.attach(read_request(RunReference), tell),
         "check": check,
         "status": lambda: tell(status.status(read_request(RunReference))),
         "build": build,
@@ -277,6 +256,7 @@ def run(verb: str) -> None:
         "drain": lambda: tell(status.drain(read_request(DrainRequest))),
         "look": lambda: tell(to_values(down.look(read_request(RunReference)))),
         "find": lambda: tell(runs.find(read_request(RunReference))),
+        "runs": runs_here,
         "down": lambda: tell(to_values(down.down(read_request(DownRequest)))),
         "sweep": sweep,
         "logs": lambda: logs.logs(read_request(LogsRequest), tell, launcher_goes),

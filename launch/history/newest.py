@@ -1,4 +1,4 @@
-"""Find the newest run of a file's name and the host that leads it.
+"""Find the newest run of a file's name, or the run that ``--run`` names, and the host that leads it.
 
 The launcher asks the hosts, because the file may have changed since. The launcher asks the host of the file's
 chief first. Where that host leads a run that lives, that run is the newest one. Otherwise the launcher asks all
@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import LEAD_S, Fleet
+from launch.history import named
 from launch.hosts.conversation import as_run
 from launch.status.run import RunStatus
 from launch.view.console import fold
@@ -32,12 +33,19 @@ def runs(told: Told) -> List[Run]:
 
 
 def locate(fleet: Fleet) -> "Located":
-    """Find the newest run; ``fleet.lead`` is the host that leads it from then on.
+    """Find the run that a verb means; ``fleet.lead`` is the host that leads it from then on.
+
+    Where ``--run`` names it, ``fleet.tasks`` are its tasks from then on, because the file may have others by now.
 
     Raises:
       CannotStart: the host that leads it, or may, cannot be asked.
-      UsageError: the file does not name the host that leads it.
+      UsageError: the file does not name the host that leads it, or there is no run of the name that ``--run`` has.
     """
+    if fleet.run is not None:
+        told, _ = named.find(fleet, fleet.run)
+        status = _status_of(fleet, runs(told)[-1])
+        fleet.tasks = status.tasks if status is not None else fleet.tasks
+        return Located(status, [])
     first = fleet.lead
     answers, problems = fleet.ask("status", {first: fleet.reference(first)}, LEAD_S)
     own = answers.get(first, {})
@@ -51,16 +59,26 @@ def locate(fleet: Fleet) -> "Located":
     if not known:
         return Located(None, missed)
     run = known[-1]
+    missed = [] if run.lives else [*problems, *missed]
+    if (run.name, run.lead) == (own.get("run"), first):
+        return Located(status_in(first, own), missed)
+    return Located(_status_of(fleet, run), missed)
+
+
+def _status_of(fleet: Fleet, run: Run) -> Optional[RunStatus]:
+    """Return the status of a run from the host that leads it, which is ``fleet.lead`` from then on.
+
+    Raises:
+      CannotStart: that host cannot be asked.
+      UsageError: the file does not name it.
+    """
     if run.lead not in fleet.hosts:
         raise UsageError(
             f"{fleet.spec.path}: expected {run.lead}, which leads {run.name}, among its hosts, found "
             f"{fold(fleet.hosts)}; put it back, and leave out --include and --exclude"
         )
     fleet.lead = run.lead
-    missed = [] if run.lives else [*problems, *missed]
-    if (run.name, run.lead) == (own.get("run"), first):
-        return Located(status_in(first, own), missed)
-    return Located(status_in(run.lead, fleet.ask_lead("status", fleet.reference(run.lead, run.name))), missed)
+    return status_in(run.lead, fleet.ask_lead("status", fleet.reference(run.lead, run.name)))
 
 
 def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
@@ -76,7 +94,7 @@ def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
 
 
 class Located(NamedTuple):
-    """The newest run's status, None where there is no run; and the hosts that may know a newer one."""
+    """The run's status, None where there is no run; and the hosts that may know a newer one."""
 
     status: Optional[RunStatus]
     missed: List[HostProblem]

@@ -54,6 +54,11 @@ def newest(spec: Spec) -> Newest:
     return Newest(False, f"{later} is on the hosts of the file; {run} is still up on this machine: --local means it")
 
 
+def is_here(spec: Spec, run: str) -> bool:
+    """Return whether a run was begun on this machine with ``--local``."""
+    return (expand(spec.local_workdir) / "runs" / run).is_dir()
+
+
 def _is_up(workdir: Path, run: str) -> bool:
     """Return whether an agent of the run lives."""
     hosts = (workdir / "runs" / run / "hosts").glob("*")

@@ -10,20 +10,22 @@ import os
 import time
 from queue import Empty, Queue
 from threading import Thread
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
-from cluster.spec.model import Spec, TaskSpec
+from cluster.spec.model import TaskSpec
 from launch.agent.text.redaction import mask
 from launch.agent.wire.verb_requests import LogsRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
-from launch.fleet import Fleet
+from launch.fleet import AnyTask, Fleet
 from launch.history.newest import locate, status_in
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.logs.folding import Folded, Line, Window, shown
 from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
 from launch.view import report
 
+T = TypeVar("T", TaskSpec, TaskStatus, AnyTask)
 LOOK_S = 0.5
 HURRY_S = 0.05  # for each host, once the time is over
 ARRIVED_S = 10.0  # for lines that have arrived: those of all hosts are read by time, not host by host
@@ -34,7 +36,7 @@ TAIL = 15  # lines of the culprit's log
 LONGEST = 300  # characters of each of them
 
 
-def select(spec: Spec, patterns: Sequence[str]) -> List[TaskSpec]:
+def select(tasks: Sequence[T], patterns: Sequence[str]) -> List[T]:
     """Return the tasks that ``worker:1``, ``ps:*`` or ``gpu02`` mean; all without a pattern.
 
     Raises:
@@ -42,19 +44,19 @@ def select(spec: Spec, patterns: Sequence[str]) -> List[TaskSpec]:
     """
     meant = patterns or ["*"]
     for pattern in meant:
-        if not any(_matches(task, pattern) for task in spec.tasks):
-            known = ", ".join(dict.fromkeys([*(task.name for task in spec.tasks), *spec.hosts]))
+        if not any(_matches(task, pattern) for task in tasks):
+            known = ", ".join(dict.fromkeys([*(task.name for task in tasks), *(task.host for task in tasks)]))
             raise UsageError(f"TASK: expected a task, ROLE:* or a host among {known[:300]}; found {pattern!r}")
-    return [task for task in spec.tasks if any(_matches(task, pattern) for pattern in meant)]
+    return [task for task in tasks if any(_matches(task, pattern) for pattern in meant)]
 
 
-def _matches(task: TaskSpec, pattern: str) -> bool:
+def _matches(task: AnyTask, pattern: str) -> bool:
     return pattern in ("*", task.name, f"{task.role}:*", task.host)
 
 
 def print_logs(
     fleet: Fleet,
-    tasks: Sequence[TaskSpec],
+    tasks: Sequence[AnyTask],
     say: Callable[[str], None],
     follow: bool = False,
     raw: bool = False,
@@ -99,7 +101,7 @@ def _folded(window: Window, lines: Iterable[Tuple[Optional[Line], float]]) -> It
     yield from window.rest()
 
 
-def _names_by_host(tasks: Sequence[TaskSpec]) -> Dict[str, Tuple[str, ...]]:
+def _names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
     names: Dict[str, Tuple[str, ...]] = {}
     for task in tasks:
         names[task.host] = (*names.get(task.host, ()), task.name)
@@ -110,12 +112,19 @@ def _readers(
     fleet: Fleet, requests: Mapping[str, LogsRequest], problems: List[HostProblem], patience_s: float
 ) -> List[Iterator[Line]]:
     """Return a reader of the tasks' lines for each host that can be reached."""
+    named = [host for host in requests if host in fleet.hosts]
     conversations, missed = fleet.each(
-        lambda host: fleet.contact(host.name, "logs", requests[host.name]), list(requests), interruptible=False
+        lambda host: fleet.contact(host.name, "logs", requests[host.name]), named, interruptible=False
     )
-    problems += missed
+    problems += [*missed, *(_unnamed(fleet, host) for host in requests if host not in named)]
     until = time.monotonic() + patience_s
     return [_lines(fleet, conversation, problems, until) for conversation in conversations.values()]
+
+
+def _unnamed(fleet: Fleet, host: str) -> HostProblem:
+    """Return the problem of a host of an earlier run that the file does not name any more."""
+    what = f"{fleet.spec.path} does not name it, so its lines are missing"
+    return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, and leave out --include and --exclude")
 
 
 def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
@@ -192,11 +201,10 @@ def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], N
             say(f"  {line}")
     elif task is not None:
         say(f"last lines of {fleet.path_on(task.host, task.log)}")
-        chosen = select(fleet.spec, [task.name])
-        print_logs(fleet, chosen, lambda line: say(f"  {line}"[:LONGEST]), raw=True, tail=TAIL)
+        print_logs(fleet, [task], lambda line: say(f"  {line}"[:LONGEST]), raw=True, tail=TAIL)
 
 
-def print_first_cause(fleet: Fleet, tasks: Sequence[TaskSpec], say: Callable[[str], None]) -> None:
+def print_first_cause(fleet: Fleet, tasks: Sequence[AnyTask], say: Callable[[str], None]) -> None:
     """Print a failed run's cause, and the last lines of the task that failed first.
 
     The function prints nothing unless that task is one of ``tasks``.

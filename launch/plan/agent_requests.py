@@ -1,6 +1,7 @@
 """The requests to the hosts' agents, made of a plan; see ``launch.agent.wire.run_request``."""
 
 import shlex
+from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from cluster.protocol.addresses import host_of
@@ -18,7 +19,13 @@ GRACE_S = 10.0  # between TERM and KILL
 
 
 def requests(
-    plan: Plan, code: Code, token: str, secrets: Mapping[str, str], resume: bool, file: Optional[str] = None
+    plan: Plan,
+    code: Code,
+    token: str,
+    secrets: Mapping[str, str],
+    resume: bool,
+    file: Optional[str] = None,
+    user: Optional[str] = None,
 ) -> Dict[str, RunRequest]:
     """Return the run request of each host's agent, the lead's first.
 
@@ -26,6 +33,7 @@ def requests(
 
     Args:
       file: the words that name the run to another verb, where those are more than the hosts file.
+      user: who starts the run, and on which machine.
     """
     tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}
     for task in plan.tasks:
@@ -33,7 +41,9 @@ def requests(
     named = shlex.quote(str(plan.spec.path)) if file is None else file
     addresses = peers(plan) if plan.spec.guard else None
     return {
-        host: _request(plan, host, tuple(tasks[host]), code, token, secrets, resume, named, addresses)
+        host: replace(
+            _request(plan, host, tuple(tasks[host]), code, token, secrets, resume, named, addresses), user=user
+        )
         for host in plan.hosts
     }
 

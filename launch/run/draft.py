@@ -4,11 +4,13 @@ Where the run's name is taken, the launcher names the run by the next second.
 """
 
 import os
+import platform
+import pwd
 import secrets
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Callable, Dict, NamedTuple
+from typing import Callable, Dict, NamedTuple, Optional
 
 from cluster.spec.model import Spec
 from launch.agent.wire.run_request import RunRequest
@@ -22,12 +24,14 @@ from launch.target import Target
 class RunStart(NamedTuple):
     """The start of a run: its spec, and whether the run is to resume.
 
-    ``needed``: a run that is to ``resume`` does not start without a checkpoint.
+    ``needed``: a run that is to ``resume`` does not start without a checkpoint. ``source`` is the run whose checkpoint
+    it resumes from; None for the newest.
     """
 
     spec: Spec
     resume: bool = False
     needed: bool = True
+    source: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,19 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
 
     def at(begins: datetime) -> Draft:
         plan = make_plan(spec, job, run_name(spec.name, begins), sys.executable)
-        return Draft(plan, requests(plan, code, token, values, start.resume, str(target)), code, begins, at)
+        asked = requests(plan, code, token, values, start.resume, str(target), user())
+        return Draft(plan, asked, code, begins, at)
 
     first = at(begins)
     refuse_oversized(first.plan)
     return first
+
+
+def user() -> str:
+    """Return ``anna@desk7``: the user of this process, and the name of this machine."""
+    number = os.getuid()
+    try:
+        name = pwd.getpwuid(number).pw_name
+    except KeyError:  # as in a container
+        name = f"uid{number}"
+    return f"{name}@{platform.node()}"

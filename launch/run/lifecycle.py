@@ -81,7 +81,8 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
         fleet.connect()
         run = _named(fleet, planned, view)
         if start.resume:
-            run = replace(run, requests=bring_newest(fleet, run.plan, run.requests, view.note, start.needed))
+            asked = bring_newest(fleet, run.plan, run.requests, view.note, start.needed, start.source)
+            run = replace(run, requests=asked)
         for line in start_agents(fleet, run.requests, graph):
             view.note(line)
         remember(start.spec, run.plan.run)

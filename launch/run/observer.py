@@ -32,7 +32,7 @@ class Observer(Follower):
 
 
 def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
-    """Return the status of the newest run of ``asked``.
+    """Return the status of the newest run of ``asked``, or of the run that ``--run`` names.
 
     The status comes from the run's agent or, when that agent is gone, from its files.
 
@@ -53,6 +53,10 @@ def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda
             f"if {fleet.lead} is lost, continue without it with `launch up --resume {asked} --exclude {fleet.lead}`"
         )
         raise CannotStart(error.problems, advice) from error
+    if found is None and fleet.run is not None:
+        raise UsageError(
+            f"{fleet.run}: expected its lead's record on {fleet.lead}, found none; see `launch runs {asked}`"
+        )
     if found is None:
         raise UsageError(
             f"{asked}: no run of this name has been on {fold(fleet.hosts)}; start one with `launch up {asked}`"

@@ -12,14 +12,17 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.spec.model import Spec
+from launch.agent.state.runs import name_of
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
+from launch.history import named
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.plan.agent_requests import peers
 from launch.plan.plan import Plan
+from launch.view.console import fold
 
 HELD_S = 60.0  # for a host to look through its runs
 QUIET_S = 120.0  # without a word from either side, a checkpoint does not move any more
@@ -41,16 +44,32 @@ class Held(NamedTuple):
     folder: str = ""
 
 
-def refuse_resume(spec: Spec) -> None:
-    """Refuse to resume a program of others, whose checkpoints the launcher does not know.
+def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
+    """Refuse to resume what the launcher does not know.
+
+    It knows no checkpoints of a program of others, and in ``train.checkpoint.dir`` no runs.
+
+    Args:
+      source: the run whose checkpoint is wanted; None for the newest.
 
     Raises:
-      UsageError: the file has ``command``.
+      UsageError: the file has ``command``; or there is a ``source`` of another name, or beside that folder.
     """
     if spec.command is not None:
         raise UsageError(
             f"--resume: expected a hosts file with the key job, found command in {spec.path}; leave --resume out: "
             "the program itself continues from the folder that command names, if that folder outlives a run"
+        )
+    directory = spec.train.checkpoint.dir
+    if source is not None and directory is not None:
+        raise UsageError(
+            f"--run: expected checkpoints in the folders of runs, found train.checkpoint.dir {directory}, whose newest "
+            "one continues whatever run wrote it; leave --run out"
+        )
+    if source is not None and name_of(source) != spec.name:
+        raise UsageError(
+            f"--run: expected a run of {spec.name} to resume from, found '{source}'; take values of another model with "
+            "train.warm_start"
         )
 
 
@@ -74,25 +93,39 @@ def passed_over(held: Sequence[Held], chosen: Held) -> Optional[Held]:
 
 
 def bring_newest(
-    fleet: Fleet, plan: Plan, requests: Mapping[str, RunRequest], note: Callable[[str], None], needed: bool = True
+    fleet: Fleet,
+    plan: Plan,
+    requests: Mapping[str, RunRequest],
+    note: Callable[[str], None],
+    needed: bool = True,
+    source: Optional[str] = None,
 ) -> Dict[str, RunRequest]:
     """Bring the newest checkpoint to the lead's host, and name it in the lead's request.
 
     The function returns the requests of all hosts. Where no host holds a checkpoint and one is ``needed``, the
     lead's agent refuses to start and reports that. Otherwise the run begins at the beginning.
 
+    Args:
+      source: the run whose checkpoints count; None for all.
+
     Raises:
+      UsageError: ``source`` has left none, or there is no such run.
       CannotStart: a host cannot be asked, or the checkpoint does not arrive.
       Interrupted: a signal came.
     """
     directory = plan.spec.train.checkpoint.dir
-    asked = {host: HeldRequest(fleet.reference(host), directory) for host in plan.hosts}
+    asked = {host: HeldRequest(fleet.reference(host, source), directory) for host in plan.hosts}
     answers, problems = fleet.ask("held", asked, HELD_S)
     if problems:
         raise CannotStart(problems)
     held = [_held(host, each) for host in plan.hosts for each in answers[host]["held"]]
     found = newest(held, plan.lead)
     asked_of_lead = replace(requests[plan.lead], resume=needed or found is not None)
+    if found is None and source is not None:
+        named.find(fleet, source)
+        raise UsageError(
+            f"--run: expected a run that left a checkpoint on {fold(plan.hosts)}, found '{source}', which left none"
+        )
     if found is None:
         return {**requests, plan.lead: asked_of_lead}
     for line in chosen_in_words(found, passed_over(held, found), plan.lead, fleet.path_on):

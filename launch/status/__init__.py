@@ -3,6 +3,7 @@
 Hosts run this package too, so it uses Python's standard library alone.
 
 run            the status of a run, and of the formation of an elastic one
+run_record     a run as a host remembers it
 task           the status of a task
 incident       something that went wrong, what followed from it, and what was done
 incident_text  an incident in plain words

@@ -7,6 +7,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, S
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
+from launch.history import named
 from launch.history.newest import Run, locate, runs
 from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunLeftovers
 from launch.status.meanings import means, means_each, means_parts
@@ -57,7 +58,7 @@ class Left(NamedTuple):
 
 
 def refuse_part(fleet: Fleet) -> None:
-    """Refuse a ``fleet`` that lacks hosts of the newest run, which the run's lead knows.
+    """Refuse a ``fleet`` that lacks hosts of the run, which the run's lead knows.
 
     Raises:
       UsageError: there is no run, its lead is elsewhere, or the run has other hosts too.
@@ -77,9 +78,15 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
 
     The function leaves a run alone that lives, and whose lead the file does not name. Without its lead that run
     would lose steps, and on the lead's host all of the run would live on.
+
+    Raises:
+      CannotStart, UsageError: no host knows the run that ``--run`` names.
     """
     references = {host: fleet.reference(host) for host in fleet.hosts}
-    found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
+    if fleet.run is None:
+        found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
+    else:
+        found, _ = named.find(fleet, fleet.run)
     meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
     astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
     if astray and meant[0].lives:

@@ -10,6 +10,7 @@ plan              show what would run where
 check             find what would keep a run from starting
 setup             build the hosts' Python environments
 status            show how a run is
+runs              list the runs on the hosts of FILE
 logs              print tasks' logs
 board             open TensorBoard
 metrics           serve a status to Prometheus

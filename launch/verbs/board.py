@@ -7,12 +7,13 @@ from launch.history.newest import locate
 from launch.hosts.tunnel import Tunnel
 from launch.monitoring.tensorboard import Board, must_answer
 from launch.target import Target
-from launch.verbs.options import port_option, with_hosts_file
+from launch.verbs.options import OF_RUN, port_option, with_hosts_file
 from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
+@OF_RUN
 @port_option()
 def board(target: Target, port: int) -> int:
     """Open TensorBoard on the newest run's summaries, until Ctrl-C.

@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
@@ -13,9 +14,10 @@ from launch.diagnosis import summary
 from launch.diagnosis.archive import pack
 from launch.diagnosis.collect import gather
 from launch.diagnosis.symptoms import newest_run
-from launch.errors import SUCCEEDED
+from launch.errors import SUCCEEDED, CannotStart
+from launch.history import named
 from launch.target import Target
-from launch.verbs.options import JSON, tell, with_hosts_file
+from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 
 DEADLINE_S = 60.0
 
@@ -23,6 +25,7 @@ DEADLINE_S = 60.0
 @click.command()
 @with_hosts_file
 @JSON
+@OF_RUN
 @click.option(
     "-o", "--output", metavar="PATH", help="Path of the archive; default: diagnose-RUN.tar.gz in this folder."
 )
@@ -41,6 +44,9 @@ def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: f
     Example:  launch diagnose hosts.yaml -o night.tar.gz
     """
     with target.reach_hosts() as fleet:
+        if fleet.run is not None:
+            with suppress(CannotStart):  # a host that does not answer may know the run, and is in the archive
+                named.find(fleet, fleet.run)
         found = gather(fleet, deadline_s)
         name, unknown = fleet.spec.name, [each for each in fleet.spec.secrets if each not in os.environ]
     path = Path(output or f"diagnose-{newest_run(found) or name}.tar.gz")

@@ -5,12 +5,13 @@ import click
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.target import Target
 from launch.teardown.down import as_values, in_lines, look_and_take_down, refuse_part
-from launch.verbs.options import JSON, tell, with_hosts_file
+from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 
 
 @click.command()
 @with_hosts_file
 @JSON
+@OF_RUN
 def down(target: Target, as_json: bool) -> int:
     """End the newest run of FILE, and report leftovers per host.
 

@@ -11,7 +11,7 @@ from launch.run.drain import follow
 from launch.run.observer import newest_status
 from launch.target import Target
 from launch.verbs import shell_completion
-from launch.verbs.options import with_hosts_file
+from launch.verbs.options import OF_RUN, with_hosts_file
 from launch.view.console import say
 
 TRAINS_S = 300.0  # loading TensorFlow on a busy host, a save, the first step
@@ -21,6 +21,7 @@ LOOK_S = 0.2
 @click.command()
 @with_hosts_file
 @click.argument("patterns", metavar="TASK...", nargs=-1, required=True, shell_complete=shell_completion.tasks)
+@OF_RUN
 @click.option("--back", is_flag=True, help="Let these tasks train again; a spare, for the first time.")
 def drain(target: Target, patterns: Tuple[str, ...], back: bool) -> int:
     """Take tasks out of a run that trains, or back.
@@ -34,8 +35,8 @@ def drain(target: Target, patterns: Tuple[str, ...], back: bool) -> int:
               launch drain hosts.yaml --back cpu02
     """
     with target.reach() as fleet:
-        names = [task.name for task in select(fleet.spec, patterns)]
         before = newest_status(fleet, str(target))
+        names = [task.name for task in select(fleet.tasks, patterns)]
         answer = fleet.ask_lead("drain", DrainRequest(fleet.reference(fleet.lead), tuple(names), back))
         if answer["wrong"]:
             raise UsageError("\n".join(f"{before.run}: {each}" for each in answer["wrong"]))

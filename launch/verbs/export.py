@@ -12,7 +12,7 @@ from launch.errors import SUCCEEDED, UsageError
 from launch.run.export import ExportAnswer, fetch, request_of
 from launch.run.observer import newest_status
 from launch.target import Target
-from launch.verbs.options import JSON, tell, with_hosts_file
+from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 
 
 @click.command()
@@ -22,6 +22,7 @@ from launch.verbs.options import JSON, tell, with_hosts_file
     "--checkpoint", metavar="STEP|PATH",
     help="Step of a checkpoint of the run, or a path on the chief's host; default: the newest.",
 )  # fmt: skip
+@OF_RUN
 @JSON
 def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool) -> int:
     """Write a SavedModel of the newest run into the new folder DIR.

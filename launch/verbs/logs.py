@@ -6,15 +6,17 @@ from typing import Optional, Tuple
 import click
 
 from launch.errors import SUCCEEDED, CannotStart, UsageError
+from launch.history.newest import locate
 from launch.logs.reader import print_first_cause, print_logs, select
 from launch.logs.time_argument import moment
 from launch.target import Target
-from launch.verbs.options import TASKS, with_hosts_file
+from launch.verbs.options import OF_RUN, TASKS, with_hosts_file
 
 
 @click.command()
 @with_hosts_file
 @TASKS
+@OF_RUN
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the run is over.")
 @click.option("--since", metavar="TIME", help="Print only lines from TIME on: 10m (ago), 15:59, 2026-11-20T15:59:02.")
 @click.option("--until", metavar="TIME", help="Print only lines before TIME.")
@@ -44,7 +46,9 @@ def logs(
     now = datetime.now()
     span = {key: moment(text, now) for key, text in (("since", since), ("until", until)) if text is not None}
     with target.reach() as fleet:
-        tasks = select(fleet.spec, patterns)
+        if fleet.run is not None:
+            locate(fleet)
+        tasks = select(fleet.tasks, patterns)
         if not (follow or raw or span):
             print_first_cause(fleet, tasks, click.echo)
         problems = print_logs(fleet, tasks, click.echo, follow=follow, raw=raw, times=times, tail=tail, **span)

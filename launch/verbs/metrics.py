@@ -8,18 +8,19 @@ from launch.errors import SUCCEEDED, CannotStart
 from launch.history.newest import locate
 from launch.monitoring.newest_status import Lead, NewestAnswer
 from launch.target import Target
-from launch.verbs.options import port_option, with_hosts_file
+from launch.verbs.options import OF_RUN, port_option, with_hosts_file
 from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
+@OF_RUN
 @port_option(default=9476)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
 def metrics(target: Target, port: int, address: str) -> int:
     """Serve the newest run's status to Prometheus, until Ctrl-C.
 
-    When another run of FILE starts, its status follows.
+    When another run of FILE starts, its status follows, except with --run.
 
     \b
     Example:  launch metrics hosts.yaml --port 9476
@@ -31,9 +32,9 @@ def metrics(target: Target, port: int, address: str) -> int:
             locate(fleet)
         lead = Lead(fleet)
         newest = NewestAnswer(lead.ask)
-        collector = RunCollector(fleet.spec.name, lead.name, newest.get, lambda text: click.echo(text, err=True))
+        collector = RunCollector(fleet.name, lead.name, newest.get, lambda text: click.echo(text, err=True))
         with Exporter(collector, address, port) as exporter:
-            say(f"{fleet.spec.name}: http://{address}:{exporter.port}/metrics (Ctrl-C ends it)")
+            say(f"{fleet.name}: http://{address}:{exporter.port}/metrics (Ctrl-C ends it)")
             exporter.serve(over=lambda: bool(fleet.interrupts.received))
         newest.close()
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

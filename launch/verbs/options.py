@@ -12,6 +12,7 @@ from launch.view.console import say
 
 TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=shell_completion.tasks)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+OF_RUN = click.option("--run", metavar="NAME", help="Mean this run, not the newest; `launch runs` lists the names.")
 _OPTIONS = (
     click.argument("file", metavar="FILE", type=click.Path(), shell_complete=shell_completion.hosts_files),
     click.option(
@@ -44,9 +45,10 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
         overrides: Tuple[str, ...],
         include: Tuple[str, ...],
         exclude: Tuple[str, ...],
+        run: Optional[str] = None,  # of a verb with ``OF_RUN``
         **options: Any,
     ) -> int:
-        return verb(Target(file, local, overrides, include, exclude), **options)
+        return verb(Target(file, local, overrides, include, exclude, run), **options)
 
     for option in reversed(_OPTIONS):
         called = option(called)

@@ -10,12 +10,13 @@ from launch.page.document import document
 from launch.page.facts import facts
 from launch.run.observer import newest_status
 from launch.target import Target
-from launch.verbs.options import TASKS, with_hosts_file
+from launch.verbs.options import OF_RUN, TASKS, with_hosts_file
 
 
 @click.command()
 @with_hosts_file
 @TASKS
+@OF_RUN
 def report(target: Target, patterns: Tuple[str, ...]) -> int:
     """Print a page about the newest run: one HTML file.
 
@@ -26,8 +27,8 @@ def report(target: Target, patterns: Tuple[str, ...]) -> int:
     Example:  launch report hosts.yaml > run.html
     """
     with target.reach() as fleet:
-        tasks = chosen(fleet, patterns)
         status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
+        tasks = chosen(fleet, patterns)
         logs = last_lines(fleet, tasks)
         for line in logs["missing"]:
             click.echo(line, err=True)

@@ -11,7 +11,7 @@ from launch.run.observer import newest_status
 from launch.run.restart import follow, losses, refusals
 from launch.target import Target
 from launch.verbs import shell_completion
-from launch.verbs.options import with_hosts_file
+from launch.verbs.options import OF_RUN, with_hosts_file
 from launch.view.console import say
 
 UP_S = 300.0  # importing TensorFlow on a busy host, finding the others, the first step
@@ -21,6 +21,7 @@ LOOK_S = 0.5
 @click.command()
 @with_hosts_file
 @click.argument("patterns", metavar="TASK...", nargs=-1, required=True, shell_complete=shell_completion.tasks)
+@OF_RUN
 def restart(target: Target, patterns: Tuple[str, ...]) -> int:
     """Restart tasks of a run in place.
 
@@ -32,8 +33,8 @@ def restart(target: Target, patterns: Tuple[str, ...]) -> int:
     Example:  launch restart hosts.yaml worker:1
     """
     with target.reach() as fleet:
-        names = [task.name for task in select(fleet.spec, patterns)]
         before = newest_status(fleet, str(target))
+        names = [task.name for task in select(fleet.tasks, patterns)]
         wrong = refusals(before, names, str(target))
         if wrong:
             raise UsageError("\n".join(wrong))

@@ -9,13 +9,14 @@ from launch.run.observer import Observer, newest_status
 from launch.status.states import ENDED
 from launch.status.values import to_values
 from launch.target import Target
-from launch.verbs.options import JSON, with_hosts_file
+from launch.verbs.options import JSON, OF_RUN, with_hosts_file
 from launch.view.console import say
 
 
 @click.command()
 @with_hosts_file
 @JSON
+@OF_RUN
 @click.option(
     "--watch", "-w", is_flag=True, help="Show every change until the run ends. Ctrl-C ends only this command."
 )

@@ -5,6 +5,7 @@ from typing import List
 
 import click
 
+from launch.errors import UsageError
 from launch.run.draft import RunStart
 from launch.run.failover import with_failover
 from launch.run.lifecycle import Ended, train
@@ -20,6 +21,7 @@ from launch.view import report
 @with_hosts_file
 @click.option("-d", "--detach", is_flag=True, help="Return once every task is up; the run continues.")
 @click.option("--resume", is_flag=True, help="Continue from the newest checkpoint on the hosts of FILE.")
+@click.option("--run", metavar="NAME", help="With --resume: continue from this run; `launch runs` lists the names.")
 def up(target: Target, detach: bool, resume: bool) -> int:
     """Train FILE, with a live view; the exit code is the run's.
 
@@ -37,8 +39,10 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     def ending(status: RunStatus) -> List[str]:
         return report.ending(status, time.monotonic() - began, str(target), bool(target.local))
 
+    if target.run is not None and not resume:
+        raise UsageError("--run: expected --resume beside it, found none; a new run gets a name of its own")
     spec = target.spec()
     if resume:
-        refuse_resume(spec)
+        refuse_resume(spec, target.run)
     with Interrupts() as interrupts:
-        return with_failover(train_once, RunStart(spec, resume), interrupts).code
+        return with_failover(train_once, RunStart(spec, resume, source=target.run), interrupts).code

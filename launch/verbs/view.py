@@ -12,7 +12,7 @@ from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, PageServer, Rep
 from launch.monitoring.web_server import WebServer
 from launch.run.observer import newest_status
 from launch.target import Target
-from launch.verbs.options import TASKS, port_option, with_hosts_file
+from launch.verbs.options import OF_RUN, TASKS, port_option, with_hosts_file
 from launch.view.console import say
 
 ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of logs
@@ -21,6 +21,7 @@ ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of 
 @click.command()
 @with_hosts_file
 @TASKS
+@OF_RUN
 @port_option()
 def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     """Serve a live page of the newest run to a browser, until Ctrl-C.
@@ -32,8 +33,8 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     Example:  launch view hosts.yaml
     """
     with target.reach() as fleet:
-        tasks = chosen(fleet, patterns)
         status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
+        tasks = chosen(fleet, patterns)
         newest, token = NewestAnswer(Lead(fleet).ask), secrets.token_urlsafe(24)
         page = PageServer(status, token, newest.get, lambda: last_lines(fleet, tasks))
         recorded = Repeated([(page.record, EVERY_S), (page.record_logs, LOGS_EVERY_S)])

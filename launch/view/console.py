@@ -1,9 +1,10 @@
 """Lines for a person on stdout, and hosts folded into ranges."""
 
+import shutil
 import sys
 import termios
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator, TextIO
+from typing import Any, Iterable, Iterator, Optional, TextIO
 
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -24,6 +25,11 @@ def make_console(wide: bool = False) -> Any:
     from rich.console import Console  # its callers have loaded it; most verbs need no rich, and nor does the Tab key
 
     return Console(width=WIDE) if wide or not sys.stdout.isatty() else Console()
+
+
+def width() -> Optional[int]:
+    """Return the characters of a line on stdout; None outside a terminal, where nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from datetime import datetime
-from typing import Dict, List, Mapping, Optional
+from typing import Dict, List, Mapping, Optional, Union
 
 from cluster.protocol.quantity import quantity
 from launch.status.run import RunStatus
+from launch.status.run_record import RunRecord
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
 from launch.view.console import fold
@@ -26,17 +27,21 @@ def head(status: RunStatus) -> str:
     return "  ".join(parts)
 
 
-def elapsed(status: RunStatus) -> Optional[float]:
+def elapsed(status: Union[RunStatus, RunRecord]) -> Optional[float]:
     """Return the seconds from the start of the run to its end or to this status; None where they are unknown."""
     until = status.ended or status.updated
     if status.started is None or until is None:
         return None
-    began, ended = (_moment(text) for text in (status.started, until))
+    try:
+        began, ended = (_moment(text) for text in (status.started, until))
+    except ValueError:  # a host has sent something else
+        return None
     return max(0.0, (ended - began).total_seconds())
 
 
 def _moment(text: str) -> datetime:
-    return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")  # both of one clock, in UTC
+    """Return a time of a status; both are of one clock, in UTC. Raises ValueError."""
+    return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
 
 
 def left(status: RunStatus) -> Optional[float]:

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from launch.status.task import TaskStatus
+from launch.view.columns import GAP, Room, fitting
 from launch.view.units import of_bytes
 
-GAP = 2  # between two columns
 COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}
 URGENCY = {"failed": 0, "lost": 0, "restarting": 1, "stopped": 3, "starting": 3}
 
@@ -47,7 +47,8 @@ def task_table(tasks: Sequence[TaskStatus], width: Optional[int] = None, most: O
     columns = [c for c in COLUMNS if c.shown_for is None or any(map(c.shown_for, rows))]
     natural = [max([len(c.heading), *(c.cell(task).cell_len for task in rows)]) for c in columns]
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    shown = [(c, given) for c, given in zip(columns, fitting(columns, natural, width)) if given]
+    rooms = fitting([Room(c.rank, c.least) for c in columns], natural, width)
+    shown = [(c, given) for c, given in zip(columns, rooms) if given]
     for column, given in shown:
         table.add_column(column.heading, justify=column.justify, width=given, no_wrap=True, overflow="ellipsis")
     for task in rows:
@@ -62,23 +63,6 @@ def left_out(tasks: Sequence[TaskStatus], most: Optional[int]) -> List[str]:
     rest = sorted(tasks, key=_urgency)[max(1, most - 1) :]
     states = Counter(task.state for task in rest)
     return [f"… and {len(rest)} more: {', '.join(f'{number} {state}' for state, number in states.items())}"]
-
-
-def fitting(columns: Sequence[Column], natural: Sequence[int], width: Optional[int]) -> List[int]:
-    """Return the width of each column, 0 for a column that has no room.
-
-    ``natural`` has the width of each column's longest text. Room goes to the columns in the order of their rank.
-    """
-    if width is None:
-        return list(natural)
-    given, room = [0] * len(columns), width  # rich counts a gap behind the last column, too
-    for index in sorted(range(len(columns)), key=lambda index: columns[index].rank):
-        least = columns[index].least
-        needed = natural[index] if least is None else min(least, natural[index])
-        if needed + GAP <= room or columns[index].rank == 0:
-            given[index] = max(needed, min(natural[index], room - GAP))
-            room -= given[index] + GAP
-    return given
 
 
 def _urgency(task: TaskStatus) -> int:

@@ -184,7 +184,7 @@ def main(tasks: int = TASKS, stage: Stage = measured) -> None:
     spec = stage("read the file, two ranges", lambda: read(ranges(tasks)))
     job = replace(spec, job="digits", command=None)
     plan = stage("plan", lambda: make_plan(job, JobCode(Path("/jobs"), "digits.py"), RUN, sys.executable))
-    stage("choose all tasks by a pattern", lambda: select(job, ["*"]))
+    stage("choose all tasks by a pattern", lambda: select(job.tasks, ["*"]))
     stage("show the plan, folded", lambda: show_plan(plan))
     stage("check every host, show what is found, folded", lambda: check_all(plan))
     print(f"{'planned, checked and shown, with imports':48} {time.process_time():7.2f} s\n")

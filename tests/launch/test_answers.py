@@ -16,8 +16,11 @@ from launch.diagnosis.summary import as_values as diagnose_values
 from launch.environments.builder import Outcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
+from launch.history.listing import Listing
+from launch.history.listing import as_values as runs_values
 from launch.reference import ANSWERS
 from launch.run.export import ExportAnswer
+from launch.status.run_record import RunRecord
 from launch.teardown.down import as_values
 from launch.teardown.sweep import as_values as sweep_values
 from tests.launch.environments.test_builder import order_for
@@ -85,6 +88,12 @@ def of_down(launch: Launcher, folder: Path) -> Iterator[Answer]:
     yield as_values(left_of({"a": nothing, "b": SOMETHING}, problems, {"a": SOMETHING}))
 
 
+def of_runs(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a host that knows a run, and one that is off."""
+    run = RunRecord("r-20261120-120000", "r", hosts=["a"])
+    yield runs_values(Listing([run], [HostProblem("b", ProblemKind.UNREACHABLE, "is off")]), ["a", "b"])
+
+
 def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host where everything is left, one where it is gone, and one that is off."""
     run: Answer = {**SOMETHING, "folders": ["/w/code/.x"]}
@@ -127,6 +136,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "check": of_check,
     "status": of_status,
     "down": of_down,
+    "runs": of_runs,
     "sweep": of_sweep,
     "setup": of_setup,
     "diagnose": of_diagnose,

@@ -56,6 +56,8 @@ def prepare(
 def held(request: HeldRequest) -> Dict[str, Any]:
     """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder"}]}.
 
+    Where the request names a run, only that run's count.
+
     One is of ``train.checkpoint.dir``, and its run is None. One is of the newest run that left any. One is of the
     earlier run that came furthest, where that is further: no run resumes from this one, but the launcher reports it.
     """
@@ -64,7 +66,8 @@ def held(request: HeldRequest) -> Dict[str, Any]:
     found: List[Tuple[Optional[RunFolder], local.Checkpoint]] = []
     if directory is not None:
         found += [(None, each) for each in local.checkpoints(chief_folder(folder, directory))[-1:]]
-    of_runs = list(_left_by_runs(folder, request.run.name, directory))
+    left = _left_by_runs(folder, request.run.name, directory)
+    of_runs = [each for each in left if request.run.run in (None, each[0].run)]
     furthest = sorted(of_runs[1:], key=lambda left: left[1].step)[-1:]
     found += [*of_runs[:1], *(left for left in furthest if left[1].step > of_runs[0][1].step)]
     return {"held": [_entry(run, each) for run, each in found]}

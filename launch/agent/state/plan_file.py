@@ -54,6 +54,7 @@ class KeptPlan:
       environment: the hash of the Python environment of the tasks; None for the host's own Python.
       checkpoint_dir: the folder in which the chief saved; None for the run's own folder.
       token: the token that agents of the run prove to each other that they know; None where the file has none.
+      user: who started the run, and on which machine; None where the file has none.
     """
 
     name: str = ""
@@ -65,6 +66,7 @@ class KeptPlan:
     environment: Optional[str] = None
     checkpoint_dir: Optional[str] = None
     token: Optional[str] = field(default=None, repr=False)
+    user: Optional[str] = None
 
     @property
     def names(self) -> Tuple[str, ...]:

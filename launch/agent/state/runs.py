@@ -25,7 +25,7 @@ def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
     folder = workdir / "runs"
     if not folder.is_dir():
         return []
-    names = [path.name for path in folder.iterdir() if _STAMP.sub("", path.name) == name and path.name != name]
+    names = [path.name for path in folder.iterdir() if name_of(path.name) == name and path.name != name]
     found = [run for run in (RunFolder(workdir, each, host) for each in names) if run.own.is_dir()]
     holder = _holder(workdir, name, host)
     return sorted(found, key=lambda run: (_lives(run, holder), *_order(run)), reverse=True)
@@ -47,6 +47,11 @@ def newest(reference: RunReference) -> Optional[RunFolder]:
     return found[0] if found else None
 
 
+def name_of(run: str) -> str:
+    """Return the name that a run shares with others of its hosts file: ``digits`` of ``digits-20261120-155902``."""
+    return _STAMP.sub("", run)
+
+
 def find(reference: RunReference) -> Dict[str, Any]:
     """Report what this host knows of the runs of a name.
 
@@ -64,8 +69,8 @@ def described(folder: RunFolder) -> Dict[str, Any]:
 
     "lead" is None where this host had no part in the run. "hosts" are those that take part, as its lead knows them.
     """
-    plan = _plan(folder)
-    alive = _lives(folder, _holder(folder.workdir, _STAMP.sub("", folder.run), folder.host))
+    plan = plan_of(folder)
+    alive = _lives(folder, _holder(folder.workdir, name_of(folder.run), folder.host))
     return {
         "run": folder.run,
         "generation": generation(folder),
@@ -118,7 +123,8 @@ def _order(folder: RunFolder) -> Tuple[int, str]:
     return generation(folder), folder.run
 
 
-def _plan(folder: RunFolder) -> KeptPlan:
+def plan_of(folder: RunFolder) -> KeptPlan:
+    """Return the host's kept request, also where its file is damaged: one of defaults."""
     try:
         return plan_file.read(folder)
     except (OSError, ValueError):  # it is damaged, and the run may have to be ended all the same

@@ -42,7 +42,7 @@ def status(reference: RunReference) -> Dict[str, Any]:
         time.sleep(LOOK_S)
     known = recorded is not None and (recorded.get("state") in ENDED or recorded.get("cause"))
     died = not known and leftovers.agent_pid(folder) is None
-    return {**run, "status": _orphaned(folder, recorded), "agent": False, "died": died}
+    return {**run, "status": orphaned(folder, recorded), "agent": False, "died": died}
 
 
 def restart(request: RestartRequest) -> Dict[str, Any]:
@@ -65,7 +65,7 @@ def _ask(run: RunReference, question: Dict[str, Any]) -> Dict[str, Any]:
     return {"error": "no run of this name is up on this host"}
 
 
-def _orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     """Return a status whose agent is gone, with the tasks that were alive as lost."""
     if status is None or status.get("state") in (None, *ENDED):  # a member reports of its own tasks, and no state
         return status

@@ -119,6 +119,7 @@ class RunRequest:
       replicas: the hosts that keep copies of checkpoints, for the lead.
       generation: a number above those of the runs of this name before it; None if the launcher gives none.
       again: whether this agent takes the place of one that died.
+      user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
     """
 
     run: str
@@ -151,3 +152,4 @@ class RunRequest:
     replicas: Tuple[str, ...] = ()
     generation: Optional[int] = None
     again: bool = False
+    user: Optional[str] = None

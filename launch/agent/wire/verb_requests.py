@@ -26,6 +26,19 @@ class RunReference:
 
 
 @dataclass(frozen=True)
+class RunsRequest:
+    """List the runs of every name.
+
+    Attributes:
+      host: this host, by the name in the hosts file.
+      workdir: the working folder on this host; may begin with ``~``.
+    """
+
+    host: str
+    workdir: str
+
+
+@dataclass(frozen=True)
 class RestartRequest:
     """Restart tasks; for the agent that leads the run.
 
@@ -114,7 +127,7 @@ class HeldRequest:
     """Report the checkpoints from which a run can resume.
 
     Attributes:
-      run: the run.
+      run: the run whose checkpoints count; those of all runs of the name where the reference names none.
       checkpoint_dir: ``train.checkpoint.dir``; None for the runs' own folders.
     """
 

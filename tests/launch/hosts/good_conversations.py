@@ -19,6 +19,9 @@ from launch.environments import builder
 from launch.errors import CannotStart
 from launch.fleet import Fleet
 from launch.history import generation
+from launch.history.listing import as_values as runs_values
+from launch.history.listing import list_runs
+from launch.history.runs_table import lines as runs_lines
 from launch.hosts.bundle import JobCode
 from launch.logs.reader import print_first_cause, print_logs
 from launch.monitoring.metrics import families
@@ -77,6 +80,12 @@ LEFT = {
     "run": "r-1", "processes": [PROCESS], "ports": [1], "gpu_memory": [{"gpu": 0, "pid": 1, "mib": 1}], "locks": ["l"],
 }  # fmt: skip
 FOUND = {**LEFT, "folders": ["f"]}
+REMEMBERED = {
+    "generation": 1, "lives": False, "record": {
+        "run": "r-1", "name": "r", "lead": HOST, "hosts": [HOST], "state": "failed", "cause": f"worker:0@{HOST}: boom",
+        "started": "2026-11-20T15:59:02+00:00", "ended": "2026-11-20T16:59:02+00:00", "incidents": 1,
+    },
+}  # fmt: skip
 TIMES: Lines = [{"time": 1.0}] * CLOCK_READINGS
 LOOKED = {
     **facts(ports={}, clock=None), "names": {HOST: ["10.0.0.1"]},
@@ -155,6 +164,12 @@ def _sweep(fleet: Fleet, folder: Path) -> str:
     swept = look_for_leftovers(fleet, kill=False)
     json.dumps(sweep_values(swept))
     return "\n".join(sweep_lines(swept))
+
+
+def _runs(fleet: Fleet, folder: Path) -> str:
+    found = list_runs(fleet)
+    json.dumps(runs_values(found, [HOST]))
+    return "\n".join([HOST, *runs_lines(found.runs), *map(str, found.problems)])
 
 
 def _check(fleet: Fleet, folder: Path) -> str:
@@ -249,6 +264,7 @@ VERBS = {
     "logs of a failed run": Verb(_first_cause, [[{"status": {**RUN, "state": "failed"}, **KNOWN}]]),
     "down": Verb(_down, [[KNOWN], [LEFT], [LEFT]]),
     "sweep": Verb(_sweep, [[{"running": [{"run": "r-1", "pid": 1}], "found": [FOUND], "left": [FOUND]}]]),
+    "runs": Verb(_runs, [[{"runs": [REMEMBERED]}]]),
     "check": Verb(_check, [[{"ports": {"2222": {"why": "taken", "pid": 1, "run": None}}}, *TIMES, LOOKED]]),
     "diagnose": Verb(_diagnose, [[TIMES[0], *TIMES, *PIECES]]),
     "setup": Verb(_setup, [[{"want": []}, {"stage": "x"}, {"done": "built"}]]),

@@ -48,13 +48,13 @@ def request(channel: FakeChannel) -> Dict[str, Any]:
     ],
 )
 def test_a_pattern_means_a_task_a_role_or_a_host(patterns: List[str], names: List[str]) -> None:
-    assert [task.name for task in select(SPEC, patterns)] == names
+    assert [task.name for task in select(SPEC.tasks, patterns)] == names
 
 
 @pytest.mark.parametrize("pattern", ["worker", "worker:2", "gpu0", "evaluator:*", ""])
 def test_a_pattern_that_means_nothing_is_refused_with_what_there_is(pattern: str) -> None:
     with pytest.raises(UsageError) as caught:
-        select(SPEC, ["ps:0", pattern])
+        select(SPEC.tasks, ["ps:0", pattern])
     assert str(caught.value) == (
         "TASK: expected a task, ROLE:* or a host among ps:0, ps:1, chief:0, worker:0, worker:1, worker:10, "
         f"cpu01, cpu02, gpu01, gpu02; found {pattern!r}"
@@ -205,7 +205,7 @@ def test_of_a_run_that_has_failed_the_first_cause_comes_first(
     }
     said: List[str] = []
     with fleet_of(hosts) as fleet:
-        print_first_cause(fleet, select(fleet.spec, chosen), said.append)
+        print_first_cause(fleet, select(fleet.spec.tasks, chosen), said.append)
     assert said == expected
 
 

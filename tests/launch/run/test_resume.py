@@ -5,11 +5,14 @@ from typing import List, Optional, Tuple
 
 import pytest
 
+from cluster.spec.model import Spec
+from cluster.task import Checkpoint, Train
 from launch.agent.checkpoints import resume as on_host
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import note_generation
 from launch.agent.wire.run_request import Wanted
-from launch.errors import CannotStart
-from launch.run.resume import Held, bring_newest, chosen_in_words, newest, passed_over
+from launch.errors import CannotStart, UsageError
+from launch.run.resume import Held, bring_newest, chosen_in_words, newest, passed_over, refuse_resume
 from tests.launch.end_to_end.test_two_hosts_here import RUN, Cluster
 from tests.support.agent.saved import save, steps
 
@@ -54,12 +57,12 @@ def folder(cluster: Cluster, host: str, run: str = EARLIER) -> RunFolder:
     return RunFolder(Path(cluster.spec.workdir), run, host)
 
 
-def brought(cluster: Cluster) -> List[str]:
+def brought(cluster: Cluster, source: Optional[str] = None) -> List[str]:
     """What is said while the newest checkpoint is found and brought."""
     said: List[str] = []
     with cluster.fleet:
         cluster.fleet.connect()
-        cluster.requests = bring_newest(cluster.fleet, cluster.plan, cluster.requests, said.append)
+        cluster.requests = bring_newest(cluster.fleet, cluster.plan, cluster.requests, said.append, source=source)
     return said
 
 
@@ -99,6 +102,48 @@ def test_what_keeps_a_checkpoint_from_being_brought_is_told(tmp_path: Path) -> N
     with pytest.raises(CannotStart, match=r"the checkpoint was not brought: .*checkpoint"):
         brought(cluster)
     assert from_there(cluster) is None
+
+
+def test_the_run_that_is_named_is_gone_on_from_though_another_is_newer(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, ["true"])
+    for run, step in ((OLDEST, 30), (EARLIER, 20)):
+        chief = folder(cluster, "localhost", run)
+        chief.create()
+        note_generation(chief, ORDER[run])
+        save(chief.checkpoint, step)
+    assert brought(cluster, source=OLDEST) == [f"continuing from the checkpoint of step 30 of {OLDEST}"]
+    assert from_there(cluster) == Wanted(OLDEST, 30)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (OLDEST, f"left a checkpoint on .*, found '{OLDEST}', which left none"),
+        ("r-2", f"found 'r-2'; the nearest names: .*{EARLIER}"),
+    ],
+)
+def test_a_named_run_without_a_checkpoint_is_refused_and_no_other_is_taken(
+    source: str, message: str, tmp_path: Path
+) -> None:
+    cluster = Cluster(tmp_path, ["true"])
+    for run in (OLDEST, EARLIER):
+        folder(cluster, "localhost", run).create()
+    save(folder(cluster, "localhost").checkpoint, 20)
+    with pytest.raises(UsageError, match=message):
+        brought(cluster, source)
+    assert from_there(cluster) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (Spec(Path("r.yaml"), "other", ()), "expected a run of other to resume from, found 'r-20261119-120000'"),
+        (Spec(Path("r.yaml"), "r", (), train=Train(checkpoint=Checkpoint(dir="/c"))), "found train.checkpoint.dir /c"),
+    ],
+)
+def test_a_named_run_is_refused_where_it_cannot_be_meant(spec: Spec, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        refuse_resume(spec, EARLIER)
 
 
 def test_without_any_the_lead_is_told_nothing(tmp_path: Path) -> None:

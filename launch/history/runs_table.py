@@ -1,0 +1,77 @@
+"""Runs in lines for a person: a row for each, and below it what went wrong."""
+
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
+
+from cluster.protocol.quantity import quantity
+from launch.status.run_record import RunRecord
+from launch.view.columns import GAP, Room, cut, fitting
+from launch.view.run_text import elapsed
+from launch.view.units import of_duration
+
+INDENT = "  "
+
+
+class Column(NamedTuple):
+    """A column of the table of runs: its first line, its room, and the text of a run."""
+
+    heading: str
+    room: Room
+    cell: Callable[[RunRecord], str]
+    is_number: bool = False
+
+
+def lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[str]:
+    """Return the table of runs in lines of at most ``width`` characters; None: as long as they are."""
+    cells = [[column.cell(run) for column in COLUMNS] for run in runs]
+    natural = [max([len(column.heading), *(len(row[at]) for row in cells)]) for at, column in enumerate(COLUMNS)]
+    # Behind the last column there is no gap.
+    given = fitting([column.room for column in COLUMNS], natural, None if width is None else width + GAP)
+    found = [_row([column.heading for column in COLUMNS], given)]
+    for run, row in zip(runs, cells):
+        found.append(_row(row, given))
+        found += [cut(f"{INDENT}{text}", width) for text in _trouble(run)]
+    return found
+
+
+def _row(cells: Sequence[str], given: Sequence[int]) -> str:
+    shown = [
+        cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
+        for column, text, width in zip(COLUMNS, cells, given)
+        if width
+    ]
+    return (" " * GAP).join(shown).rstrip()
+
+
+def _trouble(run: RunRecord) -> Iterator[str]:
+    """Yield a line about a run's incidents and its first cause; none where nothing went wrong."""
+    parts = [quantity(run.incidents, "incident")] if run.incidents else []
+    if run.state is None:
+        parts.append(f"state unknown: expected the lead's record on {run.lead or 'its host'}, found none")
+    parts += [run.cause] if run.cause else []
+    if parts:
+        yield "; ".join(parts)
+
+
+def _started(run: RunRecord) -> str:
+    return "-" if run.started is None else f"{run.started[5:10]} {run.started[11:16]}"
+
+
+def _took(run: RunRecord) -> str:
+    seconds = elapsed(run)
+    return "-" if seconds is None else of_duration(seconds)
+
+
+def _steps(run: RunRecord) -> str:
+    if run.global_step is None:
+        return "-"
+    return f"{run.global_step}/{run.steps}" if run.steps else f"{run.global_step}"
+
+
+COLUMNS = (
+    Column("run", Room(0), lambda run: run.run),
+    Column("state", Room(1), lambda run: run.state or "unknown"),
+    Column("started", Room(2), _started),
+    Column("took", Room(4), _took, is_number=True),
+    Column("steps", Room(3), _steps, is_number=True),
+    Column("by", Room(5, 6), lambda run: run.user or "-"),
+)
