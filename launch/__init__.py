@@ -14,7 +14,7 @@ page          a run as one HTML file
 plan          from a spec to a plan, and to the requests of all agents
 logs          ``launch logs``
 monitoring    ``launch board``, ``launch metrics``, ``launch view``
-teardown      ``launch down``, ``launch sweep``, and the proof that nothing is left
+teardown      ``launch down``, ``launch sweep``, ``launch prune``, and the proof that nothing is left
 check         ``launch check``
 run           ``launch up``: start a run, follow it, resume it, fail over
 diagnosis     ``launch diagnose``

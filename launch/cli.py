@@ -33,6 +33,7 @@ VERBS = {
     "diagnose": "Collect evidence about the newest run of FILE in one archive.",
     "down": "End the newest run of FILE, and report leftovers per host.",
     "sweep": "Find leftovers of earlier runs on the hosts of FILE.",
+    "prune": "Show past runs and code that are beyond the bounds of FILE.",
     "verify": "Train, and compare each step with one process, bit by bit.",
     "import": "Print a hosts file from an MPI, DeepSpeed or Slurm host list.",
     "completion": "Print a script for the shell's Tab key.",

@@ -27,7 +27,9 @@ EXIT_CODES = {
     str(
         CANNOT_START
     ): "The run could not start, for example because a host is out of reach or a port is taken. Nothing is left.",
-    str(FOUND_WRONG): "`check`, `down` or `sweep` found a problem or leftovers.",
+    str(
+        FOUND_WRONG
+    ): "`check`, `down` or `sweep` found a problem or leftovers, or `prune` could not remove everything.",
     "128+n": "Signal n ended the command; 130 is Ctrl-C.",
 }
 

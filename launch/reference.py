@@ -23,6 +23,7 @@ from launch.run.export import ExportAnswer
 from launch.status.meanings import meanings
 from launch.status.run import RunStatus
 from launch.teardown.down import DownAnswer
+from launch.teardown.prune import PruneReport
 from launch.teardown.sweep import SweepReport
 
 ANSWERS = {
@@ -32,6 +33,7 @@ ANSWERS = {
     "runs": meanings(RunsReport),
     "down": meanings(DownAnswer),
     "sweep": meanings(SweepReport),
+    "prune": meanings(PruneReport),
     "setup": meanings(SetupReport),
     "diagnose": meanings(DiagnoseReport),
     "export": meanings(ExportAnswer),

@@ -57,7 +57,7 @@ FLOORS = {
         ("protocol",),
         ("endings",),
         ("supervision", "tasks", "checkpoints", "environments"),
-        ("facts",),
+        ("facts", "retention"),
         ("service", "verbs"),
         ("diagnosis",),
     ),

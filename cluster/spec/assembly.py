@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 from cluster.errors import Problem
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
-from cluster.spec.model import ROLE_ORDER, Command, Elastic, Restart, Setup, Spec, Ssh, TaskSpec
+from cluster.spec.model import ROLE_ORDER, Command, Elastic, Keep, Restart, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.schema import in_words, keys
 from cluster.spec.slots import Slot
 from cluster.task import Train
@@ -34,6 +34,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         train=Train.from_dict(values.get("train", {})),
         restart=Restart(**values.get("restart", {})),
         elastic=Elastic(**values["elastic"]) if "elastic" in values else None,
+        keep=Keep(**values["keep"]) if "keep" in values else None,
         secrets=tuple(values.get("secrets", ())),
         ssh=Ssh(**values.get("ssh", {})),
         setup=Setup(**values["setup"]) if "setup" in values else None,

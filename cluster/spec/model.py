@@ -82,6 +82,15 @@ class Elastic:
 
 
 @dataclass(frozen=True)
+class Keep:
+    """The bounds of past runs of a name on a host; None for no bound."""
+
+    runs: Optional[int] = None
+    days: Optional[float] = None
+    gib: Optional[float] = None
+
+
+@dataclass(frozen=True)
 class Setup:
     """The sources from which ``launch setup`` builds the hosts' environment.
 
@@ -99,7 +108,7 @@ class Spec:
     """A valid hosts file. Exactly one of ``job`` and ``command`` is set.
 
     ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
-    ends the run. ``python`` is None when the
+    ends the run. ``keep`` is None when the file has no bounds for past runs. ``python`` is None when the
     file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``job_at`` is where the
     job is named: ``hosts.yaml:3:6: job``. In a ``local`` spec every host is this machine, whatever its name.
     ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none, the agent takes
@@ -115,6 +124,7 @@ class Spec:
     train: Train = field(default_factory=Train)
     restart: Restart = field(default_factory=Restart)
     elastic: Optional[Elastic] = None
+    keep: Optional[Keep] = None
     leave_s: float = 10
     python: Optional[str] = None
     workdir: str = "~/.launch"

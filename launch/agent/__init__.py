@@ -17,10 +17,11 @@ Rooms, each above those before it:
   tasks         the task processes of this host
   checkpoints   checkpoints here, and on their way
   environments  Python environments, for ``launch setup``
+  retention     past runs and unused code, and their removal
   facts         the facts of this host, for ``launch check`` and ``launch diagnose``
   service       the long-lived agent process
   verbs         the short-lived verbs
   diagnosis     this host's part of ``launch diagnose``
-  __main__      the verbs' entry: start, attach, check, status, runs, logs, look, down, sweep
+  __main__      the verbs' entry: start, attach, check, status, runs, logs, look, down, sweep, prune
   bootstrap     first contact: takes the shipped code, becomes a verb
 """

@@ -11,6 +11,7 @@
     look    reports what exists of a run on this host now
     board   TensorBoard beside the newest run's summaries, until the launcher goes
     sweep   reports the leftovers of earlier runs on this host; ends them on request
+    prune   reports past runs and code that are to go; removes them on request
     diagnose  sends everything that may explain the state of a run, piece by piece
     find    reports the runs of a name that this host knows: the newest, and its lead
     runs    reports the runs of every name on this host
@@ -48,6 +49,7 @@ from launch.agent.wire.verb_requests import (
     HandoverRequest,
     HeldRequest,
     LogsRequest,
+    PruneRequest,
     RestartRequest,
     RunReference,
     RunsRequest,
@@ -195,6 +197,13 @@ def sweep() -> None:
     tell(to_values(swept(read_request(SweepRequest))))
 
 
+def prune() -> None:
+    """Report past runs and code that are to go; remove them on request."""
+    from launch.agent.verbs.prune import prune as pruned  # loads what no other verb needs
+
+    tell(to_values(pruned(read_request(PruneRequest))))
+
+
 def graph() -> None:
     """Build the graph of a job once, before its tasks start."""
     from launch.agent.service.graph import mistake  # loads what no other verb needs
@@ -259,6 +268,7 @@ def run(verb: str) -> None:
         "runs": runs_here,
         "down": lambda: tell(to_values(down.down(read_request(DownRequest)))),
         "sweep": sweep,
+        "prune": prune,
         "logs": lambda: logs.logs(read_request(LogsRequest), tell, launcher_goes),
         "board": board,
         "graph": graph,

@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from cluster.protocol.addresses import host_of
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.agent.wire.run_request import Lead, RunRequest, TaskRequest
+from launch.hostfile.retention import rule_of
 from launch.hosts.bundle import Code
 from launch.plan.plan import Plan
 
@@ -92,6 +93,7 @@ def _request(
         setup=f"launch setup {plan.spec.path}" if environment is not None else None,
         run_plan=_run_plan(plan) if leads else None,
         replicas=plan.members[: checkpoint.replicas] if leads else (),
+        retention=rule_of(plan.spec),
     )
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from cluster.protocol.addresses import host_of
 from cluster.protocol.quantity import quantity
 from launch.agent.wire.run_request import TaskRequest
+from launch.hostfile import retention
 from launch.plan.outlook import Bound, Network, Outlook, PlannedTask, PsContent, Variables
 from launch.plan.plan import Plan
 from launch.status.task_names import name_of
@@ -33,7 +34,7 @@ class Alike(NamedTuple):
 
 
 def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
-    """The whole run: its tasks, what each ps holds, what a step costs and waits for.
+    """The whole run: its tasks, what each ps holds, what a step costs and waits for, and how long it stays.
 
     Args:
       outlook: the values of ``plan --json``, but its tasks.
@@ -49,7 +50,7 @@ def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
     if outlook.placement and outlook.variables:
         explained = sentences(len(outlook.placement), outlook.variables, outlook.network, plan.spec.train.mode)
         parts += [Text(), ps_table(outlook.placement, outlook.network, plan), Text(), *map(Text, explained)]
-    return [*parts, *(Text(f"note: {remark}") for remark in outlook.remarks)]
+    return [*parts, Text(retention.in_words(plan.spec)), *(Text(f"note: {remark}") for remark in outlook.remarks)]
 
 
 def print_overview(plan: Plan, outlook: Outlook, file: str) -> None:

@@ -21,6 +21,7 @@ drain             take tasks out of a run, or back
 export            write a SavedModel
 down              end a run
 sweep             find what earlier runs left
+prune             remove past runs and unused code
 diagnose          collect everything that may explain a run
 import_hosts      ``launch import``: a hosts file from another launcher's list
 completion        ``launch completion``: the shell's script

@@ -20,8 +20,11 @@ from launch.history.listing import Listing
 from launch.history.listing import as_values as runs_values
 from launch.reference import ANSWERS
 from launch.run.export import ExportAnswer
+from launch.status.pruned import NotRemoved, PruneAnswer, Removable, Spared
 from launch.status.run_record import RunRecord
 from launch.teardown.down import as_values
+from launch.teardown.prune import Pruned
+from launch.teardown.prune import as_values as prune_values
 from launch.teardown.sweep import as_values as sweep_values
 from tests.launch.environments.test_builder import order_for
 from tests.launch.hosts.good_conversations import EXPORTED
@@ -102,6 +105,15 @@ def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
     yield sweep_values(swept_of(swept, [HostProblem("c", ProblemKind.UNREACHABLE, "is off")]))
 
 
+def of_prune(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a host where something goes and something stays, and one that is off."""
+    answer = PruneAnswer(
+        3, 9, [Removable("run", "r-1", 9, "old")], [Spared("r-2", "old", "lives")], [NotRemoved("r-1", "no right")]
+    )
+    problems = [HostProblem("b", ProblemKind.UNREACHABLE, "is off")]
+    yield prune_values(Pruned({"a": answer}, problems), remove=True)
+
+
 def of_setup(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host where it went well and one where it did not."""
     yield setup_values(
@@ -138,6 +150,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "down": of_down,
     "runs": of_runs,
     "sweep": of_sweep,
+    "prune": of_prune,
     "setup": of_setup,
     "diagnose": of_diagnose,
     "export": of_export,

@@ -68,6 +68,9 @@ def held(request: HeldRequest) -> Dict[str, Any]:
         found += [(None, each) for each in local.checkpoints(chief_folder(folder, directory))[-1:]]
     left = _left_by_runs(folder, request.run.name, directory)
     of_runs = [each for each in left if request.run.run in (None, each[0].run)]
+    for run, _ in of_runs[:1]:
+        with contextlib.suppress(OSError):  # it counts as used now, so that nothing removes it before the run starts
+            os.utime(str(run.own))
     furthest = sorted(of_runs[1:], key=lambda left: left[1].step)[-1:]
     found += [*of_runs[:1], *(left for left in furthest if left[1].step > of_runs[0][1].step)]
     return {"held": [_entry(run, each) for run, each in found]}

@@ -23,6 +23,7 @@ from launch.agent.linux.open_files import ALL, allow_open_files
 from launch.agent.network import firewall
 from launch.agent.network.public_addresses import exposed
 from launch.agent.protocol.local_server import Clients
+from launch.agent.retention import background
 from launch.agent.service import predecessors
 from launch.agent.service.agent import Agent
 from launch.agent.service.lead import Lead
@@ -30,7 +31,7 @@ from launch.agent.service.liveness_pipe import Pulse
 from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.service.member import Member
 from launch.agent.state import plan_file, process_records, runs
-from launch.agent.state.locks import NameTaken, hold
+from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import log_system_errors
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import work_folder
@@ -53,9 +54,10 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
     try:
         with hold(folder, request.name, request.file), _environment(request, folder):
             left = predecessors.end(folder, request.name, request.file)
-            _record(request, folder, keeper)
-            given, bookings = _prepare(request, folder)
-            _furnish(request, folder)
+            with no_removal(folder.workdir):  # of the run that this one resumes from, and of the code
+                _record(request, folder, keeper)
+                given, bookings = _prepare(request, folder)
+                _furnish(request, folder)
 
             def ready(answer: Dict[str, Any]) -> None:
                 send({**answer, "ended": left})
@@ -195,6 +197,7 @@ async def _live(
     if standing is not None:
         _end_with_guard(standing, agent)
     send({"ready": True, "pid": os.getpid()})
+    background.begin(request, folder)
     beating = asyncio.ensure_future(pulse.beat())
     try:
         await agent.run()

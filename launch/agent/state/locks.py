@@ -1,16 +1,21 @@
-"""The lock on a run's name, held on its host while the run is up.
+"""Locks of a working folder: on a run's name, held on its host while the run is up; and on the removal of past runs.
 
-So the verbs about a name mean one run.
+So the verbs about a name mean one run, and no run disappears from which another is about to resume.
 """
 
 import contextlib
+import fcntl
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional
 
 from launch.agent.linux import file_lock
 from launch.agent.state.run_folder import RunFolder, lock_path
+
+REMOVAL = "removal"
+PATIENCE_S, LOOK_S = 10.0, 0.02  # with a removal, which holds its lock for a moment
 
 
 class NameTaken(Exception):
@@ -41,6 +46,43 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
     finally:
         path.unlink()
         os.close(handle)
+
+
+@contextlib.contextmanager
+def no_removal(workdir: Path) -> Iterator[None]:
+    """Keep past runs from being removed, while a run starts that may resume from one. Raises file_lock.NoLocks."""
+    handle, until = None, time.monotonic() + PATIENCE_S
+    while handle is None and time.monotonic() < until:  # then without: what removes hangs
+        try:
+            handle = file_lock.take(_removal_path(workdir), fcntl.LOCK_SH)
+        except file_lock.Held:
+            time.sleep(LOOK_S)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def removal(workdir: Path) -> Iterator[None]:
+    """Keep runs from starting, for the moment in which past runs are taken out of their places.
+
+    Raises:
+      file_lock.Held: a run is just starting.
+      file_lock.NoLocks: the file system has no locks.
+    """
+    handle = file_lock.take(_removal_path(workdir))
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _removal_path(workdir: Path) -> Path:
+    path = workdir / "locks" / REMOVAL
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
 
 
 def refusal(run: str, file: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import Gpus, Lead, RunRequest
 from launch.status.values import from_values, to_values
 
@@ -55,6 +56,7 @@ class KeptPlan:
       checkpoint_dir: the folder in which the chief saved; None for the run's own folder.
       token: the token that agents of the run prove to each other that they know; None where the file has none.
       user: who started the run, and on which machine; None where the file has none.
+      retention: the rule by which hosts remove past runs of this name; None where the file has none.
     """
 
     name: str = ""
@@ -67,6 +69,7 @@ class KeptPlan:
     checkpoint_dir: Optional[str] = None
     token: Optional[str] = field(default=None, repr=False)
     user: Optional[str] = None
+    retention: Optional[Retention] = None
 
     @property
     def names(self) -> Tuple[str, ...]:

@@ -33,7 +33,7 @@ def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
 
 def every_run(workdir: Path) -> List[RunFolder]:
     """Return the runs of every name and host that shares the folder, the one that began last first."""
-    found = [path for path in (workdir / "runs").glob("*/hosts/*") if path.is_dir()]
+    found = [path for path in (workdir / "runs").glob("[!.]*/hosts/*") if path.is_dir()]
     return sorted((RunFolder(workdir, path.parent.parent.name, path.name) for path in found), key=_order, reverse=True)
 
 
@@ -70,11 +70,10 @@ def described(folder: RunFolder) -> Dict[str, Any]:
     "lead" is None where this host had no part in the run. "hosts" are those that take part, as its lead knows them.
     """
     plan = plan_of(folder)
-    alive = _lives(folder, _holder(folder.workdir, name_of(folder.run), folder.host))
     return {
         "run": folder.run,
         "generation": generation(folder),
-        "lives": alive,
+        "lives": lives(folder),
         "lead": plan.lead.host if plan.lead else None,
         "hosts": list(plan.run_plan.hosts) if plan.run_plan else [],
     }
@@ -91,6 +90,11 @@ def _lives(folder: RunFolder, holder: Optional[str]) -> bool:
         return folder.run == holder or bool(process_records.agent_of(folder))
     except (OSError, ValueError, KeyError):  # a record that a full disk or a power cut has left in pieces
         return False
+
+
+def lives(folder: RunFolder) -> bool:
+    """Return whether the run's agent or keeper lives on this host."""
+    return _lives(folder, _holder(folder.workdir, name_of(folder.run), folder.host))
 
 
 def note_generation(folder: RunFolder, number: int) -> None:

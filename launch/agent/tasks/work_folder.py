@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Dict, Iterator, Optional
+from typing import Dict, Iterator, List, Optional
 
 from cluster.protocol.atomic_file import replace
 from cluster.protocol.outcome import WORK
@@ -41,13 +41,25 @@ def fill(task: Path, shipped: Optional[Path]) -> None:
     replace(task / LIST, json.dumps(times))
 
 
+def unchanged(task: Path) -> List[str]:
+    """Return the names of the copies that nobody has changed, below the task's working folder."""
+    return [name for name, time in _times(task).items() if _is_of(task / WORK / name, time)]
+
+
+def _is_of(path: Path, time: int) -> bool:
+    """Return whether a file was last modified at a time, in ns."""
+    try:
+        return os.lstat(str(path)).st_mtime_ns == time
+    except OSError:
+        return False
+
+
 def tidy(task: Path) -> None:
     """Remove the unchanged copies, and the folders that this leaves empty."""
     times = _times(task)
-    for name, time in times.items():
+    for name in unchanged(task):
         with contextlib.suppress(OSError):
-            if os.lstat(str(task / WORK / name)).st_mtime_ns == time:
-                os.unlink(str(task / WORK / name))
+            os.unlink(str(task / WORK / name))
     for name in sorted({os.path.dirname(name) for name in times} | {""}, reverse=True):
         with contextlib.suppress(OSError):  # it is not empty
             os.removedirs(str(task / WORK / name))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
+from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_plan import RunPlan
 
 Gpus = Union[str, Tuple[int, ...]]
@@ -119,6 +120,7 @@ class RunRequest:
       replicas: the hosts that keep copies of checkpoints, for the lead.
       generation: a number above those of the runs of this name before it; None if the launcher gives none.
       again: whether this agent takes the place of one that died.
+      retention: the rule by which hosts remove past runs of this name; None if the launcher gives none.
       user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
     """
 
@@ -152,4 +154,5 @@ class RunRequest:
     replicas: Tuple[str, ...] = ()
     generation: Optional[int] = None
     again: bool = False
+    retention: Optional[Retention] = None
     user: Optional[str] = None

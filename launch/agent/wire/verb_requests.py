@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import Wanted
 
 
@@ -99,6 +100,27 @@ class SweepRequest:
     workdir: str
     kill: bool
     machine: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PruneRequest:
+    """Find the past runs and the code that are to go.
+
+    Attributes:
+      hosts: this machine, by its names in the hosts file.
+      workdir: the working folder on this host; may begin with ``~``.
+      name: the name that runs of the hosts file share.
+      rule: the rule of these runs; those of other names have the one that their newest run began with.
+      now: the time by the launcher's clock, in seconds since 1970.
+      remove: whether to remove them.
+    """
+
+    hosts: Tuple[str, ...]
+    workdir: str
+    name: str
+    rule: Retention
+    now: float
+    remove: bool = False
 
 
 @dataclass(frozen=True)

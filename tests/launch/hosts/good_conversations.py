@@ -40,6 +40,9 @@ from launch.status.values import from_values, to_values
 from launch.teardown.down import as_values as down_values
 from launch.teardown.down import in_lines as down_lines
 from launch.teardown.down import look_and_take_down
+from launch.teardown.prune import as_values as prune_values
+from launch.teardown.prune import in_lines as prune_lines
+from launch.teardown.prune import prune
 from launch.teardown.sweep import as_values as sweep_values
 from launch.teardown.sweep import in_lines as sweep_lines
 from launch.teardown.sweep import look_for_leftovers
@@ -80,6 +83,10 @@ LEFT = {
     "run": "r-1", "processes": [PROCESS], "ports": [1], "gpu_memory": [{"gpu": 0, "pid": 1, "mib": 1}], "locks": ["l"],
 }  # fmt: skip
 FOUND = {**LEFT, "folders": ["f"]}
+PRUNED = {
+    "runs": 2, "bytes": 9, "going": [{"what": "run", "name": "r-1", "bytes": 9, "why": "old"}],
+    "spared": [{"run": "r-2", "why": "old", "needed": "lives"}], "failed": [{"name": "r-1", "why": "no right"}],
+}  # fmt: skip
 REMEMBERED = {
     "generation": 1, "lives": False, "record": {
         "run": "r-1", "name": "r", "lead": HOST, "hosts": [HOST], "state": "failed", "cause": f"worker:0@{HOST}: boom",
@@ -170,6 +177,12 @@ def _runs(fleet: Fleet, folder: Path) -> str:
     found = list_runs(fleet)
     json.dumps(runs_values(found, [HOST]))
     return "\n".join([HOST, *runs_lines(found.runs), *map(str, found.problems)])
+
+
+def _prune(fleet: Fleet, folder: Path) -> str:
+    found = prune(fleet, remove=False)
+    json.dumps(prune_values(found, remove=False))
+    return "\n".join([*prune_lines(found, remove=False), *map(str, found.problems)])
 
 
 def _check(fleet: Fleet, folder: Path) -> str:
@@ -265,6 +278,7 @@ VERBS = {
     "down": Verb(_down, [[KNOWN], [LEFT], [LEFT]]),
     "sweep": Verb(_sweep, [[{"running": [{"run": "r-1", "pid": 1}], "found": [FOUND], "left": [FOUND]}]]),
     "runs": Verb(_runs, [[{"runs": [REMEMBERED]}]]),
+    "prune": Verb(_prune, [[PRUNED]]),
     "check": Verb(_check, [[{"ports": {"2222": {"why": "taken", "pid": 1, "run": None}}}, *TIMES, LOOKED]]),
     "diagnose": Verb(_diagnose, [[TIMES[0], *TIMES, *PIECES]]),
     "setup": Verb(_setup, [[{"want": []}, {"stage": "x"}, {"done": "built"}]]),

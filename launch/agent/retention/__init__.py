@@ -1,0 +1,10 @@
+"""Past runs and unused code on this host, and their removal.
+
+rules      which runs of a name go, as a function of what is known of them
+measure    the size of a run's folder, its last use, and whether it holds results
+past_runs  the runs of this host, and the reasons for which some must stay
+used_code  the shipped code that nothing uses
+removal    remove a folder at once for everybody who looks, and its files afterwards
+pruning    all of it together: look, decide, remove
+background the same beside a run that has just started
+"""

@@ -1,0 +1,72 @@
+"""The size of a run's folder, its last use, and whether it holds results. Links are never followed."""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Iterator, NamedTuple, Optional, Set, Tuple
+
+from cluster.protocol.heartbeat import PULSE, STACKS
+from cluster.protocol.outcome import OUTCOME, PROGRESS, WORK
+from cluster.protocol.save_request import HOLD, SAVE
+from cluster.protocol.standby import READY
+from launch.agent.tasks import work_folder
+
+BLOCK = 512  # bytes of a block in a file's status, whatever the disk has
+_RECORDS = {PROGRESS, OUTCOME, PULSE, STACKS, SAVE, HOLD, READY, work_folder.LIST}
+_RECORD = re.compile(r"attempt_\d+\..*|\..*")  # a log, its index, or the rest of a file that was being replaced
+HOSTS = "hosts"
+
+
+class Measured(NamedTuple):
+    """A folder as it is on the disk.
+
+    Attributes:
+      bytes: the room that it takes. A file with several names, such as a checkpoint that another run was resumed from,
+        counts for each name in equal parts.
+      used_at: the newest modification of anything in it, in seconds since 1970.
+      has_results: whether it holds more than logs and records.
+      mount: a folder in it that lies on another disk; None for none.
+    """
+
+    bytes: int
+    used_at: float
+    has_results: bool
+    mount: Optional[str]
+
+
+def measure(folder: Path) -> Measured:
+    """Measure a run's folder. Raises OSError where it is gone."""
+    root = os.lstat(str(folder))
+    size, used_at, has_results, mount = 0.0, root.st_mtime, False, None
+    copies: Set[str] = set()
+    for path, status in _everything(folder):
+        used_at = max(used_at, status.st_mtime)
+        if status.st_dev != root.st_dev:
+            mount = mount or path
+        if stat.S_ISDIR(status.st_mode):
+            if len(path.split(os.sep)) == 1:
+                copies |= {f"{path}/{WORK}/{name}" for name in work_folder.unchanged(folder / path)}
+            continue
+        size += status.st_blocks * BLOCK / max(1, status.st_nlink)
+        has_results = has_results or not (_is_record(path) or path in copies)
+    return Measured(int(size), used_at, has_results, mount)
+
+
+def _everything(folder: Path) -> Iterator[Tuple[str, os.stat_result]]:
+    """Yield every path below a folder, relative to it, with its own status: a folder before what is in it."""
+    for parent, below, names in os.walk(str(folder)):
+        for name in (*below, *names):
+            path = os.path.join(parent, name)
+            try:
+                yield os.path.relpath(path, str(folder)), os.lstat(path)
+            except OSError:  # it has gone meanwhile
+                continue
+
+
+def _is_record(path: str) -> bool:
+    """Return whether a file of a run is one of those that agents, and tasks as such, write in every run."""
+    parts = path.split(os.sep)
+    if parts[0] == HOSTS:
+        return len(parts) <= 3
+    return len(parts) == 2 and (parts[1] in _RECORDS or bool(_RECORD.fullmatch(parts[1])))

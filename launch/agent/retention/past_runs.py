@@ -1,0 +1,183 @@
+"""The runs of this host, newest first, and the reasons for which some of them must stay.
+
+A run stays, whatever its rule:
+
+- while anything of it may live, and while it was used within the last hour;
+- where it is the newest of its name, or the newest with a checkpoint, from which ``up --resume`` would go on;
+- where the plan of a run that lives, or of the newest run of a name, has its full name in it: to resume from it, as a
+  warm start, or in an argument of a command.
+
+Hosts may share the working folder, and no host sees the processes of another. But a living agent renews its files once
+a day. So a run stays for two days where this machine has no record of it from this boot.
+
+No clock alone decides that a run is old. Its age is the lesser of two: the time since its last modification by this
+host's clock, and the time between the two starts by the clocks of the launchers.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
+
+from cluster.protocol.regular_file import read_at_most
+from launch.agent.checkpoints import local
+from launch.agent.linux import processes
+from launch.agent.retention.measure import HOSTS, measure
+from launch.agent.retention.rules import PastRun
+from launch.agent.state import plan_file, process_records
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import generation, lives, name_of, plan_of
+from launch.agent.wire.retention import Retention
+
+USED_S = 3600.0  # what was used so lately may be used now, or by a run that is just starting
+UNSEEN_S = 48 * 3600.0  # an agent renews its files when they are a day old (``tasks.shipped``), and looks once an hour
+LARGEST_PLAN = 64 << 20
+_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*-\d{8}-\d{6}")
+
+
+class Clocks(NamedTuple):
+    """Now, in seconds since 1970: by this host's clock, and by the clock of the launcher that asks."""
+
+    here: float
+    launcher: float
+
+
+class Known(NamedTuple):
+    """A run on this host: its folders, one for each host that has its files here, and the number that orders it."""
+
+    run: str
+    name: str
+    generation: int
+    parts: Sequence[RunFolder]
+
+
+def known_runs(workdir: Path, hosts: Collection[str]) -> List[Known]:
+    """Return the runs that one of ``hosts`` took part in, the newest first.
+
+    A link in the place of a run's folder is none: somebody has moved the run elsewhere.
+    """
+    found = []
+    for path in _folders(workdir / "runs"):
+        parts = [RunFolder(workdir, path.name, each.name) for each in _folders(path / HOSTS)]
+        if any(part.host in hosts for part in parts):
+            found.append(Known(path.name, name_of(path.name), max(map(generation, parts)), parts))
+    found = [each for each in found if _FOLDER.fullmatch(each.run)]
+    return sorted(found, key=lambda each: (each.generation, each.run), reverse=True)
+
+
+def _folders(parent: Path) -> Iterator[Path]:
+    """Yield the folders in a folder, without links to folders."""
+    try:
+        names = sorted(os.listdir(str(parent)))
+    except OSError:
+        return
+    for name in names:
+        if stat.S_ISDIR(_mode(parent / name)):
+            yield parent / name
+
+
+def _mode(path: Path) -> int:
+    try:
+        return os.lstat(str(path)).st_mode
+    except OSError:
+        return 0
+
+
+def rule_of(runs: Sequence[Known]) -> Optional[Retention]:
+    """Return the rule that the newest of the runs of a name began with; None for a run of an older version."""
+    return next((plan.retention for plan in map(plan_of, runs[0].parts) if plan.retention is not None), None)
+
+
+def described(runs: Sequence[Known], clocks: Clocks) -> List[PastRun]:
+    """Return what decides about runs, in their order; one that has gone meanwhile is left out."""
+    why = needed(runs, clocks)
+    found = []
+    for run in runs:
+        try:
+            size = measure(run.parts[0].path)
+        except OSError:
+            continue
+        age_s = max(0.0, min(clocks.here - size.used_at, clocks.launcher - run.generation))
+        reason = why.get(run.run) or (f"{size.mount} in it is another disk" if size.mount else None)
+        reason = reason or ("used within the last hour" if clocks.here - size.used_at < USED_S else None)
+        found.append(PastRun(run.run, size.bytes, age_s, size.has_results, reason))
+    return found
+
+
+def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
+    """Return the reasons for which runs must stay that no rule and no size can change."""
+    table = processes.table()
+    why: Dict[str, str] = {}
+    names: Set[str] = set()
+    texts: Dict[str, str] = {}
+    for run in runs:
+        alive = living(run, clocks.here, table)
+        if alive is not None:
+            why[run.run] = alive
+        if run.name not in names:
+            why.setdefault(run.run, "the newest of its name")
+        if alive is not None or run.name not in names:
+            texts[run.run] = _plans(run)
+        names.add(run.name)
+    for run in runs:
+        user = next((each for each, text in texts.items() if each != run.run and run.run in text), None)
+        if user is not None:
+            why.setdefault(run.run, f"{user} names it in its plan")
+    for each in _newest_with_checkpoint(runs):
+        why.setdefault(each, "the newest of its name with a checkpoint")
+    return why
+
+
+def living(run: Known, now: float, table: Optional[List[processes.Process]] = None) -> Optional[str]:
+    """Return the reason to believe that something of a run lives; None where it does not.
+
+    ``table`` has all processes of this machine, where the caller knows them.
+    """
+    for part in run.parts:
+        if lives(part):
+            return f"its agent on {part.host} lives"
+        try:
+            if process_records.tasks_of(part, table):
+                return f"processes of it live on {part.host}; end them with `launch sweep --kill`"
+            seen = process_records.is_of_this_boot(part)
+        except (OSError, ValueError, KeyError, TypeError):  # a record in pieces
+            seen = False
+        if not seen and now - _written_at(part.own) < UNSEEN_S:
+            return f"no record of this boot shows that it has ended on {part.host}"
+    return None
+
+
+def was_just_used(folder: RunFolder, clocks: Clocks) -> bool:
+    """Return whether a run was used within the last hour, from the times of its hosts' own files alone."""
+    own = [folder.path, *_folders(folder.path / HOSTS)]
+    return any(clocks.here - _written_at(each) < USED_S for each in own)
+
+
+def _written_at(own: Path) -> float:
+    """Return when a host's own files of a run were last written."""
+    paths = [str(own), *(entry.path for entry in os.scandir(str(own)))] if own.is_dir() else []
+    return max((os.lstat(path).st_mtime for path in paths if os.path.lexists(path)), default=0.0)
+
+
+def _plans(run: Known) -> str:
+    """Return the requests that hosts were asked with, as text: whatever run they name is in it."""
+    found = []
+    for part in run.parts:
+        try:
+            found.append(read_at_most(part.own / plan_file.PLAN, LARGEST_PLAN).decode(errors="replace"))
+        except (OSError, ValueError):
+            continue
+    return "\n".join(found)
+
+
+def _newest_with_checkpoint(runs: Sequence[Known]) -> Iterator[str]:
+    names: Set[str] = set()
+    for run in runs:
+        if run.name not in names and any(_has_checkpoint(part) for part in run.parts):
+            names.add(run.name)
+            yield run.run
+
+
+def _has_checkpoint(part: RunFolder) -> bool:
+    return bool(local.checkpoints(part.checkpoint) or local.checkpoints(part.replica))

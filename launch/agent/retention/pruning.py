@@ -1,0 +1,130 @@
+"""Look at the past runs and the code on this host, decide by their rules which go, and remove these.
+
+Each name has a rule of its own: the one that the request brings, else that with which the newest run of the name began.
+Runs of a version without rules stay.
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+from launch.agent.linux import file_lock
+from launch.agent.retention import removal
+from launch.agent.retention.measure import measure
+from launch.agent.retention.past_runs import (
+    Clocks,
+    Known,
+    described,
+    known_runs,
+    living,
+    needed,
+    rule_of,
+    was_just_used,
+)
+from launch.agent.retention.rules import PastRun, decide
+from launch.agent.retention.used_code import is_old, unused_code
+from launch.agent.state import locks
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import plan_of
+from launch.agent.wire.retention import Retention
+from launch.status.pruned import NotRemoved, PruneAnswer, Removable, Spared
+
+RUN, CODE, REST = "run", "code", "rest"
+_PARENTS = {RUN: "runs", CODE: "code"}
+
+
+class Place(NamedTuple):
+    """The folder to look at.
+
+    Attributes:
+      workdir: the working folder.
+      hosts: the names of this machine in the hosts file.
+      rules: the rules that count, by the name of runs, before those with which runs began.
+    """
+
+    workdir: Path
+    hosts: Sequence[str]
+    rules: Mapping[str, Retention]
+
+
+def look(place: Place, clocks: Clocks) -> PruneAnswer:
+    """Return what goes, and what would go and must stay; remove nothing."""
+    known = known_runs(place.workdir, place.hosts)
+    found = described(known, clocks)
+    names = {each.run: each.name for each in known}
+    going: List[Removable] = []
+    spared: List[Spared] = []
+    for name in dict.fromkeys(names.values()):
+        rule = place.rules.get(name) or rule_of([each for each in known if each.name == name])
+        if rule is not None:
+            _decide([run for run in found if names[run.run] == name], rule, going, spared)
+    going += [*_code(place.workdir, known, clocks), *_rests(place.workdir)]
+    return PruneAnswer(len(found), sum(run.bytes for run in found), going, spared, [])
+
+
+def _decide(runs: Sequence[PastRun], rule: Retention, going: List[Removable], spared: List[Spared]) -> None:
+    decision, by_run = decide(runs, rule), {run.run: run for run in runs}
+    going += [Removable(RUN, run, by_run[run].bytes, why) for run, why in decision.going.items()]
+    spared += [Spared(run, why, by_run[run].needed or "") for run, why in decision.spared.items()]
+
+
+def _code(workdir: Path, known: Sequence[Known], clocks: Clocks) -> Iterator[Removable]:
+    alive = [run for run in known if living(run, clocks.here)]
+    used = {digest for run in alive for part in run.parts for digest in plan_of(part).code.values()}
+    for unused in unused_code(workdir, used, clocks.here):
+        yield Removable(CODE, unused.path.name, unused.bytes, "not used for 7 days")
+
+
+def _rests(workdir: Path) -> Iterator[Removable]:
+    for parent in _PARENTS.values():
+        for rest in removal.remainders(workdir / parent):
+            with contextlib.suppress(OSError):  # another host that shares the folder was faster
+                yield Removable(REST, rest.name, measure(rest).bytes, "an interrupted removal")
+
+
+def prune(place: Place, clocks: Clocks) -> PruneAnswer:
+    """Remove what goes; return it, with what could not be removed."""
+    found = look(place, clocks)
+    failed = _hide(place, [each for each in found.going if each.what != REST], clocks)
+    for parent in _PARENTS.values():
+        for rest in removal.remainders(place.workdir / parent):
+            why = removal.remove(rest)
+            if why is not None:
+                failed[rest.name] = why
+    return PruneAnswer(
+        found.runs, found.bytes, found.going, found.spared, [NotRemoved(name, why) for name, why in failed.items()]
+    )
+
+
+def _hide(place: Place, going: Sequence[Removable], clocks: Clocks) -> Dict[str, str]:
+    """Take runs and code out of their places; return those that stay, and why.
+
+    Measuring took its time. So every reason to stay is looked for again, while no run can start.
+    """
+    if not going:
+        return {}
+    try:
+        with locks.removal(place.workdir):
+            why = needed(known_runs(place.workdir, place.hosts), clocks)
+            kept = {each.name: why.get(each.name) or _hide_one(place.workdir, each, clocks) for each in going}
+    except (file_lock.Held, file_lock.NoLocks, OSError) as error:
+        reason = "a run is starting here; try again" if isinstance(error, file_lock.Held) else str(error)
+        kept = {each.name: reason for each in going}
+    return {name: reason for name, reason in kept.items() if reason}
+
+
+def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
+    """Take a run or code out of its place; return why it stays, "" where it does not."""
+    path = workdir / _PARENTS[each.what] / each.name
+    used = (
+        was_just_used(RunFolder(workdir, each.name, ""), clocks) if each.what == RUN else not is_old(path, clocks.here)
+    )
+    if used or path.is_symlink():
+        return "it has been used since"
+    try:
+        removal.hide(path)
+    except FileNotFoundError:  # another host that shares the folder was faster
+        return ""
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""

@@ -1,0 +1,78 @@
+"""Decide which runs of a name go: a function of what is known of them, of their rule, and of nothing else."""
+
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+from launch.agent.wire.retention import Retention
+
+DAY_S = 24 * 3600.0
+GIB = 1 << 30
+
+
+class PastRun(NamedTuple):
+    """A run on this host.
+
+    Attributes:
+      run: its full name.
+      bytes: the room that its folder takes.
+      age_s: the seconds since its last use.
+      has_results: whether it has left more than logs and records.
+      needed: the reason for which it must stay, whatever its rule; None for no reason.
+    """
+
+    run: str
+    bytes: int
+    age_s: float
+    has_results: bool
+    needed: Optional[str] = None
+
+
+class Decision(NamedTuple):
+    """The runs that go, and those that would but must stay: of each, the bound that it is beyond."""
+
+    going: Dict[str, str]
+    spared: Dict[str, str]
+
+
+def decide(runs: Sequence[PastRun], rule: Retention) -> Decision:
+    """Return which of the runs of one name go, and why; ``runs`` are in their order, the newest first."""
+    beyond: Dict[str, str] = {}
+    for place, run in enumerate(runs):
+        why = _why(place, run, rule)
+        if why is not None and not _is_spared(run, rule):
+            beyond[run.run] = why
+    staying = [run for run in runs if run.run not in beyond or run.needed is not None]
+    for run in _too_large(staying, rule):
+        beyond.setdefault(run.run, f"more than {rule.gib:g} GiB of its name")
+    needed = {run.run for run in runs if run.needed is not None}
+    return Decision(
+        {run: why for run, why in beyond.items() if run not in needed},
+        {run: why for run, why in beyond.items() if run in needed},
+    )
+
+
+def _why(place: int, run: PastRun, rule: Retention) -> Optional[str]:
+    if rule.runs is not None and place >= rule.runs:
+        return f"more than {rule.runs} of its name"
+    if rule.days is not None and run.age_s > rule.days * DAY_S:
+        only = ", and nothing left but logs and records" if rule.spares_results else ""
+        return f"not used for {rule.days:g} days{only}"
+    return None
+
+
+def _is_spared(run: PastRun, rule: Retention) -> bool:
+    return rule.spares_results and run.has_results
+
+
+def _too_large(staying: Sequence[PastRun], rule: Retention) -> List[PastRun]:
+    """Return the oldest runs, until the newer ones and those that must stay fit into the rule's bytes."""
+    if rule.gib is None:
+        return []
+    found: List[PastRun] = []
+    left = sum(run.bytes for run in staying)
+    for run in reversed(staying):
+        if left <= rule.gib * GIB:
+            break
+        if not _is_spared(run, rule):
+            found.append(run)
+            left -= run.bytes if run.needed is None else 0
+    return found
