@@ -2,7 +2,6 @@
 
 from typing import Iterator
 
-from cluster.protocol.quantity import quantity
 from cluster.spec.model import Spec
 from launch.agent.wire.retention import DEFAULT, Retention
 
@@ -17,18 +16,18 @@ def in_words(spec: Spec) -> str:
     rule = rule_of(spec)
     if rule.spares_results:
         return (
-            f"keep: past runs of {spec.name} stay on their hosts, but those that left nothing but logs and records go "
+            f"keep: hosts remove past runs of {spec.name} that left nothing but logs and records, "
             f"{rule.days:g} days after their last use"
         )
     bounds = list(_bounds(rule))
     if not bounds:
-        return f"keep: all past runs of {spec.name} stay on their hosts"
-    return f"keep: past runs of {spec.name} go from their hosts {', or '.join(bounds)}; not the newest"
+        return f"keep: hosts remove no past run of {spec.name}"
+    return f"keep: hosts remove past runs of {spec.name} {', or '.join(bounds)}"
 
 
 def _bounds(rule: Retention) -> Iterator[str]:
     if rule.runs is not None:
-        yield f"beyond {quantity(rule.runs, 'run')}"
+        yield f"beyond the newest {rule.runs}"
     if rule.days is not None:
         yield f"{rule.days:g} days after their last use"
     if rule.gib is not None:

@@ -1,5 +1,7 @@
 """``launch prune``"""
 
+import shlex
+
 import click
 
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart
@@ -25,7 +27,8 @@ def prune(target: Target, as_json: bool, remove: bool) -> int:
     """
     with target.reach_hosts() as fleet:
         found = teardown.prune(fleet, remove)
-    advice = [] if remove or found.is_empty else [f"remove them with `launch prune {target} --yes`"]
+    words = " ".join([*(f"--set {shlex.quote(each)}" for each in target.overrides), str(target)])
+    advice = [] if remove or found.is_empty else [f"remove them with `launch prune {words} --yes`"]
     tell(as_json, teardown.as_values(found, remove), [*teardown.in_lines(found, remove), *advice])
     if found.problems:
         raise CannotStart(found.problems)

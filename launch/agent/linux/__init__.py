@@ -12,5 +12,6 @@ oom_kills    processes that the kernel has just killed because memory ran out
 kernel_log   the kernel's messages since a run began
 machine      memory, load, limits
 open_files   the limit of this process's open files, and waiting for one
+file_holes   a part of a file, whose blocks the disk gets back
 file_lock    a lock on a file that its holders may remove
 """

@@ -11,6 +11,7 @@ task_env      the environment variables of a task's process
 work_folder   the folder that a task works in
 shipped       the launcher's own code, kept while a run needs it
 log_reader    the lines of a task, attempt after attempt
+log_gap       the bound of a log, and the part of a long one that is gone
 log_index     the times at which the lines of a log were written
 stacks        the stacks of a process's threads
 python_probe  the version and the packages of the tasks' Python

@@ -8,6 +8,7 @@ from typing import List, Optional, Sequence
 from launch.agent.endings.exits import HANG_S
 from launch.agent.linux.processes import Process
 from launch.agent.tasks.descendants import Kin, signal_all
+from launch.agent.tasks.log_gap import LogBound
 from launch.agent.tasks.log_index import LogTimes
 from launch.agent.tasks.stacks import Stacks
 
@@ -22,6 +23,7 @@ class Attempt:
       kill_at: when its processes get KILL; None where nobody has stopped it.
       stacks: the stacks that it writes before it is killed; None where they were not asked for.
       progress_ns: modification time of its newest progress file.
+      bound: what keeps its log from filling the disk; None in tests.
     """
 
     task: str
@@ -34,6 +36,13 @@ class Attempt:
     killed_at: Optional[float] = None
     stacks: Optional[Stacks] = None
     progress_ns: int = 0
+    bound: Optional[LogBound] = None
+
+    def note_log(self, now: float) -> None:
+        """Note how long its log is by now, and keep the log within its bound."""
+        self.times.note(now)
+        if self.bound is not None:
+            self.bound.look(now)
 
     def end_by(self, deadline: float, term: bool) -> None:
         """Have the attempt killed at ``deadline``, or earlier where that was wanted before."""

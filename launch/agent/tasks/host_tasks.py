@@ -23,6 +23,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import task_env
 from launch.agent.tasks.attempt import Attempt
 from launch.agent.tasks.descendants import Kin
+from launch.agent.tasks.log_gap import LogBound
 from launch.agent.tasks.log_index import LogTimes
 from launch.agent.tasks.reports import Reports
 from launch.agent.tasks.shipped import Shipped
@@ -125,7 +126,8 @@ class HostTasks:
         env = task_env.task_environment(task.env, more, attempt, folder, self._gpus[name])
         process = processes.start(argv, env, Path(task.folder), log, source)
         self._record.began(process.pid)
-        return Attempt(name, attempt, process, LogTimes(log), Kin(os.getpid(), process.pid, folder, attempt))
+        kin = Kin(os.getpid(), process.pid, folder, attempt)
+        return Attempt(name, attempt, process, LogTimes(log), kin, bound=LogBound(log))
 
     def save(self, name: str, attempt: int, number: int, manner: str = NOW) -> None:
         """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
@@ -171,7 +173,7 @@ class HostTasks:
         exited: List[Attempt] = []
         living: List[Attempt] = []
         for attempt in list(self.running.values()):
-            attempt.times.note(now)
+            attempt.note_log(now)
             (exited if processes.has_exited(attempt.process.pid) else living).append(attempt)
             self._reports.look_at_progress(attempt)  # after its exit was noticed: its last progress counts
         signals = {attempt.task: self._next_signal(attempt, now) for attempt in living}

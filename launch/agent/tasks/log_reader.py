@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Set
 
 from launch.agent.state.run_folder import RunFolder, attempt_of
+from launch.agent.tasks.log_gap import Gap, gap_of
 from launch.agent.tasks.log_index import Times
 from launch.agent.text.plain_text import plain
 
@@ -36,6 +37,7 @@ class TaskLog:
         self._times: Dict[Path, Times] = {}
         self._read: Dict[Path, int] = {}
         self._closed: Set[Path] = set()
+        self._gaps: Dict[Path, Gap] = {}
         self._cut: Dict[Path, bool] = {}  # whether what is read next goes on with a line that was shown already
 
     def lines(self, last: bool) -> Iterator[Dict[str, Any]]:
@@ -56,9 +58,14 @@ class TaskLog:
     def _open(self, log: Path) -> None:
         times = self._times.setdefault(log, Times(log))
         times.update()
+        self._gaps[log] = gap_of(log)
         if log not in self._read:
+            offset = times.written_before(self._since or 0.0)
+            if self._gaps[log].holds(offset):
+                self._read[log] = self._gaps[log].begin
+                return
             with open(str(log), "rb") as file:
-                self._read[log] = line_start(file, times.written_before(self._since or 0.0))
+                self._read[log] = line_start(file, offset)
 
     def _end(self, log: Path) -> int:
         """Return the offset from which on lines are not asked for."""
@@ -72,6 +79,7 @@ class TaskLog:
             with open(str(log), "rb") as file:
                 end = self._end(log)
                 begin = max(self._read[log], end - count * LONGEST)
+                begin = begin if end <= self._gaps[log].end else max(begin, self._gaps[log].end)
                 self._read[log] = start_of_last(file, begin, end, count) if count else end
                 count -= min(count, count_lines(file, self._read[log], end, count))
 
@@ -80,8 +88,21 @@ class TaskLog:
         with open(str(log), "rb") as file:
             file.seek(self._read[log])
             while self._read[log] < end:
-                line = file.readline(LONGEST)
-                whole = last or len(line) == LONGEST or line.endswith(b"\n")
+                gap, size = self._gaps[log], self._readable(log)
+                if not size:
+                    yield {
+                        "task": self._task,
+                        "attempt": attempt,
+                        "line": gap.notice,
+                        "time": self._times[log].time_of(gap.end),
+                    }
+                    self._read[log] = file.seek(gap.end)
+                    continue
+                line = file.readline(size)
+                if b"\0" in line and self._has_gone(log):
+                    file.seek(self._read[log])
+                    continue
+                whole = last or len(line) == size or line.endswith(b"\n")
                 if not line or not whole:  # it was cut short meanwhile, or its rest is still to come
                     return
                 moment, text = self._times[log].time_of(self._read[log]), show(line, self._cut.get(log, False))
@@ -89,6 +110,16 @@ class TaskLog:
                 self._cut[log] = not line.endswith(b"\n")
                 if text is not None:
                     yield {"task": self._task, "attempt": attempt, "line": text, "time": moment}
+
+    def _readable(self, log: Path) -> int:
+        """Return how many bytes of a line can be read next; none in the gap of a log."""
+        gap, offset = self._gaps[log], self._read[log]
+        return 0 if gap.holds(offset) else min(LONGEST, gap.begin - offset) if offset < gap.begin else LONGEST
+
+    def _has_gone(self, log: Path) -> bool:
+        """Return whether the next line has gone since the log was opened."""
+        self._gaps[log] = gap_of(log)
+        return self._gaps[log].holds(self._read[log])
 
 
 def show(line: bytes, goes_on: bool = False) -> Optional[str]:
