@@ -1,5 +1,6 @@
 """A host shows what goes by the rules of each name, removes that and nothing else, and goes on where it was killed."""
 
+import os
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from launch.agent.linux import file_lock
 from launch.agent.retention import pruning, removal
 from launch.agent.retention.pruning import Place, look, prune
-from launch.agent.state import locks
+from launch.agent.state import locks, process_records
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.retention import DEFAULT, Retention
 from launch.status.pruned import PruneAnswer
 from tests.launch.agent.retention.conftest import PastRuns
@@ -113,13 +115,16 @@ def begin_resuming(past: PastRuns) -> None:
 
 
 def write_into_it(past: PastRuns) -> None:
-    (past.workdir / "runs" / RUNS[0] / "hosts" / "h" / "generation.json").write_text("{}")
+    gone = {"pid": 1, "start": -1}
+    record = {"boot": process_records.boot(), "agent": gone, "keeper": gone}
+    RunFolder(past.workdir, RUNS[0], "h").write(process_records.AGENT, record)
 
 
 def put_a_link_there(past: PastRuns) -> None:
     path = past.workdir / "runs" / RUNS[0]
     path.rename(path.with_name("moved"))
     path.symlink_to(path.with_name("moved"))
+    os.utime(str(path), (1, 1), follow_symlinks=False)
 
 
 @pytest.mark.parametrize("happens", [begin_resuming, write_into_it, put_a_link_there])

@@ -47,11 +47,20 @@ def test_a_link_in_the_place_of_a_rest_is_left_alone(tmp_path: Path) -> None:
     assert removal.remove(rest) == f"{rest}: expected a folder, found a link" and (kept / "a" / "b" / "file").exists()
 
 
-def test_a_folder_that_a_task_has_closed_goes_too(tmp_path: Path) -> None:
-    run = full(tmp_path / "run")
+def test_a_folder_that_a_task_has_closed_is_opened_and_goes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, modes = full(tmp_path / "run"), []
     os.chmod(str(run / "a" / "b"), 0o000)
     os.chmod(str(run), 0o500)
-    assert removal.remove(removal.hide(run)) is None and not list(tmp_path.iterdir())
+    rest, really = removal.hide(run), shutil.rmtree
+
+    def note(path: str, **options: bool) -> None:  # root could remove them anyway
+        modes.extend(os.stat(each).st_mode & 0o700 for each in (rest, rest / "a" / "b") if rest.exists())
+        really(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", note)
+    assert removal.remove(rest) is None and not list(tmp_path.iterdir()) and modes == [0o700, 0o700]
 
 
 def test_what_cannot_be_removed_is_named_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Dict, Iterator, List
 
@@ -14,7 +15,9 @@ from launch.agent.endings.exits import HANG_S
 from launch.agent.linux import processes
 from launch.agent.linux.ports import free_ports
 from launch.agent.protocol.messages import Advanced, Exited, Measured, Started
+from launch.agent.tasks import host_tasks
 from launch.agent.tasks.host_tasks import LINGER_S
+from launch.agent.tasks.log_gap import LogBound, gap_of
 from tests.support.agent.bench import Bench
 from tests.support.waiting import eventually
 
@@ -92,6 +95,17 @@ def test_each_attempt_has_a_log_of_its_own_and_knows_its_number(bench: Bench) ->
     bench.start(attempt=1)
     bench.comes(Exited, lambda event: event.attempt == 1)
     assert [path.read_text() for path in bench.folder.logs("worker:0")] == ["attempt 0\n", "attempt 1\n"]
+
+
+def test_the_log_of_a_task_that_goes_on_writing_stays_within_its_bound(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_tasks, "LogBound", partial(LogBound, first=1 << 14, newest=1 << 16, step=1 << 13))
+    bench.sh("yes | head -c 1000000; echo done; exec sleep 60")
+    bench.logged("done")
+    bench.tasks.poll(10.0)
+    log = bench.folder.log("worker:0", 0)
+    assert gap_of(log).end > 900_000 and log.stat().st_blocks * 512 < 200_000
 
 
 def test_what_an_earlier_attempt_wrote_is_not_taken_for_the_next_ones(bench: Bench) -> None:

@@ -81,6 +81,13 @@ def test_a_run_that_lives_has_the_state_that_it_published_or_starts(tmp_path: Pa
     assert listed(tmp_path)[0].record.state == "running"
 
 
+def test_a_member_that_lives_does_not_report_that_the_run_starts(tmp_path: Path) -> None:
+    folder, me = make_run(tmp_path, OLD, 9, lead="i"), inspect(os.getpid())
+    assert me is not None
+    process_records.write_agent(folder, me, me)
+    assert [(each.lives, each.record.state) for each in listed(tmp_path)] == [(True, None)]
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"state": 3}', "[" * 100_000])
 def test_a_record_in_pieces_leaves_the_state_unknown(text: str, tmp_path: Path) -> None:
     (make_run(tmp_path, OLD, 9).own / "status.json").write_text(text)
