@@ -24,6 +24,8 @@ def find(fleet: Fleet, run: str) -> Tuple[Dict[str, Dict[str, Any]], List[HostPr
     told = {
         host: _described(each) for host, answer in answers.items() for each in answer.runs if each.record.run == run
     }
+    # A host that only keeps copies of its checkpoints does not know who leads it.
+    told = {host: each for host, each in told.items() if each["lead"] is not None} or told
     if not told and problems:
         raise CannotStart(problems)
     if not told:

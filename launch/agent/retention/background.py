@@ -24,7 +24,7 @@ def _prune(request: RunRequest, folder: RunFolder) -> None:
     now = time.time()
     clocks = Clocks(now, now if request.generation is None else float(request.generation))
     try:
-        found = pruning.prune(pruning.Place(folder.workdir, [request.host], rules), clocks)
+        found = pruning.prune(pruning.Place(folder.workdir, [request.host], rules), clocks, whole=False)
     except Exception as error:  # no past run is worth this one
         say(f"past runs were not looked through: {type(error).__name__}: {error}")
         return

@@ -6,7 +6,7 @@ Runs of a version without rules stay.
 
 import contextlib
 from pathlib import Path
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from launch.agent.linux import file_lock
 from launch.agent.retention import removal
@@ -21,7 +21,7 @@ from launch.agent.retention.past_runs import (
     rule_of,
     was_just_used,
 )
-from launch.agent.retention.rules import PastRun, decide
+from launch.agent.retention.rules import PastRun, decide, may_go
 from launch.agent.retention.used_code import is_old, unused_code
 from launch.agent.state import locks
 from launch.agent.state.run_folder import RunFolder
@@ -47,19 +47,38 @@ class Place(NamedTuple):
     rules: Mapping[str, Retention]
 
 
-def look(place: Place, clocks: Clocks) -> PruneAnswer:
-    """Return what goes, and what would go and must stay; remove nothing."""
+def look(place: Place, clocks: Clocks, whole: bool = True) -> PruneAnswer:
+    """Return what goes, and what would go and must stay; remove nothing.
+
+    With ``whole`` False the bytes of runs that are surely within their bounds do not count, and are not measured.
+    """
     known = known_runs(place.workdir, place.hosts)
-    found = described(known, clocks)
     names = {each.run: each.name for each in known}
+    rules = {name: _rule(place, name, known) for name in dict.fromkeys(names.values())}
+    found = described(known, clocks, () if whole else _within(known, rules, clocks))
     going: List[Removable] = []
     spared: List[Spared] = []
-    for name in dict.fromkeys(names.values()):
-        rule = place.rules.get(name) or rule_of([each for each in known if each.name == name])
+    for name, rule in rules.items():
         if rule is not None:
             _decide([run for run in found if names[run.run] == name], rule, going, spared)
     going += [*_code(place.workdir, known, clocks), *_rests(place.workdir)]
     return PruneAnswer(len(found), sum(run.bytes for run in found), going, spared, [])
+
+
+def _rule(place: Place, name: str, known: Sequence[Known]) -> Optional[Retention]:
+    return place.rules.get(name) or rule_of([each for each in known if each.name == name])
+
+
+def _within(known: Sequence[Known], rules: Mapping[str, Optional[Retention]], clocks: Clocks) -> Set[str]:
+    """Return the runs that are within the bounds of their name, as far as that is known without their size."""
+    places: Dict[str, int] = {}
+    found = set()
+    for run in known:
+        place, rule = places.get(run.name, 0), rules[run.name]
+        places[run.name] = place + 1
+        if rule is None or not may_go(place, clocks.launcher - run.generation, rule):
+            found.add(run.run)
+    return found
 
 
 def _decide(runs: Sequence[PastRun], rule: Retention, going: List[Removable], spared: List[Spared]) -> None:
@@ -82,9 +101,9 @@ def _rests(workdir: Path) -> Iterator[Removable]:
                 yield Removable(REST, rest.name, measure(rest).bytes, "an interrupted removal")
 
 
-def prune(place: Place, clocks: Clocks) -> PruneAnswer:
-    """Remove what goes; return it, with what could not be removed."""
-    found = look(place, clocks)
+def prune(place: Place, clocks: Clocks, whole: bool = True) -> PruneAnswer:
+    """Remove what goes; return it, with what could not be removed. ``whole`` is as in ``look``."""
+    found = look(place, clocks, whole)
     failed = _hide(place, [each for each in found.going if each.what != REST], clocks)
     for parent in _PARENTS.values():
         for rest in removal.remainders(place.workdir / parent):

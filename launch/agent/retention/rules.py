@@ -50,6 +50,18 @@ def decide(runs: Sequence[PastRun], rule: Retention) -> Decision:
     )
 
 
+def may_go(place: int, began_s: float, rule: Retention) -> bool:
+    """Return whether a run can be beyond a bound, as far as that is known before its folder is measured.
+
+    ``place`` is 0 for the newest of its name; ``began_s`` are the seconds since its start.
+    """
+    return (
+        rule.gib is not None
+        or (rule.runs is not None and place >= rule.runs)
+        or (rule.days is not None and began_s > rule.days * DAY_S)
+    )
+
+
 def _why(place: int, run: PastRun, rule: Retention) -> Optional[str]:
     if rule.runs is not None and place >= rule.runs:
         return f"more than {rule.runs} of its name"

@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from launch.agent.linux import file_lock
-from launch.agent.retention import pruning, removal
+from launch.agent.retention import past_runs, pruning, removal
+from launch.agent.retention.measure import measure
 from launch.agent.retention.pruning import Place, look, prune
 from launch.agent.state import locks, process_records
 from launch.agent.state.run_folder import RunFolder
@@ -48,6 +49,26 @@ def test_what_was_shown_is_removed_and_the_rest_stays(past: PastRuns) -> None:
     four(past)
     assert names(prune(place(past, TWO), past.clocks)) == [RUNS[1], RUNS[0]] and past.left() == RUNS[2:]
     assert names(prune(place(past, TWO), past.clocks)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "measured"),
+    [(Retention(runs=3), 1), (Retention(days=15), 3), (Retention(gib=1), 4), (DEFAULT, 0), (Retention(), 0)],
+)
+def test_beside_a_run_only_those_are_measured_that_may_be_beyond_a_bound(
+    rule: Retention, measured: int, past: PastRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four(past)
+    seen: List[Path] = []
+
+    def note(folder: Path) -> Any:
+        seen.append(folder)
+        return measure(folder)
+
+    monkeypatch.setattr(past_runs, "measure", note)
+    found = look(place(past, {"a": rule}), past.clocks, whole=False)
+    assert len(seen) == measured
+    assert names(found) == names(look(place(past, {"a": rule}), past.clocks))
 
 
 def test_each_name_has_the_rule_of_the_request_or_that_of_its_newest_run_or_none(past: PastRuns) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any, List
 
 import pytest
 
@@ -50,12 +51,13 @@ def test_a_link_in_the_place_of_a_rest_is_left_alone(tmp_path: Path) -> None:
 def test_a_folder_that_a_task_has_closed_is_opened_and_goes_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, modes = full(tmp_path / "run"), []
+    modes: List[int] = []
+    run = full(tmp_path / "run")
     os.chmod(str(run / "a" / "b"), 0o000)
     os.chmod(str(run), 0o500)
     rest, really = removal.hide(run), shutil.rmtree
 
-    def note(path: str, **options: bool) -> None:  # root could remove them anyway
+    def note(path: str, **options: Any) -> None:  # root could remove them anyway
         modes.extend(os.stat(each).st_mode & 0o700 for each in (rest, rest / "a" / "b") if rest.exists())
         really(path, **options)
 
