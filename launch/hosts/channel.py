@@ -9,9 +9,10 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from launch.agent.text.plain_text import clean, may_hold_controls
+from launch.agent.text.plain_text import clean, may_hold_controls, plain
 
 CHUNK = 1 << 16
+SHOWN = 200  # characters of what is no answer
 LONGEST = 1 << 26  # bytes of a line; the status of 10,000 tasks has some 10 MB
 
 
@@ -59,6 +60,37 @@ class Channel(ABC):
         """Send one JSON line."""
         self.send(json.dumps(values).encode() + b"\n")
 
+    def skip_to(self, mark: bytes, most: int, timeout_s: float) -> bool:
+        """Drop what comes before ``mark``, and the mark; return False where the stream ends without one.
+
+        Without the mark, what has come stays: ``last_words`` has the end of it.
+
+        Raises:
+          Silence: the mark did not come in time.
+          Noise: more than ``most`` bytes came before it.
+        """
+        until = time.monotonic() + timeout_s
+        while mark not in self._unread:
+            if len(self._unread) > most + len(mark):
+                raise Noise(
+                    f"expected at most {most} bytes before its answer, found more, such as {self.last_words()!r}"
+                )
+            if self._over:
+                return False
+            self._receive_more(until)
+        del self._unread[: self._unread.index(mark) + len(mark)]
+        return True
+
+    def last_words(self) -> str:
+        """Return the last line that came and was not read, as a terminal would show it; "" for none."""
+        lines = (plain(line)[:SHOWN].strip() for line in reversed(self._unread.decode(errors="replace").split("\n")))
+        return next(filter(None, lines), "")
+
+    def _receive_more(self, until: float) -> None:
+        data = self.receive(max(0.0, until - time.monotonic()))
+        self._over = not data
+        self._unread += data
+
     def receive_line(self, timeout_s: float) -> Optional[Dict[str, Any]]:
         """Return the next JSON line, or None at the end.
 
@@ -79,9 +111,7 @@ class Channel(ABC):
             if searched > LONGEST:
                 self._unread.clear()
                 raise Noise(f"expected a line of JSON, found {searched} bytes without an end")
-            data = self.receive(max(0.0, until - time.monotonic()))
-            self._over = not data
-            self._unread += data
+            self._receive_more(until)
 
 
 def _read(line: str) -> Dict[str, Any]:
@@ -95,7 +125,7 @@ def _read(line: str) -> Dict[str, Any]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise Noise(f"expected a line of JSON, found {line[:200]!r}")
+        raise Noise(f"expected a line of JSON, found {line[:SHOWN]!r}")
     return values
 
 

@@ -11,13 +11,12 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Type, Typ
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.answer_shapes import OF_VERBS
-from launch.hosts.channel import Channel, Noise, Silence
+from launch.hosts.channel import SHOWN, Channel, Noise, Silence
 from launch.hosts.shape import Shape, fault
 from launch.status.run import RunStatus
 from launch.status.values import Malformed, from_values
 
 T = TypeVar("T")
-SHOWN = 200  # characters of an answer that is not one
 
 
 class Words(NamedTuple):
@@ -73,6 +72,24 @@ class Conversation:
         except OSError as error:
             raise self._broke(error) from error
 
+    def skip_to(self, mark: bytes, most: int, timeout_s: float) -> None:
+        """Drop what others than our program print before ``mark``, ``most`` bytes of it.
+
+        Raises:
+          HostProblem: the mark did not come; the text has the last line that did.
+        """
+        try:
+            found = self._channel.skip_to(mark, most, timeout_s)
+        except Silence:
+            printed = self._channel.last_words()
+            raise self._late(timeout_s, f"; it printed {printed!r}" if printed else "") from None
+        except Noise as error:
+            raise self.noise_problem(str(error)) from None
+        except OSError as error:
+            raise self._broke(error) from error
+        if not found:
+            raise self.end_problem()
+
     def receive(self, timeout_s: float) -> Optional[Dict[str, Any]]:
         """Return the next answer, or None at the end.
 
@@ -121,8 +138,7 @@ class Conversation:
         try:
             line = self.receive_line(timeout_s)
         except Silence:
-            late = f"{self._words.late} within {timeout_s:.0f} s"
-            raise HostProblem(self.host, self._words.late_kind, late) from None
+            raise self._late(timeout_s) from None
         if line is None:
             raise self.end_problem()
         return line
@@ -134,7 +150,7 @@ class Conversation:
 
     def end_problem(self) -> HostProblem:
         """Return the problem of a program that has ended too early, with its last line."""
-        last = (self.complaint() or self._words.wordless).splitlines()[-1]
+        last = (self.complaint() or self._channel.last_words() or self._words.wordless).splitlines()[-1]
         return HostProblem(self.host, self._words.ended_kind, f"{self._words.ended}{last}")
 
     def complaint(self) -> str:
@@ -158,6 +174,10 @@ class Conversation:
     def noise_problem(self, what: str) -> HostProblem:
         """Return the problem of a host whose answer is no answer of ours."""
         return HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{what}")
+
+    def _late(self, timeout_s: float, printed: str = "") -> HostProblem:
+        late = f"{self._words.late} within {timeout_s:.0f} s{printed}"
+        return HostProblem(self.host, self._words.late_kind, late)
 
     def _broke(self, error: Union[OSError, str]) -> HostProblem:
         return HostProblem(self.host, ProblemKind.BROKEN, f"{self._words.broke}{error}")

@@ -17,12 +17,17 @@ ANSWER_S = 60.0
 STAY_S = 20.0
 NO_SUCH_PROGRAM = ("not found", "No such file")  # words of the shells; no other program writes there before Python
 STARTUP_FILES = "let the shell's startup files print only in a terminal"
+MOST_NOISE = 1 << 16  # bytes that a login shell, or what wraps it, may print before our program does
+MARK = b"\nlaunch: answers follow\n"  # on a line of its own, also after text that does not end its line
 MISSING = {"missing": [str]}
 MARGIN_S = 8.0  # what is told to a program shortly before it goes may be told to nobody
 RECEIVER = (Path(__file__).parents[1] / "agent" / "bootstrap.py").read_bytes()
 # -S: what runs there needs the standard library alone, and finding the rest takes longer than starting does.
 # Reads no byte more than the receiver's own. Without the caller's folder on the path, where a json.py may lie.
-_READ = f'import io,sys;sys.path.pop(0);exec(io.BufferedReader(io.FileIO(0,"rb",False),1).read({len(RECEIVER)}))'
+_READ = (
+    f"import io,sys;sys.path.pop(0);sys.stdout.write({MARK.decode()!r});"
+    f'exec(io.BufferedReader(io.FileIO(0,"rb",False),1).read({len(RECEIVER)}))'
+)
 _PROGRAM = ("-S", "-c", _READ)
 
 
@@ -68,6 +73,8 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
     with _closed_on_failure(channel), _explaining(host, opening, STARTUP_FILES):
         opening.send_bytes(b"" if kept else RECEIVER)
         opening.send(greeting)
+        if not kept:
+            opening.skip_to(MARK, MOST_NOISE, ANSWER_S)
         _send_code(opening, code, opening.answer(ANSWER_S, MISSING)["missing"])
         opening.send(request)
     return channel

@@ -7,7 +7,7 @@ import pytest
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.channel import Silence
-from launch.hosts.rpc import ask, contact
+from launch.hosts.rpc import MARK, MOST_NOISE, ask, contact
 from tests.support.launch.fakes import CODE, FakeChannel, FakeHost
 
 NOTHING_MISSING = b'{"missing": []}\n'
@@ -117,10 +117,62 @@ def test_a_python_that_ends_without_an_answer_is_told_with_its_last_words() -> N
     assert refusal(FakeChannel(NOTHING_MISSING)) == "h1: py ended before it answered: it ended without output"
 
 
-def test_a_shell_that_greets_every_caller_is_told() -> None:
-    text = refusal(FakeChannel(b"Welcome to h1!\n" + NOTHING_MISSING))
-    assert text.startswith("h1: expected a line of JSON, found 'Welcome to h1!'; ")
-    assert "startup files" in text
+def greeted(*said: Any) -> Dict[str, Any]:
+    """What ``ask`` returns from a host whose login shell says something first."""
+    host = FakeHost("h1", FakeChannel(NOTHING_MISSING, b'{"n": 1}\n'))
+    host.prints = said
+    return ask(host, CODE, "/w", "restart", {}, 3.0)
+
+
+def unbegun(*said: Any, complaint: str = "") -> str:
+    """Why ``ask`` gave up a host whose login shell says something, and then no program of ours anything."""
+    channel = FakeChannel(complaint=complaint)
+    host = FakeHost("h1", channel, python="py")
+    host.prints = said
+    with pytest.raises(HostProblem) as caught:
+        ask(host, CODE, "/w", "status", {}, 3.0)
+    assert channel.closed
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (b"Welcome to h1!\n" + MARK,),
+        (b"\xff no line end" + MARK[:5], MARK[5:]),
+        (b'{"missing": ["launcher"]}\n', b"\n\n", MARK),
+        (b"x" * MOST_NOISE, MARK),
+    ],
+)
+def test_what_the_startup_files_of_a_shell_print_is_skipped(said: Any) -> None:
+    assert greeted(*said) == {"n": 1}
+
+
+def test_a_shell_that_prints_without_an_end_is_told_with_what_it_prints() -> None:
+    assert unbegun(*[b"Welcome\x1b[2J to h1!\n" * 100] * 40) == (
+        "h1: expected at most 65536 bytes before its answer, found more, such as 'Welcome to h1!'; "
+        "let the shell's startup files print only in a terminal"
+    )
+
+
+def test_an_account_that_is_closed_says_so_on_stdout() -> None:
+    assert unbegun(b"This account is currently not available.\n") == (
+        "h1: py ended before it answered: This account is currently not available."
+    )
+    assert unbegun(b"Welcome\n", complaint="py: not found") == (
+        "h1: no py there (py: not found); install it, or name another with the key python"
+    )
+
+
+def test_a_shell_that_asks_and_waits_is_told_with_its_question() -> None:
+    assert unbegun(b"Welcome\nPASSCODE: ", Silence()) == "h1: py did not answer within 60 s; it printed 'PASSCODE:'"
+
+
+def test_a_program_that_is_asked_again_says_nothing_before_its_answer() -> None:
+    host = FakeHost("h1", FakeChannel(NOTHING_MISSING, b"{}\n", NOTHING_MISSING, b'{"n": 2}\n'))
+    host.keeps = True
+    ask(host, CODE, "/w", "restart", {}, 3.0)
+    assert ask(host, CODE, "/w", "restart", {}, 3.0) == {"n": 2}
 
 
 def test_silence_is_told_with_how_long_it_was_waited_for() -> None:

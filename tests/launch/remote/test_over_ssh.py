@@ -16,6 +16,7 @@ from cluster.spec.model import Ssh
 from launch.agent.linux.open_files import readable
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
+from launch.hosts.bundle import launcher_code
 from launch.remote.access import Access
 from launch.remote.host import SshHost
 from launch.signals import Interrupts
@@ -341,3 +342,15 @@ def test_without_a_terminal_the_command_to_unlock_the_key_is_told(locked: Path) 
     )  # fmt: skip
     assert ran.returncode == 3
     assert "and there is no terminal to ask for it; unlock it with `ssh-add " in ran.stderr
+
+
+def test_a_login_shell_that_prints_is_no_obstacle(operator: Operator, hosts: FakeHosts) -> None:
+    operator.write(EACH + ALL)
+    hosts[0].write("/root/.bashrc", "echo Welcome to $(hostname); printf '%s' 'loading modules ... '\n")
+    try:
+        with operator.fleet("h1") as fleet:
+            fleet.code = launcher_code()
+            answers, problems = fleet.ask("find", {"h1": fleet.reference("h1")}, PATIENCE_S)
+    finally:
+        hosts[0].run(["rm", "/root/.bashrc"])
+    assert (answers, problems) == ({"h1": {"run": None, "highest": 0, "taken": False}}, [])

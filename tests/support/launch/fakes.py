@@ -8,7 +8,7 @@ from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.bundle import Bundle, Code
 from launch.hosts.channel import Channel, Host, Silence
-from launch.hosts.rpc import RECEIVER
+from launch.hosts.rpc import MARK, RECEIVER
 from launch.signals import Interrupts
 
 CODE = Code({"launcher": Bundle(b"the code", "1" * 16)})
@@ -25,6 +25,11 @@ class FakeChannel(Channel):
         self._script, self._complaint = list(script), complaint
         self.sent = b""
         self.closed = self.ended = 0
+
+    def begin(self, script: Sequence[Any]) -> "FakeChannel":
+        """Say this before all else."""
+        self._script[:0] = script
+        return self
 
     def send(self, data: bytes) -> None:
         self.sent += data if data != RECEIVER else b""
@@ -52,6 +57,7 @@ class FakeHost(Host):
     """
 
     keeps = False
+    prints: Sequence[Any] = (MARK,)  # what comes before a program's first answer
 
     def __init__(
         self, name: str, *channels: FakeChannel, connect: Optional[Callable[[str], None]] = None, python: str = "py"
@@ -69,7 +75,7 @@ class FakeHost(Host):
         self.opened.append(argv)
         if not self.channels:
             raise HostProblem(self.name, ProblemKind.UNREACHABLE, "out of reach")
-        return self.channels.pop(0)
+        return self.channels.pop(0).begin(self.prints)
 
     def keep(self, channel: Channel, stay_s: float) -> None:
         super().keep(channel, stay_s) if self.keeps else channel.close()
