@@ -1,12 +1,14 @@
 """Hosts reached over SSH. The only package that knows Fabric and Paramiko.
 
-    host        one host: a connection, and the programs that run over it
-    access      what all connections share: configuration, known hosts, keys
-    gateways    hosts that others are reached through, each opened once
-    ssh_config  read an OpenSSH client configuration, its included files too
-    keys        private keys, ssh-agent, passphrases
-    failures    why a host could not be reached
-    by_hand     the same connection as a command of OpenSSH
+    host              one host: a connection, and the programs that run over it
+    access            what all connections share: configuration, known hosts, keys
+    gateways          hosts that others are reached through, each opened once
+    ssh_config        read an OpenSSH client configuration, its included files too
+    known_hosts       the keys of hosts, and the authorities that sign them
+    host_certificate  whether such an authority's certificate is good
+    keys              private keys, ssh-agent, passphrases
+    failures          why a host could not be reached
+    by_hand           the same connection as a command of OpenSSH
 
 Fabric brings ssh_config, users and gateways; four of its habits are changed here. It
 accepts every host key, even a changed one: we reject what is not in the known hosts. It

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import fabric
@@ -11,15 +12,18 @@ from fabric.connection import derive_shorthand
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.retry import Backoff, persist
-from launch.remote import ssh_config
+from launch.remote import host_certificate, ssh_config
 from launch.remote.by_hand import ByHand
-from launch.remote.failures import UnknownHostKey, explain, is_dropped
+from launch.remote.failures import BadCertificate, RevokedHostKey, UnknownHostKey, explain, is_dropped
 from launch.remote.gateways import Gateways, Route
+from launch.remote.host_certificate import CertificatesFirst
 from launch.remote.keys import Keys, ask_on_terminal
+from launch.remote.known_hosts import KnownHosts, Trust
 
 KEEPALIVE_S = 5
 READER_S = 10.0
 TRIES = 3  # of ssh.connect_timeout_s each: how long a login that is dropped is tried again
+_MACHINE = "/etc/ssh/ssh_known_hosts"
 _RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", *_RSA)
 
@@ -30,7 +34,7 @@ class Access:
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
         self._ssh_config = ssh_config.read(settings.config)
-        self._known = read_known_hosts(settings.known_hosts)
+        self._known: Dict[Tuple[str, ...], KnownHosts] = {}
         self._keys: Optional[Keys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
         self._gateways = Gateways(self._open, lambda name: self._lookup(name).get("proxyjump") or "")
@@ -108,14 +112,27 @@ class Access:
         return {"banner_timeout": bound, "auth_timeout": bound, "channel_timeout": bound}
 
     def _be_strict(self, connection: fabric.Connection) -> None:
-        """Accept only a known host key, and request only the kinds of keys that are known."""
-        known = self._known.lookup(_entry(connection)) or {}
-        for kind, key in known.items():
-            connection.client.get_host_keys().add(_dialled(connection), kind, key)
-        connection.client.set_missing_host_key_policy(RejectUnknown())
-        if known:
-            wanted = {name for kind in known for name in (_RSA if kind == "ssh-rsa" else (kind,))}
+        """Accept only a known host key, and request only the kinds of keys that are known.
+
+        Where an authority is known that signs the keys of such hosts, request its certificate.
+        """
+        entry = _entry(connection)
+        name = entry[1:].partition("]:")[0] if entry.startswith("[") else entry
+        trust = self._files(connection.ssh_config).about(entry, name)
+        connection.client.set_missing_host_key_policy(Judge(trust, name))  # the client has no keys, so asks about all
+        kinds = {key.get_name() for key in trust.keys}
+        wanted = {each for kind in kinds for each in (_RSA if kind == "ssh-rsa" else (kind,))}
+        if trust.authorities:
+            connection.connect_kwargs["transport_factory"] = partial(CertificatesFirst, wanted)
+        elif wanted:
             connection.connect_kwargs["disabled_algorithms"] = {"keys": [k for k in _KINDS if k not in wanted]}
+
+    def _files(self, options: Mapping[str, Any]) -> KnownHosts:
+        """Return the known hosts for a connection with these options: the operator's own, and the machine's."""
+        machine = tuple(options.get("globalknownhostsfile", _MACHINE).split())
+        if machine not in self._known:
+            self._known[machine] = KnownHosts([self._settings.known_hosts, *machine])
+        return self._known[machine]
 
     def _lookup(self, name: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._ssh_config.lookup(derive_shorthand(name)["host"])
@@ -168,11 +185,35 @@ class Login:
         raise refused
 
 
-class RejectUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    """Refuse a host whose key is not known."""
+class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
+    """Refuse a host whose key nobody vouches for.
+
+    Args:
+      name: of the host, without a port, as its certificate has it.
+    """
+
+    def __init__(self, trust: Trust, name: str):
+        self._trust, self._name = trust, name
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        """Raise UnknownHostKey."""
+        """Judge a host's key, which Paramiko calls missing.
+
+        Raises:
+          RevokedHostKey, BadHostKeyException, BadCertificate, UnknownHostKey: the reason.
+        """
+        trust = self._trust
+        if key in trust.revoked:
+            raise RevokedHostKey(f"the key of {hostname} is revoked")
+        if key in trust.keys:
+            return
+        authorities = [each for each in trust.authorities if each not in trust.revoked]
+        why = host_certificate.fault(key, authorities, self._name) if authorities else None
+        if authorities and why is None:
+            return
+        if trust.keys:
+            raise paramiko.BadHostKeyException(hostname, key, trust.keys[0])
+        if why is not None:
+            raise BadCertificate(why)
         raise UnknownHostKey(f"no key is known for {hostname}")
 
 
@@ -192,9 +233,3 @@ def _log_in(connection: fabric.Connection) -> None:
     except BaseException:
         connection.client.close()
         raise
-
-
-def read_known_hosts(path: str) -> paramiko.HostKeys:
-    """Return the known hosts' keys; none where there is no such file."""
-    full = os.path.expanduser(path)
-    return paramiko.HostKeys(full if os.path.isfile(full) else None)

@@ -17,6 +17,14 @@ class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
     """The host shows a key, and none is known for it."""
 
 
+class RevokedHostKey(paramiko.SSHException):  # type: ignore[misc]
+    """The host shows a key that its administrators have taken back."""
+
+
+class BadCertificate(paramiko.SSHException):  # type: ignore[misc]
+    """Only an authority is known for the host, and the host's certificate is not one of it for this host, now."""
+
+
 def is_dropped(error: Exception) -> bool:
     """Return whether sshd accepted the connection and dropped it before it refused anybody.
 
@@ -52,6 +60,12 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
             f"remove the old key with `{by_hand.forget()}`, verify the new key, then accept it with "
             f"`{by_hand.accept()}`",
         )
+    if isinstance(error, RevokedHostKey):
+        revoked = "its host key is revoked (@revoked in the known hosts): an intercepted connection, or an old key"
+        return problem(ProblemKind.HOST_KEY, revoked, "ask its administrator; it needs another key")
+    if isinstance(error, BadCertificate):
+        renew = "ask its administrator for a certificate of this authority (@cert-authority in the known hosts)"
+        return problem(ProblemKind.HOST_KEY, f"its host key has no valid certificate: {error}", renew)
     if isinstance(error, UnknownHostKey):
         see = f"verify the key, then accept it with `{by_hand.accept()}`"
         return problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)

@@ -354,3 +354,32 @@ def test_a_login_shell_that_prints_is_no_obstacle(operator: Operator, hosts: Fak
     finally:
         hosts[0].run(["rm", "/root/.bashrc"])
     assert (answers, problems) == ({"h1": {"run": None, "highest": 0, "taken": False}}, [])
+
+
+def signed(folder: Path, key: str, *options: str) -> str:
+    """The certificate that an authority of the test's own gives for a public key."""
+    authority = folder / "authority"
+    if not authority.exists():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(authority)], check=True)
+    (folder / "signed.pub").write_text(key)
+    sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", "test", *options, str(folder / "signed.pub")]
+    subprocess.run(sign, check=True, stderr=subprocess.DEVNULL)
+    return (folder / "signed-cert.pub").read_text()
+
+
+def test_a_host_is_known_by_its_certificate_and_a_person_let_in_by_theirs(operator: Operator, hosts: FakeHosts) -> None:
+    h3, folder = hosts[2], operator.folder
+    host_key = h3.read("/etc/ssh/ssh_host_ed25519_key.pub")
+    h3.write("/etc/ssh/host-cert.pub", signed(folder, host_key, "-h", "-n", h3.address))
+    own = folder / "own"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(own)], check=True)
+    (folder / "own-cert.pub").write_text(signed(folder, (folder / "own.pub").read_text(), "-n", "root"))
+    authority = (folder / "authority.pub").read_text()
+    h3.write("/etc/ssh/authority.pub", authority)
+    operator.known.write_text("")
+    (folder / "machine").write_text(f"@cert-authority 10.* {authority}")
+    operator.write(EACH + "Host *\n  User root\n  IdentityFile {folder}/own\n  GlobalKnownHostsFile {folder}/machine\n")
+    with sshd(h3, "HostCertificate /etc/ssh/host-cert.pub\nTrustedUserCAKeys /etc/ssh/authority.pub\n"):
+        assert operator.named("h3") == "h3"
+    with pytest.raises(HostProblem, match="its host key has no valid certificate: expected a certificate, found a b"):
+        operator.named("h3")

@@ -1,0 +1,82 @@
+"""Files of known hosts: the keys of hosts, the authorities that sign such keys, and keys that are revoked.
+
+The files are OpenSSH's: names are plain, hashed or patterns, and a line may begin with ``@cert-authority`` or
+``@revoked``. All lines of all files count.
+"""
+
+import contextlib
+import os
+import re
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+import paramiko
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+
+AUTHORITY, REVOKED = "@cert-authority", "@revoked"
+_HASHED = "|1|"
+
+
+class Trust(NamedTuple):
+    """What the files have about one host."""
+
+    keys: Tuple[paramiko.PKey, ...] = ()
+    authorities: Tuple[paramiko.PKey, ...] = ()
+    revoked: Tuple[paramiko.PKey, ...] = ()
+
+
+class KnownHosts:
+    """The lines of some files; one that cannot be read counts as empty."""
+
+    def __init__(self, paths: Sequence[str]):
+        self._lines = [line for path in paths for line in _lines(os.path.expanduser(path))]
+
+    def about(self, *names: str) -> Trust:
+        """Return the trust in a host that has some names; its authorities may be named by any of these.
+
+        Its keys are those of the first name, under which OpenSSH records them.
+        """
+        found: Dict[str, List[paramiko.PKey]] = {"": [], AUTHORITY: [], REVOKED: []}
+        for marker, patterns, rest in self._lines:
+            if marker in found and any(matches(patterns, name) for name in (names if marker else names[:1])):
+                found[marker] += _key(rest)
+        return Trust(*map(tuple, found.values()))
+
+
+def matches(patterns: str, name: str) -> bool:
+    """Return whether ``*.example.com,!gw.example.com``, or a hashed name, means a host."""
+    name = name.lower()
+    fits = [(each.startswith("!"), _matches(each.lstrip("!"), name)) for each in patterns.split(",")]
+    return any(fit for negated, fit in fits if not negated) and not any(fit for negated, fit in fits if negated)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    if pattern.startswith(_HASHED):
+        return _is_hash_of(pattern, name)
+    wildcards = re.escape(pattern.lower()).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(wildcards, name) is not None
+
+
+def _is_hash_of(hashed: str, name: str) -> bool:
+    try:
+        return bool(paramiko.HostKeys.hash_host(name, hashed) == hashed)
+    except (ValueError, AssertionError, IndexError):  # a damaged line
+        return False
+
+
+def _lines(path: str) -> Iterator[Tuple[str, str, str]]:
+    """Yield the marker, the names and the key of each line."""
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            marker, _, rest = line.strip().partition(" ") if line.startswith("@") else ("", "", line.strip())
+            names, _, key = rest.strip().partition(" ")
+            if key and not names.startswith("#"):
+                yield marker, names, key
+
+
+def _key(text: str) -> List[paramiko.PKey]:
+    """Return the key in ``ssh-ed25519 AAAA… comment``; none where it is of a kind that nobody here knows."""
+    try:
+        entry = HostKeyEntry.from_line(f"name {text}")
+    except (paramiko.SSHException, InvalidHostKey):
+        return []
+    return [entry.key] if entry is not None else []
