@@ -1,6 +1,7 @@
 """All hosts of a run at once: a bounded number of connections, every failure named."""
 
 import math
+import os
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -19,6 +20,10 @@ from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
 from launch.hosts.local import LocalHost
 from launch.signals import Interrupts
+from launch.slurm.allocation import find
+from launch.slurm.host import SlurmHost
+from launch.slurm.step import environment
+from launch.slurm.steps import Ending
 from launch.status.task import TaskStatus
 from launch.status.values import Malformed, from_values, to_values
 
@@ -77,6 +82,11 @@ class Fleet:
     def reference(self, host: str, run: Optional[str] = None) -> RunReference:
         """Return a host's part of a run, of the one that verbs mean by default, as requests name it."""
         return RunReference(self.name, host, self.spec.workdir, run or self.run)
+
+    @property
+    def slurm_job(self) -> str:
+        """Return the job of Slurm in which the hosts are; "" where they are in none."""
+        return next((host.job for host in self.hosts.values() if isinstance(host, SlurmHost)), "")
 
     def path_on(self, host: Optional[str], path: Optional[str]) -> str:
         """Return ``gpu01:/path``, and ``/path`` where a run with ``--local`` has the host's files on this machine."""
@@ -215,16 +225,34 @@ Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
 
 
 def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    """Return the transport to each host: none for this machine, else SSH.
+    """Return the transport to each host: none for this machine, else that of the key ``transport``.
 
     ``closing`` closes what the hosts share.
+
+    Raises:
+      CannotStart: this process cannot use the transport.
     """
     hosts: Dict[str, Host] = {name: LocalHost(name, python) for name, python in pythons.items() if spec.is_here(name)}
-    if len(hosts) == len(pythons):
-        return hosts
+    away = {name: python for name, python in pythons.items() if name not in hosts}
+    if away:
+        hosts.update(_by_slurm(away, spec, closing) if spec.transport == "slurm" else _by_ssh(away, spec, closing))
+    return {name: hosts[name] for name in pythons}
+
+
+def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
     from launch.remote.access import Access  # loads Fabric: a second that a local run need not spend
     from launch.remote.host import SshHost
 
     access = Access(spec.ssh)
     closing.callback(access.close)
-    return {name: hosts.get(name) or SshHost(name, python, access) for name, python in pythons.items()}
+    return {name: SshHost(name, python, access) for name, python in pythons.items()}
+
+
+def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
+    try:
+        allocation = find(os.environ)
+    except HostProblem as problem:
+        raise CannotStart([problem]) from problem
+    environ, ending = environment(os.environ, spec.secrets), Ending()
+    closing.callback(ending.close)
+    return {name: SlurmHost(name, python, allocation, environ, ending) for name, python in pythons.items()}

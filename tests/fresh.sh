@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(chromium iproute2 nftables openssh-client openssh-server procps)
+packages=(chromium iproute2 munge nftables openssh-client openssh-server procps slurm-client slurmctld slurmd)
 user=54321 # of nobody here
 network='^((PIP|UV)_.*|.*_(proxy|PROXY)|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE)$' # how packages are reached
 
@@ -45,7 +45,7 @@ become_fresh() { # SCRATCH
         chmod 755 /root
     fi
     mount --bind /mnt/tmp /tmp
-    ! command -v sshd ssh nft ip chromium || exit 3 # still there: they came from elsewhere
+    ! command -v sshd ssh nft ip chromium srun slurmd munged || exit 3 # still there: they came from elsewhere
 }
 
 if [ "${1:-}" = --inside ]; then

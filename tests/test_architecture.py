@@ -45,7 +45,7 @@ FLOORS = {
         ("agent",),
         ("hosts", "view"),
         ("remote", "hostfile", "environments", "history", "page"),
-        ("plan", "logs", "monitoring", "teardown"),
+        ("plan", "logs", "monitoring", "teardown", "slurm"),
         ("check", "run"),
         ("diagnosis",),
         ("verbs",),

@@ -24,7 +24,7 @@ def check_name(document: Document, path: Path) -> Iterator[Problem]:
 def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
     """The spec of ``document``; ``slots`` have their ports and GPUs."""
     values: Dict[str, Any] = {key: value for key, value in document.value.items() if value is not None}
-    whole = ("job", "args", "python", "workdir", "leave_s", "guard", "allow_public")
+    whole = ("job", "args", "python", "workdir", "leave_s", "guard", "allow_public", "transport")
     plain = {key: values[key] for key in whole if key in values}
     return Spec(
         path=path,

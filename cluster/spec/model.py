@@ -110,7 +110,7 @@ class Spec:
     ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
     ends the run. ``keep`` is None when the file has no bounds for past runs. ``python`` is None when the
     file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``job_at`` is where the
-    job is named: ``hosts.yaml:3:6: job``. In a ``local`` spec every host is this machine, whatever its name.
+    job is named: ``hosts.yaml:3:6: job``. ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine, whatever its name.
     ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none, the agent takes
     the first port above those of its tasks.
     """
@@ -131,6 +131,7 @@ class Spec:
     secrets: Tuple[str, ...] = ()
     guard: Optional[str] = None
     allow_public: bool = False
+    transport: str = "ssh"
     ssh: Ssh = field(default_factory=Ssh)
     setup: Optional[Setup] = None
     job_at: str = "job"

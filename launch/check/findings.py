@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
+from cluster.spec.model import Spec
 from launch.agent.wire.check_request import CheckFacts
 from launch.agent.wire.host_facts import HostFacts
 from launch.errors import HostProblem
@@ -89,15 +90,16 @@ def grouped(findings: Iterable[Finding]) -> List[Finding]:
     return [replace(found[0], hosts=tuple(dict.fromkeys(_hosts_of(found)))) for found in alike.values()]
 
 
-def beside(finding: Finding, is_here: Callable[[str], bool]) -> Finding:
-    """Return a finding whose commands reach a host that is this machine without SSH."""
-    mend = re.sub(r"`ssh (\S+) ", lambda word: "`" if is_here(word[1]) else word[0], finding.mend)
+def beside(finding: Finding, spec: Spec) -> Finding:
+    """Return a finding whose commands reach each host as the launcher does: this machine without any transport."""
+    away = "`srun --overlap -w {} " if spec.transport == "slurm" else "`ssh {} "
+    mend = re.sub(r"`ssh (\S+) ", lambda word: "`" if spec.is_here(word[1]) else away.format(word[1]), finding.mend)
     return replace(finding, mend=mend)
 
 
 def _mend_anywhere(finding: Finding) -> str:
     """Return the advice without the host that it is for."""
-    return finding.mend.replace(f"ssh {finding.hosts[0]} ", "ssh … ") if len(finding.hosts) == 1 else finding.mend
+    return finding.mend.replace(f" {finding.hosts[0]} ", " … ") if len(finding.hosts) == 1 else finding.mend
 
 
 def _hosts_of(findings: Iterable[Finding]) -> Iterator[str]:

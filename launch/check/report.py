@@ -89,8 +89,7 @@ class Verdict(NamedTuple):
 
 def judge(evidence: Evidence) -> Verdict:
     """Apply every rule."""
-    is_here = evidence.plan.spec.is_here
-    found = grouped(beside(finding, is_here) for rule in RULES for finding in rule(evidence))
+    found = grouped(beside(finding, evidence.plan.spec) for rule in RULES for finding in rule(evidence))
     findings = [finding for finding in found if not isinstance(finding, Note)]
     ill = {host for finding in findings for host in finding.hosts}
     healthy = tuple(host for host in evidence.facts if host not in ill)

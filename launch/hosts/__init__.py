@@ -1,4 +1,4 @@
-"""Talk to one program on one host, over SSH or here. ``conversation`` is where to begin.
+"""Talk to one program on one host, over SSH, by Slurm or here. ``conversation`` is where to begin.
 
 channel        a program on a host, with its stdin and stdout
 local          this machine as a host: programs are subprocesses
@@ -10,4 +10,5 @@ bundle         pack the code that a host needs; a bundle is known by its hash
 job_files      list the files of a job's folder, also behind links
 retry          try again: how often, how long, after which failures
 tunnel         forward a port of this machine
+shell          quote a command for a shell on a host
 """

@@ -1,6 +1,7 @@
 """Exchange bytes and lines with a program on a host, over its stdin and stdout.
 
-The two kinds of channel are a subprocess on this machine and an SSH session (``local`` and ``remote``).
+The kinds of channel are a subprocess on this machine, an SSH session and a step of Slurm (``local``, ``remote`` and
+``slurm``).
 Everything above the channels is the same code.
 """
 
@@ -10,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from launch.agent.text.plain_text import clean, may_hold_controls, plain
+from launch.errors import HostProblem
 
 CHUNK = 1 << 16
 SHOWN = 200  # characters of what is no answer
@@ -56,6 +58,10 @@ class Channel(ABC):
     def close(self) -> None:
         """End the conversation; the program sees the end of its stdin."""
 
+    def leave_running(self) -> None:
+        """Note that the program has started an agent, which outlives the conversation."""
+        return
+
     def send_line(self, values: Mapping[str, Any]) -> None:
         """Send one JSON line."""
         self.send(json.dumps(values).encode() + b"\n")
@@ -80,6 +86,12 @@ class Channel(ABC):
             self._receive_more(until)
         del self._unread[: self._unread.index(mark) + len(mark)]
         return True
+
+    def take_unread(self) -> bytes:
+        """Return the bytes that came and were not read."""
+        data = bytes(self._unread)
+        self._unread.clear()
+        return data
 
     def last_words(self) -> str:
         """Return the last line that came and was not read, as a terminal would show it; "" for none."""
@@ -172,6 +184,14 @@ class Host(ABC):
 
         The connection has the methods of a socket.
         """
+
+    def refusal(self, complaint: str) -> Optional[HostProblem]:
+        """Return the problem of a host on which the program did not start at all; None where it did.
+
+        Args:
+          complaint: what came on stderr, of the program or of what was to start it.
+        """
+        return None
 
     def close(self) -> None:
         """End the connection, and every conversation that was kept."""

@@ -5,25 +5,30 @@ import select
 import socket
 import subprocess
 import tempfile
-from typing import Sequence
+from typing import Mapping, Optional, Sequence
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.channel import CHUNK, Channel, Host, Silence
 
 DIAL_S = 10.0
+END_S = 5.0
 
 
 class LocalChannel(Channel):
-    """A subprocess that writes its stderr to a temporary file, so that it never blocks on the launcher."""
+    """A subprocess that writes its stderr to a temporary file, so that it never blocks on the launcher.
 
-    def __init__(self, argv: Sequence[str]):
+    Args:
+      env: its environment; None: this process's.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Optional[Mapping[str, str]] = None):
         super().__init__()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         try:
             # In a session of its own: Ctrl-C in the terminal is ours to handle, not the agent's.
             self._process = subprocess.Popen(
                 list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
-                start_new_session=True, bufsize=0,
+                start_new_session=True, bufsize=0, env=env,
             )  # fmt: skip
         except OSError:
             self._errors.close()
@@ -49,15 +54,18 @@ class LocalChannel(Channel):
         return self._errors.read(CHUNK).decode(errors="replace").strip()
 
     def close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
             if pipe is not None:
                 pipe.close()
+        self._end()
+
+    def _end(self) -> None:
+        """Wait for the end of a program that has seen the end of its stdin; end one that does not end."""
         try:
-            self._process.wait(5.0)
+            self._process.wait(END_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(5.0)
-        self._errors.close()
+            self._process.wait(END_S)
 
 
 def _readable(handle: int, timeout_s: float) -> bool:

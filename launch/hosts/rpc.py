@@ -61,6 +61,8 @@ def ask(
     conversation = Conversation(host.name, channel, verb, _words_of(host, verb))
     with _closed_on_failure(channel), _explaining(host, conversation):
         answer = conversation.next_line(timeout_s)
+    if verb == "start" and "ready" in answer:
+        channel.leave_running()
     host.keep(channel, stay_s - MARGIN_S)
     return conversation.check(answer)
 
@@ -129,6 +131,9 @@ def _explain(host: Host, problem: HostProblem, conversation: Conversation, noise
     if problem.kind not in (ProblemKind.BROKEN, ProblemKind.PYTHON_ENDED):
         return problem
     complaint = conversation.complaint()
+    refusal = host.refusal(complaint)
+    if refusal is not None:
+        return refusal
     last = complaint.splitlines()[-1] if complaint else ""
     if any(words in last for words in NO_SUCH_PROGRAM):
         install = "install it, or name another with the key python"

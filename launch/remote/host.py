@@ -1,6 +1,5 @@
 """A host reached over SSH: one connection, and the programs that run over it."""
 
-import shlex
 import socket
 import time
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ import paramiko
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.channel import CHUNK, Channel, Host, Silence
+from launch.hosts.shell import command_line
 from launch.remote.access import Access, hang_up
 
 OPEN_S = 20.0
@@ -102,14 +102,3 @@ class SshHost(Host):
         if self._connection is not None:
             hang_up(self._connection)
             self._connection = None
-
-
-def command_line(argv: Sequence[str]) -> str:
-    """Return argv as one line for the host's login shell.
-
-    A leading ``~/`` still means home.
-    """
-    words = [shlex.quote(word) for word in argv]
-    if argv[0].startswith("~/"):
-        words[0] = "~/" + shlex.quote(argv[0][2:])
-    return "exec " + " ".join(words)

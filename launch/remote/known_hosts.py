@@ -17,7 +17,7 @@ _HASHED = "|1|"
 
 
 class Trust(NamedTuple):
-    """What the files have about one host."""
+    """The keys that the files have for one host."""
 
     keys: Tuple[paramiko.PKey, ...] = ()
     authorities: Tuple[paramiko.PKey, ...] = ()

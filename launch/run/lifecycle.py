@@ -63,7 +63,7 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
             attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), detach)
             status = attached.follow(attached.go())
         if status.state == "running":
-            say(*report.detached(run.plan.run, str(target)))
+            say(*report.detached(run.plan.run, str(target), fleet.slurm_job))
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)
     return Ended(report.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)

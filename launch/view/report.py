@@ -52,12 +52,15 @@ def what_happened(status: RunStatus) -> List[str]:
     return [] if plain and status.state == "failed" else incident_text.lines(incidents)
 
 
-def detached(run: str, asked: str) -> List[str]:
+def detached(run: str, asked: str, slurm_job: str = "") -> List[str]:
     """Return the lines that ``launch up -d`` prints when every task is up.
 
-    ``asked`` is the argument with which other verbs find the run.
+    Args:
+      asked: the argument with which other verbs find the run.
+      slurm_job: the job of Slurm in which it runs; "" for none.
     """
-    return [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
+    lines = [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
+    return lines + ([f"it ends with Slurm's job {slurm_job} at the latest"] if slurm_job else [])
 
 
 def exit_code(status: RunStatus, signals: Sequence[int]) -> int:

@@ -9,6 +9,7 @@ launch     the launcher as a process, and fakes of everything that it talks to
 lines      how many lines of Python run
 order      the order of test files: the longest first
 skips      skipped tests, counted and explained at the end
+slurm      Slurm on fake hosts, and stand-ins for srun
 ssh        SSH servers of asyncssh on loopback
 training   clusters in one process or in several, and jobs for them
 waiting    the one way to wait for something

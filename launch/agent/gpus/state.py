@@ -1,8 +1,10 @@
 """The state of this host's GPUs, from the driver and from the runs that booked them."""
 
+import os
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from launch.agent.gpus import nvidia_smi
+from launch.agent.gpus.assignment import allotted
 from launch.agent.gpus.booking import who_holds
 from launch.agent.linux.processes import command_line
 from launch.agent.wire.host_facts import Gpu, Gpus
@@ -13,11 +15,12 @@ _USERS = nvidia_smi.question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def driver_and_gpus() -> Gpus:
-    """Return the driver's version, and the GPUs in the order of their indices. Raises DriverHangs."""
+    """Return the driver's version, and the GPUs that tasks may have, in their order. Raises DriverHangs."""
     rows = nvidia_smi.rows(nvidia_smi.ask(_GPUS))
     users = _memory() if rows else []
     gpus = [_gpu(row[1:], [user for user in users if user["gpu"] == index]) for index, row in enumerate(rows)]
-    return Gpus(rows[0][0] if rows else None, gpus)
+    usable = allotted([gpu.uuid for gpu in gpus], os.environ)
+    return Gpus(rows[0][0] if rows else None, [gpus[index] for index in usable])
 
 
 def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:

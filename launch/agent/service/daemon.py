@@ -148,7 +148,7 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
             resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
         wishes = {task.name: task.gpus for task in request.tasks}
         found = nvidia_smi.list_gpus() if assignment.needs_list(wishes) else []
-        given = assignment.give(wishes, len(found))
+        given = assignment.give_allotted(wishes, found, os.environ)
         bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
         bookings.book(given)
         return given, bookings

@@ -3,11 +3,12 @@
 ``jobs.describe`` builds the graph with the chief's GPUs. It trains nothing and opens no port.
 """
 
+import os
 import subprocess
 from typing import List
 
 from cluster.protocol.outcome import GRAPH_MISTAKE
-from launch.agent.gpus import nvidia_smi
+from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.service.chief_command import ChiefCommand, chief_command
 from launch.agent.wire.graph_answer import GraphAnswer
 from launch.agent.wire.run_request import Gpus, RunRequest
@@ -37,4 +38,5 @@ def _build(command: ChiefCommand) -> int:
 
 def _gpus(wish: Gpus) -> List[int]:
     # A job may look for GPUs while it builds its graph. How many a share is matters to no mistake: it gets all.
-    return list(range(len(nvidia_smi.list_gpus()))) if isinstance(wish, str) else list(wish)
+    usable = assignment.allotted(nvidia_smi.list_gpus(), os.environ) if wish else []
+    return usable if isinstance(wish, str) else [usable[number] for number in wish if number < len(usable)]

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 from launch.check.report import as_values, judge, lines
 from launch.errors import HostProblem, ProblemKind
@@ -32,6 +33,13 @@ def test_what_is_wrong_alike_on_many_hosts_is_one_finding_with_its_mend_on_a_lin
         "    see it with `launch status r.yaml`, end it with `launch down r.yaml`",
     ]
     assert "note: w[1-59,62-63]: http_proxy set there; the tasks run without" in shown
+
+
+def test_commands_reach_hosts_as_the_launcher_does() -> None:
+    gone = [HostProblem(f"w{n}", ProblemKind.UNREACHABLE, "no step there") for n in (60, 61)]
+    plan = large(64)
+    by_slurm = evidence(replace(plan, spec=replace(plan.spec, transport="slurm")), {}, gone, ["w60", "w61"])
+    assert lines(judge(by_slurm))[:2] == ["w[60-61]: no step there", "    see `srun --overlap -w w60 true`"]
 
 
 def test_a_version_that_healthy_hosts_do_not_share_is_not_claimed() -> None:

@@ -26,7 +26,13 @@ _PACKAGES = {
     "nft": "nftables",
 }
 
-_OTHERS = {"chromium": "chromium"}  # what tests need that have no fake hosts
+_OTHERS = {  # what further tests need
+    "chromium": "chromium",
+    "munged": "munge",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "srun": "slurm-client",
+}
 
 # Each step is tried in namespaces of its own, which end with the shell. A step that
 # fails does not hide the ones after it.
@@ -48,10 +54,16 @@ def missing() -> Tuple[str, ...]:
     """Everything that this machine lacks, as a person would fix it. Empty: fake hosts work."""
     if not sys.platform.startswith("linux"):
         return (f"Linux (this is {sys.platform})",)
-    lacks = [f"{tool} (apt-get install {package})" for tool, package in _PACKAGES.items() if not _found(tool)]
+    lacks = lacking(*_PACKAGES)
     if os.geteuid() != 0:
         return (*lacks, "root (run as root, e.g. with sudo)")
     return (*lacks, *(() if lacks else _refused()))
+
+
+def lacking(*tools: str) -> List[str]:
+    """Those of some programs that this machine lacks, as a person would fix it."""
+    packages = {**_PACKAGES, **_OTHERS}
+    return [f"{tool} (apt-get install {packages[tool]})" for tool in tools if not _found(tool)]
 
 
 def command() -> str:

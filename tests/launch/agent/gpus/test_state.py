@@ -49,6 +49,12 @@ def test_every_gpu_is_told_with_the_processes_that_use_it(driver: None) -> None:
     assert process.startswith(f"pid {os.getpid()} (") and process.endswith("), 9000 MiB")
 
 
+def test_in_a_step_of_slurm_only_its_gpus_are_the_hosts(driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert [gpu.uuid for gpu in state.driver_and_gpus().gpus] == ["GPU-b"]
+
+
 def test_a_gpu_that_a_run_has_booked_is_told_as_such(driver: None) -> None:
     bookings = Bookings(["GPU-a"], "r-1 (agent pid 7)")
     bookings.book({"worker:0": [0]})

@@ -50,6 +50,14 @@ def test_a_program_that_is_missing_is_left_to_the_tasks(tmp_path: Path) -> None:
     assert graph.mistake(run_request(missing, workdir=str(tmp_path), code=asked.code)).cause is None
 
 
+def test_in_a_step_of_slurm_its_gpus_are_counted_in_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvidia_smi, "list_gpus", lambda: ["GPU-a", "GPU-b", "GPU-c"])
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    graph.mistake(request(tmp_path, f"echo $CUDA_VISIBLE_DEVICES > {tmp_path}/said", gpus=(1, 2)))
+    assert (tmp_path / "said").read_text() == "2\n"
+
+
 @pytest.mark.parametrize(("gpus", "visible"), [((), ""), ((1,), "1"), ("all", "0,1,2"), ("share", "0,1,2")])
 def test_it_has_the_chiefs_folder_environment_and_gpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: Union[str, List[int]], visible: str
