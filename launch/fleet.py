@@ -232,7 +232,9 @@ def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Di
     Raises:
       CannotStart: this process cannot use the transport.
     """
-    hosts: Dict[str, Host] = {name: LocalHost(name, python) for name, python in pythons.items() if spec.is_here(name)}
+    hosts: Dict[str, Host] = {
+        name: LocalHost(name, python, spec.before) for name, python in pythons.items() if spec.is_here(name)
+    }
     away = {name: python for name, python in pythons.items() if name not in hosts}
     if away:
         hosts.update(_by_slurm(away, spec, closing) if spec.transport == "slurm" else _by_ssh(away, spec, closing))
@@ -245,7 +247,7 @@ def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[
 
     access = Access(spec.ssh)
     closing.callback(access.close)
-    return {name: SshHost(name, python, access) for name, python in pythons.items()}
+    return {name: SshHost(name, python, access, spec.before) for name, python in pythons.items()}
 
 
 def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
@@ -255,4 +257,4 @@ def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dic
         raise CannotStart([problem]) from problem
     environ, ending = environment(os.environ, spec.secrets), Ending()
     closing.callback(ending.close)
-    return {name: SlurmHost(name, python, allocation, environ, ending) for name, python in pythons.items()}
+    return {name: SlurmHost(name, python, allocation, environ, ending, spec.before) for name, python in pythons.items()}

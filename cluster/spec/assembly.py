@@ -35,6 +35,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         restart=Restart(**values.get("restart", {})),
         elastic=Elastic(**values["elastic"]) if "elastic" in values else None,
         keep=Keep(**values["keep"]) if "keep" in values else None,
+        before=tuple(values.get("before", ())),
         secrets=tuple(values.get("secrets", ())),
         ssh=Ssh(**values.get("ssh", {})),
         setup=Setup(**values["setup"]) if "setup" in values else None,

@@ -110,9 +110,10 @@ class Spec:
     ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
     ends the run. ``keep`` is None when the file has no bounds for past runs. ``python`` is None when the
     file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``job_at`` is where the
-    job is named: ``hosts.yaml:3:6: job``. ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine, whatever its name.
-    ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none, the agent takes
-    the first port above those of its tasks.
+    job is named: ``hosts.yaml:3:6: job``. ``before`` has commands for the shell that starts the launcher's program
+    on a host. ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine, whatever its
+    name. ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none, the agent
+    takes the first port above those of its tasks.
     """
 
     path: Path
@@ -127,6 +128,7 @@ class Spec:
     keep: Optional[Keep] = None
     leave_s: float = 10
     python: Optional[str] = None
+    before: Tuple[str, ...] = ()
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
     guard: Optional[str] = None

@@ -142,10 +142,14 @@ def _read(line: str) -> Dict[str, Any]:
 
 
 class Host(ABC):
-    """A machine of the cluster, as the launcher reaches it."""
+    """A machine of the cluster, as the launcher reaches it.
 
-    def __init__(self, name: str, python: str):
-        self.name, self.python = name, python
+    Args:
+      before: commands for the shell that starts a program there.
+    """
+
+    def __init__(self, name: str, python: str, before: Sequence[str] = ()):
+        self.name, self.python, self.before = name, python, tuple(before)
         self._kept: List[Tuple[float, Channel]] = []
 
     def keep(self, channel: Channel, stay_s: float) -> None:

@@ -9,6 +9,7 @@ from typing import Mapping, Optional, Sequence
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.channel import CHUNK, Channel, Host, Silence
+from launch.hosts.shell import command_line
 
 DIAL_S = 10.0
 END_S = 5.0
@@ -78,6 +79,10 @@ def _readable(handle: int, timeout_s: float) -> bool:
     return bool(poll.poll(timeout_s * 1000))
 
 
+def _at_home(argv: Sequence[str]) -> Sequence[str]:
+    return [os.path.expanduser(argv[0]), *argv[1:]]
+
+
 class LocalHost(Host):
     """This machine."""
 
@@ -86,11 +91,14 @@ class LocalHost(Host):
 
     def open(self, argv: Sequence[str]) -> Channel:
         try:
-            return LocalChannel([os.path.expanduser(argv[0]), *argv[1:]])
+            return LocalChannel(self._started_by_shell(argv) if self.before else _at_home(argv))
         except OSError as error:
             why = os.strerror(error.errno or 0)
             unstarted = f"cannot start {argv[0]}: {why}"
             raise HostProblem(self.name, ProblemKind.NO_PYTHON, unstarted, advice="see the key python") from error
+
+    def _started_by_shell(self, argv: Sequence[str]) -> Sequence[str]:
+        return ["/bin/sh", "-c", command_line(argv, self.before)]
 
     def dial(self, port: int) -> socket.socket:
         try:

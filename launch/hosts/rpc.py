@@ -4,6 +4,7 @@ A verb that answers with one line leaves the program on the host ready for the n
 session and one Python there.
 """
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ ANSWER_S = 60.0
 STAY_S = 20.0
 NO_SUCH_PROGRAM = ("not found", "No such file")  # words of the shells; no other program writes there before Python
 STARTUP_FILES = "let the shell's startup files print only in a terminal"
+BEFORE = "the commands of the key before run first; `--set before=` leaves them out"
 MOST_NOISE = 1 << 16  # bytes that a login shell, or what wraps it, may print before our program does
 MARK = b"\nlaunch: answers follow\n"  # on a line of its own, also after text that does not end its line
 MISSING = {"missing": [str]}
@@ -72,7 +74,7 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
     kept = host.take_kept()
     channel = kept or host.open([host.python, *_PROGRAM])
     opening = Conversation(host.name, channel, "", _words_of(host))
-    with _closed_on_failure(channel), _explaining(host, opening, STARTUP_FILES):
+    with _closed_on_failure(channel), _explaining(host, opening, begins=True):
         opening.send_bytes(b"" if kept else RECEIVER)
         opening.send(greeting)
         if not kept:
@@ -117,17 +119,21 @@ def _closed_on_failure(channel: Channel) -> Iterator[None]:
 
 
 @contextmanager
-def _explaining(host: Host, conversation: Conversation, noise_advice: str = "") -> Iterator[None]:
-    """Add to a problem what the host's Python, or the shell that did not find it, wrote on stderr."""
+def _explaining(host: Host, conversation: Conversation, begins: bool = False) -> Iterator[None]:
+    """Add to a problem what the host's Python, or the shell that did not find it, wrote on stderr.
+
+    Args:
+      begins: the program has not answered yet.
+    """
     try:
         yield
     except HostProblem as problem:
-        raise _explain(host, problem, conversation, noise_advice) from problem.__cause__
+        raise _explain(host, problem, conversation, begins) from problem.__cause__
 
 
-def _explain(host: Host, problem: HostProblem, conversation: Conversation, noise_advice: str) -> HostProblem:
-    if problem.kind is ProblemKind.NOISE and noise_advice:
-        return problem.with_advice(noise_advice)
+def _explain(host: Host, problem: HostProblem, conversation: Conversation, begins: bool) -> HostProblem:
+    if problem.kind is ProblemKind.NOISE and begins:
+        return problem.with_advice(STARTUP_FILES)
     if problem.kind not in (ProblemKind.BROKEN, ProblemKind.PYTHON_ENDED):
         return problem
     complaint = conversation.complaint()
@@ -135,9 +141,9 @@ def _explain(host: Host, problem: HostProblem, conversation: Conversation, noise
     if refusal is not None:
         return refusal
     last = complaint.splitlines()[-1] if complaint else ""
-    if any(words in last for words in NO_SUCH_PROGRAM):
+    if any(words in last for words in NO_SUCH_PROGRAM) and (not host.before or os.path.basename(host.python) in last):
         install = "install it, or name another with the key python"
         return HostProblem(host.name, ProblemKind.NO_PYTHON, f"no {host.python} there ({last})", advice=install)
     if problem.kind is ProblemKind.BROKEN and complaint:
-        return HostProblem(host.name, ProblemKind.BROKEN, f"{problem.what}; {complaint}")
-    return problem
+        problem = HostProblem(host.name, ProblemKind.BROKEN, f"{problem.what}; {complaint}")
+    return problem.with_advice(BEFORE) if host.before and begins else problem

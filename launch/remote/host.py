@@ -57,8 +57,8 @@ class SshChannel(Channel):
 class SshHost(Host):
     """A host reached by its name in the hosts file, as the SSH configuration resolves that name."""
 
-    def __init__(self, name: str, python: str, access: Access):
-        super().__init__(name, python)
+    def __init__(self, name: str, python: str, access: Access, before: Sequence[str] = ()):
+        super().__init__(name, python, before)
         self._access = access
         self._connection: Optional[Any] = None
 
@@ -73,7 +73,7 @@ class SshHost(Host):
         with self._connected(refused, "raise MaxSessions in its sshd_config") as connection:
             session = connection.create_session()
             session.settimeout(OPEN_S)
-            session.exec_command(command_line(argv))
+            session.exec_command(command_line(argv, self.before))
         return SshChannel(session)
 
     def dial(self, port: int) -> Any:

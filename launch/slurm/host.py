@@ -43,8 +43,16 @@ class SlurmHost(Host):
       ending: gets each step that is to end.
     """
 
-    def __init__(self, name: str, python: str, allocation: Allocation, environ: Mapping[str, str], ending: Ending):
-        super().__init__(name, python)
+    def __init__(
+        self,
+        name: str,
+        python: str,
+        allocation: Allocation,
+        environ: Mapping[str, str],
+        ending: Ending,
+        before: Sequence[str] = (),
+    ):
+        super().__init__(name, python, before)
         self._allocation, self._environ, self._ending = allocation, environ, ending
 
     @property
@@ -71,7 +79,7 @@ class SlurmHost(Host):
     def _step(self, argv: Sequence[str], raw: bool = False) -> StepChannel:
         self.connect()
         try:
-            return StepChannel(step.command(self.name, argv, raw), self._environ, self._ending)
+            return StepChannel(step.command(self.name, argv, self.before, raw), self._environ, self._ending)
         except OSError as error:
             why = os.strerror(error.errno or 0)
             raise HostProblem(self.name, ProblemKind.HERE, f"cannot start srun: {why}") from error

@@ -38,14 +38,15 @@ while True:
 """
 
 
-def command(host: str, argv: Sequence[str], raw: bool = False) -> List[str]:
+def command(host: str, argv: Sequence[str], before: Sequence[str] = (), raw: bool = False) -> List[str]:
     """Return the ``srun`` that runs ``argv`` on a node, by a shell, for which a leading ``~/`` means home.
 
     Args:
+      before: commands for the shell.
       raw: pass the program's output on byte by byte; else Slurm passes it on line by line.
     """
     options = [*_OPTIONS, *(["--unbuffered"] if raw else []), f"--nodelist={host}"]
-    return ["srun", *options, "/bin/sh", "-c", command_line(argv)]
+    return ["srun", *options, "/bin/sh", "-c", command_line(argv, before)]
 
 
 def holding(argv: Sequence[str]) -> List[str]:

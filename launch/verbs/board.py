@@ -19,7 +19,7 @@ def board(target: Target, port: int) -> int:
     """Open TensorBoard on the newest run's summaries, until Ctrl-C.
 
     TensorBoard runs on the chief's host, beside the summaries, and ends with this command.
-    The page reaches this machine through SSH.
+    The page reaches this machine through the launcher's own connection to the host.
 
     \b
     Example:  launch board hosts.yaml --port 6006

@@ -1,12 +1,18 @@
 """All hosts at once: so many at a time, every failure named, and Ctrl-C never waits for the slow ones."""
 
+from contextlib import ExitStack
+from pathlib import Path
 from threading import Event, Lock
 from typing import List
 
 import pytest
 
+from cluster.spec.model import Ssh
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
-from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
+from launch.fleet import make_hosts
+from launch.plan.local import localised
+from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+from tests.support.slurm.srun import job_with
 from tests.support.waiting import PATIENCE_S
 
 
@@ -97,3 +103,17 @@ def test_what_must_be_finished_is_finished_despite_a_signal() -> None:
         fleet.interrupts.received.append(15)
         answers, problems = fleet.ask("start", {name: {} for name in hosts}, 3.0, interruptible=False)
     assert (list(answers), problems) == (["a", "b"], [])
+
+
+@pytest.mark.parametrize("transport", ["ssh", "slurm"])
+def test_every_host_gets_the_commands_before_its_program_but_for_runs_on_this_machine_alone(
+    transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in job_with(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    ssh = Ssh(config=None, known_hosts=str(tmp_path / "none"))
+    spec = spec_of("worker:0@localhost", "worker:1@h1", before=("module load cuda",), transport=transport, ssh=ssh)
+    with ExitStack() as closing:
+        hosts = make_hosts(dict.fromkeys(spec.hosts, "py"), spec, closing)
+    assert [host.before for host in hosts.values()] == [("module load cuda",)] * 2
+    assert localised(spec, [1, 2]).before == ()

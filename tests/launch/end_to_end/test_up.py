@@ -56,6 +56,12 @@ def test_a_restart_is_told_while_it_happens_and_a_healed_run_succeeds(launch: La
     assert "worker:1@localhost restarting: exit code 7" in ran.stdout
 
 
+def test_what_commands_before_the_program_set_reaches_the_tasks(launch: Launcher) -> None:
+    launch.write("echo it is $MODULE", before=["echo Loading", "export MODULE=cuda"])
+    assert launch("up").returncode == 0
+    assert launch.log("ps:0") == launch.log("worker:1") == "it is cuda\n"
+
+
 # -- what keeps a run from starting
 
 

@@ -168,6 +168,24 @@ def test_a_shell_that_asks_and_waits_is_told_with_its_question() -> None:
     assert unbegun(b"Welcome\nPASSCODE: ", Silence()) == "h1: py did not answer within 60 s; it printed 'PASSCODE:'"
 
 
+@pytest.mark.parametrize(
+    ("complaint", "told"),
+    [
+        ("sh: module: not found", "py ended before it answered: sh: module: not found; the commands of the key before"),
+        ("sh: exec: py: not found", "no py there (sh: exec: py: not found); install it"),
+        ("no such module", "py ended before it answered: no such module; the commands of the key before run first"),
+    ],
+)
+def test_a_command_before_the_program_that_fails_is_told_and_not_taken_for_the_python(
+    complaint: str, told: str
+) -> None:
+    host = FakeHost("h1", FakeChannel(complaint=complaint), python="/opt/py")
+    host.prints, host.before = (), ("module load cuda",)
+    with pytest.raises(HostProblem) as caught:
+        ask(host, CODE, "/w", "status", {}, 3.0)
+    assert str(caught.value).replace("/opt/", "").startswith(f"h1: {told}")
+
+
 def test_a_program_that_is_asked_again_says_nothing_before_its_answer() -> None:
     host = FakeHost("h1", FakeChannel(NOTHING_MISSING, b"{}\n", NOTHING_MISSING, b'{"n": 2}\n'))
     host.keeps = True

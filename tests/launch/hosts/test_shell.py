@@ -20,6 +20,18 @@ def test_words_reach_a_program_through_a_shell_as_they_are(argv: List[str]) -> N
     assert ran.stdout.decode().split("\0")[:-1] == argv[1:]
 
 
+def test_commands_before_a_program_set_its_environment_and_read_nothing_of_its_input() -> None:
+    line = command_line(["sh", "-c", "echo $A $B; cat"], ["export A=1", "cat", "export B=2"])
+    ran = subprocess.run(["sh", "-c", line], input=b"whole", stdout=subprocess.PIPE, check=True)
+    assert ran.stdout == b"1 2\nwhole"
+
+
+def test_a_program_is_not_run_after_a_command_that_fails() -> None:
+    line = command_line(["echo", "begun"], ["echo first", "no_such_command", "echo second"])
+    ran = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert (ran.returncode, ran.stdout) == (127, b"first\n")
+
+
 def test_a_tilde_at_the_front_means_home_over_there(tmp_path: Path) -> None:
     program = tmp_path / "my env" / "python"
     program.parent.mkdir()

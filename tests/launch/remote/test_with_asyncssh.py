@@ -293,3 +293,13 @@ def test_without_a_terminal_the_command_that_unlocks_the_key_is_told(hosts: SshH
     )  # fmt: skip
     assert ran.returncode == 3
     assert f"and there is no terminal to ask for it; unlock it with `ssh-add {hosts.key}`" in ran.stderr
+
+
+def test_commands_run_before_a_program_in_its_shell(pair: SshHosts) -> None:
+    with access_to(pair) as access:
+        host = SshHost("h1", sys.executable, access, ["export OWN=4711"])
+        host.prepare()
+        try:
+            assert answer(host, "sh", "-c", 'echo "{\\"own\\": $OWN}"') == {"own": 4711}
+        finally:
+            host.close()

@@ -133,6 +133,18 @@ def shouting() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+def test_commands_run_before_a_step_s_program(tmp_path: Path) -> None:
+    python, environ = sys.executable, job_with(tmp_path)
+    ending = Ending()
+    host = SlurmHost("h1", python, Allocation("7"), environ, ending, ["echo noise", f"export FILE={tmp_path}/seen"])
+    program = "import os; open(os.environ['FILE'], 'w').close(); print('{}')"
+    channel = host.open([python, "-c", program])
+    assert channel.skip_to(b"noise\n", 10, PATIENCE_S) and channel.receive_line(PATIENCE_S) == {}
+    channel.close()
+    ending.close()
+    assert (tmp_path / "seen").exists()
+
+
 def test_a_port_of_the_host_is_reached_through_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = f'case "$*" in *--unbuffered*) ;; *) exit 3;; esac; {STAND_IN}'
     with shouting() as port, host_with(tmp_path, monkeypatch, raw) as host, closing(host.dial(port)) as connection:
