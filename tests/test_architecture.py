@@ -52,7 +52,7 @@ FLOORS = {
     ),
     "launch.agent": (
         ("linux", "text", "wire"),
-        ("gpus", "network"),
+        ("gpus", "network", "limits"),
         ("state",),
         ("protocol",),
         ("endings",),

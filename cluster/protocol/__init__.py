@@ -15,6 +15,7 @@ record_file       a small JSON file of another program, read as a dataclass
 regular_file      open files in folders where other programs write too
 atomic_file       replace a small file, also on a full disk
 stdout            print into a task's log, also on a full disk
+limits            the limits of a task's memory, processors and files
 addresses         host, port, and whether the internet can reach them
 quantity          a number with its noun
 command_template  the words of ``command:``

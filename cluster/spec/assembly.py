@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from cluster.errors import Problem
+from cluster.protocol.limits import Limits
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
 from cluster.spec.model import ROLE_ORDER, Command, Elastic, Keep, Restart, Setup, Spec, Ssh, TaskSpec
@@ -52,14 +53,26 @@ def _command(given: Any) -> Optional[Command]:
 
 def _tasks(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:
     envs = {role: {**env_at(document, ("env", "all")), **env_at(document, ("env", role))} for role in ROLE_ORDER}
+    limits = {role: {**_limits_at(document, "all"), **_limits_at(document, role)} for role in ROLE_ORDER}
     # One machine has one name, the first that the file uses, however it is called later.
     names: Dict[str, str] = {}
-    by_file = [_task(slot, names.setdefault(slot.machine, slot.host), envs, python) for slot in slots]
+    by_file = [_task(slot, names.setdefault(slot.machine, slot.host), envs, limits, python) for slot in slots]
     return tuple(sorted(by_file, key=lambda task: ROLE_ORDER.index(task.role)))
 
 
-def _task(slot: Slot, host: str, envs: Mapping[str, Mapping[str, str]], python: Any) -> TaskSpec:
+def _limits_at(document: Document, section: str) -> Mapping[str, Any]:
+    return (document.value.get("limits") or {}).get(section) or {}
+
+
+def _task(
+    slot: Slot,
+    host: str,
+    envs: Mapping[str, Mapping[str, str]],
+    limits: Mapping[str, Mapping[str, Any]],
+    python: Any,
+) -> TaskSpec:
     entry = slot.entry
+    limited = Limits(**{**limits[entry.role], **entry.limits})
     return TaskSpec(
         role=entry.role,
         index=slot.index,
@@ -69,6 +82,7 @@ def _task(slot: Slot, host: str, envs: Mapping[str, Mapping[str, str]], python: 
         gpus=slot.gpus,
         python=entry.python or python,
         env={**envs[entry.role], **entry.env},
+        limits=limited if limited.given() else None,
         line=entry.place.line,
         spare=entry.spare,
     )

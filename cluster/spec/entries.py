@@ -17,8 +17,8 @@ class Entry:
     """One item of a hosts file, with its ranges expanded and nothing assigned yet.
 
     ``addresses`` has one for each of ``hosts``. ``gpus`` is as in the file: a list of
-    indices, a number, ``all``, ``none``, or None where the item has no key ``gpus``. ``spare``
-    marks an item of the list ``spares``, whose tasks are ps.
+    indices, a number, ``all``, ``none``, or None where the item has no key ``gpus``. ``limits`` are as in the
+    file, too: null lifts a limit. ``spare`` marks an item of the list ``spares``, whose tasks are ps.
     """
 
     role: str
@@ -31,6 +31,7 @@ class Entry:
     gpus: Union[int, str, List[int], None] = None
     python: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
     spare: bool = False
 
     def problem(self, below: Path, expected: str, found: str, hint: str = "") -> Problem:
@@ -98,7 +99,8 @@ def _read(document: Document, path: Path) -> Entry:
         raise _Unreadable(path, f"at most {MOST_TASKS} tasks in one item", str(size))
     env = env_at(document, (*path, "env"))
     given = {key: item[key] for key in ("port", "count", "gpus", "python") if key in item}
-    return Entry(hosts=names, addresses=addresses, env=env, **common, **given)
+    limits = item.get("limits") or {}
+    return Entry(hosts=names, addresses=addresses, env=env, limits=limits, **common, **given)
 
 
 def env_at(document: Document, path: Path) -> Dict[str, str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
+from cluster.protocol.limits import Limits
 from cluster.task import Train
 
 ROLE_ORDER = ("ps", "chief", "worker", "evaluator")
@@ -27,8 +28,8 @@ class TaskSpec:
     ``host`` is the name that SSH connects to, ``address`` (``host:port``) the one that the other tasks connect to.
     ``gpus`` are indices, ``"all"`` of the host's, or ``"share"``: an equal share of the
     host's GPUs among its tasks without a setting ``gpus``. ``env`` is merged: that of all, of the
-    role, of the entry. ``python`` is the entry's or the file's. ``line`` is where the entry
-    begins; None when it came from ``--set``. A ``spare`` is a ps that waits until another's host is lost.
+    role, of the entry. So are ``limits``, None without any. ``python`` is the entry's or the file's. ``line`` is where
+    the entry begins; None when it came from ``--set``. A ``spare`` is a ps that waits until another's host is lost.
     """
 
     role: str
@@ -39,6 +40,7 @@ class TaskSpec:
     gpus: Gpus = ()
     python: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
+    limits: Optional[Limits] = None
     line: Optional[int] = None
     spare: bool = False
 

@@ -36,7 +36,8 @@ def _keys_below(
     for name, below in node.get("properties", {}).items():
         resolved = {**_referred(below, whole), **below}
         yield prefix + name, resolved
-        yield from _keys_below(resolved, whole, f"{prefix}{name}.")
+        if "x-keys-of" not in below:  # else they are listed there
+            yield from _keys_below(resolved, whole, f"{prefix}{name}.")
 
 
 def _referred(node: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ Rooms, each above those before it:
   text          the output of programs, made fit to be shown
   wire          the launcher's request to an agent
   gpus          the GPUs of this host, and their holders
+  limits        limits of tasks, and what enforces them
   state         files, records and locks of runs
   protocol      messages and connections between agents
   network       names, ports and ways between hosts

@@ -166,6 +166,20 @@ def programs(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("program", evidence.plan.hosts, what, "put it there, or write its path on the hosts into command")
 
 
+def limits(evidence: Evidence) -> Iterator[Finding]:
+    """Every limit of a task can be enforced, and the kernel does it.
+
+    The tasks of a run that is up have the processors that its next start will get.
+    """
+    for host, facts in evidence.facts.items():
+        if facts.limits is None or facts.run:
+            continue
+        for problem in facts.limits.problems:
+            yield Finding("limits", (host,), problem, "change the key limits, or give this user the right to it")
+        for note in facts.limits.notes:
+            yield Note("limits", (host,), note, "")
+
+
 def proxies(evidence: Evidence) -> Iterator[Finding]:
     """A proxy makes TensorFlow's connections hang; the launcher unsets those that it finds."""
     for host, facts in evidence.facts.items():

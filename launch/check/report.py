@@ -24,6 +24,7 @@ RULES: Tuple[Rule, ...] = (
     fleet_rules.public,
     host_rules.guard,
     host_rules.gpus,
+    host_rules.limits,
     host_rules.disks,
     host_rules.clock,
     host_rules.proxies,

@@ -34,6 +34,7 @@ def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, C
             ports=_ports(plan, host, tasks[host]), here=local if host in local else (host,),
             facts=_facts(plan, host, tasks[host]), names=names[id(targets[host])], targets=targets[host],
             knock_s=min(KNOCK_S, deadline_s / 4), guard=plan.spec.guard is not None,
+            limits={each.name: each.limits for each in tasks[host] if each.limits is not None},
             programs={each.argv[0]: each.env.get("PATH") for each in tasks[host] if _is_looked_for(each.argv[0])},
         )
         for host in plan.hosts

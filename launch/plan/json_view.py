@@ -30,6 +30,7 @@ def _shown(plan: Plan, task: TaskRequest) -> PlannedTask:
         spare=task.spare,
         argv=[fill(word, {**places, **_known(plan, task)}) for word in task.argv],
         env={**env, **dict.fromkeys(plan.spec.secrets, "(secret)")},
+        limits={} if task.limits is None else task.limits.given(),
         log=f"{places['run_folder']}/{task.role}.{task.index}/attempt_0.log",
     )  # fmt: skip
 

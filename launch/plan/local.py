@@ -3,14 +3,17 @@
 import os
 import shutil
 from dataclasses import replace
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence
 
+from cluster.protocol.limits import Limits
 from cluster.spec.model import Spec
 from cluster.task import TRAINERS
 
 
 def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) -> Spec:
     """Return ``spec`` with every host on this machine, without GPUs and with the same towers.
+
+    Tasks of several hosts share this machine's processors, so that none is limited to some of them, or to a node.
 
     The hosts keep their names. Their files lie in a working folder of their own, so that they are never taken for
     those of the real hosts, which may share this user's home. The tasks' Python is the launcher's own, so there is
@@ -21,13 +24,17 @@ def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) 
       lead_ports: a free one for each host.
     """
     tasks = tuple(
-        replace(task, address=f"localhost:{port}", port=port, gpus=(), python=None)
+        replace(task, address=f"localhost:{port}", port=port, gpus=(), python=None, limits=_limits(task.limits))
         for task, port in zip(spec.tasks, ports)
     )
     return replace(
         spec, tasks=tasks, python=None, before=(), setup=None, train=replace(spec.train, towers=towers(spec)),
         local=True, lead_ports=dict(zip(spec.hosts, lead_ports)), workdir=spec.local_workdir,
     )  # fmt: skip
+
+
+def _limits(limits: Optional[Limits]) -> Optional[Limits]:
+    return limits and replace(limits, processors=None, numa_node=None)
 
 
 def towers(spec: Spec) -> Any:

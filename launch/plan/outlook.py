@@ -114,6 +114,7 @@ class PlannedTask:
     env: Mapping[str, str] = field(
         metadata=means("Environment variables that the task has beyond its agent's; each secret is (secret).")
     )
+    limits: Mapping[str, float] = field(metadata=means("Limits of the task, by the keys of limits."))
     log: str = field(metadata=means("Path of the first attempt's log, on the task's host."))
 
 

@@ -168,6 +168,7 @@ def _task(
         chief=chief,
         spare=task.spare,
         saves=not spec.train.verify,
+        limits=task.limits,
     )
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import closing, contextmanager, suppress
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from cluster.spec.model import Spec, is_local
 from launch.agent.wire.run_request import RunRequest
@@ -12,6 +12,7 @@ from launch.hosts.channel import Host
 from launch.run.follower import BEAT_S
 from launch.run.graph_check import GraphCheck
 from launch.teardown.down import take_down
+from launch.teardown.leftovers import by_host
 
 LAST_BEAT_S = 10.0
 _NOT_FOUND = (ProblemKind.UNKNOWN_NAME, ProblemKind.UNREACHABLE)
@@ -91,7 +92,8 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Optional[GraphCheck] = None) -> List[str]:
     """Start an agent on every host; on a failure, a signal or a mistake in the job, leave none.
 
-    The function returns lines about what each host had to end first, which earlier runs of the name had left there.
+    The function returns lines about what each host had to end first, which earlier runs of the name had left there,
+    and about limits that no kernel enforces.
 
     Raises:
       CannotStart: names every host whose agent did not get ready, and the reason.
@@ -121,4 +123,10 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Option
         raise CannotStart(problems)
     if found is not None:
         raise found
-    return [f"{host}: {line}" for host, answer in started.items() for line in answer.get("ended", [])]
+    return by_host(_notes(started), [])
+
+
+def _notes(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Tuple[str, str]]:
+    """Yield what each host reports of its start, as (host, line)."""
+    for host, answer in started.items():
+        yield from ((host, line) for line in [*answer.get("ended", []), *answer.get("notes", [])])

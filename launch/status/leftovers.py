@@ -32,12 +32,13 @@ class GpuMemory:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """The processes, ports, GPU memory and locks of a run on one host."""
+    """The processes, ports, GPU memory, locks and control groups of a run on one host."""
 
     processes: List[ProcessLeft] = field(metadata=means_parts())
     ports: List[int] = field(metadata=means_each("TCP port on which a process of the run listens."))
     gpu_memory: List[GpuMemory] = field(metadata=means_parts())
     locks: List[str] = field(metadata=means_each("Path of a lock or socket of the run."))
+    groups: List[str] = field(metadata=means_each("Path of a control group of the run."))
 
 
 @dataclass(frozen=True)
@@ -77,4 +78,4 @@ class SweepAnswer:
 
 def nothing() -> Leftovers:
     """Return the leftovers of a run that has nothing on a host."""
-    return Leftovers([], [], [], [])
+    return Leftovers([], [], [], [], [])

@@ -31,6 +31,7 @@ class HostDown(AnyHost):
     ports: List[int] = field(metadata=means_each("Left: TCP port on which a process of the run listens."))
     gpu_memory: List[GpuMemory] = field(metadata=means_parts("Left: "))
     locks: List[str] = field(metadata=means_each("Left: Path of a lock or socket of the run."))
+    groups: List[str] = field(metadata=means_each("Left: Path of a control group of the run."))
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,9 @@ def as_values(left: Left) -> Dict[str, Any]:
 
 def _of_host(host: str, before: RunLeftovers, left: RunLeftovers) -> HostDown:
     gone = ended(before, left)
-    return HostDown(host, None, Leftovers(gone.processes, gone.ports, gone.gpu_memory, gone.locks), **vars(left))
+    return HostDown(
+        host, None, Leftovers(gone.processes, gone.ports, gone.gpu_memory, gone.locks, gone.groups), **vars(left)
+    )
 
 
 def in_lines(left: Left) -> List[str]:

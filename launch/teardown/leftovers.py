@@ -10,7 +10,7 @@ from launch.status.meanings import means
 from launch.view.console import fold
 
 L = TypeVar("L", bound=Leftovers)
-NOTHING_LEFT = "no process, port, GPU memory or lock left"
+NOTHING_LEFT = "no process, port, GPU memory, lock or control group left"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ def remains(left: Leftovers) -> List[str]:
         *(f"port {port}" for port in left.ports),
         *(memory(held) for held in left.gpu_memory),
         *(f"lock {path}" for path in left.locks),
+        *(f"control group {path}" for path in left.groups),
         *(f"unfinished folder {path}" for path in _folders(left)),
     ]
 
@@ -87,7 +88,7 @@ def _processes(ended: List[ProcessLeft]) -> str:
 
 
 def _counted(gone: Leftovers) -> List[Tuple[str, List[str]]]:
-    return [("lock", gone.locks), ("unfinished folder", _folders(gone))]
+    return [("lock", gone.locks), ("control group", gone.groups), ("unfinished folder", _folders(gone))]
 
 
 def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:

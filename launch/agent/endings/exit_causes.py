@@ -1,6 +1,7 @@
 """The kind and the cause of a process's end, derived from what the process left.
 
     evidence                                        kind
+    a limit of memory that the task has reached     ``out-of-memory``
     an outcome                                      the outcome's
     SIGKILL, and the kernel counted a process       ``out-of-memory``
       that it killed because memory ran out

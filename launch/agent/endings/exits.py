@@ -4,10 +4,10 @@ import glob
 import os
 import signal
 from dataclasses import asdict
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.errors import CheckpointError
-from cluster.protocol.failures import EXIT
+from cluster.protocol.failures import EXIT, OUT_OF_MEMORY
 from cluster.protocol.outcome import Outcome, read_outcome
 from cluster.protocol.regular_file import NotRegular
 from launch.agent.endings import exit_causes
@@ -23,6 +23,30 @@ from launch.agent.wire.run_request import TaskRequest
 
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
 UNREADABLE = (OSError, ValueError)  # what a program of others may write under these names
+
+
+class Excess(NamedTuple):
+    """A limit that a task has reached.
+
+    Attributes:
+      reached: the limit in words.
+      consequence: what followed, and the next step.
+      kills: the number of processes that the kernel killed.
+    """
+
+    reached: str
+    consequence: str
+    kills: int = 0
+
+    def ending(self, code: int, own: Ending) -> Ending:
+        """Return the end of a task that failed for this.
+
+        Args:
+          own: the end by what the process itself left; it counts too where a child of the process was killed.
+        """
+        if code == -signal.SIGKILL:
+            return Ending(OUT_OF_MEMORY, f"{self.reached}: {self.consequence}", self.reached)
+        return own._replace(kind=OUT_OF_MEMORY, cause=f"{self.reached} by a child, which was killed; then {own.cause}")
 
 
 class Exits:
@@ -54,7 +78,15 @@ class Exits:
         return Exited(name, attempt, None, cause, kind="frozen")
 
     def ended(
-        self, name: str, attempt: int, pid: int, code: int, now: float, killed: bool, stack: Optional[str]
+        self,
+        name: str,
+        attempt: int,
+        pid: int,
+        code: int,
+        now: float,
+        killed: bool,
+        stack: Optional[str],
+        excess: Optional[Excess] = None,
     ) -> Exited:
         """Report a process that ended.
 
@@ -62,14 +94,19 @@ class Exits:
           code: its exit code, negative for a signal.
           killed: whether this agent was to kill the process. The kernel does not count as its killer then.
           stack: the stacks that the process wrote before; None where it was not asked for them.
+          excess: the limit that the task reached; None where it reached none.
         """
+        if excess is not None:
+            self._memory_kills.explained(excess.kills, now)
         outcome = self._outcome(name)
         shown = {key: self._mask(value) for key, value in asdict(outcome).items()} if outcome else None
         if outcome and outcome.succeeded:
             return Exited(name, attempt, code, None, shown)
         lines = exit_causes.last_lines(self._folder.log(name, attempt), self._mask, SEARCHED)
-        no_memory = code == -signal.SIGKILL and not killed and self._memory_kills.took(pid, now)
+        no_memory = code == -signal.SIGKILL and not killed and not excess and self._memory_kills.took(pid, now)
         ending = self._ending(code, outcome, lines, no_memory)
+        if excess is not None:
+            ending = excess.ending(code, ending)
         return Exited(
             name, attempt, code, ending.cause, shown, ending.kind, lines[-exit_causes.MOST_LINES :],
             self._mask(stack), ending.retry, ending.error,

@@ -14,6 +14,7 @@ _GROUP_FILES = (
     "memory.max", "memory.high", "memory.current", "memory.events", "cpu.max", "cpu.stat", "pids.max", "pids.current",
     "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control", "cpu.cfs_quota_us", "cpuset.cpus.effective",
 )  # fmt: skip
+_MOST = ("memory.max", "memory.limit_in_bytes")
 _MEMORY = ("MemTotal", "MemFree", "MemAvailable", "SwapTotal", "SwapFree", "Dirty", "Writeback", "Shmem")
 
 
@@ -44,6 +45,12 @@ def memory(root: Path = Path("/")) -> Dict[str, int]:
     """``/proc/meminfo``, in bytes."""
     rows = (line.split() for line in text_of(root / "proc/meminfo").splitlines())
     return {row[0].rstrip(":"): 1024 * int(row[1]) for row in rows if row[0].rstrip(":") in _MEMORY}
+
+
+def memory_for_us(root: Path = Path("/")) -> int:
+    """Return the bytes of memory that this process may use: those of the machine, or fewer in a container."""
+    limits = (int(text) for file, text in control_groups(root).items() if file.endswith(_MOST) and text.isdigit())
+    return min([memory(root).get("MemTotal", 0), *limits])
 
 
 def control_groups(root: Path = Path("/")) -> Dict[str, str]:

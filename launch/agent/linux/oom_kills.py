@@ -42,6 +42,11 @@ class MemoryKills:
             return True
         return not self._counts and names_process(self._messages, pid)
 
+    def explained(self, count: int, now: float) -> None:
+        """Drop kills whose process is known: the kernel counts those of a task's own group for the machine, too."""
+        self.look(now)
+        del self._recent[:count]
+
     def _read(self) -> int:
         return max((_count(path) for path in self._counts), default=0)
 

@@ -142,22 +142,32 @@ def be_chosen_first() -> None:
 
 
 def start(
-    argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path, source: int = subprocess.DEVNULL
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    folder: Path,
+    log: Path,
+    source: int = subprocess.DEVNULL,
+    before: Callable[[], None] = lambda: None,
 ) -> "subprocess.Popen[bytes]":
     """Spawns ``argv``; what it prints is appended to ``log``. Raises OSError as ``spawn`` does, and for the log."""
     with open_to_append(log) as output:
-        return spawn(argv, env, folder, output.fileno(), source)
+        return spawn(argv, env, folder, output.fileno(), source, before)
 
 
 def spawn(
-    argv: Sequence[str], env: Mapping[str, str], folder: Path, output: int, source: int = subprocess.DEVNULL
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    folder: Path,
+    output: int,
+    source: int = subprocess.DEVNULL,
+    before: Callable[[], None] = lambda: None,
 ) -> "subprocess.Popen[bytes]":
     """Start ``argv`` as the leader of a session of its own.
 
     The kernel kills the new process if the caller dies, and before the caller when memory runs out.
 
     ``output`` is the number of a file for what the process prints, or ``subprocess.PIPE``. ``source`` is that of its
-    standard input, or ``subprocess.PIPE``.
+    standard input, or ``subprocess.PIPE``. The new process calls ``before`` just before its program begins.
 
     Call this function from the main thread: the kernel ties the parent-death signal to the thread.
 
@@ -169,6 +179,7 @@ def spawn(
     def prepare() -> None:
         bound()
         be_chosen_first()
+        before()
 
     return subprocess.Popen(
         list(argv), env=dict(env), cwd=str(folder), stdin=source, stdout=output,

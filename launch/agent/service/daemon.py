@@ -17,6 +17,8 @@ from launch.agent.checkpoints import resume
 from launch.agent.environments.environment import Busy, Environment
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.booking import Bookings, GpuTaken
+from launch.agent.limits.processors import Booked
+from launch.agent.limits.terms import Terms, agree, this_host, wishes
 from launch.agent.linux import ports, processes
 from launch.agent.linux.file_lock import NoLocks
 from launch.agent.linux.open_files import ALL, allow_open_files
@@ -30,7 +32,7 @@ from launch.agent.service.lead import Lead
 from launch.agent.service.liveness_pipe import Pulse
 from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.service.member import Member
-from launch.agent.state import plan_file, process_records, runs
+from launch.agent.state import groups, plan_file, process_records, runs
 from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import log_system_errors
 from launch.agent.state.run_folder import RunFolder
@@ -57,14 +59,16 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
             with no_removal(folder.workdir):  # of the run that this one resumes from, and of the code
                 _record(request, folder, keeper)
                 given, bookings = _prepare(request, folder)
+                terms, booked = _limit(request, folder)
                 _furnish(request, folder)
 
             def ready(answer: Dict[str, Any]) -> None:
-                send({**answer, "ended": left})
+                send({**answer, "ended": left, "notes": list(terms.notes)})
 
             peers = None if request.guard is None else request.peers or ()
             with firewall.standing(request.run, firewall.ports(request), peers) as standing:
-                asyncio.run(_live(request, folder, given, bookings, standing, ready, pulse))
+                asyncio.run(_live(request, folder, given, terms, bookings, standing, ready, pulse))
+            booked.release()
             for task in request.tasks:
                 work_folder.tidy(folder.task(task.name))
     except (NotReady, NameTaken, NoLocks, firewall.Unguarded) as error:
@@ -156,6 +160,24 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
         raise NotReady(str(error)) from error
 
 
+def _limit(request: RunRequest, folder: RunFolder) -> Tuple[Terms, Booked]:
+    """Return the terms of the tasks' limits, and their processors, which are booked until the agent ends.
+
+    Raises:
+      NotReady: this host cannot enforce some limit.
+    """
+    booked = Booked()
+    terms = agree(wishes(request.tasks), booked.take, this_host())
+    if terms.problems:
+        raise NotReady("; ".join(terms.problems))
+    try:
+        if terms.place is not None:
+            groups.write(folder, terms.place.folder)
+    except OSError as error:
+        raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
+    return terms, booked
+
+
 def _has_program(task: TaskRequest, sent: Path) -> bool:
     """Return whether the task's program exists.
 
@@ -176,6 +198,7 @@ async def _live(
     request: RunRequest,
     folder: RunFolder,
     given: Dict[str, List[int]],
+    terms: Terms,
     bookings: Bookings,
     standing: Optional[firewall.Guard],
     send: Callable[[Dict[str, Any]], None],
@@ -184,7 +207,9 @@ async def _live(
     processes.adopt_orphans()
     log_system_errors(asyncio.get_event_loop())
     events: asyncio.Queue[Any] = asyncio.Queue()
-    tasks = HostTasks(request.tasks, folder, given, events.put_nowait, request.secrets, _keeping(request, folder))
+    tasks = HostTasks(
+        request.tasks, folder, given, events.put_nowait, request.secrets, _keeping(request, folder), terms
+    )
     agent = _agent(request, folder, tasks, events)
     clients = Clients(folder.own / "agent.sock", agent.answer)
     try:
@@ -204,6 +229,7 @@ async def _live(
     finally:
         await clients.close()
         await _leave_nothing(tasks, [standing.pid] if standing is not None else [])
+        groups.remove(folder)
         bookings.release()
         beating.cancel()
 

@@ -9,7 +9,7 @@ from typing import List
 
 from launch.agent.linux import processes
 from launch.agent.service.takeover import SWEPT_S
-from launch.agent.state import leftovers, locks, process_records
+from launch.agent.state import groups, leftovers, locks, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import runs
 
@@ -29,7 +29,7 @@ def end(folder: RunFolder, name: str, file: str) -> List[str]:
 
 def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
     try:
-        return bool(process_records.agent_of(run) or process_records.tasks_of(run, table))
+        return bool(process_records.agent_of(run) or process_records.tasks_of(run, table) or groups.left(run))
     except (OSError, ValueError, KeyError):  # a record in pieces names nobody
         return False
 

@@ -1,4 +1,4 @@
-"""Find and end what a run has on this host: processes, ports, GPU memory, locks.
+"""Find and end what a run has on this host: processes, ports, GPU memory, locks, control groups.
 
 The module signals only processes that the run's own records name, by pid and start time.
 """
@@ -12,7 +12,7 @@ from typing import Callable, Iterable, List, Optional
 
 from launch.agent.gpus.state import memory_of
 from launch.agent.linux import ports, processes
-from launch.agent.state import plan_file, process_records
+from launch.agent.state import groups, plan_file, process_records
 from launch.agent.state.locks import last_holder, lock_holder
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft
@@ -22,7 +22,7 @@ GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
 
 
 def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
-    """Return the processes, ports, GPU memory and locks of the run on this host.
+    """Return the processes, ports, GPU memory, locks and control groups of the run on this host.
 
     The locks are the lock of the run's name and the agent's socket.
 
@@ -37,6 +37,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
         ports.listened_by(pids),
         [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
         [str(path) for path in _locks(folder)],
+        [str(path) for path in groups.left(folder)],
     )
 
 
@@ -67,10 +68,11 @@ def agent_pid(folder: RunFolder) -> Optional[int]:
 
 
 def end(folder: RunFolder) -> None:
-    """Kill what the run's records name; remove the lock and socket of a dead agent."""
+    """Kill what the run's records name; remove the groups, and the lock and socket of a dead agent."""
     keeper = os.getpid()  # if we are it: it ends by itself
     end_all(lambda: [process for process in process_records.agent_of(folder) if process.pid != keeper])
     end_all(lambda: process_records.tasks_of(folder))
+    groups.remove(folder)
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper was faster
             path.unlink()

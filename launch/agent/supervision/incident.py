@@ -12,7 +12,7 @@ CUT_SHORT = "cut-short"
 KINDS = {
     "exception": "a Python exception ended the task",
     "signal": "a signal ended the task",
-    "out-of-memory": "the kernel, or an allocator, had no memory left for the task",
+    "out-of-memory": "no memory was left for the task: by its limit, the kernel or an allocator",
     "lost-connection": "the task could not reach another one any more",
     "exit": "the task ended by itself with an exit code, and without another sign of the cause",
     "not-started": "a task's process, or a host's agent, could not be started",

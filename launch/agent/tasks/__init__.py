@@ -6,6 +6,7 @@ standbys      processes that wait for their task's next attempt
 descendants   the processes of one attempt, in any session
 reports       progress, signs of life and use of the host, as events
 health        the tasks that may be frozen
+task_limits   limits of attempts: their groups, and memory that the agent watches itself
 usage         the tasks' use of network and GPUs
 task_env      the environment variables of a task's process
 work_folder   the folder that a task works in

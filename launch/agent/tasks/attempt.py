@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import List, Optional, Sequence
 
 from launch.agent.endings.exits import HANG_S
+from launch.agent.limits.control_groups import Group
 from launch.agent.linux.processes import Process
 from launch.agent.tasks.descendants import Kin, signal_all
 from launch.agent.tasks.log_gap import LogBound
@@ -22,6 +23,8 @@ class Attempt:
       wants_term: whether its processes get TERM at the next look.
       kill_at: when its processes get KILL; None where nobody has stopped it.
       stacks: the stacks that it writes before it is killed; None where they were not asked for.
+      group: the control group that limits its memory; None where there is none.
+      excess_bytes: the memory that it had when the agent stopped it for its limit; 0 where the agent did not.
       progress_ns: modification time of its newest progress file.
       bound: what keeps its log from filling the disk; None in tests.
     """
@@ -35,6 +38,8 @@ class Attempt:
     kill_at: Optional[float] = None
     killed_at: Optional[float] = None
     stacks: Optional[Stacks] = None
+    group: Optional[Group] = None
+    excess_bytes: int = 0
     progress_ns: int = 0
     bound: Optional[LogBound] = None
 

@@ -29,6 +29,11 @@ class Kin:
         self._mark = {"LAUNCH_TASK_DIR": str(folder), "LAUNCH_ATTEMPT": str(attempt)}
         self._seen: Set[Tuple[int, int]] = set()  # (pid, start)
 
+    @property
+    def pids(self) -> List[int]:
+        """Return the processes that were found last."""
+        return [pid for pid, _ in self._seen]
+
     def find_living(self, table: Sequence[Process]) -> List[Process]:
         """Return the attempt's living processes except the leader; reap adopted ones that have ended."""
         self._reap(table)

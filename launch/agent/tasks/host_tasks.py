@@ -14,6 +14,7 @@ from cluster.protocol.save_request import NOW, SAVE, ask
 from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
 from launch.agent.endings.exits import Exits
+from launch.agent.limits.terms import Terms
 from launch.agent.linux import processes
 from launch.agent.linux.processes import Process
 from launch.agent.protocol.messages import Dismiss, Event, Prepare, Prepared, Save, Start, Started, Stop
@@ -29,6 +30,7 @@ from launch.agent.tasks.reports import Reports
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.tasks.stacks import WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
+from launch.agent.tasks.task_limits import TaskLimits
 from launch.agent.wire.run_request import TaskRequest
 
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act
@@ -49,12 +51,14 @@ class HostTasks:
         emit: Callable[[Event], None],
         secrets: Mapping[str, str],
         shipped: Optional[Shipped] = None,
+        terms: Optional[Terms] = None,
     ):
         self._tasks = {task.name: task for task in tasks}
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
         self._shipped = shipped
         self.running: Dict[str, Attempt] = {}
-        self._standbys = Standbys(folder)
+        self._limits = TaskLimits(folder, terms or Terms())
+        self._standbys = Standbys(folder, self._limits.ended)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
         self._reports = Reports(folder, gpus, emit)
@@ -124,10 +128,11 @@ class HostTasks:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         more = {**further, **self._secrets}
         env = task_env.task_environment(task.env, more, attempt, folder, self._gpus[name])
-        process = processes.start(argv, env, Path(task.folder), log, source)
+        enforced = self._limits.of(name, attempt)
+        process = processes.start(argv, env, Path(task.folder), log, source, enforced.before_program)
         self._record.began(process.pid)
         kin = Kin(os.getpid(), process.pid, folder, attempt)
-        return Attempt(name, attempt, process, LogTimes(log), kin, bound=LogBound(log))
+        return Attempt(name, attempt, process, LogTimes(log), kin, bound=LogBound(log), group=enforced.group)
 
     def save(self, name: str, attempt: int, number: int, manner: str = NOW) -> None:
         """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
@@ -167,6 +172,7 @@ class HostTasks:
         self._exits.look(now)
         for prepared in self._standbys.look():
             self._emit(prepared)
+        self._limits.look(now, self.running.values())
         self._reports.look(now, self.running)
         if self._shipped is not None:
             self._shipped.look(now)
@@ -216,11 +222,15 @@ class HostTasks:
         attempt.times.note(0.0, at_once=True)
         stack = None if attempt.stacks is None else attempt.stacks.text()
         killed = attempt.kill_at is not None
-        self._emit(self._exits.ended(attempt.task, attempt.number, attempt.process.pid, code, now, killed, stack))
+        excess = self._limits.ended(attempt)
+        self._emit(
+            self._exits.ended(attempt.task, attempt.number, attempt.process.pid, code, now, killed, stack, excess)
+        )
 
     def _give_up(self, attempt: Attempt, pid: int) -> None:
         """Continue without an attempt whose process ``pid`` does not end."""
         del self.running[attempt.task]
+        self._limits.ended(attempt)
         self._emit(self._exits.hanging(attempt.task, attempt.number, pid))
 
     def sweep(self, kept: Sequence[int] = ()) -> int:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from cluster.protocol import standby
 from launch.agent.linux import processes
@@ -31,10 +31,14 @@ class _Waiting:
 
 
 class Standbys:
-    """The waiting processes of one host's tasks, at most one of each task."""
+    """The waiting processes of one host's tasks, at most one of each task.
 
-    def __init__(self, folder: RunFolder):
-        self._folder = folder
+    Args:
+      ended: takes each attempt whose process was ended, or has ended by itself.
+    """
+
+    def __init__(self, folder: RunFolder, ended: Callable[[Attempt], Any] = lambda attempt: None):
+        self._folder, self._ended = folder, ended
         self._waiting: Dict[str, _Waiting] = {}
 
     @property
@@ -92,6 +96,7 @@ class Standbys:
                 attempt.process.stdin.close()  # type: ignore[union-attr]
             with contextlib.suppress(subprocess.TimeoutExpired):
                 attempt.process.wait(max(0.0, until - time.monotonic()))
+            self._ended(attempt)
 
     def end_all(self) -> None:
         """End every process that waits."""

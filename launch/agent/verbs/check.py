@@ -16,6 +16,8 @@ from typing import Any, Callable, Dict, Iterator
 from cluster.protocol.addresses import PROXIES
 from launch.agent.facts import host as host_facts
 from launch.agent.facts.side_by_side import Piece, Section, pieces
+from launch.agent.limits import processors
+from launch.agent.limits.terms import agree, this_host
 from launch.agent.network import firewall
 from launch.agent.network.listeners import Doors
 from launch.agent.network.probes import dial_all
@@ -62,10 +64,10 @@ def look(request: CheckRequest, within_s: float) -> CheckFacts:
     """Return all that this host knows about itself and its connections to the others, as far as the time allows."""
     found: Values = {
         "versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None, "names": {}, "unreached": [],
-        "unguarded": [], "missing_programs": [], "run": None, "ports": {},
+        "unguarded": [], "missing_programs": [], "limits": None, "run": None, "ports": {},
         "proxies": sorted(name for name in os.environ if name.lower() in PROXIES),
     }  # fmt: skip
-    own = {"ways": _ways, "guard": _guard, "programs": _programs, "run": _run}
+    own = {"ways": _ways, "guard": _guard, "programs": _programs, "limits": _limits, "run": _run}
     sections: Dict[str, Section] = {name: partial(section, request) for name, section in own.items()}
     sections.update(host_facts.sections(request.facts, within_s))
     for piece in pieces(sections, within_s):
@@ -94,6 +96,12 @@ def _guard(request: CheckRequest) -> Iterator[Piece]:
 
 def _programs(request: CheckRequest) -> Iterator[Piece]:
     yield "missing_programs", [name for name, path in request.programs.items() if not shutil.which(name, path=path)]
+
+
+def _limits(request: CheckRequest) -> Iterator[Piece]:
+    taken = processors.booked()
+    terms = agree(request.limits, lambda processor: processor not in taken, this_host())
+    yield "limits", {"problems": list(terms.problems), "notes": list(terms.notes)}
 
 
 def _run(request: CheckRequest) -> Iterator[Piece]:

@@ -67,7 +67,7 @@ def _look(workdir: Path, host: str, ended: List[RunFolder], first: bool) -> List
     stray = [str(path) for path in _free_locks(workdir, host) if str(path) not in known]
     unfinished = [*_half_sent(workdir), *(each.path for each in _half_built(workdir))] if first else []
     folders = [str(path) for path in unfinished]
-    entries = [*runs, Finding(None, [], [], [], stray, folders)]
+    entries = [*runs, Finding(None, [], [], [], stray, [], folders)]
     return [entry for entry in entries if any(value for kind, value in vars(entry).items() if kind != "run")]
 
 

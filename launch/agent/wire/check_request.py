@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple, Union
 
+from cluster.protocol.limits import Limits
 from launch.agent.wire.host_facts import FactsRequest, HostFacts
 from launch.agent.wire.verb_requests import RunReference
 
@@ -22,6 +23,7 @@ class CheckRequest:
       knock_s: seconds for one address to answer.
       programs: the PATH to look on for each program; None for this host's own.
       guard: whether the run is to have a guard.
+      limits: the limits of each task of this host that has some.
       within_s: seconds after which the host ends its part by itself.
     """
 
@@ -35,6 +37,7 @@ class CheckRequest:
     knock_s: float
     programs: Mapping[str, Optional[str]]
     guard: bool
+    limits: Mapping[str, Limits]
     within_s: float
 
 
@@ -84,6 +87,14 @@ class RunUp:
 
 
 @dataclass(frozen=True)
+class LimitFacts:
+    """The limits of the tasks that a host cannot enforce, and those that it enforces by looking, in words."""
+
+    problems: List[str]
+    notes: List[str]
+
+
+@dataclass(frozen=True)
 class CheckFacts(HostFacts):
     """The facts of a host that only a check collects.
 
@@ -92,6 +103,7 @@ class CheckFacts(HostFacts):
       unreached: the targets that cannot be reached.
       unguarded: why the host cannot have a guard, and what to do; empty where it can, or need not.
       missing_programs: the programs that are not there.
+      limits: the limits that are not enforced, or not by the kernel; None where it is not known.
       run: the run of this name that is up here.
       proxies: the variables of the host that name a proxy.
       ports: those of ``OpenedPorts``, which the launcher adds.
@@ -101,6 +113,7 @@ class CheckFacts(HostFacts):
     unreached: List[Unreached]
     unguarded: List[str]
     missing_programs: List[str]
+    limits: Optional[LimitFacts]
     run: Optional[RunUp]
     proxies: List[str]
     ports: Mapping[str, Optional[PortHolder]]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
+from cluster.protocol.limits import Limits
 from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_plan import RunPlan
 
@@ -55,6 +56,7 @@ class TaskRequest:
       chief: whether it initialises, saves and ends the run.
       spare: whether it starts only when the host of another ps is lost.
       saves: whether, as the chief, it ends with a checkpoint.
+      limits: the limits that it has; None without any.
     """
 
     name: str
@@ -70,6 +72,7 @@ class TaskRequest:
     chief: bool = False
     spare: bool = False
     saves: bool = True
+    limits: Optional[Limits] = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
+from cluster.protocol.limits import Limits
 from cluster.spec import Elastic, Restart, Spec, Ssh, load
 from cluster.spec.model import is_local
 from cluster.task import Checkpoint, Train
@@ -199,6 +200,16 @@ def test_an_entry_s_env_wins_over_its_role_s_and_that_over_all_s(read: Read) -> 
     assert spec.tasks[0].env == everywhere
     assert spec.tasks[1].env == {"A": "all", "B": "worker", "C": "entry"}
     assert spec.tasks[2].env == {"A": "all", "B": "worker", "C": "worker"}
+
+
+def test_an_entry_s_limits_win_over_its_role_s_key_by_key_and_null_lifts_one(read: Read) -> None:
+    spec = read(
+        "cluster: {ps: [p], worker: [{host: a, limits: {nice: null, processors: 2}}, b], evaluator: [e]}\n"
+        "limits: {all: {memory_gib: 8, nice: 5}, worker: {memory_gib: 1.5}, evaluator: {memory_gib: null, nice: null}}"
+    )
+    assert [task.limits for task in spec.tasks] == [
+        Limits(memory_gib=8, nice=5), Limits(memory_gib=1.5, processors=2), Limits(memory_gib=1.5, nice=5), None,
+    ]  # fmt: skip
 
 
 def test_numbers_and_booleans_in_env_become_the_text_that_was_written(read: Read) -> None:

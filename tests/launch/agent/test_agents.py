@@ -36,7 +36,7 @@ def test_tasks_start_on_go_and_a_run_that_succeeded_leaves_only_its_files(run: R
     script = f"echo here; while test ! -e {tmp_path}/go; do sleep 0.05; done"
     agents = run({"ps:0@localhost": FOREVER, "worker:0@localhost": script})
     answer = agents.start()
-    assert answer == {"ready": True, "pid": answer["pid"], "ended": []}
+    assert answer == {"ready": True, "pid": answer["pid"], "ended": [], "notes": []}
     assert agents.status()["state"] == "starting" and not agents.log("worker:0")
     agents.tell({"do": "go"})
     eventually("a run that runs", lambda: agents.status()["state"] == "running")

@@ -90,6 +90,22 @@ def test_a_gpu_that_is_not_there_booked_or_in_use_is_named_with_its_task() -> No
     assert found(host_rules.gpus, evidence(plan, {"w": {**told, "run": up}})) == []
 
 
+def test_a_limit_that_a_host_cannot_enforce_is_a_finding_and_one_that_it_watches_is_a_note() -> None:
+    told = {"limits": {"problems": ["ps:0: limits.nice: Permission denied"], "notes": ["memory_gib is watched"]}}
+    of = evidence(PLAN, {"p": told})
+    assert found(host_rules.limits, of) == [
+        "p: limits: ps:0: limits.nice: Permission denied", "p: limits: memory_gib is watched",
+    ]  # fmt: skip
+    assert [isinstance(one, Note) for one in host_rules.limits(of)] == [False, True]
+    assert not judge(of).ok and judge(evidence(PLAN, {"p": {"limits": {"problems": [], "notes": ["x"]}}})).ok
+
+
+def test_the_limits_of_a_run_that_is_up_are_no_finding_of_a_check() -> None:
+    up = {"run": "r-0", "pid": 41, "code": {}}
+    told = {"limits": {"problems": ["expected 8 processors, found 0"], "notes": []}, "run": up}
+    assert found(host_rules.limits, evidence(PLAN, {"p": told})) == []
+
+
 @pytest.mark.parametrize(
     ("offset_s", "error_s", "what"),
     [

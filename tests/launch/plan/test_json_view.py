@@ -23,7 +23,7 @@ def test_what_is_shown_is_what_would_run_with_paths_in_place_and_secrets_hidden(
     assert task.log == f"/w/runs/{RUN}/worker.1/attempt_0.log"
     assert task.env["KEY"] == "(secret)"
     assert json.loads(task.env["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
-    assert set(to_values(task)) == {"role", "index", "host", "address", "gpus", "argv", "env", "log", "spare"}
+    assert set(to_values(task)) == {"role", "index", "host", "address", "gpus", "argv", "env", "limits", "log", "spare"}
 
 
 def test_what_is_written_is_one_json_object(tmp_path: Path) -> None:

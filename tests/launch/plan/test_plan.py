@@ -7,6 +7,7 @@ from typing import Any, Dict, Optional, Tuple
 import pytest
 
 from cluster.protocol.command_template import fill
+from cluster.protocol.limits import Limits
 from launch.agent.wire.run_request import TaskRequest
 from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
@@ -119,11 +120,12 @@ def test_every_task_gets_the_cluster_and_itself_as_tensorflow_wants_them(read: R
 
 
 def test_the_launchers_own_variables_and_the_files_are_there(read: Read) -> None:
-    spec = read(COMMAND + TWO + "env: {all: {A: 1, B: 2}, worker: {B: 3}}")
+    spec = read(COMMAND + TWO + "env: {all: {A: 1, B: 2}, worker: {B: 3}}\nlimits: {ps: {nofile: 99}}")
     tasks = named(plan_of(spec))
     env = tasks["worker:0"].env
     assert (env["LAUNCH_RUN"], env["LAUNCH_ATTEMPT"], env["PYTHONUNBUFFERED"]) == (RUN, "0", "1")
     assert (env["A"], env["B"], tasks["ps:0"].env["B"]) == ("1", "3", "2")
+    assert (tasks["ps:0"].limits, tasks["worker:0"].limits) == (Limits(nofile=99), None)
     assert (env["CUDA_VISIBLE_DEVICES"], tasks["ps:0"].env["CUDA_VISIBLE_DEVICES"]) == ("0,1", "")
 
 
@@ -182,6 +184,12 @@ def test_two_pythons_for_one_host_are_refused(read: Read) -> None:
 
 
 # -- --local
+
+
+def test_localised_no_task_is_bound_to_processors_which_tasks_of_other_hosts_have_too(read: Read) -> None:
+    limits = "limits: {all: {processors: 2, numa_node: 1, memory_gib: 3}}"
+    plan = plan_of(localised(read(COMMAND + TWO + limits), [11, 12, 13, 14]))
+    assert {task.limits for task in plan.tasks} == {Limits(memory_gib=3)}
 
 
 def test_localised_every_task_is_here_on_the_ports_that_are_free(read: Read) -> None:

@@ -41,6 +41,13 @@ def test_every_agent_is_started_with_its_request() -> None:
     assert b"hunter2" in hosts["a"].used[0].sent
 
 
+def test_what_hosts_ended_first_and_limits_that_they_watch_are_told_once_for_hosts_alike() -> None:
+    answers = {"a": b'"ended": ["x"], "notes": []', "b": b'"notes": ["w"]', "c": b'"ended": [], "notes": ["w"]'}
+    hosts = {name: Recorded(name, b'{"ready": true, ' + said + b"}\n", name == "a") for name, said in answers.items()}
+    with fleet_of(hosts) as fleet:
+        assert start_agents(fleet, {name: request(name) for name in hosts}) == ["a: x", "b,c: w"]
+
+
 def test_a_lead_that_is_ready_hears_of_the_launcher_while_other_hosts_are_still_being_started() -> None:
     lead = Recorded("a", READY, leads=True)
 

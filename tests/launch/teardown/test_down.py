@@ -13,7 +13,7 @@ from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, 
 from launch.teardown.leftovers import NOTHING_LEFT
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
-NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": []}
+NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": []}
 
 
 def process(pid: int, group: int = 7, waits_in: Optional[str] = None) -> Dict[str, Any]:
@@ -22,7 +22,7 @@ def process(pid: int, group: int = 7, waits_in: Optional[str] = None) -> Dict[st
 
 SOMETHING: Dict[str, Any] = {
     "run": "r-1", "processes": [process(7)], "ports": [2222], "gpu_memory": [{"gpu": 0, "pid": 7, "mib": 1536}],
-    "locks": ["/w/locks/r.lock"],
+    "locks": ["/w/locks/r.lock"], "groups": [],
 }  # fmt: skip
 HUNG = {**NOTHING, "processes": [process(7, waits_in="nfs_wait")]}
 MORE = {**NOTHING, "processes": [process(7), process(8), process(9, 9)], "ports": [2222, 2223]}

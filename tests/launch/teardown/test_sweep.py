@@ -12,7 +12,7 @@ from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 NOTHING: Dict[str, Any] = {"running": [], "found": [], "left": []}
 OLD: Dict[str, Any] = {
     "run": "r-1", "processes": [{"pid": 7, "group": 7, "start": 5, "argv": "python train.py", "waits_in": None}],
-    "ports": [], "gpu_memory": [], "locks": [], "folders": [],
+    "ports": [], "gpu_memory": [], "locks": [], "groups": [], "folders": [],
 }  # fmt: skip
 NO_RUN = {**OLD, "run": None, "processes": [], "folders": ["/w/code/.x"]}
 FOUND = {"running": [{"run": "r-2", "pid": 42}], "found": [OLD, NO_RUN], "left": [OLD, NO_RUN]}
@@ -31,8 +31,8 @@ def test_what_was_found_is_told_as_left_until_it_is_ended() -> None:
         "a: of no run: LEFT: unfinished folder /w/code/.x",
     ]
     assert in_lines(swept({"a": KILLED}, []))[1:] == [
-        "a: r-1: ended 1 process in 1 group (pids 7); no process, port, GPU memory or lock left",
-        "a: of no run: ended 1 unfinished folder; no process, port, GPU memory or lock left",
+        "a: r-1: ended 1 process in 1 group (pids 7); no process, port, GPU memory, lock or control group left",
+        "a: of no run: ended 1 unfinished folder; no process, port, GPU memory, lock or control group left",
     ]
 
 

@@ -50,6 +50,13 @@ def test_two_kills_are_two_tasks(kernel: Path) -> None:
     assert [kills.took(pid, 1.0) for pid in (1, 2, 3)] == [True, True, False]
 
 
+def test_a_kill_whose_process_is_known_is_not_told_of_another_process(kernel: Path) -> None:
+    kills = MemoryKills(kernel)
+    count(kernel, 5)
+    kills.explained(2, 1.0)
+    assert not kills.took(42, 1.0)
+
+
 def test_a_kill_of_long_ago_says_nothing_of_a_process_that_ends_now(kernel: Path) -> None:
     kills = MemoryKills(kernel)
     count(kernel, 4)

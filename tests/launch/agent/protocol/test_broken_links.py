@@ -148,7 +148,7 @@ def test_an_agent_that_died_is_replaced_and_its_tasks_are_started_again_by_the_n
     eventually("its second attempt", lambda: agents.task("worker:1")["restarts"] == 1)
     eventually("a task that runs", lambda: agents.task("worker:1")["state"] == "running")
     eventually("its silence to be over", lambda: agents.status()["silent"] == [])
-    del first["ended"]  # who lives is left alone, and ends nothing first
+    del first["ended"], first["notes"]  # who lives is left alone: it ends nothing first, and limits nothing anew
     assert agents.start(MEMBER, again=True) == {**first, "lives": True}
     (tmp_path / "go").touch()
     assert agents.ended()["state"] == "succeeded"

@@ -61,7 +61,7 @@ def opening(port: int, within_s: float = 60.0, workdir: Path = Path("/nowhere"),
     request = CheckRequest(
         RunReference("r", "a", str(workdir)), WORDS, (port,), here=("a",), names=("localhost",),
         facts=FactsRequest(str(workdir), **facts, trial=True), targets=((f"localhost:{port}", "a"),), knock_s=5.0,
-        programs={"sh": None, "no-such-program": None}, guard=False, within_s=within_s,
+        programs={"sh": None, "no-such-program": None}, guard=False, limits={}, within_s=within_s,
     )  # fmt: skip
     return to_values(request)
 

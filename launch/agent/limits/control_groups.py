@@ -1,0 +1,202 @@
+"""Control groups with a limit of memory: one for each attempt of a task, made and removed by its agent.
+
+The kernel kills a group that exceeds its limit, and nothing else. Version 2 and version 1 of control groups differ in
+the names of their files, and in the place where a group may be made:
+
+    version 2   below a group that has no processes of its own, and hands the controller down: the nearest one
+                above this process
+    version 1   below the group of this process
+
+A user without privileges may make groups only where somebody has delegated a group to that user. The limit includes
+memory that is swapped out, where the kernel counts that.
+"""
+
+import contextlib
+import os
+import re
+import time
+from pathlib import Path
+from typing import Iterator, List, NamedTuple, Optional
+
+from launch.agent.linux.procfs import names_in, text_of
+
+REMOVED_S = 2.0  # a killed process leaves its group a little after it is gone
+POLL_S = 0.02
+HUGE_PAGE = 2 << 20  # bytes: what the kernel charges at once
+
+
+class Files(NamedTuple):
+    """The names of a group's files.
+
+    Attributes:
+      memory: the limit.
+      swap: the limit of swap, or of memory and swap together.
+      swap_is_apart: which of the two.
+      kills: the file that counts killed processes, those killed because the whole host had no memory among them.
+      peak: the largest use so far; None where ``kills`` also counts how often the group was at its own limit.
+    """
+
+    memory: str
+    swap: str
+    swap_is_apart: bool
+    kills: str
+    peak: Optional[str]
+
+
+V2 = Files("memory.max", "memory.swap.max", True, "memory.events", None)
+V1 = Files(
+    "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", False, "memory.oom_control", "memory.max_usage_in_bytes"
+)
+
+
+class Place(NamedTuple):
+    """A group below which groups can be made."""
+
+    folder: Path
+    files: Files
+
+    def make(self, name: str, limit: int) -> "Group":
+        """Make a group with a limit in bytes. Raises OSError; then there is no group."""
+        group = Group(self.folder / name, self.files)
+        group.folder.mkdir()
+        try:
+            group.bound(limit)
+        except OSError:
+            group.folder.rmdir()
+            raise
+        return group
+
+
+class Group(NamedTuple):
+    """One group. A process enters it by itself, and its children are born in it."""
+
+    folder: Path
+    files: Files
+
+    def bound(self, limit: int) -> None:
+        """Set the limit, with swap too, and have the kernel kill all of the group at once. Raises OSError."""
+        (self.folder / self.files.memory).write_text(str(limit))
+        more = {self.files.swap: "0" if self.files.swap_is_apart else str(limit), "memory.oom.group": "1"}
+        for name, value in more.items():
+            with contextlib.suppress(FileNotFoundError):  # a kernel without swap, or an older one
+                _rewrite(self.folder / name, value)
+
+    def enter(self) -> None:
+        """Put this process into the group. Raises OSError."""
+        _rewrite(self.folder / "cgroup.procs", "0")
+
+    def kills(self) -> int:
+        """Return the number of processes that the kernel has killed for the limit."""
+        return self._count(self.files.kills, "oom_kill ") if self._was_full() else 0
+
+    def _was_full(self) -> bool:
+        if self.files.peak is None:
+            return self._count(self.files.kills, "oom ") > 0
+        return self._count(self.files.peak) + HUGE_PAGE >= self._count(self.files.memory)
+
+    def _count(self, file: str, name: str = "") -> int:
+        found = re.search(rf"^{name}(\d+)$", text_of(self.folder / file), re.MULTILINE)
+        return int(found.group(1)) if found else 0
+
+    def remove(self, within_s: float = REMOVED_S) -> bool:
+        """Remove the group; return whether it is gone. A group with a process in it stays."""
+        return remove(self.folder, within_s)
+
+
+def _rewrite(file: Path, text: str) -> None:
+    """Write a file that exists: a folder of the kernel takes no other."""
+    with open(str(file), "r+") as opened:
+        opened.write(text)
+
+
+def find(root: Path = Path("/")) -> Place:
+    """Return the nearest place in which this process can make groups.
+
+    Raises:
+      OSError: there is none; the text has the reason.
+    """
+    refused = OSError("this kernel limits no memory by control groups")
+    for place in _places(root):
+        try:
+            _try(place)
+        except OSError as error:
+            refused = OSError(f"{place.folder}: {os.strerror(error.errno or 0)}")
+        else:
+            return place
+    raise refused
+
+
+def _try(place: Place) -> None:
+    """Make a group in a place, and let a child of this process enter it. Raises OSError."""
+    group = place.make(f"launch.trial.{os.getpid()}", 1 << 30)
+    try:
+        _enter_as_child(group)
+    finally:
+        group.remove()
+
+
+def _enter_as_child(group: Group) -> None:
+    """Raise the OSError that a child of this process meets when it enters a group."""
+    child = os.fork()
+    if child == 0:
+        try:
+            group.enter()
+        except OSError as error:
+            os._exit(error.errno or 1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise OSError(os.WEXITSTATUS(status), "", str(group.folder / "cgroup.procs"))
+
+
+def _places(root: Path) -> Iterator[Place]:
+    """Yield the groups below which this process might make others, the nearest first."""
+    for line in text_of(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            top = root / "sys/fs/cgroup/memory"  # in a container, the group of this process itself
+            yield from (Place(folder, V1) for folder in dict.fromkeys((top / path.lstrip("/"), top)))
+        elif not controllers:
+            yield from (Place(folder, V2) for folder in _that_hand_down(root / "sys/fs/cgroup", path.lstrip("/")))
+
+
+def _that_hand_down(top: Path, path: str) -> List[Path]:
+    """Return the groups, from that of this process upwards, that hand the controller of memory down.
+
+    A group that was delegated to this user is asked to. Those of root are systemd's, which may undo that.
+    """
+    own = top / path
+    above = [each for each in (own, *own.parents) if each == top or top in each.parents]
+    return [each for each in above if "memory" in text_of(each / "cgroup.subtree_control").split() or _ask(each)]
+
+
+def _ask(folder: Path) -> bool:
+    """Have a group of this user, but not of root, hand the controller of memory down; return whether it does."""
+    try:
+        if os.geteuid() == 0 or os.stat(str(folder)).st_uid != os.geteuid():
+            return False
+        _rewrite(folder / "cgroup.subtree_control", "+memory")
+    except OSError:  # it has processes, or no such controller
+        return False
+    return True
+
+
+def named(folder: Path, prefix: str) -> List[Path]:
+    """Return the groups in a folder whose names begin with ``prefix``."""
+    return [folder / name for name in sorted(names_in(folder)) if name.startswith(prefix)]
+
+
+def remove(folder: Path, within_s: float = REMOVED_S) -> bool:
+    """Remove a group, whose processes are just ending; return whether it is gone."""
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(POLL_S)
+        else:
+            return True

@@ -1,0 +1,98 @@
+"""The processors of this host's tasks, none given to two tasks, also of two runs.
+
+A run books a processor as it books a GPU: by an abstract Unix socket that the kernel lets one process bind, and frees
+when that process ends. A run that finds a processor booked takes another.
+"""
+
+import re
+import socket
+from pathlib import Path
+from typing import Callable, Dict, List, Mapping, Sequence, Set, Tuple
+
+from cluster.protocol.limits import Limits
+from cluster.protocol.quantity import quantity
+from launch.agent.linux.procfs import text_of
+
+_NAME = "launch/processor/"
+_SOCKETS = Path("/proc/net/unix")
+
+
+class Lacking(Exception):
+    """A limit that this host cannot have; the text has what was expected and found."""
+
+
+class Booked:
+    """The processors that one agent holds until it ends."""
+
+    def __init__(self) -> None:
+        self._sockets: List[socket.socket] = []
+
+    def take(self, processor: int) -> bool:
+        """Book a processor; return False where another process has it."""
+        booked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            booked.bind(f"\0{_NAME}{processor}")
+        except OSError:
+            booked.close()
+            return False
+        self._sockets.append(booked)
+        return True
+
+    def release(self) -> None:
+        """Release them, so that others may book them again."""
+        for booked in self._sockets:
+            booked.close()
+        self._sockets = []
+
+
+def booked(sockets: Path = _SOCKETS) -> Set[int]:
+    """Return the processors that some process has booked."""
+    return {int(number) for number in re.findall(rf" @{_NAME}(\d+)$", text_of(sockets), re.MULTILINE)}
+
+
+def give(
+    wishes: Mapping[str, Limits], usable: Set[int], nodes: Mapping[int, Set[int]], take: Callable[[int], bool]
+) -> Dict[str, Tuple[int, ...]]:
+    """Return the processors of each task that is limited to some: {task: processors}.
+
+    Tasks of a NUMA node choose first, since the others may take any. A task with a node and no number gets all
+    processors of its node, which others may have too.
+
+    Args:
+      usable: the processors that this process may use.
+      nodes: the processors of each NUMA node.
+      take: books a processor, and returns False where another run has it.
+
+    Raises:
+      Lacking: there are not enough processors, or no such node.
+    """
+    given: Dict[str, Tuple[int, ...]] = {}
+    free = sorted(usable)
+    for task, limits in sorted(wishes.items(), key=lambda wish: wish[1].numa_node is None):
+        near = usable if limits.numa_node is None else _of_node(task, limits.numa_node, usable, nodes)
+        if limits.processors is not None:
+            given[task] = _first(task, limits.processors, [each for each in free if each in near], take)
+            free = [each for each in free if each not in given[task]]
+        elif limits.numa_node is not None:
+            given[task] = tuple(sorted(near))
+    return given
+
+
+def _of_node(task: str, node: int, usable: Set[int], nodes: Mapping[int, Set[int]]) -> Set[int]:
+    near = nodes.get(node, set()) & usable
+    if not near:
+        known = ", ".join(str(each) for each in sorted(nodes) if nodes[each] & usable) or "none"
+        raise Lacking(f"limits.numa_node of {task}: expected a NUMA node with processors ({known}), found {node}")
+    return near
+
+
+def _first(task: str, count: int, free: Sequence[int], take: Callable[[int], bool]) -> Tuple[int, ...]:
+    """Take the first processors that are free."""
+    taken: List[int] = []
+    for processor in free:
+        if len(taken) < count and take(processor):
+            taken.append(processor)
+    if len(taken) < count:
+        found = f"{len(taken)} that no other task or run has"
+        raise Lacking(f"limits.processors of {task}: expected {quantity(count, 'processor')}, found {found}")
+    return tuple(taken)
