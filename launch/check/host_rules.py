@@ -3,6 +3,7 @@
 from typing import Dict, Iterator, Tuple
 
 from cluster.protocol.addresses import port_of
+from cluster.protocol.quantity import quantity
 from launch.agent.gpus import assignment
 from launch.agent.wire.check_request import PortHolder
 from launch.agent.wire.host_facts import Failed, Gpu, Python, Versions
@@ -146,6 +147,12 @@ def gpus(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _gpu(host: str, name: str, gpu: Gpu) -> Iterator[Finding]:
+    if gpu.memory_errors:
+        found = quantity(gpu.memory_errors, "uncorrectable memory error")
+        mend = f"reset it with `ssh {host} sudo nvidia-smi --gpu-reset -i {gpu.uuid}`, or choose another GPU"
+        yield Finding("gpu", (host,), f"{name}: expected sound memory, found {found} since the driver was loaded", mend)
+    if gpu.slowed:
+        yield Note("gpu", (host,), f"{name} runs at a reduced clock, for heat or for lack of power", "")
     if gpu.booked:
         mend = "end that run with `launch down` and its hosts file, or choose another GPU"
         yield Finding("gpu", (host,), f"{name} is held by {gpu.booked}", mend)

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable, Iterator, Mapping, Tuple, Union
 
-from launch.agent.gpus.nvidia_smi import DriverHangs
+from launch.agent.gpus.nvidia_smi import NoAnswer
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.wire.host_facts import Gap
 
@@ -40,7 +40,7 @@ def _run(name: str, section: Section, found: "queue.Queue[Tuple[str, Union[Piece
     try:
         for piece in section():
             found.put((name, piece))
-    except (Unreadable, DriverHangs) as why:
+    except (Unreadable, NoAnswer) as why:
         found.put((name, Gap(name, str(why))))
     except Exception as error:  # one section must not keep the others from being reported
         found.put((name, Gap(name, f"{type(error).__name__}: {error}")))

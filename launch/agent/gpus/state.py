@@ -6,6 +6,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence
 from launch.agent.gpus import nvidia_smi
 from launch.agent.gpus.assignment import allotted
 from launch.agent.gpus.booking import who_holds
+from launch.agent.gpus.health import Health, health_of_all
 from launch.agent.linux.processes import command_line
 from launch.agent.wire.host_facts import Gpu, Gpus
 
@@ -15,10 +16,13 @@ _USERS = nvidia_smi.question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def driver_and_gpus() -> Gpus:
-    """Return the driver's version, and the GPUs that tasks may have, in their order. Raises DriverHangs."""
+    """Return the driver's version, and the GPUs that tasks may have, in their order. Raises NoAnswer."""
     rows = nvidia_smi.rows(nvidia_smi.ask(_GPUS))
-    users = _memory() if rows else []
-    gpus = [_gpu(row[1:], [user for user in users if user["gpu"] == index]) for index, row in enumerate(rows)]
+    users, health = (_memory(), health_of_all()) if rows else ([], {})
+    gpus = [
+        _gpu(row[1:], [user for user in users if user["gpu"] == index], health.get(row[1], Health()))
+        for index, row in enumerate(rows)
+    ]
     usable = allotted([gpu.uuid for gpu in gpus], os.environ)
     return Gpus(rows[0][0] if rows else None, [gpus[index] for index in usable])
 
@@ -32,7 +36,9 @@ def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
     wanted = set(pids)
     try:
         return [each for each in _memory() if each["pid"] in wanted] if wanted else []
-    except nvidia_smi.DriverHangs:
+    except nvidia_smi.CardLost:
+        return []  # no process can use that card, and no driver would answer for the others
+    except nvidia_smi.NoAnswer:
         return [{"gpu": UNKNOWN, "pid": pid, "mib": None} for pid in sorted(wanted)]
 
 
@@ -47,7 +53,7 @@ def _memory() -> List[Dict[str, Any]]:
     ]
 
 
-def _gpu(names: Sequence[str], users: Sequence[Mapping[str, Any]]) -> Gpu:
+def _gpu(names: Sequence[str], users: Sequence[Mapping[str, Any]], health: Health) -> Gpu:
     """Return a GPU with its users: ``pid 42 (python train.py), 9000 MiB``."""
     processes = [f"pid {user['pid']} ({command_line(user['pid'])[:80]}), {user['mib'] or '?'} MiB" for user in users]
-    return Gpu(names[0], names[1], who_holds(names[0]), processes)
+    return Gpu(names[0], names[1], who_holds(names[0]), processes, health.memory_errors, health.slowed)

@@ -4,6 +4,7 @@ The messages come from ``/dev/kmsg`` where this user may read that file, and els
 may read neither, ``troubles`` raises ``Unreadable``.
 """
 
+import contextlib
 import os
 import re
 import subprocess
@@ -78,6 +79,31 @@ def raw(path: Path) -> Iterator[bytes]:
             yield message
     finally:
         os.close(handle)
+
+
+class NewMessages:
+    """The kernel's messages from now on; none where this user may not read them."""
+
+    def __init__(self, path: Path = KMSG):
+        self._handle: Optional[int] = None
+        with contextlib.suppress(OSError):
+            self._handle = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self._handle, 0, os.SEEK_END)
+
+    def read(self) -> str:
+        """Return what has come since the last call."""
+        found: List[bytes] = []
+        while self._handle is not None and len(found) < MOST:
+            try:
+                message = os.read(self._handle, 8192)
+            except BrokenPipeError:
+                continue  # this one was overwritten meanwhile; the next is there
+            except OSError:
+                break  # that was all of them
+            if not message:
+                break
+            found.append(message)
+        return b"\n".join(found).decode(errors="replace")
 
 
 def kind_of(text: str) -> Optional[str]:

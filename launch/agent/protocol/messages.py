@@ -78,6 +78,14 @@ class Signs:
 
 
 @dataclass(frozen=True)
+class GpuFailed:
+    """A GPU of a host has failed, which these tasks there use. It is reported again and again."""
+
+    tasks: List[str]
+    what: str
+
+
+@dataclass(frozen=True)
 class Exited:
     """A task's process group is gone.
 
@@ -231,7 +239,7 @@ class Ping:
 
 
 Event = Union[
-    Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, Prepared, RestartRequested, DrainRequested,
+    Joined, Lost, Go, Started, Advanced, Measured, Signs, GpuFailed, Exited, Prepared, RestartRequested, DrainRequested,
     StopRequested, KillRequested, Tick,
 ]  # fmt: skip
 Order = Union[Start, Prepare, Dismiss, Stop, Save, End]
@@ -240,8 +248,8 @@ Message = Union[Event, Order, Fetch, Ping]
 _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
-        Joined, Lost, Go, Started, Advanced, Measured, Signs, Exited, Prepared, RestartRequested, DrainRequested,
-        StopRequested, KillRequested, Tick, Start, Prepare, Dismiss, Stop, Save, Fetch, End, Ping,
+        Joined, Lost, Go, Started, Advanced, Measured, Signs, GpuFailed, Exited, Prepared, RestartRequested,
+        DrainRequested, StopRequested, KillRequested, Tick, Start, Prepare, Dismiss, Stop, Save, Fetch, End, Ping,
     )
 }  # fmt: skip
 

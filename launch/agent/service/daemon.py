@@ -156,7 +156,7 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
         bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
         bookings.book(given)
         return given, bookings
-    except (ValueError, GpuTaken, nvidia_smi.DriverHangs) as error:
+    except (ValueError, GpuTaken, nvidia_smi.NoAnswer) as error:
         raise NotReady(str(error)) from error
 
 

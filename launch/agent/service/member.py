@@ -14,6 +14,7 @@ from launch.agent.protocol.messages import (
     Event,
     Exited,
     Fetch,
+    GpuFailed,
     Measured,
     Message,
     Prepare,
@@ -118,7 +119,7 @@ class Member(Agent):
             event = replace(event, cause=f"its agent killed it: {self._silence}")
         if isinstance(event, (Started, Advanced, Exited, Prepared)):
             self._keep(event)
-        elif not isinstance(event, (Measured, Signs)):  # which is not kept: the next one comes soon
+        elif not isinstance(event, (Measured, Signs, GpuFailed)):  # which is not kept: the next one comes soon
             return
         if self._link is not None:
             self._link.send(event)

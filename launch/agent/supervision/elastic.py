@@ -208,6 +208,21 @@ class Formations:
                 self._roster.turn(task, "restarting", process=False)
         return Decision(orders, Phase.REFORMING)
 
+    # -- GPUs that fail
+
+    def leave_out(self, tasks: Sequence[str], loss: Failure, phase: Phase) -> Decision:
+        """Continue without tasks whose GPU has failed, as if an operator had drained them, but without their last step.
+
+        Where the run cannot be without them, it goes on with them: they may still work, or fail.
+        """
+        request = DrainRequested(list(tasks))
+        if not self.is_elastic or phase is not Phase.TRAINING or self.wishes.refusals(request, self._out):
+            return NOTHING
+        self.wishes.by_name = self.wishes.joined_by(request)
+        self._losses.append(loss.incident)
+        self._first_loss = self._first_loss or loss
+        return self._adapt()
+
     # -- hosts that return
 
     def admit(self, host: str, now: float) -> bool:

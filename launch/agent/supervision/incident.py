@@ -19,6 +19,7 @@ KINDS = {
     "frozen": "the task's process was there and made no progress",
     "agent": "a host's agent ended",
     "host": "no message came from a host any more",
+    "gpu": "a GPU failed, by the report of the kernel or of its driver",
     "checkpoint": "a checkpoint could not be written or read",
     "non-finite": "a loss or a gradient was not a number",
     CUT_SHORT: "an evaluator was stopped after the run had succeeded, before it ended by itself",

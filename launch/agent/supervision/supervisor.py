@@ -9,7 +9,7 @@ to check every rule below.
 """
 
 from collections import deque
-from typing import Any, Callable, Dict, List, Optional, Type
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 from launch.agent.protocol.messages import (
     Advanced,
@@ -18,6 +18,7 @@ from launch.agent.protocol.messages import (
     Event,
     Exited,
     Go,
+    GpuFailed,
     Joined,
     KillRequested,
     Lost,
@@ -32,7 +33,7 @@ from launch.agent.protocol.messages import (
 )
 from launch.agent.supervision import hang_detection
 from launch.agent.supervision.agents import Gathering, Lives
-from launch.agent.supervision.elastic import Decision, Failure, Formations
+from launch.agent.supervision.elastic import NOTHING, Decision, Failure, Formations
 from launch.agent.supervision.ending import Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
@@ -63,6 +64,7 @@ class Supervisor:
         self._formations = Formations(plan, self._roster, self.incidents, self.saving)
         self._restarts = Restarts(plan, self._roster, self.incidents)
         self._lives = Lives()
+        self._failed_gpus: Set[Tuple[str, str]] = set()  # (host, what)
         self._ending = Ending(plan, self.tasks)
         self._courses: Dict[Phase, Callable[[float], List[Order]]] = {
             Phase.GATHERING: self._gather,
@@ -79,6 +81,7 @@ class Supervisor:
             Advanced: self._on_advanced,
             Measured: self._on_measured,
             Signs: self._on_signs,
+            GpuFailed: self._on_gpu_failed,
             Exited: self._on_exited,
             Prepared: self._on_prepared,
             RestartRequested: self._on_restart,
@@ -180,6 +183,20 @@ class Supervisor:
         silent = [host for host in self.silent if any(task.process for task in self._roster.by_host[host])]
         culprits = self._watch.culprits(event, self.tasks, self._roster.process_count, silent)
         return [hang_detection.accuse(each, self.tasks[each.task], self.incidents, now) for each in culprits]
+
+    def _on_gpu_failed(self, event: GpuFailed, now: float) -> List[Order]:
+        """Record a GPU that has failed, once, and continue without its tasks where the run can."""
+        host = self.tasks[event.tasks[0]].plan.host
+        if self.state.is_closing or (host, event.what) in self._failed_gpus:
+            return []
+        self._failed_gpus.add((host, event.what))
+        incident = self.incidents.begin("gpu", now, host=host, cause=event.what)
+        failure = Failure(incident, f"{host}: {event.what}")
+        decision = self._formations.leave_out(event.tasks, failure, self.state.phase)
+        if decision is not NOTHING:
+            without = ", ".join(event.tasks)
+            self.incidents.record_action(f"continues without {without} until `launch drain --back`", now, incident)
+        return self._follow(decision, now)
 
     def _on_exited(self, event: Exited, now: float) -> List[Order]:
         task = self._roster.find(event)

@@ -6,8 +6,9 @@ from typing import Callable, List, Mapping
 
 from cluster.protocol.outcome import PROGRESS, read_progress
 from launch.agent.endings.exits import UNREADABLE
+from launch.agent.gpus.failures import Failures
 from launch.agent.linux import processes
-from launch.agent.protocol.messages import Advanced, Event, Measured, Signs
+from launch.agent.protocol.messages import Advanced, Event, GpuFailed, Measured, Signs
 from launch.agent.state.log import say_seldom
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
@@ -20,10 +21,11 @@ class Reports:
 
     def __init__(self, folder: RunFolder, gpus: Mapping[str, List[int]], emit: Callable[[Event], None]):
         self._folder, self._emit = folder, emit
-        self._usage, self._vitals = Usage(gpus), Vitals()
+        self._usage, self._vitals, self._gpus = Usage(gpus), Vitals(), gpus
+        self._failures = Failures() if any(gpus.values()) else None
 
     def look(self, now: float, running: Mapping[str, Attempt]) -> None:
-        """Report the use that tasks make of the host, and tasks that are unwell, where a look is due."""
+        """Report the use of the host, tasks that are unwell, and GPUs that have failed, where a look is due."""
         leaders = {name: attempt.process.pid for name, attempt in running.items()}
         if leaders and self._usage.due(now):
             used = self._usage.look(now, leaders, processes.table())
@@ -33,6 +35,16 @@ class Reports:
             unwell = self._vitals.look(now, seen)
             if unwell:
                 self._emit(Signs(unwell))
+
+        if leaders and self._failures is not None and self._failures.due(now):
+            self._report_failures(self._failures.look(now), running)
+
+    def _report_failures(self, failures: Mapping[int, str], running: Mapping[str, Attempt]) -> None:
+        """Report each GPU that has failed and that a running task uses."""
+        for index, what in failures.items():
+            users = [name for name in running if index in self._gpus[name]]
+            if users:
+                self._emit(GpuFailed(users, what))
 
     def look_at_progress(self, attempt: Attempt) -> None:
         """Report the progress of a task if it has written a newer one."""

@@ -86,6 +86,13 @@ class Gpu:
     name: str = field(metadata=means("Model of the GPU."))
     booked: Optional[str] = field(metadata=means("Full name of the run that booked the GPU; null without a booking."))
     processes: List[str] = field(metadata=means_each("Process that uses the GPU, with its memory."))
+    memory_errors: Optional[int] = field(
+        default=None,
+        metadata=means("Uncorrectable memory errors since the driver was loaded; null where it counts none."),
+    )
+    slowed: bool = field(
+        default=False, metadata=means("True while the hardware reduces the clock, for heat or for lack of power.")
+    )
 
 
 @dataclass(frozen=True)

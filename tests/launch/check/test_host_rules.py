@@ -1,6 +1,6 @@
 """Rules about one host: each is silent where all is well, and names what is wrong and what mends it."""
 
-from typing import Any, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -88,6 +88,20 @@ def test_a_gpu_that_is_not_there_booked_or_in_use_is_named_with_its_task() -> No
     ]
     up = {"run": "r-0", "pid": 41, "code": {}}
     assert found(host_rules.gpus, evidence(plan, {"w": {**told, "run": up}})) == []
+
+
+def test_a_gpu_whose_memory_fails_is_a_finding_and_one_that_is_slowed_a_note() -> None:
+    plan = plan_of("ps:0@p", "worker:0@w", gpus=(0, 1))
+    sound: Dict[str, Any] = {"uuid": "a", "name": "V100", "booked": None, "processes": []}
+    gpus: List[Any] = [{**sound, "memory_errors": 0, "slowed": True}, {**sound, "uuid": "b", "memory_errors": 2}]
+    of = evidence(plan, {"w": {"gpus": {"driver": "535.1", "gpus": gpus}}})
+    slowed, failing = sorted(host_rules.gpus(of), key=lambda one: one.what)
+    assert isinstance(slowed, Note) and slowed.what.startswith("GPU 0 of worker:0 runs at a reduced clock")
+    assert not isinstance(failing, Note)
+    assert failing.what == (
+        "GPU 1 of worker:0: expected sound memory, found 2 uncorrectable memory errors since the driver was loaded"
+    )
+    assert "`ssh w sudo nvidia-smi --gpu-reset -i b`" in failing.mend
 
 
 def test_a_limit_that_a_host_cannot_enforce_is_a_finding_and_one_that_it_watches_is_a_note() -> None:

@@ -14,7 +14,7 @@ import pytest
 from launch.agent.endings.exits import HANG_S
 from launch.agent.linux import processes
 from launch.agent.linux.ports import free_ports
-from launch.agent.protocol.messages import Advanced, Exited, Measured, Started
+from launch.agent.protocol.messages import Advanced, Exited, GpuFailed, Measured, Started
 from launch.agent.tasks import host_tasks
 from launch.agent.tasks.host_tasks import LINGER_S
 from launch.agent.tasks.log_gap import LogBound, gap_of
@@ -120,6 +120,23 @@ def test_what_an_earlier_attempt_wrote_is_not_taken_for_the_next_ones(bench: Ben
     exited = bench.comes(Exited)
     assert (exited.exit_code, exited.outcome) == (5, None)
     assert not [event for event in bench.events if isinstance(event, Advanced)]
+
+
+class FailedGpus:
+    """A driver that has lost two GPUs, of which this host's task uses one."""
+
+    def due(self, now: float) -> bool:
+        return True
+
+    def look(self, now: float) -> Dict[int, str]:
+        return {0: "GPU 0: lost", 3: "GPU 3: lost"}
+
+
+def test_a_gpu_that_failed_is_told_with_the_tasks_that_use_it_and_another_is_not(bench: Bench) -> None:
+    bench.start("sleep", "1000")
+    bench.tasks._reports._failures = FailedGpus()  # type: ignore[assignment]
+    bench.tasks.poll(0.0)
+    assert [event for event in bench.events if isinstance(event, GpuFailed)] == [GpuFailed(["worker:0"], "GPU 3: lost")]
 
 
 # -- how a task ends
