@@ -36,7 +36,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
-    standby = Standby.from_environment(os.environ, reporter.heartbeat.begin)
+    standby = Standby.from_environment(os.environ, reporter.begin)
     leave_the_code(os.environ)
     try:
         outcome = _run(options, reporter, standby)

@@ -5,6 +5,8 @@ A task reports in files of its own folder, which its agent reads:
 outcome           the progress of a task, and its end
 failures          the kind of a failure, by the class of its error
 heartbeat         the sign of life of a task
+flight_recorder   record the newest steps of a task, always
+flight_records    read them, also after a SIGKILL of the task
 save_request      ask the chief for a checkpoint now
 standby           a process that starts before its cluster does
 checkpoint_files  the files of checkpoints in a folder

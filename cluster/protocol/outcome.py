@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union
 from cluster.errors import JobError, TaskError, TrainingError
 from cluster.protocol import failures
 from cluster.protocol.atomic_file import replace, reserve
+from cluster.protocol.flight_recorder import FlightRecorder
 from cluster.protocol.heartbeat import Heartbeat
 from cluster.protocol.record_file import ANY_NUMBER, read_record
 
@@ -103,9 +104,10 @@ class Outcome:
 
 
 class Reporter:
-    """Write a task's progress, outcome and heartbeat into ``folder``; with None, nowhere.
+    """Write a task's progress, outcome, heartbeat and newest steps into ``folder``; with None, nowhere.
 
-    ``job_dir`` is the author's own folder, of which the task has a copy: what fails is named there.
+    ``job_dir`` is the author's own folder, of which the task has a copy: what fails is named there. ``attempt`` is the
+    number of earlier attempts of the task.
     """
 
     def __init__(
@@ -114,9 +116,11 @@ class Reporter:
         clock: Callable[[], float] = time.time,
         every_s: float = 1.0,
         job_dir: Optional[str] = None,
+        attempt: int = 0,
     ):
         self._folder = None if folder is None else Path(folder)
         self.heartbeat = Heartbeat(folder)
+        self.recorder = FlightRecorder(folder, attempt)
         self._clock, self._job_dir = clock, job_dir
         self._every_s = every_s
         self._written_at: Optional[float] = None
@@ -125,7 +129,16 @@ class Reporter:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Reporter":
         """Return the reporter of a task that an agent started, or a silent one."""
-        return cls(environ.get("LAUNCH_TASK_DIR"), job_dir=environ.get("LAUNCH_JOB_DIR"))
+        attempt = environ.get("LAUNCH_ATTEMPT", "")
+        return cls(
+            environ.get("LAUNCH_TASK_DIR"), job_dir=environ.get("LAUNCH_JOB_DIR"),
+            attempt=int(attempt) if attempt.isdigit() else 0,
+        )  # fmt: skip
+
+    def begin(self) -> None:
+        """Begin to report: this process is the task now."""
+        self.recorder.begin("starting")
+        self.heartbeat.begin()
 
     def beside(self, name: str) -> Optional[Path]:
         """Return the folder ``name`` of the run, beside those of its tasks on this host; None without a folder."""

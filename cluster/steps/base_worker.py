@@ -1,16 +1,20 @@
 """The answers that most workers' steps have for a trainer: they read batches that need no care."""
 
 import contextlib
-from typing import Any, ContextManager
+from typing import Any, ContextManager, Optional
+
+from cluster.protocol.flight_records import Wait
 
 
 class BaseWorker:
     """Take the steps of one worker, in a session.
 
-    ``has_ended``: whether all data have been trained, so that no step is left.
+    ``has_ended``: whether all data have been trained, so that no step is left. ``longest_wait``: the ps that the last
+    step waited longest for; None for steps that do not wait for each ps by itself.
     """
 
     has_ended = False
+    longest_wait: Optional[Wait] = None
 
     def begin_reading(self, session: Any) -> None:
         """Let the batches come from where the servers are: before a gradient is given, and once more when joined."""

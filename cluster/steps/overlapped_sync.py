@@ -74,7 +74,8 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         with tf.control_dependencies([counted, *finish]):
             token = self._wait_for_token()
         servers = [server for server in self.servers if server.is_timed]
-        self.waited = tf.reduce_mean(tf.stack([server.seconds_waited() for server in servers]))
+        self.waited = tf.stack([server.seconds_waited() for server in servers])
+        self.waited_at = [server.index for server in servers]
         self.behind = self._next_stamp - tf.reduce_min(tf.stack([server.oldest_token() for server in servers]))
         with tf.control_dependencies([self.copies.put(self._window.values, self._next_stamp)]):
             return tf.identity(token)

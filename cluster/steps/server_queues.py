@@ -24,6 +24,7 @@ class ServerQueues:
       stamp: of this worker's gradient, on the worker.
 
     Attributes:
+      index: of the server, among all ps.
       applied: int64 [pushes] on the server, for each push the stamp after the last step that was applied to it.
       given: int64 [pushes * workers] on the server, the stamp after the last gradient of each worker.
       queues: of tokens, for each worker of ``receivers``.
@@ -35,6 +36,7 @@ class ServerQueues:
         self._began: List[Any] = []
         self._ended: List[Any] = []
         server = device.split("task:")[1].split("/")[0]
+        self.index = int(server)
         with tf.device(device):
             self._after = tf.identity(stamp) + 1
             self.applied = counter(f"applied_{server}", [len(pushes)], CLOSED)

@@ -2,8 +2,9 @@
 
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from cluster.protocol.flight_records import Wait
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
@@ -184,7 +185,7 @@ class SyncWorker(BaseWorker):
             token, loss, fetched, late, waited_s, behind = session.run(fetches)
             self.dropped += int(any(late))
             self._given += 1
-            self.waited_s += max(0.0, float(waited_s))
+            self._note_waits(waited_s.tolist())
             step = self._wait_for_newer(session, int(token))
             if any(behind):
                 session.run(self._optimizer.drain)
@@ -194,6 +195,15 @@ class SyncWorker(BaseWorker):
             if self._finisher is not None and self._finisher.error is not None:
                 raise self._finisher.error from None  # the first cause: it has closed this session
             raise
+
+    def _note_waits(self, waited_s: Union[float, List[float]]) -> None:
+        """Note the seconds that a step waited: in all, or for each ps, whose waits go on side by side."""
+        if isinstance(waited_s, float):
+            self.waited_s += max(0.0, waited_s)
+            return
+        self.waited_s += max(0.0, sum(waited_s) / len(waited_s))
+        longest_s = max(waited_s)
+        self.longest_wait = Wait(self._optimizer.waited_at[waited_s.index(longest_s)], max(0.0, longest_s))
 
     def owes(self, session: Any) -> bool:
         """Return whether the current step waits for this worker.

@@ -58,7 +58,9 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     Where batches vary in size, the parts' ``weight``s do not add up to 1, and the sum is divided by theirs.
 
     ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
-      waited: float64 seconds that this worker waited for others when it had given its gradient.
+      waited: float64 seconds that this worker waited for others when it had given its gradient: a scalar, or one for
+        each ps of ``waited_at``.
+      waited_at: the index of each ps that a step waits for by itself; empty for a step that waits once.
       late: whether this worker's gradient came after its step was over, and was dropped; with
         backup workers only, else it is never late and this is None.
       behind: int64, by how many steps the oldest values that came are behind: 0 unless a queue of the servers held what
@@ -101,6 +103,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.late: Any = None
         self.behind: Any = None
         self.waited: Any = None
+        self.waited_at: List[int] = []
         self._clip_norm, self._weight = clip_norm, weight
         self._exchange = exchange or Exchange(LocalCopies([], {}, ""), Wire())
         self._meetings: List[Meeting] = []  # one for each push

@@ -1,9 +1,12 @@
-"""Describe in a line what a worker is about to do."""
+"""Describe in a line what a worker is about to do, and what each of its steps exchanges with each ps."""
 
-from typing import Optional, Sequence
+from collections import Counter
+from typing import List, Optional, Sequence
 
 from cluster.model.device_pool import Member
+from cluster.protocol.flight_records import Exchange
 from cluster.protocol.quantity import quantity
+from cluster.steps.replica import Replica
 from cluster.task import Train
 from cluster.variables.placement import Placement, imbalance
 
@@ -30,3 +33,10 @@ def _end(settings: Train) -> str:
     epochs = [f"for {quantity(settings.epochs, 'epoch')}"] if settings.epochs else []
     steps = [f"to step {settings.steps}"] if settings.steps else []
     return ", at most ".join([*epochs, *steps])
+
+
+def exchanges(replica: Replica) -> List[Exchange]:
+    """Return what a step pushes to each ps and pulls from it: buckets, or without them one variable by the other."""
+    servers = replica.placement.servers
+    pushes = Counter([bucket.server for bucket in replica.buckets] or servers.values())
+    return [Exchange(pushes[ps], held) for ps, held in enumerate(replica.placement.bytes_per_server())]

@@ -50,9 +50,12 @@ def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], repor
     follower = Follower(job, task, settings, args)
     reporter.progress(Progress(0), force=True)
     reporter.heartbeat.begin_phase("following")
+    reporter.recorder.end(0)
     wait_for(f"the chief at {follower.chief.address}", lambda: listens(follower.chief.address))
     while follower.step < settings.last_step and not follower.is_ending and _answers(follower.chief.address):
+        reporter.recorder.begin("evaluating")
         if follower.measure_next():
+            reporter.recorder.end(follower.step)
             _report(reporter, follower)
         else:
             time.sleep(POLL_S)

@@ -25,7 +25,7 @@ from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.best_checkpoint import BestCheckpoint
 from cluster.training.builder import Builder
-from cluster.training.description import description
+from cluster.training.description import description, exchanges
 from cluster.training.first_values import FirstValues
 from cluster.training.joining import Joining
 from cluster.training.last_step import LastStep
@@ -91,7 +91,7 @@ class Trainer:
         self._folder = None if settings.verify else checkpoint_dir
         self._reporter = reporter
         self._requests = SaveRequests(reporter.folder)
-        self._heartbeat = reporter.heartbeat
+        self._heartbeat, self._recorder = reporter.heartbeat, reporter.recorder
         self._pause_s = _FIRST_PAUSE_S
         self._is_built = False
 
@@ -147,6 +147,7 @@ class Trainer:
             )
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()
+        self._recorder.describe(exchanges(self.replica))
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
         self.replica.graph.finalize()
 
@@ -211,6 +212,8 @@ class Trainer:
         print(f"{self.task.name}: joining again: {type(error).__name__}: {reason_of(error)}", flush=True)
         if self.step is not None:
             self._progress.report_now(self.step, {})  # so that it is known how far training goes back
+        self._recorder.end(self.step or 0, is_whole=False)
+        self._recorder.begin("starting")
         time.sleep(min(self._pause_s, _LONGEST_PAUSE_S))
         self._pause_s *= 2
         self.replica.stepper.stop_reading()
@@ -225,6 +228,7 @@ class Trainer:
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
         self.step = self._joining.join(session, self._heartbeat)
+        self._recorder.end(self.step)
         self.replica.stepper.begin_reading(session)
         if self._verification is not None:
             self._heartbeat.note("builds the one process to compare with")
@@ -236,6 +240,7 @@ class Trainer:
         while self.step < self._last.step and not self.replica.stepper.has_ended:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
+                self._record_step()
             self._metrics.note(session, self.step, fetched.pop(0))
             self._last.note(fetched.pop(0))
             examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
@@ -257,29 +262,48 @@ class Trainer:
 
         TensorFlow places the graph again for other fetches than before: such a step takes as long as a first one.
         """
-        if fetches not in self._placed:
+        is_first = fetches not in self._placed
+        self._recorder.begin("first step" if is_first else "step")
+        if is_first:
             self._placed.add(fetches)
             self._heartbeat.begin_phase("first step")
+
+    def _record_step(self) -> None:
+        stepper = self.replica.stepper
+        self._waited_s = (stepper.waited_s or 0.0) - self._waited_before_s
+        self._waited_before_s += self._waited_s
+        waited_s = None if stepper.waited_s is None else self._waited_s
+        self._recorder.end(int(self.step or 0), waited_s, stepper.longest_wait)
 
     def _after_step(self, session: Any, loss: float, examples: int) -> None:
         self._pause_s = _FIRST_PAUSE_S
         if self.task.is_chief:
-            self._heartbeat.begin_phase("saving", self._waited_s())
-            self._save(session, int(self.step or 0))
-            if self._best is not None:
-                self._best.measure_if_due(session, int(self.step or 0))
-            if self._verification is not None:
-                self._heartbeat.begin_phase("comparing")
-                self._verification.step(session, int(self.step or 0))
+            self._pause_as_chief(session, int(self.step or 0))
             self._heartbeat.begin_phase("step")
         else:
-            self._heartbeat.begin_phase("step", self._waited_s())
+            self._heartbeat.begin_phase("step", self._waited_s)
         stepper = self.replica.stepper
         step_time_ms = self._progress.note(
             int(self.step or 0), loss, examples, self._saved(), stepper.dropped, stepper.waited_s
         )
         if step_time_ms is not None:
             self._step_times.report(session, step_time_ms)
+
+    def _pause_as_chief(self, session: Any, step: int) -> None:
+        """Save, measure and compare after a step, whichever is due."""
+        self._heartbeat.begin_phase("saving", self._waited_s)
+        self._recorder.begin("saving")
+        self._save(session, step)
+        self._recorder.end_pause(step)
+        if self._best is not None:
+            self._recorder.begin("evaluating")
+            self._best.measure_if_due(session, step)
+            self._recorder.end_pause(step)
+        if self._verification is not None:
+            self._heartbeat.begin_phase("comparing")
+            self._recorder.begin("comparing")
+            self._verification.step(session, step)
+            self._recorder.end_pause(step)
 
     def _save(self, session: Any, step: int) -> None:
         requests, checkpoints = self._requests, self._checkpoints
@@ -302,11 +326,6 @@ class Trainer:
         best = self._best.measurement if self._best else {}
         return {**reports, "metrics": self._metrics.latest, "best": best}
 
-    def _waited_s(self) -> float:
-        """Return the seconds that the last step spent waiting for other workers."""
-        before, self._waited_before_s = self._waited_before_s, self.replica.stepper.waited_s or 0.0
-        return self._waited_before_s - before
-
     def _evaluate(self, session: Any) -> Dict[str, float]:
         if self._verification is not None:
             return self._verification.result()
@@ -317,9 +336,11 @@ class Trainer:
 
     def _finish(self, session: Any) -> Outcome:
         self._heartbeat.begin_phase("ending")
+        self._recorder.begin("ending")
         self._progress.refuse_nothing_trained(self.task.name)
         if not self.task.is_chief:
             self._shutdown.leave(session)
+            self._recorder.end(int(self.step or 0))
             return self._progress.end(Outcome(True, self.step))
         for index in self._shutdown.wait_for_others(session):
             print(f"worker with index {index} has not left; ending without it", flush=True)
@@ -327,6 +348,7 @@ class Trainer:
         print(self.replica.stepper.account(session), flush=True)
         self._checkpoints.save_last(session, self.step)
         metrics = self._evaluate(session)
+        self._recorder.end(self.step)
         saved = self._checkpoints
         outcome = Outcome(True, self.step, checkpoint=saved.path, checkpoint_step=saved.step, metrics=metrics)
         if self._best is not None:

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 from typing import Iterator, NamedTuple, Optional, Set, Tuple
 
+from cluster.protocol.flight_records import FILE as SPANS
 from cluster.protocol.heartbeat import PULSE, STACKS
 from cluster.protocol.outcome import OUTCOME, PROGRESS, WORK
 from cluster.protocol.save_request import HOLD, SAVE
@@ -13,7 +14,7 @@ from cluster.protocol.standby import READY
 from launch.agent.tasks import work_folder
 
 BLOCK = 512  # bytes of a block in a file's status, whatever the disk has
-_RECORDS = {PROGRESS, OUTCOME, PULSE, STACKS, SAVE, HOLD, READY, work_folder.LIST}
+_RECORDS = {PROGRESS, OUTCOME, PULSE, STACKS, SPANS, SAVE, HOLD, READY, work_folder.LIST}
 _RECORD = re.compile(r"attempt_\d+\..*|\..*")  # a log, its index, or the rest of a file that was being replaced
 HOSTS = "hosts"
 

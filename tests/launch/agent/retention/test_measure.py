@@ -15,7 +15,15 @@ RUN = "a-20260101-120000"
 
 def test_logs_and_records_are_no_results(past: PastRuns) -> None:
     folder = past.make(RUN, 10)
-    for name in ("attempt_0.log.times", "progress.json", "outcome.json", "pulse.json", "stacks.txt", ".outcome.room"):
+    for name in (
+        "attempt_0.log.times",
+        "progress.json",
+        "outcome.json",
+        "pulse.json",
+        "stacks.txt",
+        "spans.ring",
+        ".outcome.room",
+    ):
         (folder.task("worker:0") / name).write_text("x")
     assert not measure(folder.path).has_results
 

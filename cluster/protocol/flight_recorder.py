@@ -1,0 +1,120 @@
+"""Record the spans of a task's time as they end: always, for some microseconds each.
+
+The recorder writes into the file with ``pwrite``, and keeps one record in memory. Written records are the kernel's, and
+outlive the process. A file that is mapped into memory would take a few microseconds less. But then a full disk, a file
+server that is gone, or a file that a program truncates, ends the task with SIGBUS. Here it ends the recording alone.
+
+The file goes on through all attempts of a task, so it has the last steps of a process that was killed. A process that
+waits for its turn (``standby``) does not touch it before its first span ends.
+"""
+
+import contextlib
+import os
+import time
+from os import pwrite
+from pathlib import Path
+from typing import Callable, Optional, Sequence, Union
+
+from cluster.protocol.flight_records import (
+    CODES,
+    FILE,
+    HEADER,
+    MOST_PS,
+    SIZE,
+    SLOT,
+    SLOTS,
+    Exchange,
+    Header,
+    Packer,
+    Wait,
+    packed_header,
+    read_records,
+)
+
+LEAST_S = 0.001  # of a pause between two steps: shorter ones are no spans of their own
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class FlightRecorder:
+    """Record what one attempt of a task spends its time with; without a folder, nothing.
+
+    Only the task's own thread may call it.
+    """
+
+    def __init__(
+        self, folder: Optional[Union[str, Path]], attempt: int = 0, clock: Callable[[], float] = time.monotonic
+    ):
+        self._path = None if folder is None else Path(folder) / FILE
+        self._attempt, self._clock = attempt, clock
+        self._pack = Packer(attempt)
+        self._exchanges: Sequence[Exchange] = ()
+        self._file: Optional[int] = None
+        self._number = 0
+        self._code, self._since = CODES["starting"], clock()
+
+    def describe(self, exchanges: Sequence[Exchange]) -> None:
+        """Set what every step exchanges with each ps, for the header of the file."""
+        self._exchanges = exchanges[:MOST_PS]
+        if self._file is not None:
+            self._write_header(self._file)
+
+    def begin(self, phase: str) -> None:
+        """Begin a span, and forget one that has begun and not ended."""
+        self._code, self._since = CODES[phase], self._clock()
+
+    def end(
+        self,
+        step: int,
+        waited_s: Optional[float] = None,
+        longest: Optional[Wait] = None,
+        is_whole: bool = True,
+    ) -> None:
+        """Record the span that has begun; the next one begins now, in the same phase. See ``Span``."""
+        began, self._since = self._since, self._clock()
+        if self._file is None:
+            self._open()
+            if self._file is None:
+                return
+        number = self._number
+        self._number += 1
+        self._pack(number, began, self._since, step, waited_s, longest, self._code, is_whole)
+        try:
+            pwrite(self._file, self._pack.data, HEADER + number % SLOTS * SLOT)
+        except OSError as error:
+            self._stop(error)
+
+    def end_pause(self, step: int) -> None:
+        """Record the span that has begun if it was long enough to be seen."""
+        if self._clock() - self._since >= LEAST_S:
+            self.end(step)
+
+    def _open(self) -> None:
+        """Open the file, if there is to be one, and go on after the records of earlier attempts."""
+        path = self._path
+        if path is None:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            spans = read_records(path).spans
+            self._number = spans[-1].number + 1 if spans else 0
+        try:
+            self._file = os.open(str(path), _FLAGS, 0o600)
+            if os.fstat(self._file).st_size != SIZE:
+                os.ftruncate(self._file, 0)
+            os.posix_fallocate(self._file, 0, SIZE)  # a full disk then stops no record
+        except OSError as error:
+            self._stop(error)
+            return
+        self._write_header(self._file)
+
+    def _write_header(self, file: int) -> None:
+        try:
+            pwrite(file, packed_header(Header(self._attempt, list(self._exchanges))), 0)
+        except OSError as error:
+            self._stop(error)
+
+    def _stop(self, error: OSError) -> None:
+        """End the recording for good."""
+        if self._file is not None:
+            os.close(self._file)
+        print(f"{self._path}: the last steps are not recorded any more: {error.strerror}", flush=True)
+        self._path = self._file = None

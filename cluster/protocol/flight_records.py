@@ -1,0 +1,214 @@
+"""The newest spans of a task's time, in a file of fixed size that can be read after a SIGKILL of the task.
+
+The file is a ring of ``SLOTS`` records of ``SLOT`` bytes, after a header of ``HEADER`` bytes. Record number n is in
+slot n modulo ``SLOTS``, so that a new one takes the place of the oldest. A record ends in a checksum over its other
+bytes: one that is being written, or was written in part, is not read, and counts as ``torn``.
+
+Times are those of the host's monotonic clock, which all processes of a host share, and which never jumps. Each boot
+begins it at 0. So a record has a number of its boot, and records of another boot have no place in time.
+"""
+
+import json
+import math
+import struct
+import time
+import zlib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import List, NamedTuple, Optional, Tuple, Union
+
+from cluster.protocol.record_file import make_record
+from cluster.protocol.regular_file import read_at_most
+
+FILE = "spans.ring"
+HEADER, SLOTS, SLOT = 4096, 2048, 64
+SIZE = HEADER + SLOTS * SLOT
+# Those of a heartbeat; the index of each is what a record has.
+PHASES = ("starting", "first step", "step", "saving", "evaluating", "comparing", "ending")
+CODES = {phase: code for code, phase in enumerate(PHASES)}
+MOST_PS = 64  # of which the header has the exchange
+# number, begin, end, step; waited, longest wait, boot; ps, attempt; phase, whether it ended as it should.
+_FIELDS = struct.Struct("<Qddq ffI hH BB6x")
+_CHECK = struct.Struct("<I")
+_UNKNOWN = math.nan  # as a time
+_LARGEST_STEP = 2**53
+_MOST_ATTEMPTS = 2**16 - 1  # that a record has room for
+_NO_WAIT = (-1, _UNKNOWN)
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Wait(NamedTuple):
+    """The longest wait of a step for one ps: its index, and seconds."""
+
+    ps: int
+    seconds: float
+
+
+class Span(NamedTuple):
+    """One span of a task's time. Times are seconds of the host's monotonic clock.
+
+    Attributes:
+      number: of all spans of the task so far, from 0.
+      attempt: of the task.
+      phase: one of ``PHASES``.
+      step: the global step after it.
+      waited_s: seconds of it in which the task waited for other workers; None where it does not wait for any.
+      longest: the ps that it waited longest for; None where that is not known.
+      is_whole: False for a step that an error ended, such as a lost server.
+    """
+
+    number: int
+    attempt: int
+    phase: str
+    step: int
+    began: float
+    ended: float
+    waited_s: Optional[float] = None
+    longest: Optional[Wait] = None
+    is_whole: bool = True
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The exchange of a worker with one ps in every step.
+
+    ``pushes``: gradients, or groups of gradients, that go there, and as many groups of values that come back.
+    ``bytes``: of the variables on that ps; rows of embedding tables, and of variables of which a step uses rows, count
+    as whole variables, or not at all.
+    """
+
+    pushes: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Header:
+    """The facts about the task's newest process. ``ps`` has an ``Exchange`` for each of the first ``MOST_PS`` ps."""
+
+    attempt: int = 0
+    ps: List[Exchange] = field(default_factory=list)
+
+
+class FlightRecords(NamedTuple):
+    """The content of a file.
+
+    Attributes:
+      spans: in the order in which they ended.
+      header: None where it is torn.
+      torn: the number of records that are torn, or impossible.
+      earlier: the number of records of another boot of the host.
+    """
+
+    spans: List[Span]
+    header: Optional[Header]
+    torn: int = 0
+    earlier: int = 0
+
+
+def boot_number(file: Path = _BOOT) -> int:
+    """Return a number for this boot of the host, of 32 bits; 0 where the kernel reports none."""
+    try:
+        return zlib.crc32(file.read_bytes())
+    except OSError:
+        return 0
+
+
+class Packer:
+    """Make records of one attempt, each in the place of the one before: ``data``, of ``SLOT`` bytes.
+
+    It is called once a step, while little of Python's code is in the processor's caches. So it makes no objects that
+    it can do without.
+    """
+
+    def __init__(self, attempt: int, boot: Optional[int] = None):
+        self.data = bytearray(SLOT)
+        self._fields = memoryview(self.data)[: _FIELDS.size]
+        self._attempt = min(attempt, _MOST_ATTEMPTS)
+        self._boot = boot_number() if boot is None else boot
+
+    def __call__(
+        self,
+        number: int,
+        began: float,
+        ended: float,
+        step: int,
+        waited_s: Optional[float],
+        longest: Optional[Wait],
+        code: int,
+        is_whole: bool,
+    ) -> None:
+        """Make the record of a span; see ``Span``. ``code`` is that of its phase, of ``CODES``."""
+        ps, longest_s = longest or _NO_WAIT
+        _FIELDS.pack_into(
+            self.data, 0, number, began, ended, step, _UNKNOWN if waited_s is None else waited_s, longest_s, self._boot,
+            ps, self._attempt, code, is_whole,
+        )  # fmt: skip
+        _CHECK.pack_into(self.data, _FIELDS.size, zlib.crc32(self._fields))
+
+
+def packed_header(header: Header) -> bytes:
+    """Return the header as it stands in the file."""
+    return json.dumps(asdict(header)).encode().ljust(HEADER)[:HEADER]
+
+
+def read_records(path: Union[str, Path], boot: Optional[int] = None) -> FlightRecords:
+    """Return the records in a file.
+
+    Args:
+      boot: the boot whose records are wanted; None for the current one.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      OSError: it cannot be read, or is no regular file.
+      ValueError: it is no such file.
+    """
+    data = read_at_most(Path(path), SIZE)
+    if len(data) != SIZE:
+        raise ValueError(f"{path}: expected {SIZE} bytes, found {len(data)}")
+    return unpacked(data, boot_number() if boot is None else boot)
+
+
+def unpacked(data: bytes, boot: int) -> FlightRecords:
+    """Return the records in the content of a file."""
+    found: List[Span] = []
+    torn = earlier = 0
+    for slot in range(SLOTS):
+        record = data[HEADER + slot * SLOT : HEADER + (slot + 1) * SLOT]
+        if not any(record):
+            continue
+        span, of = _unpacked(record)
+        if span is None or span.number % SLOTS != slot:
+            torn += 1
+        elif of != boot:
+            earlier += 1
+        else:
+            found.append(span)
+    return FlightRecords(sorted(found, key=lambda span: span.number), _header(data[:HEADER]), torn, earlier)
+
+
+def _unpacked(record: bytes) -> Tuple[Optional[Span], int]:
+    """Return the span of a record, None for one that is torn or impossible, and its boot."""
+    data = record[: _FIELDS.size]
+    if _CHECK.unpack_from(record, _FIELDS.size)[0] != zlib.crc32(data):
+        return None, 0
+    number, began, ended, step, waited_s, longest_s, boot, ps, attempt, phase, whole = _FIELDS.unpack(data)
+    possible = 0 <= began <= ended < math.inf and 0 <= step < _LARGEST_STEP and phase < len(PHASES)
+    if not possible or math.inf in (waited_s, longest_s):
+        return None, 0
+    longest = Wait(ps, longest_s) if ps >= 0 and longest_s >= 0 else None
+    waited = waited_s if waited_s >= 0 else None
+    return Span(number, attempt, PHASES[phase], step, began, ended, waited, longest, bool(whole)), boot
+
+
+def _header(data: bytes) -> Optional[Header]:
+    try:
+        values = json.loads(data.decode())
+        exchanges = [make_record(each, Exchange) for each in values.pop("ps")]
+        return Header(attempt=int(values["attempt"]), ps=exchanges)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def clock_lead_s() -> float:
+    """Return the seconds that the time of day is ahead of the monotonic clock now."""
+    return time.time() - time.monotonic()
