@@ -6,6 +6,7 @@ agent         the program that the launcher sends to every host, and runs there
 status        the nouns of ``status --json``, shared with the agent
 hosts         one program on one host: its channel, its request, its answers
 view          what a person sees in a terminal
+timeline      the newest steps of all tasks on one clock, and which task waits for which
 remote        hosts over SSH, by Fabric
 hostfile      select from a hosts file, import one, write one
 environments  ``launch setup``: the Python environments of hosts

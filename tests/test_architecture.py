@@ -43,7 +43,7 @@ FLOORS = {
     "launch": (
         ("status",),
         ("agent",),
-        ("hosts", "view"),
+        ("hosts", "view", "timeline"),
         ("remote", "hostfile", "environments", "history", "page"),
         ("plan", "logs", "monitoring", "teardown", "slurm"),
         ("check", "run"),

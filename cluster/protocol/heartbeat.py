@@ -145,7 +145,7 @@ class Heartbeat:
         slowest_s = 0.0 if slowest is None else slowest.seconds
         # The lower one of two: what a first step takes says nothing once there is another.
         usual_s = statistics.median_low(self._steps.copy() or [0.0])
-        if phase in STEPS and lasts_s >= max(LATE_S, 2 * slowest_s):
+        if phase in STEPS and lasts_s >= asks_after(slowest_s):
             self._ask_beside(phases)
         owes = self._answer[1] if self._answer[0] == phases else None
         return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), round(usual_s, 3), owes, self._doing)
@@ -162,6 +162,11 @@ class Heartbeat:
         except Exception:  # whatever breaks a session breaks the step, which reports it
             owes = None
         self._answer = (phases, owes)
+
+
+def asks_after(slowest_s: float) -> float:
+    """Return the seconds after which a step is late, so that its task asks whether it owes something."""
+    return max(LATE_S, 2 * slowest_s)
 
 
 class Slowest:

@@ -2,6 +2,7 @@
 
 collect   ask all hosts under one deadline
 symptoms  find what looks wrong in their answers
+steps     put the newest steps of all tasks on one time line
 summary   write it in words
 archive   pack it, readable by its owner alone
 """

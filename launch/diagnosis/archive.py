@@ -6,12 +6,13 @@ import os
 import tarfile
 import time
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import text
 from launch.errors import UsageError
 from launch.status.values import to_values
+from launch.timeline.flights import TimeLine
 
 README = """The archive of `launch diagnose`. It omits all secrets that the command knows: read it before you share it.
 
@@ -32,22 +33,26 @@ hosts/HOST/
   live.json, processes.txt      live processes: state, memory, what each waits for
   stacks/PID.txt                stacks of their threads
   connections.txt               their TCP connections with the queues; those that hang come first
-  tasks/ROLE.INDEX/             progress and outcome of the task, the end of the log of every attempt
+  tasks/ROLE.INDEX/             progress and outcome of the task, its newest steps (spans.json), the end of the log of
+                                every attempt
   trace/, traces.txt            timelines of a step (train.trace), for ui.perfetto.dev, and their paths on the host
   logs.txt                      size of each log, and of its part in the archive
   missing.json                  missing sections, and the reasons
 """
 
 
-def pack(path: Path, name: str, found: List[HostReport], launcher: Any) -> int:
+def pack(path: Path, name: str, found: List[HostReport], launcher: Any, steps: Optional[TimeLine] = None) -> int:
     """Write the archive; return its size in bytes.
+
+    Args:
+      steps: the newest steps of all tasks, where they are known.
 
     Raises:
       UsageError: the archive cannot be written there.
     """
     root, now = path.name.split(".tar")[0], time.time()
     when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now))
-    front = [("summary.txt", text(name, found, when)), ("README.txt", README), ("launcher.json", launcher)]
+    front = [("summary.txt", text(name, found, when, steps)), ("README.txt", README), ("launcher.json", launcher)]
     partial = path.with_name(f".{path.name}.partial")
     try:
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Dict, List, Optional
 
 from launch.agent.text.redaction import Redaction
-from launch.agent.wire.diagnose_request import DiagnoseRequest, DiagnosisFacts
+from launch.agent.wire.diagnose_request import SPANS, DiagnoseRequest, DiagnosisFacts
+from launch.agent.wire.flight import Flight
 from launch.check.collect import read_clock
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
@@ -45,6 +46,7 @@ class HostReport:
     generation: int = 0  # of its run
     facts: DiagnosisFacts = NOTHING
     status: Optional[RunStatus] = None  # of the whole run, from the host that leads it
+    flights: List[Flight] = field(default_factory=list)  # of its tasks
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
         """Store a piece if there is room; return whether that piece was the last."""
@@ -80,6 +82,8 @@ class HostReport:
             self.facts = updated(self.facts, {FACTS[file]: content})
         elif file == "status.json" and isinstance(content, dict) and content.get("state") is not None:
             self.status = from_values(RunStatus, content)  # a host that does not lead has no state
+        elif file.endswith(f"/{SPANS}"):
+            self.flights.append(from_values(Flight, content))
 
 
 def gather(fleet: Fleet, deadline_s: float) -> List[HostReport]:

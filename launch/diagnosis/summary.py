@@ -11,6 +11,9 @@ from launch.diagnosis.symptoms import newest_run, run_status, signs
 from launch.status.meanings import means, means_parts
 from launch.status.values import to_values
 from launch.teardown.leftovers import by_host
+from launch.timeline import words
+from launch.timeline.flights import TimeLine
+from launch.timeline.waits import stall
 from launch.view.console import fold
 
 MOST_LINES = 40  # of a status' causes
@@ -45,17 +48,21 @@ class DiagnoseReport:
     )
     archive: str = field(metadata=means("Path of the archive."))
     bytes: int = field(metadata=means("Size of the archive in bytes."))
+    steps: List[str] = field(
+        metadata=means("Newest steps of all tasks in words: which waits for which, since when. Empty if unknown.")
+    )
     hosts: List[DiagnosedHost] = field(metadata=means_parts())
 
 
-def text(name: str, found: List[HostReport], when: str) -> str:
-    """Return the text of ``summary.txt``."""
+def text(name: str, found: List[HostReport], when: str, steps: Optional[TimeLine] = None) -> str:
+    """Return the text of ``summary.txt``, with the newest ``steps`` of the tasks where they are known."""
     wrong = signs(found)
     counts = Counter(host for host, _ in wrong)
     parts = [
         [f"{newest_run(found) or name}, at {when}", ""],
         ["# The run", *_run(found), ""],
         ["# Symptoms", *(by_host(wrong, []) or ["no known symptom"]), ""],
+        *([["# Steps", *words.lines(steps), ""]] if steps else []),
         ["# Hosts", *by_host(((each.host, _host(each, counts[each.host])) for each in found), []), ""],
     ]
     return "\n".join(line for part in parts for line in part)
@@ -90,13 +97,13 @@ def _host(host: HostReport, count: int) -> str:
     return f"{agent}, {living}; {wrong}"
 
 
-def as_values(found: List[HostReport], archive: str, size: int) -> Dict[str, Any]:
+def as_values(found: List[HostReport], archive: str, size: int, steps: Optional[TimeLine] = None) -> Dict[str, Any]:
     """Return the object of ``diagnose --json``."""
     by: Dict[str, List[str]] = {}
     for host, sign in signs(found):
         by.setdefault(host, []).append(sign)
     hosts = [_diagnosed(each, by.get(each.host, [])) for each in found]
-    return to_values(DiagnoseReport(newest_run(found), archive, size, hosts))
+    return to_values(DiagnoseReport(newest_run(found), archive, size, words.lines(steps) if steps else [], hosts))
 
 
 def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
@@ -104,12 +111,14 @@ def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
     return DiagnosedHost(host.host, host.problem, host.run, sorted(host.files), missing, looks_wrong)
 
 
-def spoken(found: List[HostReport], archive: str, size: int) -> List[str]:
-    """Return the lines that the verb prints."""
+def spoken(found: List[HostReport], archive: str, size: int, steps: Optional[TimeLine] = None) -> List[str]:
+    """Return the lines that the verb prints: the symptoms, and the task that others wait for."""
+    now = stall(steps) if steps else None
     silent = [each.host for each in found if not each.files]
     told = f"{len(found) - len(silent)} of {len(found)} hosts answered"
     of_silent = f"; no answer from {fold(silent)}" if silent else ""
     return [
         *by_host(signs(found), []),
+        *(words.stalled(now) if now else []),
         f"{archive}: {told}, {size / 1e6:.1f} MB{of_silent}; start with its summary.txt",
     ]

@@ -13,6 +13,7 @@ import click
 from launch.diagnosis import summary
 from launch.diagnosis.archive import pack
 from launch.diagnosis.collect import gather
+from launch.diagnosis.steps import time_line_of
 from launch.diagnosis.symptoms import newest_run
 from launch.errors import SUCCEEDED, CannotStart
 from launch.history import named
@@ -36,8 +37,9 @@ DEADLINE_S = 60.0
 def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: float) -> int:
     """Collect evidence about the newest run of FILE in one archive.
 
-    From every host: versions, the run's report, plan and state, the ends of all logs, kernel messages, stacks
-    and connections of its processes, memory, disks, GPUs. The command lists symptoms, and changes nothing.
+    From every host: versions, the run's report, plan and state, the newest steps of its tasks, the ends of all logs,
+    kernel messages, stacks and connections of its processes, memory, disks, GPUs. The command lists symptoms, and
+    which task waits for which; it changes nothing.
     Secrets stay on the hosts.
 
     \b
@@ -48,14 +50,15 @@ def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: f
             with suppress(CannotStart):  # a host that does not answer may know the run, and is in the archive
                 named.find(fleet, fleet.run)
         found = gather(fleet, deadline_s)
+        steps = time_line_of(found, fleet.spec)
         name, unknown = fleet.spec.name, [each for each in fleet.spec.secrets if each not in os.environ]
     path = Path(output or f"diagnose-{newest_run(found) or name}.tar.gz")
     launcher = {"python": sys.version, "platform": platform.platform(), "time": time.time(), "file": target.file}
-    size = pack(path, name, found, launcher)
+    size = pack(path, name, found, launcher, steps)
     missing = (
         f"secrets: expected the values of {', '.join(unknown)} in this environment, found none; "
         "search the archive's logs for them before you share it"
     )
-    lines = [*summary.spoken(found, str(path), size), *([missing] if unknown else [])]
-    tell(as_json, summary.as_values(found, str(path), size), lines)
+    lines = [*summary.spoken(found, str(path), size, steps), *([missing] if unknown else [])]
+    tell(as_json, summary.as_values(found, str(path), size, steps), lines)
     return SUCCEEDED

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from cluster.protocol.regular_file import open_to_read, read_at_most
-from launch.agent.state import plan_file
+from launch.agent.state import flights, plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text.redaction import HIDDEN, Redaction
+from launch.agent.wire.diagnose_request import SPANS
+from launch.status.values import to_values
 
 VALUES = ("report.json", "agent.json", "processes.json")
 OF_A_TASK = ("progress.json", "outcome.json", "pulse.json")
 FIRST, NEWEST = 4, 28  # attempts of a task whose logs are shown
 LEAST = 2000  # bytes of a log
+SPAN, FEWEST_SPANS = 80, 10  # bytes of a span as JSON; spans of a task
 LARGEST = 16 << 20  # bytes of a JSON file that is read
 
 Piece = Tuple[str, Any]  # a file's name, and its text or what becomes JSON
@@ -85,6 +88,14 @@ def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Pie
             yield f"trace/{path.name}", redaction.value(_read(path))
     if lines:
         yield "traces.txt", redaction.text("\n".join(lines) + "\n")
+
+
+def spans(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
+    """Yield the newest spans that each task has recorded, about ``budget`` bytes in all."""
+    tasks = tasks_of(folder)
+    newest = max(FEWEST_SPANS, budget // SPAN // max(1, len(tasks)))
+    for task in tasks:
+        yield f"tasks/{_plain(task)}/{SPANS}", redaction.value(to_values(flights.of_task(folder, task, newest)))
 
 
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:

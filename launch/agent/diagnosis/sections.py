@@ -33,7 +33,8 @@ from launch.status.moments import utc
 from launch.status.values import from_values
 
 Values = Dict[str, Any]
-LOGS_SHARE, STACKS_SHARE, TRACES_SHARE = 0.7, 0.15, 0.1  # of the bytes that a host may send
+# Of the bytes that a host may send:
+LOGS_SHARE, STACKS_SHARE, TRACES_SHARE, SPANS_SHARE = 0.6, 0.15, 0.1, 0.1
 SMI_DETAILS = ["nvidia-smi", "-q", "-d", "MEMORY,UTILIZATION,ECC,TEMPERATURE,PERFORMANCE,PAGE_RETIREMENT"]
 
 
@@ -154,6 +155,10 @@ def _traces(scene: Scene) -> Iterator[Piece]:
     yield from run_files.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request.bytes))
 
 
+def _spans(scene: Scene) -> Iterator[Piece]:
+    yield from run_files.spans(_run_of(scene), scene.redaction, int(SPANS_SHARE * scene.request.bytes))
+
+
 def _processes(scene: Scene) -> Iterator[Piece]:
     folder = _run_of(scene)
     found = process_report.described(folder, scene.redaction)
@@ -190,11 +195,12 @@ SECTIONS: Dict[str, Callable[[Scene], Iterator[Piece]]] = {
     "status": _status,
     "logs": _logs,
     "traces": _traces,
+    "spans": _spans,
     "processes": _processes,
     "kernel messages": _kernel,
     "nvidia-smi": _nvidia_smi,
 }
-OF_A_RUN = ("files", "status", "logs", "traces", "processes")
+OF_A_RUN = ("files", "status", "logs", "traces", "spans", "processes")
 
 
 def _folders(scene: Scene) -> List[Path]:

@@ -8,5 +8,6 @@ graph_answer      the mistake that a host finds in a job's graph
 host_facts        the facts of a host that check and diagnose collect
 check_request     the conversation of a check
 diagnose_request  the conversation of a diagnosis
+flight            the newest spans of tasks
 export_request    the request for the SavedModel of a checkpoint
 """

@@ -6,6 +6,8 @@ from typing import List, Mapping, Optional, Tuple
 from launch.agent.wire.host_facts import HostFacts
 from launch.agent.wire.verb_requests import RunReference
 
+SPANS = "spans.json"  # of a task: a ``Flight``
+
 
 @dataclass(frozen=True)
 class DiagnoseRequest:

@@ -51,6 +51,7 @@ def test_a_run_that_is_up_tells_its_processes_stacks_and_logs_without_its_secret
     assert told["status.json"]["state"] == "running"
     assert told["tasks/worker.0/attempt_0.log"] == "up (secret)\n"
     assert told["plan.json"]["token"] == "(secret)"
+    assert told["tasks/worker.0/spans.json"]["why_none"].startswith("it has no flight recorder")
     assert {"machine.json", "disks.json", "environment.json", "gpus.json", "versions.json"} <= set(told)
     assert "kernel.txt" in told or "kernel messages" in told["missing"]
     assert SECRET not in repr(told)

@@ -1,0 +1,114 @@
+"""The spans of every task of a run on one clock, from the answers of its hosts."""
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from cluster.protocol.flight_records import PHASES, Span, Wait
+from cluster.spec.model import Spec
+from launch.agent.wire.flight import Current, Exchanged, Flight
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
+from launch.timeline.clocks import Exchange, Shift, shifts
+
+
+class Answer(NamedTuple):
+    """The spans of a host's tasks, and its clock against the launcher's, None where that was not measured."""
+
+    flights: List[Flight]
+    clock: Optional[Exchange] = None
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    """One task on the time line.
+
+    Attributes:
+      spans: oldest first, on the clock of the reference.
+      until: the time at which the host read them, on that clock.
+      error_s: the largest error of these times against those of the reference.
+      why_none: the reason why there are no spans.
+      now: the task's current activity; None where it gives no sign of life, or has ended.
+      status: of the task, as the lead has it.
+    """
+
+    name: str
+    host: str
+    until: float
+    error_s: float
+    status: Optional[TaskStatus] = None
+    spans: List[Span] = field(default_factory=list)
+    why_none: Optional[str] = None
+    now: Optional[Current] = None
+    exchanged: List[Exchanged] = field(default_factory=list)
+    torn: int = 0
+    earlier: int = 0
+
+    @property
+    def title(self) -> str:
+        """Return ``worker:1@gpu02``."""
+        return f"{self.name}@{self.host}"
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """All tasks, on the clock of the host ``reference``."""
+
+    reference: str
+    lines: List[TaskLine]
+
+    @property
+    def until(self) -> float:
+        """Return the newest time at which a host has read its spans."""
+        return max((line.until for line in self.lines), default=0.0)
+
+
+def has_common_steps(spec: Spec) -> bool:
+    """Return whether every step of a worker ends with a gradient of every other worker."""
+    train = spec.train
+    return spec.job is not None and train.mode == "sync" and train.sync != "stock" and not train.backup_workers
+
+
+def time_line(answers: Mapping[str, Answer], status: Optional[RunStatus], chief: str, common_steps: bool) -> TimeLine:
+    """Return the time line of the answers of all hosts.
+
+    Args:
+      chief: the host whose clock the time line has; where it has no answer, the first host's.
+      common_steps: see ``has_common_steps``.
+    """
+    reference = chief if chief in answers else next(iter(answers), chief)
+    spans = {host: [spans_of(each) for each in answer.flights] for host, answer in answers.items()}
+    clocks = {host: answer.clock for host, answer in answers.items() if answer.clock is not None}
+    by_host = shifts(spans if common_steps else {host: [] for host in spans}, clocks, reference)
+    known = {task.name: task for task in status.tasks} if status else {}
+    lines = [
+        _line(host, flight, of_task, by_host[host], known.get(flight.task))
+        for host in answers
+        for flight, of_task in zip(answers[host].flights, spans[host])
+    ]
+    order: Dict[str, int] = {name: place for place, name in enumerate(known)}
+    return TimeLine(reference, sorted(lines, key=lambda line: order.get(line.name, len(order))))
+
+
+def _line(host: str, flight: Flight, spans: Sequence[Span], shift: Shift, status: Optional[TaskStatus]) -> TaskLine:
+    moved = [span._replace(began=span.began + shift.seconds, ended=span.ended + shift.seconds) for span in spans]
+    lives = status is None or status.state in ("starting", "running")
+    return TaskLine(
+        flight.task, host, flight.read_at + shift.seconds, shift.error_s, status, moved, flight.why_none,
+        flight.now if lives else None, flight.exchanged, flight.torn, flight.earlier,
+    )  # fmt: skip
+
+
+def spans_of(flight: Flight) -> List[Span]:
+    """Return the spans in a host's answer; columns that are shorter than others cut them short."""
+    columns = zip(
+        flight.attempt, flight.phase, flight.step, flight.began, flight.took_s, flight.waited_s, flight.longest_ps,
+        flight.longest_s, flight.whole,
+    )  # fmt: skip
+    return [
+        Span(
+            number, attempt, phase, step, began, began + max(0.0, took_s), waited_s,
+            None if ps is None or longest_s is None else Wait(ps, longest_s), whole,
+        )
+        for number, (attempt, phase, step, began, took_s, waited_s, ps, longest_s, whole) in enumerate(columns)
+        if phase in PHASES
+    ]  # fmt: skip
