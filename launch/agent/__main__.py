@@ -7,6 +7,7 @@
     restart ends tasks of the newest run, so that their next attempts begin; on the lead
     drain   takes tasks out of the newest run, or back; on the lead
     logs    lines of task logs, with follow until the run is over
+    flight  the newest steps of this host's tasks
     check   opens ports, dials those of other hosts, and reports what a run would find here
     look    reports what exists of a run on this host now
     board   TensorBoard beside the newest run's summaries, until the launcher goes
@@ -46,6 +47,7 @@ from launch.agent.wire.verb_requests import (
     BuildRequest,
     DownRequest,
     DrainRequest,
+    FlightRequest,
     HandoverRequest,
     HeldRequest,
     LogsRequest,
@@ -239,6 +241,13 @@ def diagnose() -> None:
     told(read_values, tell)
 
 
+def flight() -> None:
+    """Send the newest steps of this host's tasks."""
+    from launch.agent.state import flights  # loads what no other verb needs
+
+    tell(to_values(flights.of_host(read_request(FlightRequest))))
+
+
 def board() -> None:
     """Serves summaries until the launcher goes."""
     from launch.agent.verbs import board  # loads what no other verb needs
@@ -270,6 +279,7 @@ def run(verb: str) -> None:
         "sweep": sweep,
         "prune": prune,
         "logs": lambda: logs.logs(read_request(LogsRequest), tell, launcher_goes),
+        "flight": flight,
         "board": board,
         "graph": graph,
         "export": export,

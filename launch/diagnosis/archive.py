@@ -10,14 +10,19 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import text
+from launch.diagnosis.symptoms import run_status
 from launch.errors import UsageError
+from launch.page.document import document
+from launch.page.facts import facts
 from launch.status.values import to_values
+from launch.timeline.drawing import drawn
 from launch.timeline.flights import TimeLine
 
 README = """The archive of `launch diagnose`. It omits all secrets that the command knows: read it before you share it.
 
 summary.txt                     start here: the run, the symptoms, a line for each host
 launcher.json                   the launcher's machine: its Python, and the time
+page.html                       the page of the run, with a drawing of the newest steps of all tasks
 hosts/HOST/
   machine.json                  kernel, load, memory, pressure, limits, control groups, mounts
   disks.json                    free space and inodes of the important folders
@@ -53,6 +58,8 @@ def pack(path: Path, name: str, found: List[HostReport], launcher: Any, steps: O
     root, now = path.name.split(".tar")[0], time.time()
     when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now))
     front = [("summary.txt", text(name, found, when, steps)), ("README.txt", README), ("launcher.json", launcher)]
+    status = run_status(found)
+    front += [("page.html", document(facts(status), steps=drawn(steps) if steps else None))] if status else []
     partial = path.with_name(f".{path.name}.partial")
     try:
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -22,6 +22,7 @@ OF_VERBS: Mapping[str, Shape] = {
     "start": {"ended?": [str]},
     "attach": ({"run": dict, "tasks": {str: dict}}, {"run?": None}),  # the rest is read as a status
     "logs": {"time": NUMBER, "task": str, "line": str},
+    "flight": {"time": NUMBER, "flights": [dict]},  # read as ``HostFlights``
     "build": {"want?": [str], "stage?": str, "done?": str},
     "export": (
         {"stage": str},

@@ -13,6 +13,7 @@ from launch.view.loss_curve import LossCurve
 
 EVERY_S = 1.0
 LOGS_EVERY_S = 3.0
+STEPS_EVERY_S = 5.0
 LEAVE_S = 2.0  # for a call that is under way at the end
 HEADERS = [
     ("Cache-Control", "no-store"),
@@ -37,16 +38,24 @@ class PageServer:
       token: the first part of every path.
       get: ask for the newest status; may take seconds.
       logs: read the last lines of the logs; may take seconds.
+      steps: read the newest steps of the tasks, with the newest status; may take seconds.
     """
 
     def __init__(
-        self, status: RunStatus, token: str, get: Callable[[], LeadAnswer], logs: Callable[[], Dict[str, Any]]
+        self,
+        status: RunStatus,
+        token: str,
+        get: Callable[[], LeadAnswer],
+        logs: Callable[[], Dict[str, Any]],
+        steps: Callable[[RunStatus], Dict[str, Any]],
     ):
-        self._token, self._get, self._read_logs = token, get, logs
+        self._token, self._get, self._read_logs, self._read_steps = token, get, logs, steps
         self._curve = LossCurve()
         self._problem: Optional[str] = None
         self._logs: Optional[Dict[str, Any]] = None
         self._logs_wanted = threading.Event()
+        self._steps: Optional[Dict[str, Any]] = None
+        self._steps_wanted = threading.Event()
         self._take(status)
 
     def record(self) -> None:
@@ -63,7 +72,14 @@ class PageServer:
             self._logs_wanted.clear()
             self._logs = self._read_logs()
 
+    def record_steps(self) -> None:
+        """Read the newest steps, if a page has asked for them since the last time."""
+        if self._steps_wanted.is_set():
+            self._steps_wanted.clear()
+            self._steps = self._read_steps(self._status)
+
     def _take(self, status: RunStatus) -> None:
+        self._status = status
         self._curve.add(status)
         self._facts = facts(status, self._curve.points)
 
@@ -90,13 +106,16 @@ class PageServer:
 
     def _page(self, name: str) -> Answer:
         if name == "":
-            return HTTPStatus.OK, "text/html", document(self._facts, self._logs, live=True)
+            return HTTPStatus.OK, "text/html", document(self._facts, self._logs, live=True, steps=self._steps)
         if name == "status.json":
             values = {"facts": self._facts, "problem": self._problem}
             return HTTPStatus.OK, "application/json", as_json(values)
         if name == "logs.json":
             self._logs_wanted.set()
             return HTTPStatus.OK, "application/json", as_json(self._logs)
+        if name == "steps.json":
+            self._steps_wanted.set()
+            return HTTPStatus.OK, "application/json", as_json(self._steps)
         return NOT_FOUND
 
 

@@ -17,16 +17,23 @@ _HERE = Path(__file__).parent
 _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
-def document(facts: Mapping[str, Any], logs: Optional[Mapping[str, Any]] = None, live: bool = False) -> str:
+def document(
+    facts: Mapping[str, Any],
+    logs: Optional[Mapping[str, Any]] = None,
+    live: bool = False,
+    steps: Optional[Mapping[str, Any]] = None,
+) -> str:
     """Return the page.
 
     Args:
       facts: the values of ``launch.page.facts``.
       logs: the values of ``launch.logs.last_lines``; None while nobody has read them yet.
+      steps: the values of ``launch.timeline.drawing``; None while nobody has read them, or in a page without them.
       live: the page fetches newer values from its server, which is the only thing that it can reach.
     """
     style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    values = {"facts": facts, "logs": logs, "live": live}
+    values = {"facts": facts, "logs": logs, "steps": steps, "live": live}
+    plain = "\n".join([*summary(facts), *(steps or {}).get("lines", [])])
     title = f"{escape(str(facts['run']))} {escape(str(facts['state']))}"
     return "\n".join(
         [
@@ -38,7 +45,7 @@ def document(facts: Mapping[str, Any], logs: Optional[Mapping[str, Any]] = None,
             f"<style>{style}</style></head><body>",
             f"<header><h1>{title}</h1></header>",
             '<p id="problem" role="status" hidden></p>',
-            f'<main id="page"><noscript><pre>{escape(chr(10).join(summary(facts)))}</pre></noscript></main>',
+            f'<main id="page"><noscript><pre>{escape(plain)}</pre></noscript></main>',
             f'<script type="application/json" id="values">{embedded(values)}</script>',
             f"<script>{script}</script>",
             "</body></html>",

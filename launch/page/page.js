@@ -10,6 +10,8 @@
   const problem = document.getElementById("problem");
   let facts = values.facts;
   let logs = values.logs;
+  let steps = values.steps;
+  let shownSteps = "newest";
   let sorted = {by: null, down: false};
 
   function element(name, attributes, ...children) {
@@ -100,6 +102,56 @@
     shapes.push(drawn("path", {class: "area", d: `${curve}V${y(bottom)}H${x(first)}Z`}), drawn("path", {class: "curve", d: curve}));
     return section("Loss", picture(wide, high, "loss by step", ...shapes),
       element("p", {class: "soft"}, `Recorded since step ${first}, when the page's server began to follow the run.${steep ? " The scale is logarithmic." : ""}`));
+  }
+
+  // The class and the words of each phase; a step has its work first, then its wait.
+  const PHASES = {
+    "starting": ["starting", "starting"], "first step": ["work", "first step"], "step": ["work", "work"],
+    "saving": ["saving", "saving"], "evaluating": ["saving", "measuring"], "comparing": ["saving", "comparing"],
+    "ending": ["saving", "ending"], "waits": ["wait", "waits now"], "blocks": ["blocks", "others wait for it now"],
+    "broken off": ["blocks", "broken off by an error"],
+  };
+  const LEGEND = [["work", "work"], ["wait", "waiting for others"], ["saving", "saving, measuring"], ["starting", "starting"],
+    ["blocks", "others wait for it now, or an error ended it"]];
+
+  function piece([ago, seconds, phase, first, last, waited], x, y) {
+    const [kind, words] = PHASES[phase] || ["starting", phase];
+    const text = `${first === last ? `step ${first}` : `steps ${first} to ${last}`}, ${words}: ${clock(seconds)}` +
+      (waited === null ? "" : `, of which waiting ${clock(waited)}`);
+    const bars = [[kind, ago, seconds - (waited || 0)], ["wait", ago - seconds + (waited || 0), waited || 0]];
+    return bars.filter((bar) => bar[2] > 0).map(([of, begins, lasts]) => {
+      const bar = drawn("rect", {class: of, x: x(begins), y, height: 12, width: Math.max(0.3, x(begins - lasts) - x(begins))});
+      bar.append(drawn("title", {}, text));
+      return bar;
+    });
+  }
+
+  function stepLine(found) {
+    const rows = found.rows.filter((row) => row.pieces.length);
+    const longest = Math.max(...rows.map((row) => row.name.length));
+    const [wide, left] = [room(), 12 + 7 * longest];
+    const x = (ago) => left + (wide - left - 10) * (1 - Math.min(1, Math.max(0, ago) / Math.max(1e-6, found.seconds)));
+    const shapes = rows.flatMap((row, at) => [
+      drawn("text", {x: left - 8, y: 16 * at + 15, "text-anchor": "end"}, row.name),
+      ...row.pieces.flatMap((each) => piece(each, x, 16 * at + 5)),
+    ]);
+    const low = 16 * rows.length + 20;
+    shapes.push(drawn("text", {x: left, y: low}, `${clock(found.seconds)} before`));
+    shapes.push(drawn("text", {x: wide - 10, y: low, "text-anchor": "end"}, "last seen"));
+    return picture(wide, low + 6, `steps of ${rows.length} tasks`, ...shapes);
+  }
+
+  function stepSection() {
+    if (steps === null) return values.live ? section("Steps of all tasks", ...paragraphs(["reading the newest steps"], "soft")) : null;
+    const lines = paragraphs(steps.lines, "soft");
+    if (!steps.windows[shownSteps].rows.some((row) => row.pieces.length)) return section("Steps of all tasks", ...lines);
+    const choices = [["newest", "newest steps"], ["all", "all that is recorded"]].map(([name, title]) => {
+      const choice = element("button", {"data-key": `steps ${name}`, "aria-pressed": String(shownSteps === name)}, title);
+      choice.addEventListener("click", () => { shownSteps = name; draw(); });
+      return choice;
+    });
+    const legend = element("p", {class: "legend soft"}, ...LEGEND.map(([kind, words]) => element("span", {class: kind}, words)));
+    return section("Steps of all tasks", element("div", {class: "choices"}, ...choices), stepLine(steps.windows[shownSteps]), legend, ...lines);
   }
 
   function incidents() {
@@ -203,7 +255,7 @@
     const scrolled = rows ? [rows.scrollTop, rows.scrollLeft] : [0, 0];
     const active = body.contains(document.activeElement) ? document.activeElement.closest("[data-key]") : null;
     const copies = facts.copies.length ? section("Checkpoints", ...paragraphs(facts.copies)) : null;
-    body.replaceChildren(...[overview(), loss(), incidents(), tasks(), copies].filter((each) => each !== null));
+    body.replaceChildren(...[overview(), loss(), stepSection(), incidents(), tasks(), copies].filter((each) => each !== null));
     for (const each of body.querySelectorAll("details")) each.open = open.has(each.dataset.key);
     [body.querySelector(".rows").scrollTop, body.querySelector(".rows").scrollLeft] = scrolled;
     const again = active && [...body.querySelectorAll("[data-key]")].find((each) => each.dataset.key === active.dataset.key);
@@ -241,6 +293,7 @@
       report(answer.problem);
       if (answer.facts) { facts = answer.facts; draw(); }
     }, () => report("The page's server has ended: this is the last that it sent. `launch view` starts a new one."), null);
+    follow("steps.json", (answer) => { if (answer) { steps = answer; draw(); } }, () => {}, null);
     follow("logs.json", (answer) => { logs = answer; drawLogs(); }, () => {}, null);
   }
 }());

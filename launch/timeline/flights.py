@@ -1,14 +1,17 @@
 """The spans of every task of a run on one clock, from the answers of its hosts."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from cluster.protocol.flight_records import PHASES, Span, Wait
+from cluster.protocol.flight_records import PHASES, SLOTS, Span, Wait
 from cluster.spec.model import Spec
 from launch.agent.wire.flight import Current, Exchanged, Flight
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.timeline.clocks import Exchange, Shift, shifts
+
+SILENT_S = 5.0  # a task gives a sign every second
 
 
 class Answer(NamedTuple):
@@ -44,6 +47,11 @@ class TaskLine:
     earlier: int = 0
 
     @property
+    def gives_signs(self) -> bool:
+        """Return whether the task has given a sign of life recently."""
+        return self.now is not None and self.now.age_s < SILENT_S
+
+    @property
     def title(self) -> str:
         """Return ``worker:1@gpu02``."""
         return f"{self.name}@{self.host}"
@@ -58,8 +66,9 @@ class TimeLine:
 
     @property
     def until(self) -> float:
-        """Return the newest time at which a host has read its spans."""
-        return max((line.until for line in self.lines), default=0.0)
+        """Return the end of the time line: now where a task gives signs of life, else the end of the newest span."""
+        seen = [line.until for line in self.lines if line.gives_signs]
+        return max(seen or [span.ended for line in self.lines for span in line.spans[-1:]], default=0.0)
 
 
 def has_common_steps(spec: Spec) -> bool:
@@ -99,7 +108,7 @@ def _line(host: str, flight: Flight, spans: Sequence[Span], shift: Shift, status
 
 
 def spans_of(flight: Flight) -> List[Span]:
-    """Return the spans in a host's answer; columns that are shorter than others cut them short."""
+    """Return the newest spans in a host's answer; of what a host cannot have meant, none."""
     columns = zip(
         flight.attempt, flight.phase, flight.step, flight.began, flight.took_s, flight.waited_s, flight.longest_ps,
         flight.longest_s, flight.whole,
@@ -110,5 +119,5 @@ def spans_of(flight: Flight) -> List[Span]:
             None if ps is None or longest_s is None else Wait(ps, longest_s), whole,
         )
         for number, (attempt, phase, step, began, took_s, waited_s, ps, longest_s, whole) in enumerate(columns)
-        if phase in PHASES
-    ]  # fmt: skip
+        if phase in PHASES and math.isfinite(began + took_s + (waited_s or 0.0))
+    ][-SLOTS:]  # fmt: skip

@@ -11,7 +11,6 @@ from cluster.protocol.heartbeat import LATE_S, STEPS
 from cluster.task import TRAINERS
 from launch.timeline.flights import TaskLine, TimeLine
 
-SILENT_S = 5.0  # a task gives a sign every second
 ANSWER_S = 5.0  # an answer of the ps takes at most three, and the next sign has it
 ACTIVITIES = {
     "starting": "it is starting",
@@ -73,7 +72,7 @@ def stall(found: TimeLine) -> Optional[Stall]:
 def _is_late(line: TaskLine) -> bool:
     """Return whether a task is in a step that lasts; its sign may be of the step before its newest span."""
     now = line.now
-    if now is None or now.age_s >= SILENT_S or now.phase not in STEPS:
+    if now is None or not line.gives_signs or now.phase not in STEPS:
         return False
     return min(now.phase_s, line.until - _began(line)) >= LATE_S
 
@@ -95,7 +94,7 @@ def _owed(line: TaskLine, is_late: bool) -> Iterator[str]:
         yield f"it is {state}"
     elif line.now is None:
         yield "it gives no sign of life"
-    elif line.now.age_s >= SILENT_S:
+    elif not line.gives_signs:
         yield f"it gives no sign of life for {line.now.age_s:.0f} s"
     elif is_late and line.now.owes:
         yield "it has not given its gradient"

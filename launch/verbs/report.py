@@ -6,6 +6,7 @@ import click
 
 from launch.errors import SUCCEEDED
 from launch.logs.last_lines import chosen, last_lines
+from launch.monitoring.newest_steps import newest_steps
 from launch.page.document import document
 from launch.page.facts import facts
 from launch.run.observer import newest_status
@@ -21,7 +22,7 @@ def report(target: Target, patterns: Tuple[str, ...]) -> int:
     """Print a page about the newest run: one HTML file.
 
     The file needs no network and can be mailed. The page has the run's tasks, incidents, checkpoints and result, and
-    the last lines of logs: those of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
+    the newest steps and last lines of logs: those of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
 
     \b
     Example:  launch report hosts.yaml > run.html
@@ -30,8 +31,9 @@ def report(target: Target, patterns: Tuple[str, ...]) -> int:
         status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
         tasks = chosen(fleet, patterns)
         logs = last_lines(fleet, tasks)
-        for line in logs["missing"]:
+        steps, silent = newest_steps(fleet, tasks, status)
+        for line in dict.fromkeys([*logs["missing"], *map(str, silent)]):
             click.echo(line, err=True)
         fleet.interrupts.check()
-        click.echo(document(facts(status), logs), nl=False)
+        click.echo(document(facts(status), logs, steps=steps), nl=False)
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -8,7 +8,8 @@ import click
 from launch.errors import SUCCEEDED
 from launch.logs.last_lines import chosen, last_lines
 from launch.monitoring.newest_status import Lead, NewestAnswer
-from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, PageServer, Repeated
+from launch.monitoring.newest_steps import newest_steps
+from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, STEPS_EVERY_S, PageServer, Repeated
 from launch.monitoring.web_server import WebServer
 from launch.run.observer import newest_status
 from launch.target import Target
@@ -26,8 +27,8 @@ ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of 
 def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     """Serve a live page of the newest run to a browser, until Ctrl-C.
 
-    Open the printed address on this machine; its token keeps other users out. The page has the last lines of the logs
-    of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
+    Open the printed address on this machine; its token keeps other users out. The page has the newest steps and the
+    last lines of the logs of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
 
     \b
     Example:  launch view hosts.yaml
@@ -36,8 +37,16 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
         status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
         tasks = chosen(fleet, patterns)
         newest, token = NewestAnswer(Lead(fleet).ask), secrets.token_urlsafe(24)
-        page = PageServer(status, token, newest.get, lambda: last_lines(fleet, tasks))
-        recorded = Repeated([(page.record, EVERY_S), (page.record_logs, LOGS_EVERY_S)])
+        page = PageServer(
+            status,
+            token,
+            newest.get,
+            lambda: last_lines(fleet, tasks),
+            lambda known: newest_steps(fleet, tasks, known)[0],
+        )
+        recorded = Repeated(
+            [(page.record, EVERY_S), (page.record_logs, LOGS_EVERY_S), (page.record_steps, STEPS_EVERY_S)]
+        )
         with WebServer(page, ADDRESS, port) as server, recorded:
             say(f"{status.run}: http://{ADDRESS}:{server.port}/{token}/ (Ctrl-C ends it)")
             server.serve(over=lambda: bool(fleet.interrupts.received))

@@ -11,7 +11,8 @@ from cluster.protocol.heartbeat import PULSE, STEPS, asks_after, read_sign
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest as newest_run
-from launch.agent.wire.flight import Current, Exchanged, Flight, FlightRequest, HostFlights
+from launch.agent.wire.flight import Current, Exchanged, Flight, HostFlights
+from launch.agent.wire.verb_requests import FlightRequest
 
 NO_FILE = "it has no flight recorder, or has not begun: a ps and a program under `command:` have none"
 DIGITS = 6  # of a second

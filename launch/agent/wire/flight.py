@@ -1,24 +1,7 @@
 """The newest spans of the tasks of a host, as the launcher asks for them, and as they are in a diagnosis."""
 
 from dataclasses import dataclass, field
-from typing import List, Optional, Tuple
-
-from launch.agent.wire.verb_requests import RunReference
-
-
-@dataclass(frozen=True)
-class FlightRequest:
-    """Send the newest spans of tasks.
-
-    Attributes:
-      run: the run.
-      tasks: the names of the tasks.
-      newest: the most spans of each.
-    """
-
-    run: RunReference
-    tasks: Tuple[str, ...]
-    newest: int
+from typing import List, Optional
 
 
 @dataclass(frozen=True)

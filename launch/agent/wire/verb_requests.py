@@ -145,6 +145,21 @@ class LogsRequest:
 
 
 @dataclass(frozen=True)
+class FlightRequest:
+    """Send the newest spans of tasks.
+
+    Attributes:
+      run: the run.
+      tasks: the names of the tasks.
+      newest: the most spans of each.
+    """
+
+    run: RunReference
+    tasks: Tuple[str, ...]
+    newest: int
+
+
+@dataclass(frozen=True)
 class HeldRequest:
     """Report the checkpoints from which a run can resume.
 

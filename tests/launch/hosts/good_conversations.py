@@ -15,6 +15,7 @@ from launch.check.report import as_values, judge, lines
 from launch.check.requests import requests
 from launch.diagnosis import summary
 from launch.diagnosis.collect import gather
+from launch.diagnosis.steps import time_line_of
 from launch.environments import builder
 from launch.errors import CannotStart
 from launch.fleet import Fleet
@@ -26,7 +27,10 @@ from launch.hosts.bundle import JobCode
 from launch.logs.reader import print_first_cause, print_logs
 from launch.monitoring.metrics import families
 from launch.monitoring.newest_status import Lead
+from launch.monitoring.newest_steps import newest_steps
 from launch.monitoring.tensorboard import Board
+from launch.page.document import document
+from launch.page.facts import facts as page_facts
 from launch.plan.plan import make_plan
 from launch.run import export, resume
 from launch.run.agent_restarts import AgentRestarts
@@ -99,6 +103,12 @@ LOOKED = {
     "proxies": ["http_proxy"], "run": {"run": "r-0", "pid": 1, "code": {"launcher": "1"}},
     "unreached": [{"address": f"{HOST}:2222", "host": HOST, "kind": "refused", "detail": "x"}],
 }  # fmt: skip
+FLIGHT: Dict[str, Any] = {
+    "task": "worker:0", "read_at": 9.0, "why_none": None, "attempt": [0], "phase": ["step"], "step": [3],
+    "began": [1.0], "took_s": [2.0], "waited_s": [1.0], "longest_ps": [0], "longest_s": [1.0], "whole": [True],
+    "exchanged": [{"pushes": 1, "bytes": 4}], "torn": 0, "earlier": 0,
+    "now": {"phase": "step", "phase_s": 9.0, "owes": True, "age_s": 0.1, "asked_s": 6.0},
+}  # fmt: skip
 PIECES: Lines = [
     {"file": "live.json", "json": {"agent": None, "processes": [
         {"task": "worker:0", "pid": 1, "state": "D", "waits_in": "x", "swapped_bytes": 10**9}]}},
@@ -113,6 +123,7 @@ PIECES: Lines = [
         "code": {"job": "1"}}},
     {"file": "status.json", "json": {**RUN, "state": "running"}},
     {"file": "report.json", "json": {"words": ["x"]}},
+    {"file": "tasks/worker.0/spans.json", "json": FLIGHT},
     {"file": "agent.log", "text": "hello"},
     {"missing": "gpus", "why": "late"},
     {"done": True, "run": "r-1", "lives": True, "generation": 1},
@@ -195,8 +206,9 @@ def _check(fleet: Fleet, folder: Path) -> str:
 
 def _diagnose(fleet: Fleet, folder: Path) -> str:
     found = gather(fleet, 9.0)
-    json.dumps(summary.as_values(found, "a.tar.gz", 1))
-    return "\n".join([summary.text("r", found, "now"), *summary.spoken(found, "a.tar.gz", 1)])
+    steps = time_line_of(found, fleet.spec)
+    json.dumps(summary.as_values(found, "a.tar.gz", 1, steps))
+    return "\n".join([summary.text("r", found, "now", steps), *summary.spoken(found, "a.tar.gz", 1, steps)])
 
 
 def _setup(fleet: Fleet, folder: Path) -> str:
@@ -228,6 +240,12 @@ def _restart(fleet: Fleet, folder: Path) -> str:
             *compare(replace(STATUS, state="running"), now, ["worker:0"]).problems,
         ]
     )
+
+
+def _steps(fleet: Fleet, folder: Path) -> str:
+    steps, problems = newest_steps(fleet, [each for each in fleet.spec.tasks if each.host == HOST], STATUS)
+    assert "</html>" in document(page_facts(STATUS), steps=steps)
+    return "\n".join([HOST, *map(str, problems)])
 
 
 def _number(fleet: Fleet, folder: Path) -> str:
@@ -275,6 +293,7 @@ VERBS = {
     "up": Verb(_attend, [[*STREAM, {"beat": True}, {"end": "failed"}]]),
     "logs": Verb(_logs, [[{"time": 1.0, "task": "worker:0", "attempt": 0, "line": "hello"}]]),
     "logs of a failed run": Verb(_first_cause, [[{"status": {**RUN, "state": "failed"}, **KNOWN}]]),
+    "report": Verb(_steps, [[{"run": "r-1", "time": 9.0, "flights": [FLIGHT]}]]),
     "down": Verb(_down, [[KNOWN], [LEFT], [LEFT]]),
     "sweep": Verb(_sweep, [[{"running": [{"run": "r-1", "pid": 1}], "found": [FOUND], "left": [FOUND]}]]),
     "runs": Verb(_runs, [[{"runs": [REMEMBERED]}]]),

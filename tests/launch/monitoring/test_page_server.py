@@ -15,12 +15,15 @@ from tests.support.launch.launcher import Launcher
 from tests.support.launch.statuses import status
 from tests.support.waiting import PATIENCE_S, eventually
 
+STEPS = {"lines": ["no task has recorded a step"], "windows": {}}
 LOGS = {"lines": ["ps:0@h1 up"], "missing": []}
 
 
 def server(*told: LeadAnswer) -> PageServer:
     answers = list(told)
-    return PageServer(status(global_step=1, loss=3.0), "token", lambda: answers.pop(0), lambda: LOGS)
+    return PageServer(
+        status(global_step=1, loss=3.0), "token", lambda: answers.pop(0), lambda: LOGS, lambda known: STEPS
+    )
 
 
 def ask(page: PageServer, path: str, host: str = "127.0.0.1:80", method: str = "GET") -> Tuple[str, str]:
@@ -110,3 +113,14 @@ def test_the_verb_serves_a_run_on_this_machine_to_its_end(launch: Launcher) -> N
             eventually("the end", lambda: json.loads(fetch(url + "status.json"))["facts"]["state"] == "stopped")
     finally:
         launch.end()
+
+
+def test_steps_are_read_while_a_page_asks_for_them_with_the_newest_status() -> None:
+    page = server(LeadAnswer(status(global_step=2)))
+    known: List[Any] = []
+    page._read_steps = lambda newest: known.append(newest.global_step) or STEPS  # type: ignore[func-returns-value]
+    page.record_steps()
+    assert (ask(page, "/token/steps.json")[1], known) == ("null", [])
+    page.record()
+    page.record_steps()
+    assert (json.loads(ask(page, "/token/steps.json")[1]), known) == (STEPS, [2])

@@ -45,8 +45,9 @@ def test_markup_from_hosts_adds_no_element() -> None:
 
 
 def test_the_values_come_back_as_they_were() -> None:
-    page = document(facts(hostile()), LOGS)
-    assert values_in(page) == {"facts": facts(hostile()), "logs": LOGS, "live": False}
+    steps = {"lines": [HOSTILE]}
+    page = document(facts(hostile()), LOGS, steps=steps)
+    assert values_in(page) == {"facts": facts(hostile()), "logs": LOGS, "steps": steps, "live": False}
 
 
 @pytest.mark.parametrize("character", ["<", ">", "&", "\u2028", "\u2029"])

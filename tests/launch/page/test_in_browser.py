@@ -14,8 +14,10 @@ import pytest
 
 from launch.page.document import document
 from launch.page.facts import Points, facts
+from launch.timeline.drawing import drawn
 from tests.launch.monitoring.web import served
 from tests.launch.page.examples import HOSTILE, hostile, training
+from tests.launch.timeline.simulated import Recording
 from tests.support import browser as support
 from tests.support.browser import Browser, Page
 from tests.support.launch.jobs import CALM
@@ -33,6 +35,16 @@ LABELS = """
 CURVES = "document.querySelectorAll('.curve').length"
 SUMMARIES = "[...document.querySelectorAll('summary')].map((each) => each.innerText)"
 ROWS = "[...document.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
+# Each row of the drawing of steps: its name, and the class of its last bar.
+STEPS = """
+[...document.querySelectorAll("svg[aria-label^='steps of'] text[text-anchor=end]")].slice(0, -1).map((name) => {
+  let bar = name;
+  while (bar.nextSibling && bar.nextSibling.tagName === "rect") bar = bar.nextSibling;
+  return [name.textContent, bar.getAttribute("class")];
+})
+"""
+WORKERS = ["worker:0", "worker:1"]
+BARS = "document.querySelectorAll(\"svg[aria-label^='steps of'] rect\").length"
 FITS = "document.documentElement.scrollWidth <= innerWidth"
 # Whether something ran, or was fetched, that the page's policy does not name.
 INTRUDES = """
@@ -58,10 +70,12 @@ def text(page: Page, of: str = "body") -> str:
     return found
 
 
-def opened(browser: Browser, folder: Path, status: Any, width: int = 1200, points: Points = ()) -> Page:
+def opened(
+    browser: Browser, folder: Path, status: Any, width: int = 1200, points: Points = (), steps: Any = None
+) -> Page:
     """The report of a status."""
     file = folder / "run.html"
-    file.write_text(document(facts(status, points), LOGS))
+    file.write_text(document(facts(status, points), LOGS, steps=steps))
     page = browser.page(width)
     page.open(file.as_uri())
     return page
@@ -73,6 +87,31 @@ def test_a_report_loads_nothing_complains_of_nothing_and_runs_no_other_script(br
     assert page.requested() == [(tmp_path / "run.html").as_uri()] and page.complaints() == []
     assert page.evaluate(INTRUDES) is False
     assert "Content Security Policy" in str(page.complaints())
+
+
+def test_the_steps_of_all_tasks_are_drawn_and_the_keyboard_chooses_the_window(browser: Browser, tmp_path: Path) -> None:
+    recording = Recording([0.0, 50.0]).take(200)
+    recording.now += 9
+    recording.sign(0, "step", 9.0, owes=False)
+    recording.sign(1, "step", 9.0, owes=True)
+    page = opened(browser, tmp_path, training(), 390, steps=drawn(recording.line()))
+    assert "worker:0@gpu0 waits for worker:1@gpu1" in text(page) and page.complaints() == []
+    assert page.evaluate(STEPS) == [["worker:0", "wait"], ["worker:1", "blocks"]]
+    newest, fits = page.evaluate(BARS), page.evaluate(FITS)
+    page.evaluate("document.querySelector(\"[data-key='steps all']\").focus()")
+    page.press("Enter")
+    eventually("the other window", lambda: page.evaluate(BARS) > 2 * newest)
+    assert fits and page.evaluate(FOCUSED) == "steps all"
+
+
+def test_names_and_lines_of_steps_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
+    row = {"name": HOSTILE, "host": HOSTILE, "none": None, "pieces": [[9.0, 9.0, HOSTILE, 1, 1, None]]}
+    window = {"seconds": 9.0, "rows": [row]}
+    page = opened(
+        browser, tmp_path, training(), steps={"lines": [HOSTILE], "windows": {"newest": window, "all": window}}
+    )
+    assert text(page).replace("\u2028", " ").count(HOSTILE.replace("\u2028", " ")) >= 2
+    assert page.evaluate("document.querySelectorAll('img').length") == 0 and page.complaints() == []
 
 
 def test_markup_from_hosts_is_shown_as_text(browser: Browser, tmp_path: Path) -> None:
@@ -160,6 +199,7 @@ def test_a_live_page_follows_training_a_killed_worker_and_the_end(browser: Brows
         first = step(page)
         eventually("a further step and a curve", lambda: step(page) > first and page.evaluate(CURVES))
         eventually("lines of the logs", lambda: "worker:1@gpu02 " in text(page, "pre#lines"))
+        eventually("the steps of both workers", lambda: [name for name, _ in page.evaluate(STEPS)] == WORKERS)
         assert "restarts" not in row(page, "worker:1")  # no empty column
         kill(trains, "worker:1")
         eventually("the incident", lambda: any("worker:1@gpu02" in each for each in page.evaluate(SUMMARIES)))

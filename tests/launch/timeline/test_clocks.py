@@ -33,7 +33,7 @@ def test_the_true_shift_is_never_further_away_than_the_error(parts: bool) -> Non
     for _ in range(100):
         ahead_s = [0.0, *(drawn.uniform(-100, 100) for _ in range(2))]
         work = {(worker, step): drawn.expovariate(10) for worker in range(3) for step in range(1, 31)}
-        recording = Recording(ahead_s, parts).take(30, lambda *of_step: work[of_step])  # noqa: B023 - called at once
+        recording = Recording(ahead_s, parts).take(30, lambda worker, step: work[worker, step])  # noqa: B023
         found = recording.line()
         for worker in (1, 2):
             assert abs(shift_of(found, recording, worker) + ahead_s[worker]) <= error_of(found, worker) < 1.0

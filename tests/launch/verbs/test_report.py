@@ -1,5 +1,6 @@
 """``launch report`` prints a page of the newest run, with the lines of its logs."""
 
+from launch.timeline.words import NONE
 from tests.launch.page.test_document import values_in
 from tests.support.launch.launcher import Launcher
 
@@ -13,6 +14,7 @@ def test_a_run_that_ended_is_one_page_with_its_tasks_and_lines(launch: Launcher)
     assert values["facts"]["state"] == "succeeded"
     assert [task["name"] for task in values["facts"]["tasks"]] == ["ps:0", "worker:0", "worker:1"]
     assert values["logs"]["lines"] == ["worker:1@localhost </script><b>line"]
+    assert values["steps"]["lines"] == [f"no task has recorded a step; {NONE}"]
     assert "left out: the logs of 2 more tasks" in ended.stderr
 
 

@@ -13,8 +13,8 @@ from cluster.protocol.flight_records import FILE, Exchange, Wait
 from cluster.protocol.heartbeat import Heartbeat
 from launch.agent.state.flights import NO_FILE, of_host, of_task
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.flight import Exchanged, FlightRequest
-from launch.agent.wire.verb_requests import RunReference
+from launch.agent.wire.flight import Exchanged
+from launch.agent.wire.verb_requests import FlightRequest, RunReference
 
 
 @pytest.fixture
