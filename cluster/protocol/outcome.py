@@ -44,7 +44,8 @@ class Progress:
     ``dropped_gradients``: those that came after their step was over (``train.backup_workers``); ``waited_s``: seconds
     that it waited for the other workers' gradients, None where no worker waits for another.
 
-    Of the chief, ``checkpoint_problem``: why checkpoints are not written now, or one could not be read, None once one
+    Of the chief, ``saving_s``: seconds that it spent saving and measuring between steps since it started;
+    ``checkpoint_problem``: why checkpoints are not written now, or one could not be read, None once one
     has been written; ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that
     it took up, and followed. ``metrics``: of an evaluator, on held-out examples; of the chief, of those that trained.
     ``best``: the step of the best checkpoint so far, and its metric (``train.best``).
@@ -64,6 +65,7 @@ class Progress:
     metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)
     time: float = 0.0  # seconds since the epoch, on the task's own clock
     best: Dict[str, float] = field(default_factory=dict)
+    saving_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ class Trainer:
         self._heartbeat, self._recorder = reporter.heartbeat, reporter.recorder
         self._pause_s = _FIRST_PAUSE_S
         self._is_built = False
+        self._saving_s = 0.0
 
     def prepare(self) -> None:
         """Build the graph before ``setup``, unless only the cluster can answer what it depends on."""
@@ -291,6 +292,7 @@ class Trainer:
 
     def _pause_as_chief(self, session: Any, step: int) -> None:
         """Save, measure and compare after a step, whichever is due."""
+        began = time.monotonic()
         self._heartbeat.begin_phase("saving", self._waited_s)
         self._recorder.begin("saving")
         self._save(session, step)
@@ -304,6 +306,7 @@ class Trainer:
             self._recorder.begin("comparing")
             self._verification.step(session, step)
             self._recorder.end_pause(step)
+        self._saving_s += time.monotonic() - began
 
     def _save(self, session: Any, step: int) -> None:
         requests, checkpoints = self._requests, self._checkpoints
@@ -324,7 +327,7 @@ class Trainer:
             return {}
         reports = {**self._checkpoints.progress_fields(), **self._requests.progress_fields()}
         best = self._best.measurement if self._best else {}
-        return {**reports, "metrics": self._metrics.latest, "best": best}
+        return {**reports, "saving_s": self._saving_s, "metrics": self._metrics.latest, "best": best}
 
     def _evaluate(self, session: Any) -> Dict[str, float]:
         if self._verification is not None:

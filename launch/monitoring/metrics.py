@@ -92,7 +92,33 @@ def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) 
     )
     meaning = "Metrics of the newest examples that trained."
     yield _metrics("launch_training_metric", meaning, name, status.training_metrics if status else None)
+    yield from _effective(name, status)
     yield from _tasks(name, [] if status is None else status.tasks)
+
+
+def _effective(name: str, status: Optional[RunStatus]) -> Iterator[Family]:
+    ratio = GaugeMetricFamily(
+        "launch_effective_ratio", "Effective training time as a share of all time, 0 to 1.", labels=OF_RUN
+    )
+    seconds = GaugeMetricFamily(
+        "launch_time_seconds",
+        "Seconds of the run by their use. The use kept is the effective time.",
+        labels=[*OF_RUN, "use"],
+    )
+    found = status.effective if status else None
+    if found is not None:
+        if found.share is not None:
+            ratio.add_metric([name], found.share)
+        for use, spent_s in (
+            ("kept", found.seconds),
+            ("start", found.start_s),
+            ("standing", found.standing_s),
+            ("rolled_back", found.rolled_back_s),
+            ("saving", found.saving_s),
+        ):
+            seconds.add_metric([name, use], spent_s)
+    yield ratio
+    yield seconds
 
 
 def _info(name: str, status: Optional[RunStatus]) -> Family:

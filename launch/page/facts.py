@@ -54,6 +54,8 @@ def figures(status: RunStatus) -> List[List[str]]:
         found.append(["steps/s", f"{status.steps_per_second:.1f}"])
         found.append(["examples/s", f"{status.examples_per_second or 0:,.0f}"])
     found += [["elapsed", of_duration(elapsed_s)]] if elapsed_s is not None else []
+    share = status.effective.share if status.effective else None
+    found += [["effective", f"{100 * share:.0f} %"]] if share is not None else []
     return [*found, *([["left, about", of_duration(left_s)]] if left_s is not None else [])]
 
 
@@ -61,7 +63,7 @@ def lines(status: RunStatus) -> List[str]:
     """Return what else is known of the run in words, a line each; nothing of what has its own place on the page."""
     parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
     parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
-    parts += run_text.formation(status)
+    parts += [*run_text.formation(status), *run_text.effective(status)]
     if status.evaluation:
         parts.append(run_text.evaluation(status.evaluation))
     starting = run_text.starting(status)

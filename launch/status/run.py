@@ -38,6 +38,28 @@ class FormationStatus:
 
 
 @dataclass(frozen=True)
+class EffectiveTime:
+    """The time in which steps were trained that count, and where the rest of the time went."""
+
+    share: Optional[float] = field(
+        default=None, metadata=means("Effective training time as a share of all time, 0 to 1; null at the beginning.")
+    )
+    seconds: float = field(default=0.0, metadata=means("Seconds in which steps were trained that count."))
+    of_seconds: float = field(default=0.0, metadata=means("Seconds since the run began: the sum of all parts."))
+    start_s: float = field(default=0.0, metadata=means("Seconds until the first step."))
+    standing_s: float = field(
+        default=0.0,
+        metadata=means("Seconds without a new step: restarts, stalls, other pauses, and the time after the last step."),
+    )
+    rolled_back_s: float = field(
+        default=0.0, metadata=means("Seconds of steps that were lost, because training went back to a checkpoint.")
+    )
+    saving_s: float = field(
+        default=0.0, metadata=means("Seconds in which the chief saved or measured, and no worker trained.")
+    )
+
+
+@dataclass(frozen=True)
 class RunStatus:
     """The object of ``status --json``."""
 
@@ -112,6 +134,9 @@ class RunStatus:
         default=0, metadata=means("Number of steps that training went back, summed over all incidents.")
     )
     lost_seconds: float = field(default=0.0, metadata=means("Seconds without progress, summed over all incidents."))
+    effective: Optional[EffectiveTime] = field(
+        default=None, metadata=means("Effective training time; null for a command, whose steps are not known.")
+    )
     waiting_share: Optional[float] = field(
         default=None,
         metadata=means(

@@ -13,6 +13,7 @@ from launch.view.console import fold
 from launch.view.units import of_duration
 
 MOST_NAMED = 3
+LEAST_LOST_S = 0.1
 MOST_METRICS = 12  # in a line
 
 
@@ -120,6 +121,23 @@ def formation(status: RunStatus) -> List[str]:
     without = f"; without {', '.join(formed.without)}" if formed.without else ""
     forming = "; ending before the next formation" if formed.forming else ""
     return [f"formation {formed.number}: {formed.tasks}{without}{forming}"]
+
+
+def effective(status: RunStatus) -> List[str]:
+    """Return a line with the effective training time, and where the rest of the time went.
+
+    Example: ``87 % effective: 1:27 of 1:40; start 6.1 s, standing 4.0 s, saving 2.9 s``.
+    """
+    found = status.effective
+    if found is None or found.share is None:
+        return []
+    rest = {
+        "start": found.start_s, "standing": found.standing_s, "rolled back": found.rolled_back_s,
+        "saving": found.saving_s,
+    }  # fmt: skip
+    lost = ", ".join(f"{name} {of_duration(seconds)}" for name, seconds in rest.items() if seconds >= LEAST_LOST_S)
+    used = f"{of_duration(found.seconds)} of {of_duration(found.of_seconds)}"
+    return [f"{100 * found.share:.0f} % effective: {used}{f'; {lost}' * bool(lost)}"]
 
 
 def starting(status: RunStatus) -> str:

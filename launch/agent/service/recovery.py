@@ -58,6 +58,7 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
     run.incidents.stalls.restore(earlier.status.global_step, died_at, 1 / rate if rate else None, steps)
     run.incidents.stalls.steps_lost = earlier.status.lost_steps
     run.incidents.stalls.seconds_lost = earlier.status.lost_seconds
+    run.incidents.effective.restore(earlier.status.effective, earlier.status.global_step, rate, died_at)
     run.incidents.begin("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
     run.incidents.record_action("the agent restarted; every task restarts from the last checkpoint", now)
 

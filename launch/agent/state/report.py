@@ -4,7 +4,7 @@ The lead keeps the file current, and completes it at the end of the run.
 
 run, name, state, cause      as in ``status --json``
 began, seconds               when the run began, in seconds since 1970 on the lead's clock, and how long it took so far
-global_step, steps, checkpoint_step, lost_steps, lost_seconds, cause_incident, incidents
+global_step, steps, checkpoint_step, lost_steps, lost_seconds, effective, cause_incident, incidents
                              as in ``status --json``
 incident_count               how many there were; of many, ``incidents`` has the first and the newest
 words                        the same as lines that a person reads
@@ -21,7 +21,7 @@ from launch.status.values import to_values
 FILE = "report.json"
 SAME = (
     "run", "name", "state", "cause", "global_step", "steps", "checkpoint_step", "lost_steps", "lost_seconds",
-    "cause_incident", "incidents",
+    "effective", "cause_incident", "incidents",
 )  # fmt: skip
 
 

@@ -22,5 +22,6 @@ incident        one problem, and its consequences
 incidents       the incidents of a run, until training has resumed
 root_cause      the first cause: of repeated failures, of a lost connection, of the run's failure
 stall           the progress of training, and its stalls
+effective       the part of the run's time in which it trained steps that count
 status          the run's status, and its slow workers
 """

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from cluster.protocol.failures import EXIT, LOST_CONNECTION
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Exited
+from launch.agent.supervision.effective import Effective
 from launch.agent.supervision.incident import OF_A_HOST, History, Incident, restore
 from launch.agent.supervision.root_cause import Blame, Cuts, Relapses, blame, blame_root, is_recent
 from launch.agent.supervision.stall import Stalls
@@ -33,7 +34,7 @@ class Incidents:
     """
 
     def __init__(self, tasks: Mapping[str, TaskRecord], report_progress: bool = True):
-        self.stalls = Stalls()
+        self.stalls, self.effective = Stalls(), Effective()
         self.blame: Optional[Blame] = None  # for the failure of the run
         self._tasks, self._report_progress = tasks, report_progress
         self._began_at: Optional[float] = None  # of the run, on the supervisor's clock
@@ -187,7 +188,12 @@ class Incidents:
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record a task's report of its progress."""
         role, own = self._tasks[task].plan.role, self._open.get(task)
-        trained = role in TRAINERS and self.stalls.record(task, progress, now, self._tasks[task].plan.chief)
+        chief = self._tasks[task].plan.chief
+        trained = role in TRAINERS and self.stalls.record(task, progress, now, chief)
+        if trained:
+            if self.stalls.went_back_to is not None:
+                self.effective.go_back(self.stalls.went_back_to)
+            self.effective.record(progress["step"], progress, chief, now)
         if own is not None and (trained or role == "evaluator"):
             self._resume(own, now)
         elif own is not None and role == "ps" and id(own) not in self._awaiting_step:

@@ -29,6 +29,7 @@ class Stalls:
 
     def __init__(self) -> None:
         self.newest: Optional[int] = None
+        self.went_back_to: Optional[int] = None  # by the last report; None where training did not go back
         self.advances = 0  # how often a step was taken that is newer than any before
         self.seconds_lost = 0.0  # in all
         self.steps_lost = 0
@@ -55,6 +56,7 @@ class Stalls:
 
     def record(self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False) -> bool:
         """Record a worker's progress; return whether it took a step since its last report."""
+        self.went_back_to = None
         step, examples = progress.get("step"), progress.get("examples") or 0
         before = self._reports.get(task, (None, 0))
         if step is None or not examples:
@@ -65,7 +67,7 @@ class Stalls:
             return False
         if before[0] is not None and step < before[0]:
             known = progress.get("checkpoint_step")
-            self._fall(step, 0 if chief and known is None else known, now)
+            self._fall(step, 0 if chief and known is None else known, now, chief)
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
@@ -75,7 +77,7 @@ class Stalls:
         if task in self._reports:
             self._reports[task] = (self._reports[task][0], 0)
 
-    def _fall(self, step: int, checkpoint_step: Optional[int], now: float) -> None:
+    def _fall(self, step: int, checkpoint_step: Optional[int], now: float, chief: bool) -> None:
         """Record that training goes on from an earlier step.
 
         That step is the checkpoint's, if the chief reports it, else the one before ``step``.
@@ -83,6 +85,8 @@ class Stalls:
         known = checkpoint_step is not None and checkpoint_step <= step
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
         fell = (self.newest or 0) - begun
+        if chief or fell > self._fell:  # else another worker reports the same
+            self.went_back_to = begun
         if fell > self._fell or (known and fell == self._fell):
             self.steps_lost += fell - self._fell
             self._falls.append(Span(now, fell - self._fell, begun if known else None))

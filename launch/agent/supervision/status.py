@@ -79,6 +79,7 @@ def run_status(
         cause_incident=incidents.number_of_cause(state.result),
         lost_steps=stalls.steps_lost,
         lost_seconds=round(stalls.seconds_lost, 3),
+        effective=incidents.effective.status(now) if plan.judge == "outcome" else None,
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
     )

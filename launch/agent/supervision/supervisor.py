@@ -93,6 +93,7 @@ class Supervisor:
     def handle(self, event: Event, now: float) -> List[Order]:
         """Process one event, and return the orders that follow from it."""
         self.now = now
+        self.incidents.effective.begin(now)
         self._watch.record_event(event, now)
         rule = self._rules.get(type(event))
         orders = rule(event, now) if rule else []

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from launch.monitoring.metrics import families
-from launch.status.run import RunStatus
+from launch.status.run import EffectiveTime, RunStatus
 from tests.support import ROOT
 from tests.support.launch.statuses import status, task
 
@@ -23,6 +23,7 @@ WORKER: Dict[str, Any] = {
 FULL = status(
     task("ps:0@cpu01"), task("worker:0@gpu01", **WORKER), task("worker:1@gpu02", state="failed"), global_step=40,
     steps=100, steps_per_second=2.5, examples_per_second=160.0, loss=0.5, checkpoint_step=30, waiting_share=0.25,
+    effective=EffectiveTime(0.8, 80.0, 100.0, 6.0, 9.0, 4.0, 1.0),
     evaluation={"step": 30, "accuracy": 0.9, "auc": None}, training_metrics={"auc": 0.75, "gauc": None},
 )  # fmt: skip
 Labels = Tuple[Tuple[str, str], ...]
@@ -59,6 +60,9 @@ def test_the_run_is_told_with_its_step_rate_loss_and_state() -> None:
     assert value(samples, "launch_steps_per_second") == 2.5
     assert value(samples, "launch_examples_per_second") == 160
     assert value(samples, "launch_waiting_ratio") == 0.25
+    assert value(samples, "launch_effective_ratio") == 0.8
+    uses = {"kept": 80, "start": 6, "standing": 9, "rolled_back": 4, "saving": 1}
+    assert {use: value(samples, "launch_time_seconds", use=use) for use in uses} == uses
     assert value(samples, "launch_run_state", state="running") == 1
     assert value(samples, "launch_run_state", state="failed") == 0
     assert value(samples, "launch_evaluation", metric="accuracy") == 0.9

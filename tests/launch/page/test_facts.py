@@ -4,6 +4,7 @@ import pytest
 
 from launch.page.facts import LONGEST, MOST_LINES, clean, facts, incident, lines_of_each, task
 from launch.status.incident import Consequence, IncidentStatus
+from launch.status.run import EffectiveTime
 from tests.launch.page.examples import training
 from tests.support.launch.statuses import status
 from tests.support.launch.statuses import task as a_task
@@ -21,6 +22,12 @@ def test_a_training_run_has_its_progress_time_and_copies() -> None:
     ]  # fmt: skip
     assert found["lines"] == ["checkpoint of step 800, 40 steps ago, about 1.3 s"]
     assert found["copies"] == ["checkpoint of step 800", "copy on gpu001: step 800", "copy on gpu002: none yet"]
+
+
+def test_the_effective_time_is_a_figure_and_its_parts_a_line() -> None:
+    found = facts(status(effective=EffectiveTime(0.8, 80.0, 100.0, start_s=20.0)))
+    assert ["effective", "80 %"] in found["figures"]
+    assert found["lines"] == ["80 % effective: 1:20 of 1:40; start 20.0 s"]
 
 
 def test_the_result_is_the_held_out_metrics() -> None:

@@ -4,10 +4,12 @@ from typing import Any, Mapping
 
 import pytest
 
+from launch.status.run import EffectiveTime
 from launch.view.run_text import (
     best,
     checkpoint,
     count,
+    effective,
     elapsed,
     evaluation,
     head,
@@ -96,3 +98,9 @@ def test_states_are_counted() -> None:
 def test_silent_hosts_are_named_while_the_run_lives() -> None:
     assert silence(status(silent=["gpu02", "gpu03"])) == ["no messages now from gpu[02-03]"]
     assert silence(status(silent=[])) == silence(status(silent=["gpu02"], state="failed")) == []
+
+
+def test_effective_time_is_a_share_and_the_parts_that_were_lost() -> None:
+    found = status(effective=EffectiveTime(0.8, 80.0, 100.0, start_s=6.0, standing_s=10.0, saving_s=4.0))
+    assert effective(found) == ["80 % effective: 1:20 of 1:40; start 6.0 s, standing 10.0 s, saving 4.0 s"]
+    assert effective(status()) == effective(status(effective=EffectiveTime())) == []
