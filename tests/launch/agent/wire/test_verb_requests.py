@@ -8,6 +8,7 @@ import pytest
 
 from launch.agent import __main__ as agent
 from launch.agent.wire import verb_requests
+from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import (
     BuildRequest,
@@ -18,8 +19,10 @@ from launch.agent.wire.verb_requests import (
     HeldRequest,
     LockText,
     LogsRequest,
+    PruneRequest,
     RestartRequest,
     RunReference,
+    RunsRequest,
     SweepRequest,
     WheelFile,
 )
@@ -39,6 +42,8 @@ REQUESTS: Dict[str, Any] = {
     "drain": DrainRequest(RUN, ("ps:1",), back=True),
     "down": DownRequest(RUN, 1.0, "enough", (7,)),
     "sweep": SweepRequest("h", "~/w", kill=False),
+    "runs": RunsRequest("h", "~/w"),
+    "prune": PruneRequest(("h",), "~/w", "r", Retention(runs=3), 1.0),
     "logs": LogsRequest(RUN, ("worker:0",), tail=2),
     "flight": FlightRequest(RUN, ("worker:0",), 9),
     "held": HeldRequest(RUN, None),
