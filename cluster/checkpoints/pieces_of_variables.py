@@ -45,6 +45,13 @@ class Fed:
         path, names, spec = (tf.placeholder(tf.string, shape) for shape in ([], [None], [1]))
         return cls(path, names, spec, tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int64, [None]))
 
+    def save(self, ending: str, names: Any, values: Sequence[Any]) -> Any:
+        """Return the operation that writes whole tensors into a piece of its own, at the path with this ending."""
+        path = tf.strings.join([self.path, ending])
+        return tf.raw_ops.SaveV2(
+            prefix=path, tensor_names=names, shape_and_slices=[""] * len(values), tensors=list(values)
+        )
+
     def read(self, dtype: Any) -> Any:
         """Return a piece of a checkpoint's tensor of this type."""
         (piece,) = tf.raw_ops.RestoreV2(
@@ -80,11 +87,15 @@ class LargeVariable:
 class SmallVariables:
     """Variables that are one piece."""
 
-    def __init__(self, saved: Sequence[Saved], fed: Fed):
+    def __init__(self, saved: Sequence[Saved], fed: Fed, ending: str):
         names, dtypes = [each.name for each in saved], [each.dtype for each in saved]
         specs = [each.spec((0,) * len(each.shape), each.shape) for each in saved]
         values = [_value(each.variable) for each in saved]
         self.write: Any = tf.raw_ops.SaveV2(prefix=fed.path, tensor_names=names, shape_and_slices=specs, tensors=values)
+        self.ending, path = ending, tf.strings.join([fed.path, ending])
+        self.write_beside: Any = tf.raw_ops.SaveV2(  # beside other pieces that are written at once
+            prefix=path, tensor_names=names, shape_and_slices=specs, tensors=values
+        )
         read = tf.raw_ops.RestoreV2(prefix=fed.path, tensor_names=names, shape_and_slices=specs, dtypes=dtypes)
         self.load: Any = tf.group(*(_assign(each.variable, value) for each, value in zip(saved, read)))
 

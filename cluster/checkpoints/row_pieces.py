@@ -19,11 +19,13 @@ class RowPieces:
       tables: what saves each kind of tables.
       deltas: whether a delta follows a checkpoint; False once the file system turns out to have no hard links.
       base: the pieces from which the next delta goes on; None if the next checkpoint writes all rows.
+      are_few_left: whether the last rows that were written ahead are fewer than a piece, so that as few have changed.
     """
 
     def __init__(self, tables: Sequence[SavedTables], fed: Fed, deltas: bool):
         self.tables, self._fed, self.deltas = list(tables), fed, deltas
         self.base: Optional[RowFiles] = None
+        self.are_few_left = False
 
     @property
     def has_base(self) -> bool:
@@ -32,7 +34,7 @@ class RowPieces:
 
     def take_base(self) -> Optional[RowFiles]:
         """Return the pieces, which only a save that succeeds gives back: after another one, the next is whole."""
-        base, self.base = self.base, None
+        base, self.base, self.are_few_left = self.base, None, False
         return base
 
     def pieces_of(self, base: RowFiles, folder: str) -> List[str]:
@@ -71,15 +73,18 @@ class RowPieces:
         base = old if old and is_delta else RowFiles(path)
         is_complete = base is old  # whether a delta may go on from these pieces
         try:
-            before, last = base.bytes, 0
-            for number in range(MOST_ROUNDS):
+            rounds: List[int] = []  # the bytes of each
+            while len(rounds) < MOST_ROUNDS and len(base) < MOST_PIECES:
+                before = base.bytes
                 if not self._write_round(session, base, piece_bytes, is_complete, goes_on):
+                    rounds.clear()
                     break
-                is_complete, now = True, base.bytes
-                if (number > 0 and 2 * (now - before) >= last) or len(base) >= MOST_PIECES:
+                is_complete = True
+                rounds.append(base.bytes - before)
+                if len(rounds) > 1 and 2 * rounds[-1] >= rounds[-2]:
                     break
-                before, last = now, now - before
             self.base = base if is_complete else None
+            self.are_few_left = bool(rounds) and rounds[-1] <= piece_bytes
         finally:
             if self.base is None:
                 base.remove()

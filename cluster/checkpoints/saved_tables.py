@@ -25,7 +25,7 @@ A delta continues the parts of the checkpoint before it with the rows that have 
 several parts. Its last row counts, unless that has expired: ``updates + 1 - used`` is above its table's limit.
 """
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
@@ -37,6 +37,15 @@ from cluster.tables.stores import Kind, Stores
 IN_FLIGHT = 64  # asynchronous updates that may have their number, but not yet changed rows; there is a lock: few
 _ONE_STEP = 1  # the same, while synchronous workers take a step
 _Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
+
+
+class _Last(NamedTuple):
+    """The operation that writes all changed rows of a store, its placeholders, and the count of updates before."""
+
+    write: Any
+    after: Any
+    names: Any
+    updates: Any
 
 
 class SavedTables:
@@ -64,17 +73,32 @@ class SavedTables:
         self._parts = tf.placeholder(tf.int64, [])
         self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
         self._write = [self._make_write(store) for store in self._stores]
-        self._write_head, self._write_number = self._make_head(), self._save([self._parts])
+        head = self._head()
+        self._write_head, self._write_number = self._save(head), self._save([self._parts])
+        self._last_head = fed.save(f"-{self._name}-head", self._names_of_head(), head)
         self._load, self._load_updates = self._make_load(), self._make_load_updates()
         self._counts = any(table.admit > 1 for table in stores[0].all_tables)
         self._write_seen = [self._make_write_seen(store) for store in self._stores] if self._counts else []
         self._load_seen = self._make_load_seen() if self._counts else None
         self._clear = tf.group(*[store.first() for store in self._stores])
+        self._last = [self._make_last(index, store) for index, store in enumerate(self._stores)]
 
     def _make_write(self, store: Store) -> Any:
         part = store.live_part(self._begin, self._end, self._after, self._until)
         ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
         return self._save([ids, *(part[name] for name in self._columns if name != "ids")])
+
+    def _make_last(self, index: int, store: Store) -> "_Last":
+        """Make the operation that writes all rows of a store that have changed, whatever their number."""
+        after, names = tf.placeholder(tf.int64, []), tf.placeholder(tf.string, [len(self._columns)])
+        with tf.device(store.device):
+            updates = store.updates.read_value()
+            with tf.control_dependencies([updates]):  # as ``rows`` has it: before the rows are read
+                begin, end = tf.zeros([], tf.int64), store.places.count.read_value()
+        part = store.live_part(begin, end, after)
+        ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
+        values = [ids, *(part[name] for name in self._columns if name != "ids")]
+        return _Last(self._fed.save(f"-{self._name}-{index}", names, values), after, names, updates)
 
     def _make_write_seen(self, store: Store) -> Any:
         with tf.device(store.device):
@@ -87,10 +111,13 @@ class SavedTables:
             prefix=self._fed.path, tensor_names=self._fed.names, shape_and_slices=specs, tensors=list(values)
         )
 
-    def _make_head(self) -> Any:
+    def _names_of_head(self) -> List[str]:
+        return [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
+
+    def _head(self) -> List[Any]:
         updates = tf.reduce_max(tf.stack([store.updates for store in self._stores]))
         limits = tf.constant([table.expire for table in self._stores[0].all_tables], tf.int64)
-        return self._save([tf.constant(self._tables), limits, updates, self._parts])
+        return [tf.constant(self._tables), limits, updates, self._parts]
 
     def _read(self, dtypes: Sequence[Any]) -> List[Any]:
         specs = [""] * len(dtypes)
@@ -168,14 +195,39 @@ class SavedTables:
         found: List[int] = session.run(self._changed[index], {**chosen, self._size: size}).tolist()
         return found
 
-    def rest(self) -> Iterator[_Step]:
-        """Yield the same of what belongs to the rows; the number of parts comes last."""
+    def last(self, is_rehearsal: bool = False) -> Tuple[List[Any], Dict[Any, Any], List[str]]:
+        """Return operations for all rows that have changed since ``rows``, what these are fed, and their pieces.
+
+        The operations run at once, and return the updates of each store, which ``note_last`` gets. A piece is named by
+        what it adds to the path; the first is no piece with rows. In a rehearsal no row has changed.
+        """
+        after = [LAST_UPDATE] * len(self._stores) if is_rehearsal else self._saved
+        feed: Dict[Any, Any] = {self._parts: self._number + len(self._stores)}
+        for number, (each, since) in enumerate(zip(self._last, after), self._number):
+            feed.update({each.after: since, each.names: self._of_part(number)})
+        return (
+            [self._last_head, [(each.write, each.updates) for each in self._last]],
+            feed,
+            [f"-{self._name}-head", *(f"-{self._name}-{index}" for index in range(len(self._last)))],
+        )
+
+    def note_last(self, ran: Sequence[Any]) -> None:
+        """Note that what ``last`` has returned was run, and returned this."""
+        _, written = ran
+        self._number += len(written)
+        self._saved = [max(0, int(updates) - self._in_flight) for _, updates in written]
+
+    def counts(self) -> Iterator[_Step]:
+        """Yield the same of what was counted of ids without a row."""
         for index, write in enumerate(self._write_seen):
             yield write, {self._fed.names: self._of_seen(index)}
         if self._counts:
             yield self._write_number, {self._parts: len(self._write_seen), self._fed.names: [f"{self._name}/seen"]}
-        names = [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
-        yield self._write_head, {self._parts: self._number, self._fed.names: names}
+
+    def rest(self) -> Iterator[_Step]:
+        """Yield the same of what belongs to the rows; the number of parts comes last."""
+        yield from self.counts()
+        yield self._write_head, {self._parts: self._number, self._fed.names: self._names_of_head()}
 
     def _of_part(self, number: int) -> List[str]:
         return [f"{self._name}/part_{number}/{column}" for column in self._columns]

@@ -75,7 +75,10 @@ class StreamedSaver:
             )
             read = {dtype: self._fed.read(dtype) for dtype in {each.dtype for each in large}}
             self._large = [LargeVariable(each, self._fed, read[each.dtype]) for each in large]
-            self._together = [SmallVariables(some, self._fed) for some in group_by_size(small, self._piece_bytes)]
+            self._together = [
+                SmallVariables(some, self._fed, f"-variables-{number}")
+                for number, some in enumerate(group_by_size(small, self._piece_bytes))
+            ]
             self._rows = RowPieces(saved_tables(tables, self._fed), self._fed, deltas)
         self._warm_for: Any = None  # the session that has prepared all operations of a save
 
@@ -115,7 +118,7 @@ class StreamedSaver:
 
     def write(self, session: Any, path: str, is_delta: bool = False) -> Written:
         """Write all pieces of the checkpoint of ``path``: the part of ``save`` that reads variables."""
-        base = self._rows.take_base()
+        are_few_left, base = self._rows.are_few_left, self._rows.take_base()
         partial = path + PARTIAL
         shutil.rmtree(partial, ignore_errors=True)
         os.mkdir(partial)
@@ -123,7 +126,8 @@ class StreamedSaver:
             with return_large_blocks():
                 is_delta = is_delta and base is not None
                 old = self._rows.pieces_of(base, partial) if base and is_delta else []
-                pieces, of_rows = self._write(session, partial, is_delta)
+                write = self._write_at_once if is_delta and are_few_left else self._write
+                pieces, of_rows = write(session, partial, is_delta)
                 next_base = self._rows.base_with(path, base if is_delta else None, of_rows)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -170,9 +174,11 @@ class StreamedSaver:
             return
         os.makedirs(folder, exist_ok=True)
         try:
+            operations, feed, _, _ = self._at_once(is_rehearsal=True)
+            session.run(operations, {**feed, self._fed.path: os.path.join(folder, "warm")})
             rest = [step for tables in self._rows.tables for step in tables.rest()]
             large = [(each.write, next(each.feeds(self._piece_bytes))) for each in self._large]
-            for write, feed in [*((each.write, {}) for each in self._together), *large, *rest]:
+            for write, feed in [*large, *rest]:
                 session.run(write, {**feed, self._fed.path: os.path.join(folder, "warm")})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -188,6 +194,35 @@ class StreamedSaver:
             session.run(operation, {**feed, self._fed.path: pieces[-1]})
             trim()
         return pieces, of_rows
+
+    def _write_at_once(self, session: Any, folder: str, is_delta: bool) -> Tuple[List[str], List[str]]:
+        """Do as ``_write``, where few rows are left: in one run, and so without a wait for each server and table."""
+        operations, feed, endings, of_rows = self._at_once()
+        path = os.path.join(folder, "last")
+        ran = session.run(operations, {**feed, self._fed.path: path})
+        pieces: List[str] = []
+        for tables, found in zip(self._rows.tables, ran[1:]):
+            tables.note_last(found)
+        for write, fed in self._others():
+            pieces.append(os.path.join(folder, f"piece-{len(pieces)}"))
+            session.run(write, {**fed, self._fed.path: pieces[-1]})
+        return [path + each for each in endings] + pieces, [path + each for each in of_rows]
+
+    def _at_once(self, is_rehearsal: bool = False) -> Tuple[List[Any], Dict[Any, Any], List[str], List[str]]:
+        """Return operations, what they are fed, and the endings of all pieces, and of those with rows."""
+        last = [tables.last(is_rehearsal) for tables in self._rows.tables]
+        operations = [[each.write_beside for each in self._together], *(each for each, _, _ in last)]
+        feed = {key: value for _, fed, _ in last for key, value in fed.items()}
+        endings = [*(each.ending for each in self._together), *(ending for _, _, endings in last for ending in endings)]
+        return operations, feed, endings, [ending for _, _, endings in last for ending in endings[1:]]
+
+    def _others(self) -> Iterator[_Step]:
+        """Yield what ``_write_at_once`` writes one after the other: large variables, and counts of ids."""
+        for large in self._large:
+            for feed in large.feeds(self._piece_bytes):
+                yield large.write, feed
+        for tables in self._rows.tables:
+            yield from tables.counts()
 
     def _writes(self, session: Any, is_delta: bool) -> Iterator[Tuple[Any, Dict[Any, Any], bool]]:
         """Yield for each piece the operation that writes it, what that is fed, and whether these are rows."""

@@ -107,6 +107,22 @@ def test_a_live_save_is_a_whole_checkpoint_of_a_later_step(seed: int, deltas: bo
     assert (run.folder / ROWS).exists() == deltas
 
 
+def test_what_changed_last_is_written_in_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once, calls = StreamedSaver._write_at_once, []
+
+    def noted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return at_once(*arguments)
+
+    monkeypatch.setattr(StreamedSaver, "_write_at_once", noted)
+    run = Run(tmp_path)
+    run.train(300)
+    for number in (1, 2):
+        run.saves.save_live(run.session, run.step)
+        run.train_until(lambda: not run.saves.is_saving)
+        assert len(calls) == number and len(run.steps()) == number
+
+
 def test_due_checkpoints_of_tables_are_written_while_training_goes_on(tmp_path: Path) -> None:
     run = Run(tmp_path, every_s=0.0)
     run.train()
