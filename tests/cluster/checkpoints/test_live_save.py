@@ -115,6 +115,7 @@ def test_what_changed_last_is_written_in_one_run(tmp_path: Path, monkeypatch: py
         return at_once(*arguments)
 
     monkeypatch.setattr(StreamedSaver, "_write_at_once", noted)
+    monkeypatch.setattr(StreamedSaver.__init__, "__defaults__", (1 << 20, None, False))  # more than any round has
     run = Run(tmp_path)
     run.train(300)
     for number in (1, 2):
