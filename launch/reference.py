@@ -20,6 +20,7 @@ from launch.errors import EXIT_CODES
 from launch.history.listing import RunsReport
 from launch.plan.outlook import PlanAnswer
 from launch.run.export import ExportAnswer
+from launch.status.hook_event import EVENTS, HookEvent
 from launch.status.meanings import meanings
 from launch.status.run import RunStatus
 from launch.teardown.down import DownAnswer
@@ -42,13 +43,14 @@ ANSWERS = {
 HEAD = """# Reference: verbs, flags, keys, exit codes
 
 Generated from the code by `make docs`: every verb and flag, every key of a hosts file, every exit code, every field
-that `--json` prints, and the environment of a task. The [operator's guide](operator.md) explains their use.
+that `--json` prints or an event has, and the environment of a task. The [operator's guide](operator.md) explains
+their use.
 """
 
 
 def text() -> str:
     """Return the whole page."""
-    parts = [HEAD, *_verbs(), *_keys(), *_exit_codes(), *_answers(), *_environment()]
+    parts = [HEAD, *_verbs(), *_keys(), *_exit_codes(), *_answers(), *_events(), *_environment()]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -115,7 +117,8 @@ def _value(kind: click.ParamType) -> str:
 
 def _keys() -> Iterator[str]:
     yield "## Keys of a hosts file\n"
-    yield "[The hosts file](hosts-file.md) explains them. `entry.host` is the key host of an item of a role.\n"
+    items = "`entry.host` is the key host of an item of a role, and `receiver.url` the key url of a receiver of `on`."
+    yield f"[The hosts file](hosts-file.md) explains them. {items}\n"
     rows = [[f"`{key}`", in_words(node), _default(node), str(node["description"])] for key, node in keys().items()]
     yield table(["key", "expects", "default", "meaning"], rows)
 
@@ -138,6 +141,13 @@ def _answers() -> Iterator[str]:
     for verb, fields in ANSWERS.items():
         yield f"### launch {verb} --json\n"
         yield table(["field", "is"], [[f"`{path}`", meaning] for path, meaning in fields.items()])
+
+
+def _events() -> Iterator[str]:
+    yield "## Events of a run\n"
+    yield "[The key `on`](hooks.md) names their receivers. Each receiver gets one JSON object for each event.\n"
+    yield table(["event", "means"], [[f"`{event}`", meaning] for event, meaning in EVENTS.items()])
+    yield table(["field", "is"], [[f"`{path}`", meaning] for path, meaning in meanings(HookEvent).items()])
 
 
 def _environment() -> Iterator[str]:

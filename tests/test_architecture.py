@@ -56,7 +56,7 @@ FLOORS = {
         ("state",),
         ("protocol",),
         ("endings",),
-        ("supervision", "tasks", "checkpoints", "environments"),
+        ("supervision", "tasks", "checkpoints", "environments", "hooks"),
         ("facts", "retention"),
         ("service", "verbs"),
         ("diagnosis",),

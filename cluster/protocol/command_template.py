@@ -34,9 +34,14 @@ def fill(word: str, values: Mapping[str, str]) -> str:
     return _NAMED.sub(lambda match: values.get(match[1], match[0]), word)
 
 
+def names_in(word: str) -> List[str]:
+    """Return the names in braces."""
+    return _NAMED.findall(word)
+
+
 def unknown(word: str) -> List[str]:
     """Return names in braces that are no placeholder."""
-    return [name for name in _NAMED.findall(word) if name not in PLACEHOLDERS]
+    return [name for name in names_in(word) if name not in PLACEHOLDERS]
 
 
 def nearest(name: str) -> str:

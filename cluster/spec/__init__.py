@@ -15,6 +15,7 @@ schema      the published JSON Schema
 validation  a document held against the schema
 rules       the rules between the sections
 elastic     the rules between ``elastic``, ``spares`` and the rest
+hooks       the receivers of a run's events, the key ``on``
 entries     the items of the roles' lists
 host_names  names and ranges of hosts
 slots       one task of an entry, before it has port and GPUs

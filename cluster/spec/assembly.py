@@ -7,6 +7,7 @@ from cluster.errors import Problem
 from cluster.protocol.limits import Limits
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
+from cluster.spec.hooks import hooks
 from cluster.spec.model import ROLE_ORDER, Command, Elastic, Keep, Restart, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.schema import in_words, keys
 from cluster.spec.slots import Slot
@@ -38,6 +39,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         keep=Keep(**values["keep"]) if "keep" in values else None,
         before=tuple(values.get("before", ())),
         secrets=tuple(values.get("secrets", ())),
+        hooks=hooks(values),
         ssh=Ssh(**values.get("ssh", {})),
         setup=Setup(**values["setup"]) if "setup" in values else None,
         job_at=document.place(("job",)).naming(("job",)),

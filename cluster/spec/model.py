@@ -93,6 +93,19 @@ class Keep:
 
 
 @dataclass(frozen=True)
+class Hook:
+    """A receiver of one kind of event: either a ``command``, or a ``url`` with ``headers``.
+
+    Names of secrets stand in braces in ``url`` and in the values of ``headers``.
+    """
+
+    event: str
+    command: Tuple[str, ...] = ()
+    url: Optional[str] = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Setup:
     """The sources from which ``launch setup`` builds the hosts' environment.
 
@@ -133,6 +146,7 @@ class Spec:
     before: Tuple[str, ...] = ()
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
+    hooks: Tuple[Hook, ...] = ()
     guard: Optional[str] = None
     allow_public: bool = False
     transport: str = "ssh"

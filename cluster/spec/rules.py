@@ -8,6 +8,7 @@ from cluster.protocol.command_template import nearest, unknown
 from cluster.spec.document import Document
 from cluster.spec.elastic import elastic_rules
 from cluster.spec.entries import Entry, env_at
+from cluster.spec.hooks import hook_rules
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.slots import machine_of
@@ -24,6 +25,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _without_effect(document)
         yield from _roles_without_command(document, entries)
     yield from _secrets(document, findings, entries)
+    yield from hook_rules(document, findings)
     if isinstance(document.value.get("cluster"), dict):
         yield from _missing_roles(document)
     yield from _crowded_roles(document, entries)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Tuple
 
 SCHEMA_FILE = Path(__file__).parent.parent / "hosts.schema.json"
+ITEMS = {"entry": "entry_mapping", "receiver": "receiver"}  # items of lists, and their definitions
 _NOUNS = {
     "integer": "a whole number",
     "number": "a number",
@@ -24,10 +25,10 @@ def schema() -> Dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def keys() -> Dict[str, Mapping[str, Any]]:
-    """The schema of every key, ``train.checkpoint.dir``; those of a cluster entry as ``entry.port``."""
+    """The schema of every key, ``train.checkpoint.dir``; those of items as ``entry.port`` and ``receiver.url``."""
     whole = schema()
-    entry = {"properties": {"entry": whole["definitions"]["entry_mapping"]}}
-    return dict([*_keys_below(whole, whole, ""), *list(_keys_below(entry, whole, ""))[1:]])
+    items = [_keys_below(whole["definitions"][name], whole, f"{item}.") for item, name in ITEMS.items()]
+    return dict([*_keys_below(whole, whole, ""), *(pair for below in items for pair in below)])
 
 
 def _keys_below(

@@ -103,6 +103,8 @@ def _way_to(home: str) -> str:
     section, _, key = home.rpartition(".")
     if section == "entry":
         return f"{key} belongs in an item of a role, such as {{host: gpu01, {key}: …}}"
+    if section == "receiver":
+        return f"{key} belongs in a receiver of on, such as failed: {{url: …}}"
     return f"did you mean {home}?" if section else f"{key} belongs at the top level of the file"
 
 

@@ -19,6 +19,7 @@ Rooms, each above those before it:
   checkpoints   checkpoints here, and on their way
   environments  Python environments, for ``launch setup``
   retention     past runs and unused code, and their removal
+  hooks         events of the run, and their receivers
   facts         the facts of this host, for ``launch check`` and ``launch diagnose``
   service       the long-lived agent process
   verbs         the short-lived verbs

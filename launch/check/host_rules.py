@@ -1,5 +1,6 @@
 """Rules about one host by its own facts. ``launch diagnose`` applies those that take a ``Survey``, too."""
 
+from pathlib import Path
 from typing import Dict, Iterator, Tuple
 
 from cluster.protocol.addresses import port_of
@@ -8,7 +9,7 @@ from launch.agent.gpus import assignment
 from launch.agent.wire.check_request import PortHolder
 from launch.agent.wire.host_facts import Failed, Gpu, Python, Versions
 from launch.check.findings import Evidence, Finding, Note, Survey
-from launch.check.requests import shipped_program
+from launch.check.requests import shipped_programs
 
 CLOCK_S = 1.0  # further off, the lines of several logs are no longer in order
 LEAST_FREE_BYTES = 10**9
@@ -162,15 +163,20 @@ def _gpu(host: str, name: str, gpu: Gpu) -> Iterator[Finding]:
 
 
 def programs(evidence: Evidence) -> Iterator[Finding]:
-    """The program of ``command:`` is there."""
-    missing = "install it, or write its path into command"
+    """The programs of ``command:`` and ``on:`` are there."""
+    plan, commands = evidence.plan, {task.argv[0] for task in evidence.plan.tasks}
     for host, facts in evidence.facts.items():
         for program in facts.missing_programs:
-            yield Finding("program", (host,), f"no program {program} there", missing)
-    shipped = shipped_program(evidence.plan)
-    if shipped is not None and not (evidence.plan.spec.path.resolve().parent / shipped).is_file():
-        what = f"{shipped} is not in the folder of {evidence.file}, which is shipped"
-        yield Finding("program", evidence.plan.hosts, what, "put it there, or write its path on the hosts into command")
+            key = "command" if program in commands else "on"
+            mend = f"install it, or write its path into {key}"
+            yield Finding("program", (host,), f"no program {program} there", mend)
+    folder = Path(plan.tasks[0].env.get("LAUNCH_JOB_DIR", "."))
+    shipped = "the job" if evidence.of_job else evidence.file
+    for program in shipped_programs(plan):
+        if not (folder / program).is_file():
+            key, hosts = ("command", plan.hosts) if program in commands else ("on", (plan.lead,))
+            what = f"{program} is not in the folder of {shipped}, which is shipped"
+            yield Finding("program", hosts, what, f"put it there, or write its path on the hosts into {key}")
 
 
 def limits(evidence: Evidence) -> Iterator[Finding]:

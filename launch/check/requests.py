@@ -35,7 +35,7 @@ def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, C
             facts=_facts(plan, host, tasks[host]), names=names[id(targets[host])], targets=targets[host],
             knock_s=min(KNOCK_S, deadline_s / 4), guard=plan.spec.guard is not None,
             limits={each.name: each.limits for each in tasks[host] if each.limits is not None},
-            programs={each.argv[0]: each.env.get("PATH") for each in tasks[host] if _is_looked_for(each.argv[0])},
+            programs=_programs(plan, host, tasks[host]),
         )
         for host in plan.hosts
     }  # fmt: skip
@@ -44,6 +44,18 @@ def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, C
 def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Tuple[int, ...]:
     control = [port_of(plan.control)] if plan.control is not None and host == plan.lead else []
     return (*(task.port for task in tasks), *control)
+
+
+def _programs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Optional[str]]:
+    """Return the PATH to look on for each program that the host is to have; None for the host's own."""
+    programs: Dict[str, Optional[str]] = dict.fromkeys(hook_programs(plan, host))
+    programs.update({task.argv[0]: task.env.get("PATH") for task in tasks})
+    return {program: path for program, path in programs.items() if _is_looked_for(program)}
+
+
+def hook_programs(plan: Plan, host: str) -> List[str]:
+    """Return the programs of the key ``on`` that run on a host: on the lead's, all."""
+    return [hook.command[0] for hook in plan.spec.hooks if hook.command and host == plan.lead]
 
 
 def _names(targets: Sequence[Tuple[str, str]]) -> Tuple[str, ...]:
@@ -72,7 +84,7 @@ def _is_looked_for(program: str) -> bool:
     return not os.path.dirname(program) or program.startswith(("/", "~"))
 
 
-def shipped_program(plan: Plan) -> Optional[str]:
-    """Return the program of ``command:`` that is shipped in the job's folder, or None."""
-    program = plan.tasks[0].argv[0]
-    return None if _is_looked_for(program) else program
+def shipped_programs(plan: Plan) -> List[str]:
+    """Return the programs of ``command:`` and ``on`` that are shipped in the job's folder."""
+    programs = dict.fromkeys([plan.tasks[0].argv[0], *hook_programs(plan, plan.lead)])
+    return [program for program in programs if not _is_looked_for(program)]

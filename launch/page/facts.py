@@ -67,7 +67,8 @@ def lines(status: RunStatus) -> List[str]:
     if status.evaluation:
         parts.append(run_text.evaluation(status.evaluation))
     starting = run_text.starting(status)
-    return [*parts, *([starting] if starting else []), *run_text.slowness(status), *run_text.silence(status)]
+    troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.hook_problem(status)]
+    return [*parts, *([starting] if starting else []), *troubles]
 
 
 def copies(status: RunStatus) -> List[str]:

@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from cluster.protocol.addresses import host_of
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import Lead, RunRequest, TaskRequest
+from launch.agent.wire.run_request import HookRequest, Lead, RunRequest, TaskRequest
 from launch.hostfile.retention import rule_of
 from launch.hosts.bundle import Code
 from launch.plan.plan import Plan
@@ -94,6 +94,9 @@ def _request(
         run_plan=_run_plan(plan) if leads else None,
         replicas=plan.members[: checkpoint.replicas] if leads else (),
         retention=rule_of(plan.spec),
+        hooks=tuple(HookRequest(each.event, each.command, each.url, each.headers) for each in plan.spec.hooks)
+        if leads
+        else (),
     )
 
 

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.task import TRAINERS, tf_config
+from launch.agent.text.redaction import Redaction
 from launch.errors import LaunchError, UsageError
 from launch.hosts.bundle import PROJECT, JobCode
 from launch.plan import network_model
 from launch.plan.local import towers
 from launch.plan.network_model import End
-from launch.plan.outlook import Outlook, PsContent, Variables
+from launch.plan.outlook import Outlook, PlannedHook, PsContent, Variables
 from launch.plan.plan import Plan, oversized
 
 DESCRIBE_S = 300.0
@@ -45,7 +46,7 @@ def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Out
 
     A mistake of the job leaves ``placement``, ``variables`` and ``network`` null.
     """
-    bare = Outlook(plan.spec.name, plan.lead, plan.control, remarks=list(remarks(plan)))
+    bare = Outlook(plan.spec.name, plan.lead, plan.control, remarks=list(remarks(plan)), hooks=hooks(plan))
     if plan.spec.command is None:
         try:
             return with_placement(bare, plan, job, python, nic_gbps), None
@@ -54,6 +55,14 @@ def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Out
         except UsageError as error:
             return bare, error
     return bare, None
+
+
+def hooks(plan: Plan) -> List[PlannedHook]:
+    """Return the receivers of a run's events, without the password that a URL may have."""
+    return [
+        PlannedHook(each.event, list(each.command) or None, each.url and Redaction().text(each.url))
+        for each in plan.spec.hooks
+    ]
 
 
 def remarks(plan: Plan) -> Iterator[str]:

@@ -78,6 +78,19 @@ class Network:
 
 
 @dataclass(frozen=True)
+class PlannedHook:
+    """A receiver of events, by the key ``on``; names of secrets stand in braces."""
+
+    event: str = field(metadata=means("Event that the receiver gets: one of the keys of on."))
+    command: Optional[List[str]] = field(
+        metadata=means("Program and arguments that run on the host of the lead; null for a URL.")
+    )
+    url: Optional[str] = field(
+        metadata=means("URL to which the lead's host posts each event, without a password; null for a command.")
+    )
+
+
+@dataclass(frozen=True)
 class Outlook:
     """All of ``plan --json`` but its tasks, which are written one at a time."""
 
@@ -96,6 +109,7 @@ class Outlook:
         default=None, metadata=means("Network traffic of a step; null for a command, and where it is unknown.")
     )
     remarks: List[str] = field(default_factory=list, metadata=means("Further remarks, in words."))
+    hooks: List[PlannedHook] = field(default_factory=list, metadata=means_parts())
 
 
 @dataclass(frozen=True)

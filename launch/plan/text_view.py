@@ -13,7 +13,7 @@ from cluster.protocol.addresses import host_of
 from cluster.protocol.quantity import quantity
 from launch.agent.wire.run_request import TaskRequest
 from launch.hostfile import retention
-from launch.plan.outlook import Bound, Network, Outlook, PlannedTask, PsContent, Variables
+from launch.plan.outlook import Bound, Network, Outlook, PlannedHook, PlannedTask, PsContent, Variables
 from launch.plan.plan import Plan
 from launch.status.task_names import name_of
 from launch.view.console import fold, make_console
@@ -45,6 +45,7 @@ def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
         Text(),
         tasks_table(plan),
         Text(),
+        *([*map(Text, hook_lines(outlook.hooks, plan.lead)), Text()] if outlook.hooks else []),
         Text(f"`launch plan {file} {last.name}` shows a task's command, environment and log"),
     ]
     if outlook.placement and outlook.variables:
@@ -110,6 +111,19 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
     yield f"  command  {' '.join(map(shlex.quote, task.argv))}"
     for number, (key, value) in enumerate(sorted(task.env.items())):
         yield f"  {'env' if number == 0 else '':7}  {key}={shlex.quote(value)}"
+
+
+def hook_lines(hooks: Sequence[PlannedHook], lead: str) -> List[str]:
+    """Return a line for each receiver of events: ``on failed, stopped: POST {CHAT_URL} from gpu01``."""
+    events: Dict[str, List[str]] = defaultdict(list)
+    for hook in hooks:
+        way = (
+            f"POST {hook.url} from {lead}"
+            if hook.command is None
+            else f"{' '.join(map(shlex.quote, hook.command))} on {lead}"
+        )
+        events[way].append(hook.event)
+    return [f"on {', '.join(names)}: {way}" for way, names in events.items()]
 
 
 # -- variables

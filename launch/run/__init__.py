@@ -2,6 +2,7 @@
 
 lifecycle       start a run, follow it, take it down, report
 draft           a run before it starts: its plan and its requests
+hook_check      refuse receivers of events that the secrets spoil
 start           start its agents; take the start back where one fails
 graph_check     find a mistake in a job before its tasks start
 follower        receive the run's status from its lead, over a connection that is made again

@@ -17,6 +17,7 @@ from launch.agent.wire.run_request import RunRequest
 from launch.hosts.bundle import Code, launcher_code, with_folder
 from launch.plan.agent_requests import requests
 from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
+from launch.run.hook_check import refuse_unusable
 from launch.run.start import read_secrets
 from launch.target import Target
 
@@ -53,11 +54,13 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
     """Return the draft of a run.
 
     Raises:
-      LaunchError: the job or a secret is missing, or the cluster is too large to be described to a process.
+      LaunchError: the job or a secret is missing, a secret makes no URL of a hook, or the cluster is too large to be
+        described to a process.
     """
     spec, job = start.spec, target.job(start.spec)
     code = with_folder(launcher_code(), job)
     token, values = secrets.token_hex(16), read_secrets(spec, os.environ)
+    refuse_unusable(spec, values)
 
     def at(begins: datetime) -> Draft:
         plan = make_plan(spec, job, run_name(spec.name, begins), sys.executable)

@@ -7,6 +7,7 @@ run_record     a run as a host remembers it
 task           the status of a task
 incident       something that went wrong, what followed from it, and what was done
 incident_text  an incident in plain words
+hook_event     an event of a run, as receivers get it
 pruned         past runs and code that a host removes
 leftovers      what a run has on a host: processes, ports, GPU memory, locks
 states         the states of a run and of a task

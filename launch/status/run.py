@@ -161,3 +161,9 @@ class RunStatus:
         default=None,
         metadata=means("Time of this status, in the same format. While the run lives, it is the time of the request."),
     )
+    hook_problem: Optional[str] = field(
+        default=None,
+        metadata=means(
+            "Newest problem of a receiver of events, by the key on, in one line; null where each takes them."
+        ),
+    )

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional, TextIO
 from launch.agent.text.plain_text import without_controls
 from launch.status import incident_text
 from launch.status.run import RunStatus
-from launch.view.run_text import count, evaluation, formation, progress, starting, training_metrics
+from launch.view.run_text import count, evaluation, formation, hook_problem, progress, starting, training_metrics
 
 EVERY_S = 5.0
 STARTING_EVERY_S = 2.0
@@ -63,6 +63,10 @@ class View:
             if not incident.open and self._shown.get(("over", incident.number)) is None:
                 self._shown[("over", incident.number)] = True
                 lines.append(incident_text.sentence(incident))
+        problem = hook_problem(status)
+        if self._shown.get("hook", []) != problem:
+            self._shown["hook"] = problem
+            lines += problem
         found = status.evaluation
         if found and self._shown.get("evaluation") != found:
             self._shown["evaluation"] = found

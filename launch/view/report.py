@@ -8,7 +8,7 @@ from launch.status import incident_text
 from launch.status.incident import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.view.run_text import best, metrics
+from launch.view.run_text import best, hook_problem, metrics
 
 
 def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -> List[str]:
@@ -19,7 +19,7 @@ def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -
       local: whether the files of all hosts are on this machine (``--local``).
     """
     head = f"{status.run} {status.state}"
-    lines = what_happened(status)
+    lines = [*what_happened(status), *hook_problem(status)]
     if status.state != "succeeded":
         return [*lines, *saved(status, asked), f"{head}: {status.cause}"]
     if status.checkpoint is not None:

@@ -187,3 +187,8 @@ def silence(status: RunStatus) -> List[str]:
     """
     silent = status.silent
     return [f"no messages now from {fold(silent)}"] if silent and status.state not in ENDED else []
+
+
+def hook_problem(status: RunStatus) -> List[str]:
+    """Return a line with the newest problem of a receiver of events; nothing where each takes them."""
+    return [f"hook {status.hook_problem}"] if status.hook_problem else []

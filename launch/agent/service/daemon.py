@@ -144,6 +144,7 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
     problems = [_taken(task) for task in request.tasks if not ports.can_listen(task.port)]
     sent = code_of(request, folder, "job") if "job" in request.code else folder.path
     problems += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
+    problems += [] if request.again else _missing_hooks(request, sent)
     problems += exposed(request)
     if problems:
         raise NotReady("; ".join(dict.fromkeys(problems)))
@@ -179,14 +180,21 @@ def _limit(request: RunRequest, folder: RunFolder) -> Tuple[Terms, Booked]:
 
 
 def _has_program(task: TaskRequest, sent: Path) -> bool:
-    """Return whether the task's program exists.
+    """Return whether the task's program exists."""
+    return _is_there(task.argv[0], sent, task.env.get("PATH"))
 
-    The search is that of the task's process: in the code that was sent, or on the task's PATH.
-    """
-    program = task.argv[0]
+
+def _missing_hooks(request: RunRequest, sent: Path) -> List[str]:
+    """Return a text for each program of the key ``on`` that does not exist."""
+    commands = [(hook.event, os.path.expanduser(hook.command[0])) for hook in request.hooks if hook.command]
+    return [f"no program {name} on this host, for on.{event}" for event, name in commands if not _is_there(name, sent)]
+
+
+def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
+    """Return whether a program exists in the code that was sent, or on a PATH: as its process would find it."""
     if os.path.dirname(program):
         program = os.path.join(str(sent), program)
-    return shutil.which(program, path=task.env.get("PATH")) is not None
+    return shutil.which(program, path=path) is not None
 
 
 def _taken(task: TaskRequest) -> str:

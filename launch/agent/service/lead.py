@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional
 
 from launch.agent.checkpoints.replication import Replicas
+from launch.agent.hooks.hooks import Hooks
 from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (
     DrainRequested,
@@ -64,6 +65,7 @@ class Lead(Agent):
         self._replicas = Replicas(request.replicas, folder, request.checkpoint_dir, self._cannot_copy)
         serve = self._replicas.serve
         self._members = Members(others, request.token, self.incarnation, patience_s, events.put_nowait, serve)
+        self._hooks = Hooks(request, folder, tasks.restore_code)
         self._chief = next(task.name for task in self._run.tasks if task.chief)
         self._lease_s = request.lease_s
         self._launcher_seen_at = 0.0
@@ -101,8 +103,11 @@ class Lead(Agent):
             for order in self._supervisor.handle(event, now()):
                 self._give(order)
             self._publish(final=False)
+        self._publish(final=True)  # which sends the last event; copies and receivers may still take seconds
+        self._hooks.finish()
         await self._copy_the_last()
         await self._members.dismiss(self._supervisor.state.label)
+        await self._hooks.settle()
         self._publish(final=True)
         self._ended.set()
 
@@ -173,6 +178,8 @@ class Lead(Agent):
         Only the launcher that started the run beats, and so keeps its lease.
         """
         verb = request.get("do")
+        if verb == "kill":
+            self._hooks.hurry()
         if verb == "beat":
             self._is_attended, self._launcher_seen_at = True, now()
             yield {"beat": True}
@@ -253,7 +260,8 @@ class Lead(Agent):
         return self._timed(self._known())
 
     def _known(self) -> RunStatus:
-        return replace(self._supervisor.status(), replicas=dict(self._replicas.steps))
+        replicas, problem = dict(self._replicas.steps), self._hooks.problem
+        return replace(self._supervisor.status(), replicas=replicas, hook_problem=problem)
 
     def _timed(self, status: RunStatus) -> RunStatus:
         moment = time.time()
@@ -275,6 +283,7 @@ class Lead(Agent):
             self._published = known
             status = self._timed(known)
             self._folder.note("status.json", to_values(status))
+            self._hooks.look(status, self._supervisor.state.was_up)
             self._report.note(status, final)
             self._changed.set()
             self._changed.clear()

@@ -64,6 +64,11 @@ class HostTasks:
         self._reports = Reports(folder, gpus, emit)
         self._exits = Exits(tasks, folder, secrets)
 
+    def restore_code(self) -> None:
+        """Restore the launcher's code, of which somebody may have removed files."""
+        if self._shipped is not None:
+            self._shipped.restore()
+
     def obey(self, order: Union[Start, Prepare, Dismiss, Save, Stop], now: float) -> None:
         """Carry out an order about a task of this host."""
         if isinstance(order, Start):
@@ -123,8 +128,7 @@ class HostTasks:
         """Start the process of an attempt, with ``further`` environment variables. Raises OSError."""
         name, folder, log = task.name, self._folder.task(task.name), self._folder.log(task.name, attempt)
         argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task.argv]
-        if self._shipped is not None:
-            self._shipped.restore()
+        self.restore_code()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         more = {**further, **self._secrets}
         env = task_env.task_environment(task.env, more, attempt, folder, self._gpus[name])

@@ -95,7 +95,8 @@ def _guard(request: CheckRequest) -> Iterator[Piece]:
 
 
 def _programs(request: CheckRequest) -> Iterator[Piece]:
-    yield "missing_programs", [name for name, path in request.programs.items() if not shutil.which(name, path=path)]
+    programs = ((name, shutil.which(os.path.expanduser(name), path=path)) for name, path in request.programs.items())
+    yield "missing_programs", [name for name, found in programs if found is None]
 
 
 def _limits(request: CheckRequest) -> Iterator[Piece]:

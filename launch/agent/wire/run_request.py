@@ -89,6 +89,23 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class HookRequest:
+    """A receiver of one kind of event.
+
+    Attributes:
+      event: one of ``launch.status.hook_event.EVENTS``.
+      command: the program and its arguments; () for a receiver with a URL.
+      url: where each event is posted, with names of secrets in braces; None for a command.
+      headers: further HTTP headers, likewise.
+    """
+
+    event: str
+    command: Tuple[str, ...] = ()
+    url: Optional[str] = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """One host's part of a run.
 
@@ -125,6 +142,7 @@ class RunRequest:
       again: whether this agent takes the place of one that died.
       retention: the rule by which hosts remove past runs of this name; None if the launcher gives none.
       user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
+      hooks: the receivers of the run's events, for the lead.
     """
 
     run: str
@@ -159,3 +177,4 @@ class RunRequest:
     again: bool = False
     retention: Optional[Retention] = None
     user: Optional[str] = None
+    hooks: Tuple[HookRequest, ...] = ()

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.protocol.limits import Limits
 from cluster.spec import Elastic, Restart, Spec, Ssh, load
-from cluster.spec.model import is_local
+from cluster.spec.model import Hook, is_local
 from cluster.task import Checkpoint, Train
 
 Read = Callable[..., Spec]
@@ -248,3 +248,27 @@ def test_spares_are_ps_numbered_after_those_that_a_run_begins_with(read: Read) -
     ]  # fmt: skip
     assert [task.name for task in spec.tasks_of("ps")] == ["ps:0", "ps:1"]
     assert spec.hosts == ("a", "b", "c1", "c2")
+
+
+HOOKS = [
+    ("'https://h/'", [Hook("failed", url="https://h/")]),
+    ("'{URL}'", [Hook("failed", url="{URL}")]),
+    ("[page, '7', '{b}']", [Hook("failed", ("page", "7", "{b}"))]),
+    ("{command: [page]}", [Hook("failed", ("page",))]),
+    ("{url: 'https://h/', headers: {A: 'b {URL}'}}", [Hook("failed", (), "https://h/", {"A": "b {URL}"})]),
+    ("[{url: '{URL}'}, {command: [page]}]", [Hook("failed", url="{URL}"), Hook("failed", ("page",))]),
+    ("null", []),
+]
+
+
+@pytest.mark.parametrize(("written", "expected"), HOOKS)
+def test_a_receiver_is_a_url_a_command_a_mapping_or_a_list_of_mappings(
+    read: Read, written: str, expected: List[Hook]
+) -> None:
+    spec = read(f"cluster: {{ps: [a], worker: [a]}}\nsecrets: [URL]\non: {{failed: {written}}}")
+    assert list(spec.hooks) == expected
+
+
+def test_events_share_a_receiver_by_an_anchor(read: Read) -> None:
+    spec = read("cluster: {ps: [a], worker: [a]}\non: {failed: &chat {url: 'https://h/'}, stopped: *chat}")
+    assert spec.hooks == (Hook("failed", url="https://h/"), Hook("stopped", url="https://h/"))

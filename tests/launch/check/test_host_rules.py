@@ -4,6 +4,7 @@ from typing import Any, Dict, List
 
 import pytest
 
+from cluster.spec.model import Hook
 from launch.check import host_rules
 from launch.check.findings import Note, Rule, Survey
 from launch.check.report import RULES, judge
@@ -182,6 +183,14 @@ def test_a_program_that_is_not_there_is_named() -> None:
     assert found(host_rules.programs, evidence(along, {})) == [
         "a: program: bin/train is not in the folder of r.yaml, which is shipped"
     ]
+
+
+def test_a_program_of_a_hook_that_is_not_there_is_named_with_its_own_key() -> None:
+    plan = plan_of("ps:0@p", "worker:0@w", hooks=(Hook("failed", ("page",)), Hook("failed", ("bin/tell",))))
+    own, shipped = host_rules.programs(evidence(plan, {"w": {"missing_programs": ["page"]}}))
+    assert (own.hosts, own.what, own.mend) == (("w",), "no program page there", "install it, or write its path into on")
+    assert (shipped.hosts, shipped.mend) == (("w",), "put it there, or write its path on the hosts into on")
+    assert shipped.what == "bin/tell is not in the folder of the job, which is shipped"
 
 
 def test_a_proxy_is_told_and_is_not_wrong() -> None:

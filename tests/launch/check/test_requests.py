@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from cluster.spec import load
-from launch.check.requests import requests, shipped_program
+from cluster.spec.model import Hook
+from launch.check.requests import requests, shipped_programs
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
 from launch.status.values import to_values
@@ -42,10 +43,19 @@ def test_python_is_asked_with_the_variables_of_the_tasks_and_no_secret(tmp_path:
 def test_a_program_is_looked_for_on_the_host_unless_it_goes_along() -> None:
     own = plan_of("worker:0@a", command=("train",))
     assert requests(own, WORDS, 60.0)["a"].programs == {"train": None}
-    assert shipped_program(own) is None
+    assert shipped_programs(own) == []
     along = plan_of("worker:0@a", command=("bin/train",))
     assert requests(along, WORDS, 60.0)["a"].programs == {}
-    assert shipped_program(along) == "bin/train"
+    assert shipped_programs(along) == ["bin/train"]
+
+
+def test_commands_of_hooks_are_looked_for_where_they_would_run_alone() -> None:
+    hooks = (Hook("failed", ("page", "7")), Hook("stopped", ("bin/tell",)), Hook("started", url="https://h/"))
+    plan = plan_of("ps:0@p0", "worker:0@w0", hooks=hooks)
+    asked = requests(plan, WORDS, 60.0)
+    assert "page" in asked["w0"].programs and asked["w0"].programs["page"] is None
+    assert not {"page", "bin/tell"} & set(asked["p0"].programs)
+    assert shipped_programs(plan) == ["bin/tell"]
 
 
 def test_names_of_this_machine_are_one_place() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from launch.agent.wire.run_request import Lead
+from launch.agent.wire.run_request import HookRequest, Lead
 from launch.plan.agent_requests import requests
 from launch.status.values import to_values
 from tests.launch.plan.plans import CODE, TWO, Read, plan_of
@@ -69,3 +69,10 @@ def test_spares_are_shipped_to_and_supervised_but_no_task_is_told_of_them(read: 
     run = asked["gpu01"].run_plan
     assert run is not None and run.min_workers == 1
     assert [task.name for task in run.tasks if task.spare] == ["ps:2"]
+
+
+def test_the_lead_alone_is_told_of_the_receivers_of_events_with_names_in_the_place_of_secrets(read: Read) -> None:
+    hooks = "\nsecrets: [URL]\non: {failed: '{URL}', started: [page, '7']}"
+    asked = requests(plan_of(read("job: digits" + TWO + hooks)), CODE, "", {"URL": "https://h/key"}, False)
+    assert asked["gpu01"].hooks == (HookRequest("failed", url="{URL}"), HookRequest("started", ("page", "7")))
+    assert [request.hooks for host, request in asked.items() if host != "gpu01"] == [(), (), ()]

@@ -8,8 +8,10 @@ from typing import Any, Dict, List
 import pytest
 from rich.console import Console
 
+from cluster.spec.model import Hook
+from launch.plan import estimate
 from launch.plan.outlook import Balanced, Bound, Network, Outlook, PlannedTask, PsContent, TaskTraffic, Variables
-from launch.plan.text_view import overview, sentences, whole_task
+from launch.plan.text_view import hook_lines, overview, sentences, whole_task
 from tests.launch.plan.plans import plan_of, read
 
 BARE = Outlook("r", "gpu01", None)
@@ -86,6 +88,16 @@ def test_a_task_is_shown_with_its_command_as_a_shell_takes_it_and_its_environmen
         "  env      A=1",
         "           B='2 3'",
     ]
+
+
+def test_a_receiver_of_several_events_is_one_line_without_a_password(tmp_path: Path) -> None:
+    hooks = (Hook("failed", url="{CHAT_URL}"), Hook("failed", ("page", "on call")), Hook("stopped", url="{CHAT_URL}"))
+    spec = replace(read(tmp_path, "command: [a]\ncluster: {worker: [gpu01]}"), hooks=hooks)
+    assert hook_lines(estimate.hooks(plan_of(spec)), "gpu01") == [
+        "on failed, stopped: POST {CHAT_URL} from gpu01", "on failed: page 'on call' on gpu01",
+    ]  # fmt: skip
+    (shown,) = estimate.hooks(plan_of(replace(spec, hooks=(Hook("failed", url="https://me:hunter2@h/"),))))
+    assert shown.url == "https://(secret)@h/"
 
 
 # -- variables and the network

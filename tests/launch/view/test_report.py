@@ -142,3 +142,8 @@ def test_a_detached_run_says_how_to_see_and_to_end_it() -> None:
     assert detached("r-1", "--local hosts.yaml") == [
         "r-1 is up; see it with `launch status --local hosts.yaml`, end it with `launch down --local hosts.yaml`"
     ]
+
+
+def test_a_receiver_that_takes_no_events_is_a_line_before_the_end() -> None:
+    lines = ending(replace(BROKEN, hook_problem="on.failed (page): exit code 3"), 1.0, "r.yaml")
+    assert lines[0] == "hook on.failed (page): exit code 3" and lines[-1].startswith("r-1 failed: ")
