@@ -30,7 +30,7 @@ EXIT_CODES = {
     str(
         FOUND_WRONG
     ): "`check`, `down` or `sweep` found a problem or leftovers, or `prune` could not remove everything.",
-    "128+n": "Signal n ended the command; 130 is Ctrl-C.",
+    "128+n": "Signal n ended the command; 130 is Ctrl-C. 143 also: a host left, so `up` saved and stopped the run.",
 }
 
 

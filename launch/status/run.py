@@ -161,6 +161,10 @@ class RunStatus:
         default=None,
         metadata=means("Time of this status, in the same format. While the run lives, it is the time of the request."),
     )
+    departed: Optional[str] = field(
+        default=None,
+        metadata=means("Host that was to leave, and without which the run had to save and stop; else null."),
+    )
     hook_problem: Optional[str] = field(
         default=None,
         metadata=means(

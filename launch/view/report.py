@@ -1,5 +1,6 @@
 """Describe the end of a run: the result, or the first cause with its log."""
 
+import signal
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from cluster.protocol.quantity import quantity
@@ -66,13 +67,15 @@ def detached(run: str, asked: str, slurm_job: str = "") -> List[str]:
 def exit_code(status: RunStatus, signals: Sequence[int]) -> int:
     """Return the exit code of ``up``: the run's, or 128+n after signal n.
 
-    Signal n counts where the run has not succeeded. A run of which no task has ever had a process has not failed:
-    that run could not start.
+    Signal n counts where the run has not succeeded. A run that stopped because a host left ends as by SIGTERM. A run
+    of which no task has ever had a process has not failed: that run could not start.
     """
     if status.state == "succeeded":
         return SUCCEEDED
     if signals:
         return 128 + signals[0]
+    if status.departed is not None:
+        return 128 + signal.SIGTERM
     return FAILED if any(task.pid or task.restarts for task in status.tasks) else CANNOT_START
 
 

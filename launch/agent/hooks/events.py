@@ -82,7 +82,8 @@ def of_run(event: str, status: RunStatus) -> HookEvent:
         return _event(event, f"is up: {quantity(len(status.tasks), 'task')}", status)
     why = f": {status.cause}" if status.cause else ""
     at = f" at step {status.global_step}" if status.global_step is not None and not why else ""
-    return replace(_event(event, f"has {event}{at}{why}", status), cause=_cut(status.cause), **_about(status))
+    what = "was stopped" if event == "stopped" else f"has {event}"
+    return replace(_event(event, f"{what}{at}{why}", status), cause=_cut(status.cause), **_about(status))
 
 
 def of_formation(status: RunStatus) -> HookEvent:

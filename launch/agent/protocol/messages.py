@@ -125,6 +125,14 @@ class StopRequested:
 
 
 @dataclass(frozen=True)
+class Leaving:
+    """A host is to leave the run in order, for the reason ``why``: its agent was asked to end."""
+
+    host: str
+    why: str
+
+
+@dataclass(frozen=True)
 class RestartRequested:
     """The operator wants new processes of these tasks."""
 
@@ -240,7 +248,7 @@ class Ping:
 
 Event = Union[
     Joined, Lost, Go, Started, Advanced, Measured, Signs, GpuFailed, Exited, Prepared, RestartRequested, DrainRequested,
-    StopRequested, KillRequested, Tick,
+    StopRequested, Leaving, KillRequested, Tick,
 ]  # fmt: skip
 Order = Union[Start, Prepare, Dismiss, Stop, Save, End]
 Message = Union[Event, Order, Fetch, Ping]
@@ -249,7 +257,8 @@ _KINDS: Dict[str, Type[Any]] = {
     kind.__name__: kind
     for kind in (
         Joined, Lost, Go, Started, Advanced, Measured, Signs, GpuFailed, Exited, Prepared, RestartRequested,
-        DrainRequested, StopRequested, KillRequested, Tick, Start, Prepare, Dismiss, Stop, Save, Fetch, End, Ping,
+        DrainRequested, StopRequested, Leaving, KillRequested, Tick, Start, Prepare, Dismiss, Stop, Save, Fetch, End,
+        Ping,
     )
 }  # fmt: skip
 

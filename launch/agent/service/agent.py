@@ -45,6 +45,10 @@ class Agent(ABC):
         """Reply to a local caller."""
 
     @abstractmethod
+    def leave(self, why: str) -> None:
+        """Begin to leave the run in order, because this host goes; the second time, end at once."""
+
+    @abstractmethod
     def terminate(self, why: str) -> None:
         """End the agent itself; ``why`` is the reason."""
 

@@ -252,7 +252,7 @@ def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "as
 def _handle_signals(agent: Agent) -> None:
     loop = asyncio.get_event_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, agent.terminate, "received a signal to end")
+        loop.add_signal_handler(number, agent.leave, f"its agent received {number.name}")
     loop.add_signal_handler(signal.SIGCHLD, agent.wake)
 
 

@@ -38,6 +38,7 @@ def keep(folder: RunFolder, serve: Serve, release: Callable[[], None], patience_
         serve(own, pulse)
         return
     release()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # for the agent; a host that shuts down sends it to every process
     processes.show_as(f"launch keeper of {folder.run} on {folder.host}")
     if pulse.watch(patience_s):
         say(f"the agent is frozen: no sign of it for {patience_s:.0f} s; killing it and its tasks")

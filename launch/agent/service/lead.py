@@ -19,6 +19,7 @@ from launch.agent.protocol.messages import (
     Go,
     Joined,
     KillRequested,
+    Leaving,
     Order,
     RestartRequested,
     StopRequested,
@@ -59,7 +60,8 @@ class Lead(Agent):
     ):
         super().__init__(request, folder, tasks, events)
         self._run = run
-        self._supervisor = Supervisor(self._run)
+        resume = "--resume " if self._run.judge == "outcome" else ""
+        self._supervisor = Supervisor(self._run, f"launch up {resume}{request.file}")
         others = [host for host in self._run.hosts if host != self._host]
         patience_s = self._run.lost_after_s
         self._replicas = Replicas(request.replicas, folder, request.checkpoint_dir, self._cannot_copy)
@@ -140,7 +142,8 @@ class Lead(Agent):
 
     def _look_for_silence(self) -> None:
         closing = self._supervisor.state.is_closing
-        self._supervisor.silent = [] if closing else self._members.silent()  # nobody is to come back any more
+        silent = [] if closing else self._members.silent()  # nobody is to come back any more
+        self._supervisor.silent = [host for host in silent if host not in self._supervisor.departures.reasons]
         for lost in self._members.newly_lost():
             self._events.put_nowait(lost)
 
@@ -269,6 +272,11 @@ class Lead(Agent):
             self._ended_at = moment
         ended = None if self._ended_at is None else utc(self._ended_at)
         return replace(status, started=utc(self._report.began), ended=ended, updated=utc(moment))
+
+    def leave(self, why: str) -> None:
+        """Have the run save and stop: it cannot go on without its lead; the second time, kill every task."""
+        again = self._host in self._supervisor.departures.reasons
+        self._events.put_nowait(KillRequested(f"{self._host}: {why} again") if again else Leaving(self._host, why))
 
     def terminate(self, why: str) -> None:
         """End the agent itself, and the run with it."""

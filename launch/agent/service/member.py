@@ -15,6 +15,7 @@ from launch.agent.protocol.messages import (
     Exited,
     Fetch,
     GpuFailed,
+    Leaving,
     Measured,
     Message,
     Prepare,
@@ -33,6 +34,8 @@ from launch.agent.wire.run_request import RunRequest
 
 REDIAL_S = 0.5
 DIAL_S = 3.0
+IDLE_S = 2.0  # without a task, before a host that is to leave has left
+LEAVE_S = 300.0  # for the lead to let it go
 GONE_S = 0.05  # how soon it is noticed that the last task is gone
 
 
@@ -68,6 +71,8 @@ class Member(Agent):
         self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be reported
         self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to receive their events
         self._states: Dict[str, Dict[str, Any]] = {}
+        self._leaving: Optional[Leaving] = None
+        self._leave_by = self._idle_since = 0.0
 
     async def open(self) -> None:
         """Do nothing: a member dials."""
@@ -82,6 +87,7 @@ class Member(Agent):
                 self._tasks.poll(now())
                 self._send(event)
                 self._check_silence()
+                self._check_departure()
         finally:
             if self._link is not None:
                 await self._link.close()
@@ -102,6 +108,15 @@ class Member(Agent):
             self._kill(self._silence)
             if self._link is not None:
                 self._link.drop()  # what the lead orders from now on comes when these tasks are gone
+
+    def _check_departure(self) -> None:
+        """Leave once the lead has let go the tasks here, or does not."""
+        if self._leaving is None or self._over:
+            return
+        moment = now()
+        self._idle_since = moment if self._tasks.running else self._idle_since
+        if moment - self._idle_since > IDLE_S or moment > self._leave_by:
+            self._leave(self._leaving.why)
 
     def _kill(self, why: str) -> None:
         """Kill every task at once: one that is ordered to leave may still be writing."""
@@ -178,6 +193,8 @@ class Member(Agent):
 
     async def _obey(self, link: links.Link) -> None:
         self._link, self._joined, self._serves = link, True, link.peer.incarnation
+        if self._leaving is not None:
+            link.send(self._leaving)
         for news in self._news.values():
             for event in news.values():
                 link.send(event)
@@ -215,6 +232,17 @@ class Member(Agent):
             self._tasks.stop_all(0.0, now())
         elif verb == "status":
             yield {"run": self._request.run, "tasks": self._states}
+
+    def leave(self, why: str) -> None:
+        """Have the lead let go this host; the second time, end the tasks at once."""
+        if self._leaving is not None:
+            self._leave(f"{why} again")
+            return
+        say(f"about to leave: {why}")
+        self._leaving = Leaving(self._host, why)
+        self._idle_since, self._leave_by = now(), now() + LEAVE_S
+        if self._link is not None:
+            self._link.send(self._leaving)
 
     def terminate(self, why: str) -> None:
         """End the agent itself, and its tasks with it."""

@@ -12,6 +12,7 @@ agents          the hosts whose agents have yet to join, and the current agent o
 formation       the tasks of a run that train together
 elastic         the formations of a run: the first, and the next when hosts come and go
 absence         a lost host, and when the run may take it back
+departures      hosts that leave in order, before their machines go
 wishes          the tasks that an operator drains or adds
 handover        a planned change of the tasks that train, of which no step is lost
 restart_policy  the tasks that get another attempt, and when

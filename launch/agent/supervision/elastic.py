@@ -96,6 +96,15 @@ class Formations:
         """
         return self._roster.number("running", "succeeded", "failed") >= len(self.current.indices)
 
+    @property
+    def out(self) -> Collection[str]:
+        """Return the hosts that are lost, or wait to be taken back."""
+        return self._out
+
+    def can_change(self, phase: Phase) -> bool:
+        """Return whether another formation may be prepared now, beside the one that trains."""
+        return phase is Phase.TRAINING and self.is_up and self._handover is None
+
     def start_task(self, task: TaskRecord) -> Start:
         """Return the order that starts a task's next attempt, at its place in the formation."""
         name = task.plan.name
@@ -273,7 +282,7 @@ class Formations:
         """Return the reasons for which a request cannot be; empty where it can."""
         if not self.is_elastic:
             return ["expected a run with the key elastic; set elastic: {min_workers: 1} and start it with --resume"]
-        if phase is not Phase.TRAINING or not self.is_up or self._handover is not None:
+        if not self.can_change(phase):
             return ["expected a run that trains, found one that starts or changes; try again when it trains"]
         return self.wishes.refusals(request, self._out)
 

@@ -9,6 +9,7 @@ to check every rule below.
 """
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 from launch.agent.protocol.messages import (
@@ -21,6 +22,7 @@ from launch.agent.protocol.messages import (
     GpuFailed,
     Joined,
     KillRequested,
+    Leaving,
     Lost,
     Measured,
     Order,
@@ -33,6 +35,7 @@ from launch.agent.protocol.messages import (
 )
 from launch.agent.supervision import hang_detection
 from launch.agent.supervision.agents import Gathering, Lives
+from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import NOTHING, Decision, Failure, Formations
 from launch.agent.supervision.ending import Ending
 from launch.agent.supervision.incidents import Incidents
@@ -46,9 +49,13 @@ from launch.status.run import FormationStatus, RunStatus
 
 
 class Supervisor:
-    """The state of one run. Times are seconds on any clock that does not jump."""
+    """The state of one run. Times are seconds on any clock that does not jump.
 
-    def __init__(self, plan: RunPlan):
+    Args:
+      resume: the command with which the run goes on once it has stopped.
+    """
+
+    def __init__(self, plan: RunPlan, resume: str = "launch up --resume FILE"):
         self.plan = plan
         self.state = RunState()
         self.outcome: Dict[str, Any] = {}  # the chief's
@@ -62,6 +69,7 @@ class Supervisor:
         self._watch = hang_detection.Watch(plan.frozen_s)
         self._gathering = Gathering(plan)
         self._formations = Formations(plan, self._roster, self.incidents, self.saving)
+        self.departures = Departures(plan, self._roster, self._formations, resume)
         self._restarts = Restarts(plan, self._roster, self.incidents)
         self._lives = Lives()
         self._failed_gpus: Set[Tuple[str, str]] = set()  # (host, what)
@@ -87,6 +95,7 @@ class Supervisor:
             RestartRequested: self._on_restart,
             DrainRequested: self._on_drain,
             StopRequested: self._on_stop,
+            Leaving: self._on_leaving,
             KillRequested: self._on_kill,
         }
 
@@ -96,7 +105,7 @@ class Supervisor:
         self.incidents.effective.begin(now)
         self._watch.record_event(event, now)
         rule = self._rules.get(type(event))
-        orders = rule(event, now) if rule else []
+        orders = (rule(event, now) if rule else []) + self._let_leave(now)
         phase: Optional[Phase] = None
         while phase is not self.state.phase:  # one phase may end and the next take its course at once
             phase = self.state.phase
@@ -134,7 +143,8 @@ class Supervisor:
         return []
 
     def _on_lost(self, event: Lost, now: float) -> List[Order]:
-        cause = f"no message for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
+        silence = f"no message for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
+        cause = self.departures.as_cause(event.host) or silence
         return self._drop(event.host, "host", cause, now)
 
     def _drop(self, host: str, kind: str, cause: str, now: float) -> List[Order]:
@@ -254,6 +264,8 @@ class Supervisor:
         self._formations.wishes.restore(earlier)
 
     def _on_drain(self, event: DrainRequested, now: float) -> List[Order]:
+        if event.back:
+            self.departures.discard(event.tasks)
         return self._follow(self._formations.drain(event, self.state.phase, now), now)
 
     def _on_prepared(self, event: Prepared, now: float) -> List[Order]:
@@ -264,6 +276,19 @@ class Supervisor:
         orders = self.saving.ask(now) if self.state.phase is Phase.TRAINING else []
         self._close("stopped", event.reason, now)
         return orders
+
+    def _on_leaving(self, event: Leaving, now: float) -> List[Order]:
+        self.departures.add(event)
+        return []
+
+    def _let_leave(self, now: float) -> List[Order]:
+        """Drain the tasks of a host that leaves, or stop a run that cannot train without them."""
+        due = None if self.state.is_closing else self.departures.next(self.state.phase)
+        if isinstance(due, StopRequested):
+            return self._on_stop(due, now)
+        if isinstance(due, DrainRequested):  # the machine may go before that is done, so the chief saves at once, too
+            return self.saving.ask(now) + self._on_drain(due, now)
+        return []
 
     def _on_kill(self, event: KillRequested, now: float) -> List[Order]:
         self._close("stopped", event.reason, now)
@@ -330,6 +355,7 @@ class Supervisor:
     def status(self) -> RunStatus:
         """Return the run's status, as far as a supervisor knows it."""
         formation = self._formations.status(self.state.phase)
-        return run_status(
+        status = run_status(
             self.plan, self.state, self.tasks, self.incidents, formation, self.outcome, self.silent, self.now
         )
+        return replace(status, departed=self.departures.needed)

@@ -12,8 +12,9 @@ import pytest
 
 from cluster.spec.model import Restart
 from launch.agent.linux.processes import inspect
+from launch.agent.linux.processes import status as status_of
 from launch.agent.protocol import local_client
-from launch.agent.state import leftovers
+from launch.agent.state import leftovers, process_records
 from tests.support.agent.agents import LEAD, MEMBER, Agents, wait_for
 from tests.support.launch.machine import is_of_a_lease, left_in, living_under
 from tests.support.waiting import PATIENCE_S, eventually
@@ -84,8 +85,40 @@ def test_an_agent_that_is_told_to_end_stops_the_run_in_order(run: Run, tmp_path:
     agents.up()
     os.kill(leftovers.agent_pid(agents.folder()) or 0, signal.SIGTERM)
     status = agents.ended()
-    assert (status["state"], status["cause"]) == ("stopped", "the agent on localhost received a signal to end")
+    how = "its agent received SIGTERM; continue with `launch up r.yaml`"
+    assert (status["state"], status["cause"]) == ("stopped", f"localhost leaves: {how}")
+    assert status["departed"] == LEAD
     assert order.read_text().split() == ["worker:0", "ps:0"]
+
+
+def test_a_member_that_is_told_to_end_has_the_lead_stop_the_run_in_order(run: Run, tmp_path: Path) -> None:
+    agents = run(two_hosts(tmp_path / "order"))
+    agents.up()
+    agent, keeper = process_records.agent_of(agents.folder(MEMBER))
+    assert int(status_of(keeper.pid)["SigIgn"], 16) >> (signal.SIGTERM - 1) & 1, (
+        "the keeper outlives a shutdown's signal"
+    )
+    for process in (keeper, agent):  # as a host that shuts down
+        os.kill(process.pid, signal.SIGTERM)
+    status = agents.ended()
+    assert (status["state"], status["departed"]) == ("stopped", MEMBER)
+    assert status["cause"] == "127.0.0.1 leaves: its agent received SIGTERM; continue with `launch up r.yaml`"
+    assert status["incidents"] == [] and {task["state"] for task in status["tasks"]} == {"stopped"}
+    told = (tmp_path / "order").read_text().split()
+    assert (set(told[:2]), set(told[2:])) == ({"worker:0", "worker:1"}, {"ps:0", "ps:1"})
+    assert agents.left() == []
+
+
+def test_a_second_signal_to_a_lead_waits_for_nothing(run: Run) -> None:
+    stubborn = "trap : TERM; while :; do sleep 1000 & wait; done"
+    agents = run({"worker:0@localhost": stubborn}, grace_s=1000.0)
+    agents.up()
+    pid = leftovers.agent_pid(agents.folder()) or 0
+    os.kill(pid, signal.SIGTERM)
+    eventually("the first signal's effect", lambda: agents.status()["departed"])
+    os.kill(pid, signal.SIGTERM)
+    status = agents.ended()
+    assert (status["state"], [task["exit_code"] for task in status["tasks"]]) == ("stopped", [-9])
 
 
 def test_a_child_that_fled_into_a_session_of_its_own_is_ended_with_the_run(run: Run, tmp_path: Path) -> None:

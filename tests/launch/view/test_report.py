@@ -91,6 +91,12 @@ def test_the_exit_code_is_the_runs_or_the_signals_that_kept_it_from_succeeding(
     assert exit_code(status(state=state), signals) == code
 
 
+def test_a_run_that_stopped_as_a_host_left_ends_as_by_sigterm() -> None:
+    left = status(task("worker:0@gpu01", "stopped"), state="stopped", departed="gpu01")
+    assert exit_code(left, []) == 143 and exit_code(left, [2]) == 130
+    assert exit_code(replace(left, state="succeeded"), []) == 0
+
+
 def test_a_run_of_which_no_task_ever_had_a_process_could_not_start() -> None:
     assert exit_code(status(task(pid=None), state="failed"), []) == 3
 

@@ -62,7 +62,7 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
     assert status - contract == {
         "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
         "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated", "training_metrics",
-            "best", "best_checkpoint", "hook_problem", "ended_early", "effective",
+            "best", "best_checkpoint", "departed", "hook_problem", "ended_early", "effective",
     }  # fmt: skip
 
 
