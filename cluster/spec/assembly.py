@@ -8,7 +8,7 @@ from cluster.protocol.limits import Limits
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
 from cluster.spec.hooks import hooks
-from cluster.spec.model import ROLE_ORDER, Command, Elastic, Keep, Restart, Setup, Spec, Ssh, TaskSpec
+from cluster.spec.model import ROLE_ORDER, Command, Elastic, Keep, Notice, Restart, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.schema import in_words, keys
 from cluster.spec.slots import Slot
 from cluster.task import Train
@@ -40,6 +40,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         before=tuple(values.get("before", ())),
         secrets=tuple(values.get("secrets", ())),
         hooks=hooks(values),
+        notice=_notice(values.get("notice")),
         ssh=Ssh(**values.get("ssh", {})),
         setup=Setup(**values["setup"]) if "setup" in values else None,
         job_at=document.place(("job",)).naming(("job",)),
@@ -51,6 +52,10 @@ def _command(given: Any) -> Optional[Command]:
     if not isinstance(given, dict):
         return None if given is None else tuple(given)
     return {role: tuple(words) for role, words in given.items() if words is not None}
+
+
+def _notice(given: Any) -> Optional[Notice]:
+    return None if given is None else Notice(**{**given, "command": tuple(given["command"])})
 
 
 def _tasks(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:

@@ -1,4 +1,4 @@
-"""The receivers of a run's events, the key ``on``: those of a document, and the rules for them."""
+"""The receivers of a run's events, the key ``on``: those of a document, and the rules for them and for ``notice``."""
 
 from typing import Any, Collection, Iterator, List, Mapping, NamedTuple, Tuple
 
@@ -52,7 +52,7 @@ def hooks(values: Mapping[str, Any]) -> Tuple[Hook, ...]:
 
 
 def hook_rules(document: Document, findings: Findings) -> Iterator[Problem]:
-    """Yield every problem of ``on`` that the schema does not state."""
+    """Yield every problem of ``on``, and of secrets in ``notice``, that the schema does not state."""
     events, listed = document.value.get("on"), document.value.get("secrets")
     secrets = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
     for event, given in events.items() if isinstance(events, dict) else ():
@@ -62,6 +62,8 @@ def hook_rules(document: Document, findings: Findings) -> Iterator[Problem]:
                 yield from _ways(document, receiver)
                 yield from _urls_as_programs(document, receiver)
                 yield from _secrets(document, receiver, secrets)
+    if document.value.get("notice") is not None and findings.fit("notice"):
+        yield from _secrets(document, Written(("notice",), document.value["notice"]), secrets)
 
 
 def _receivers(path: Path, given: Any) -> List[Written]:

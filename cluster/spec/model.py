@@ -106,6 +106,14 @@ class Hook:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """The command by which each host learns that its machine is to go, and the seconds between two runs of it."""
+
+    command: Tuple[str, ...]
+    every_s: float = 5
+
+
+@dataclass(frozen=True)
 class Setup:
     """The sources from which ``launch setup`` builds the hosts' environment.
 
@@ -147,6 +155,7 @@ class Spec:
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
     hooks: Tuple[Hook, ...] = ()
+    notice: Optional[Notice] = None
     guard: Optional[str] = None
     allow_public: bool = False
     transport: str = "ssh"

@@ -9,7 +9,7 @@ from launch.agent.gpus import assignment
 from launch.agent.wire.check_request import PortHolder
 from launch.agent.wire.host_facts import Failed, Gpu, Python, Versions
 from launch.check.findings import Evidence, Finding, Note, Survey
-from launch.check.requests import shipped_programs
+from launch.check.requests import agent_programs, shipped_programs
 
 CLOCK_S = 1.0  # further off, the lines of several logs are no longer in order
 LEAST_FREE_BYTES = 10**9
@@ -163,18 +163,19 @@ def _gpu(host: str, name: str, gpu: Gpu) -> Iterator[Finding]:
 
 
 def programs(evidence: Evidence) -> Iterator[Finding]:
-    """The programs of ``command:`` and ``on:`` are there."""
-    plan, commands = evidence.plan, {task.argv[0] for task in evidence.plan.tasks}
+    """The programs of ``command:``, ``on:`` and ``notice:`` are there."""
+    plan = evidence.plan
+    keys = {**agent_programs(plan, plan.lead), **dict.fromkeys((task.argv[0] for task in plan.tasks), "command")}
     for host, facts in evidence.facts.items():
         for program in facts.missing_programs:
-            key = "command" if program in commands else "on"
-            mend = f"install it, or write its path into {key}"
+            mend = f"install it, or write its path into {keys[program]}"
             yield Finding("program", (host,), f"no program {program} there", mend)
     folder = Path(plan.tasks[0].env.get("LAUNCH_JOB_DIR", "."))
     shipped = "the job" if evidence.of_job else evidence.file
     for program in shipped_programs(plan):
         if not (folder / program).is_file():
-            key, hosts = ("command", plan.hosts) if program in commands else ("on", (plan.lead,))
+            key = keys[program]
+            hosts = (plan.lead,) if key == "on" else plan.hosts
             what = f"{program} is not in the folder of {shipped}, which is shipped"
             yield Finding("program", hosts, what, f"put it there, or write its path on the hosts into {key}")
 

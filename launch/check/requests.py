@@ -48,14 +48,15 @@ def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Tuple[int, ..
 
 def _programs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Optional[str]]:
     """Return the PATH to look on for each program that the host is to have; None for the host's own."""
-    programs: Dict[str, Optional[str]] = dict.fromkeys(hook_programs(plan, host))
+    programs: Dict[str, Optional[str]] = dict.fromkeys(agent_programs(plan, host))
     programs.update({task.argv[0]: task.env.get("PATH") for task in tasks})
     return {program: path for program, path in programs.items() if _is_looked_for(program)}
 
 
-def hook_programs(plan: Plan, host: str) -> List[str]:
-    """Return the programs of the key ``on`` that run on a host: on the lead's, all."""
-    return [hook.command[0] for hook in plan.spec.hooks if hook.command and host == plan.lead]
+def agent_programs(plan: Plan, host: str) -> Dict[str, str]:
+    """Return the programs that a host's agent runs beside tasks, and the key of each: ``on``, or ``notice``."""
+    hooks = {hook.command[0]: "on" for hook in plan.spec.hooks if hook.command and host == plan.lead}
+    return {**hooks, **({plan.spec.notice.command[0]: "notice"} if plan.spec.notice else {})}
 
 
 def _names(targets: Sequence[Tuple[str, str]]) -> Tuple[str, ...]:
@@ -85,6 +86,6 @@ def _is_looked_for(program: str) -> bool:
 
 
 def shipped_programs(plan: Plan) -> List[str]:
-    """Return the programs of ``command:`` and ``on`` that are shipped in the job's folder."""
-    programs = dict.fromkeys([plan.tasks[0].argv[0], *hook_programs(plan, plan.lead)])
+    """Return the programs of ``command:``, ``on`` and ``notice`` that are shipped in the job's folder."""
+    programs = dict.fromkeys([plan.tasks[0].argv[0], *agent_programs(plan, plan.lead)])
     return [program for program in programs if not _is_looked_for(program)]

@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from cluster.protocol.addresses import host_of
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import HookRequest, Lead, RunRequest, TaskRequest
+from launch.agent.wire.run_request import HookRequest, Lead, NoticeRequest, RunRequest, TaskRequest
 from launch.hostfile.retention import rule_of
 from launch.hosts.bundle import Code
 from launch.plan.plan import Plan
@@ -97,6 +97,7 @@ def _request(
         hooks=tuple(HookRequest(each.event, each.command, each.url, each.headers) for each in plan.spec.hooks)
         if leads
         else (),
+        notice=NoticeRequest(plan.spec.notice.command, plan.spec.notice.every_s) if plan.spec.notice else None,
     )
 
 

@@ -6,6 +6,7 @@ Building the job's graph needs TensorFlow, so a process of another Python does i
 
 import json
 import os
+import shlex
 import subprocess
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -70,6 +71,9 @@ def remarks(plan: Plan) -> Iterator[str]:
     excess = oversized(plan)
     if excess is not None:
         yield f"`launch up` refuses this cluster: {excess}"
+    if plan.spec.notice is not None:
+        command, every_s = " ".join(map(shlex.quote, plan.spec.notice.command)), plan.spec.notice.every_s
+        yield f"notice: every host runs `{command}` every {every_s:g} s, and leaves when its exit code is 0"
     if plan.spec.command is not None:
         yield "command: the program places its variables itself; the launcher does not know their sizes"
     elif not is_modelled(plan):

@@ -18,7 +18,7 @@ _STEPS, _MODEL, _OPTIMIZER = "verified_steps", "verified_variables", "verified_o
 def prepared(spec: Spec, steps: int) -> Spec:
     """Return the spec of a run that is compared with one process.
 
-    It has no GPUs but as many towers, no evaluator, no spares, no restarts, no checkpoints, and no hooks.
+    It has no GPUs but as many towers, no evaluator, no spares, no restarts, no checkpoints, no hooks, and no notice.
 
     Args:
       steps: how many to compare at most.
@@ -31,7 +31,7 @@ def prepared(spec: Spec, steps: int) -> Spec:
         raise UsageError("\n".join(f"{spec.path}: {each}" for each in refused))
     tasks = tuple(replace(task, gpus=()) for task in spec.tasks if task.role != "evaluator" and not task.spare)
     restart = replace(spec.restart, max=0)
-    return replace(spec, tasks=tasks, train=_train(spec, steps), restart=restart, elastic=None, hooks=())
+    return replace(spec, tasks=tasks, train=_train(spec, steps), restart=restart, elastic=None, hooks=(), notice=None)
 
 
 def _refused(spec: Spec) -> List[str]:

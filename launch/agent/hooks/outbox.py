@@ -5,9 +5,10 @@ import contextlib
 from typing import Awaitable, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from cluster.protocol.quantity import quantity
-from launch.agent.hooks.attempt import GONE_S, Result
+from launch.agent.hooks.attempt import Result
 from launch.agent.hooks.ledger import Delivery
 from launch.agent.hooks.receivers import Receiver
+from launch.agent.linux.program import GONE_S
 from launch.agent.protocol.links import now
 from launch.agent.state.log import say, say_seldom
 from launch.status.hook_event import HookEvent

@@ -2,6 +2,7 @@
 
 procfs       small files that may be gone, or another user's; the threads of a process
 processes    process groups and identities, ended without hitting a stranger
+program      a program that gets a text, and has to end in time
 cpu_time     the work that a process has done, and the part of its time that it was served
 daemonize    a process that outlives the one that started it
 ports        the listening ports, and their processes

@@ -8,6 +8,7 @@ located        a request with this host's own paths in it
 keeper         the agent's parent, which ends what the agent left
 liveness_pipe  the pulse of an agent, which its keeper watches
 predecessors   the remains of earlier runs of the name
+notice         the notice that this host's machine is to go
 takeover       making way for another agent of a run
 agent          the common part of lead and member: one loop
 lead           supervises the run, and owns its host's tasks

@@ -26,7 +26,7 @@ from launch.agent.network import firewall
 from launch.agent.network.public_addresses import exposed
 from launch.agent.protocol.local_server import Clients
 from launch.agent.retention import background
-from launch.agent.service import predecessors
+from launch.agent.service import notice, predecessors
 from launch.agent.service.agent import Agent
 from launch.agent.service.lead import Lead
 from launch.agent.service.liveness_pipe import Pulse
@@ -144,7 +144,7 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
     problems = [_taken(task) for task in request.tasks if not ports.can_listen(task.port)]
     sent = code_of(request, folder, "job") if "job" in request.code else folder.path
     problems += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
-    problems += [] if request.again else _missing_hooks(request, sent)
+    problems += [] if request.again else _missing_commands(request, sent)
     problems += exposed(request)
     if problems:
         raise NotReady("; ".join(dict.fromkeys(problems)))
@@ -184,10 +184,12 @@ def _has_program(task: TaskRequest, sent: Path) -> bool:
     return _is_there(task.argv[0], sent, task.env.get("PATH"))
 
 
-def _missing_hooks(request: RunRequest, sent: Path) -> List[str]:
-    """Return a text for each program of the key ``on`` that does not exist."""
-    commands = [(hook.event, os.path.expanduser(hook.command[0])) for hook in request.hooks if hook.command]
-    return [f"no program {name} on this host, for on.{event}" for event, name in commands if not _is_there(name, sent)]
+def _missing_commands(request: RunRequest, sent: Path) -> List[str]:
+    """Return a text for each program of the keys ``on`` and ``notice`` that does not exist."""
+    commands = [(f"on.{hook.event}", hook.command[0]) for hook in request.hooks if hook.command]
+    commands += [("notice", request.notice.command[0])] if request.notice else []
+    programs = [(key, os.path.expanduser(name)) for key, name in commands]
+    return [f"no program {name} on this host, for {key}" for key, name in programs if not _is_there(name, sent)]
 
 
 def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
@@ -231,7 +233,7 @@ async def _live(
         _end_with_guard(standing, agent)
     send({"ready": True, "pid": os.getpid()})
     background.begin(request, folder)
-    beating = asyncio.ensure_future(pulse.beat())
+    beside = [asyncio.ensure_future(pulse.beat()), *_watch_for_notice(request, folder, agent)]
     try:
         await agent.run()
     finally:
@@ -239,7 +241,16 @@ async def _live(
         await _leave_nothing(tasks, [standing.pid] if standing is not None else [])
         groups.remove(folder)
         bookings.release()
-        beating.cancel()
+        for each in beside:
+            each.cancel()
+
+
+def _watch_for_notice(request: RunRequest, folder: RunFolder, agent: Agent) -> "List[asyncio.Future[None]]":
+    """Begin to look for a notice that this host's machine is to go, where the request has a command for that."""
+    if request.notice is None:
+        return []
+    work = folder.task(request.tasks[0].name) / WORK
+    return [asyncio.ensure_future(notice.watch(request.notice, work, request.secrets, agent.leave))]
 
 
 def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]") -> Agent:

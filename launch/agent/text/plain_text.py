@@ -46,6 +46,12 @@ def without_controls(text: str) -> str:
     return _CONTROLS.sub("", _SEQUENCES.sub("", text)) if _CONTROLS.search(text) else text
 
 
+def last_line(printed: bytes) -> str:
+    """Return the last line that is not empty, as a terminal shows it."""
+    lines = [plain(line).strip() for line in printed.decode(errors="replace").splitlines()]
+    return next((line for line in reversed(lines) if line), "")
+
+
 def may_hold_controls(json_line: str) -> bool:
     """Return whether a line of JSON may have a string with a control character."""
     return bool(_ESCAPED.search(json_line) or _CONTROLS.search(json_line))

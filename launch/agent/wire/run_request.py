@@ -106,6 +106,19 @@ class HookRequest:
 
 
 @dataclass(frozen=True)
+class NoticeRequest:
+    """The command by which a host learns that its machine is to go.
+
+    Attributes:
+      command: the program and its arguments; exit code 0 is a notice.
+      every_s: seconds between two runs of it.
+    """
+
+    command: Tuple[str, ...]
+    every_s: float
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """One host's part of a run.
 
@@ -143,6 +156,7 @@ class RunRequest:
       retention: the rule by which hosts remove past runs of this name; None if the launcher gives none.
       user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
       hooks: the receivers of the run's events, for the lead.
+      notice: how the host learns that its machine is to go; None where it does not.
     """
 
     run: str
@@ -178,3 +192,4 @@ class RunRequest:
     retention: Optional[Retention] = None
     user: Optional[str] = None
     hooks: Tuple[HookRequest, ...] = ()
+    notice: Optional[NoticeRequest] = None

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.protocol.limits import Limits
 from cluster.spec import Elastic, Restart, Spec, Ssh, load
-from cluster.spec.model import Hook, is_local
+from cluster.spec.model import Hook, Notice, is_local
 from cluster.task import Checkpoint, Train
 
 Read = Callable[..., Spec]
@@ -267,6 +267,13 @@ def test_a_receiver_is_a_url_a_command_a_mapping_or_a_list_of_mappings(
 ) -> None:
     spec = read(f"cluster: {{ps: [a], worker: [a]}}\nsecrets: [URL]\non: {{failed: {written}}}")
     assert list(spec.hooks) == expected
+
+
+def test_a_notice_is_a_command_with_an_interval(read: Read) -> None:
+    cluster = "cluster: {ps: [a], worker: [a]}\n"
+    assert read(cluster).notice is None
+    assert read(cluster + "notice: {command: [ask, '7']}").notice == Notice(("ask", "7"), 5)
+    assert read(cluster + "notice: {command: [ask], every_s: 60}").notice == Notice(("ask",), 60)
 
 
 def test_events_share_a_receiver_by_an_anchor(read: Read) -> None:

@@ -17,7 +17,7 @@ from launch.agent.protocol import local_client
 from launch.agent.state import leftovers, process_records
 from tests.support.agent.agents import LEAD, MEMBER, Agents, wait_for
 from tests.support.launch.machine import is_of_a_lease, left_in, living_under
-from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.waiting import PATIENCE_S, eventually, let_pass
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"
@@ -107,6 +107,33 @@ def test_a_member_that_is_told_to_end_has_the_lead_stop_the_run_in_order(run: Ru
     told = (tmp_path / "order").read_text().split()
     assert (set(told[:2]), set(told[2:])) == ({"worker:0", "worker:1"}, {"ps:0", "ps:1"})
     assert agents.left() == []
+
+
+def test_a_notice_on_one_host_stops_a_run_that_needs_it(run: Run, tmp_path: Path) -> None:
+    agents = run(two_hosts(tmp_path / "order"))
+    agents.requests[MEMBER]["notice"] = {"command": ["cat", f"{tmp_path}/row"], "every_s": 0.1}
+    agents.up()
+    (tmp_path / "row").write_text("row 7 goes at 9\n")
+    status = agents.ended()
+    cause = "127.0.0.1 leaves: notice: row 7 goes at 9; continue with `launch up r.yaml`"
+    assert (status["state"], status["cause"], status["departed"]) == ("stopped", cause, MEMBER)
+    assert agents.left() == []
+
+
+def test_a_member_whose_tasks_are_over_leaves_an_elastic_run_soon_which_goes_on(run: Run) -> None:
+    agents = run({"ps:0@localhost": FOREVER, "worker:0@localhost": FOREVER, "worker:1@127.0.0.1": "true"})
+    agents.requests[LEAD]["run_plan"]["min_workers"] = 1
+    agents.up()
+    eventually("the end of the only task there", lambda: agents.task("worker:1")["state"] == "succeeded")
+    os.kill(leftovers.agent_pid(agents.folder(MEMBER)) or 0, signal.SIGTERM)
+    eventually("a host without an agent", lambda: not agents.alive(MEMBER), patience_s=60.0)
+    log = agents.folder().own / "agent.log"
+    eventually("a lead that knows it", lambda: "127.0.0.1: " in log.read_text())
+    let_pass(0.5)  # in which nobody becomes silent: a launcher would start the agent again
+    status = agents.status()
+    assert (status["state"], status["departed"], status["silent"]) == ("running", None, [])
+    agents.tell({"do": "kill", "reason": "enough"})
+    assert agents.ended()["state"] == "stopped"
 
 
 def test_a_second_signal_to_a_lead_waits_for_nothing(run: Run) -> None:

@@ -4,7 +4,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cluster.spec.model import Hook
+from cluster.spec.model import Hook, Notice
 from launch.check import host_rules
 from launch.check.findings import Note, Rule, Survey
 from launch.check.report import RULES, judge
@@ -191,6 +191,9 @@ def test_a_program_of_a_hook_that_is_not_there_is_named_with_its_own_key() -> No
     assert (own.hosts, own.what, own.mend) == (("w",), "no program page there", "install it, or write its path into on")
     assert (shipped.hosts, shipped.mend) == (("w",), "put it there, or write its path on the hosts into on")
     assert shipped.what == "bin/tell is not in the folder of the job, which is shipped"
+    asking = plan_of("ps:0@p", "worker:0@w", notice=Notice(("ask",)))
+    one = only(host_rules.programs, evidence(asking, {"p": {"missing_programs": ["ask"]}}))
+    assert (one.hosts, one.mend) == (("p",), "install it, or write its path into notice")
 
 
 def test_a_proxy_is_told_and_is_not_wrong() -> None:

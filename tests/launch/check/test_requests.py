@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from cluster.spec import load
-from cluster.spec.model import Hook
+from cluster.spec.model import Hook, Notice
 from launch.check.requests import requests, shipped_programs
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
@@ -49,12 +49,13 @@ def test_a_program_is_looked_for_on_the_host_unless_it_goes_along() -> None:
     assert shipped_programs(along) == ["bin/train"]
 
 
-def test_commands_of_hooks_are_looked_for_where_they_would_run_alone() -> None:
+def test_commands_of_hooks_are_looked_for_on_the_lead_and_that_of_a_notice_everywhere() -> None:
     hooks = (Hook("failed", ("page", "7")), Hook("stopped", ("bin/tell",)), Hook("started", url="https://h/"))
-    plan = plan_of("ps:0@p0", "worker:0@w0", hooks=hooks)
+    plan = plan_of("ps:0@p0", "worker:0@w0", hooks=hooks, notice=Notice(("ask",)))
     asked = requests(plan, WORDS, 60.0)
     assert "page" in asked["w0"].programs and asked["w0"].programs["page"] is None
     assert not {"page", "bin/tell"} & set(asked["p0"].programs)
+    assert all("ask" in request.programs for request in asked.values())
     assert shipped_programs(plan) == ["bin/tell"]
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from launch.agent.wire.run_request import HookRequest, Lead
+from launch.agent.wire.run_request import HookRequest, Lead, NoticeRequest
 from launch.plan.agent_requests import requests
+from launch.plan.estimate import remarks
 from launch.status.values import to_values
 from tests.launch.plan.plans import CODE, TWO, Read, plan_of
 
@@ -75,4 +76,12 @@ def test_the_lead_alone_is_told_of_the_receivers_of_events_with_names_in_the_pla
     hooks = "\nsecrets: [URL]\non: {failed: '{URL}', started: [page, '7']}"
     asked = requests(plan_of(read("job: digits" + TWO + hooks)), CODE, "", {"URL": "https://h/key"}, False)
     assert asked["gpu01"].hooks == (HookRequest("failed", url="{URL}"), HookRequest("started", ("page", "7")))
+    assert {request.notice for request in asked.values()} == {None}
     assert [request.hooks for host, request in asked.items() if host != "gpu01"] == [(), (), ()]
+
+
+def test_every_host_is_told_how_it_learns_that_its_machine_goes(read: Read) -> None:
+    plan = plan_of(read("job: digits" + TWO + "\nnotice: {command: [ask], every_s: 9}"))
+    asked = requests(plan, CODE, "", {}, False)
+    assert {request.notice for request in asked.values()} == {NoticeRequest(("ask",), 9)}
+    assert list(remarks(plan)) == ["notice: every host runs `ask` every 9 s, and leaves when its exit code is 0"]

@@ -1,0 +1,98 @@
+"""A program that gets a text, and has to end in time: it is looked at, and never waited for."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
+
+from launch.agent.linux import processes
+
+LOOK_S = 0.05
+GONE_S = 1.0  # for a killed process to be gone; one that hangs in the kernel is left to the agent's end
+KEPT = 2000  # bytes of the end of what a program prints
+
+
+class Ended(NamedTuple):
+    """The end of a program: its exit code, None where it was killed because its time was over; what it printed last."""
+
+    code: Optional[int]
+    printed: bytes = b""
+
+
+class Pipes:
+    """The standard input and output of a program, which neither waits for the agent nor keeps the agent waiting."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", text: bytes):
+        self._source, self._output, self._left, self.printed = process.stdin, process.stdout, text, b""
+        for pipe in (self._source, self._output):
+            os.set_blocking(_number(pipe), False)
+
+    def move(self) -> None:
+        """Write what the program can take, and read what it has printed."""
+        with contextlib.suppress(BlockingIOError):
+            while self._left:
+                self._left = self._left[self._write(self._left) :]
+        if self._source is not None and not self._left:
+            self._source.close()
+            self._source = None
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(100):  # a program that prints without end waits for its turn
+                data = os.read(_number(self._output), 65536)
+                if not data:
+                    break
+                self.printed = (self.printed + data)[-KEPT:]
+
+    def _write(self, text: bytes) -> int:
+        """Return the number of bytes that the program's pipe takes; all where it does not read."""
+        try:
+            return os.write(_number(self._source), text)
+        except BrokenPipeError:
+            return len(text)
+
+    def close(self) -> None:
+        """Close both pipes."""
+        for pipe in (self._source, self._output):
+            if pipe is not None:
+                pipe.close()
+
+
+def _number(pipe: Any) -> int:
+    number: int = pipe.fileno()
+    return number
+
+
+async def run(argv: Sequence[str], env: Mapping[str, str], folder: Path, within_s: float, text: bytes = b"") -> Ended:
+    """Start a program, let it read a text, and return its end. What it has started ends with it.
+
+    Raises:
+      OSError: it cannot be started.
+    """
+    process = processes.spawn(argv, env, folder, subprocess.PIPE, subprocess.PIPE)
+    pipes = Pipes(process, text)
+
+    def has_ended() -> bool:
+        pipes.move()
+        return processes.has_exited(process.pid)
+
+    try:
+        in_time = await _until(has_ended, within_s)
+        pipes.move()
+    finally:
+        processes.signal_group(process.pid, signal.SIGKILL)
+        await _until(lambda: process.poll() is not None, GONE_S)
+        pipes.close()
+    return Ended(process.returncode if in_time else None, pipes.printed)
+
+
+async def _until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait for a condition; return whether it came true in time."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= until:
+            return False
+        await asyncio.sleep(LOOK_S)
+    return True

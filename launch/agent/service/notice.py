@@ -1,0 +1,48 @@
+"""The notice that this host's machine is to go, from the command of the key ``notice``."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Callable, Mapping, Optional
+
+from launch.agent.linux import processes, program
+from launch.agent.state.log import say_seldom
+from launch.agent.text.plain_text import last_line
+from launch.agent.text.redaction import mask
+from launch.agent.wire.run_request import NoticeRequest
+
+TRY_S = 10.0  # the longest run of the command
+LONGEST = 200  # characters of its last line
+CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, or may not run it
+
+
+async def watch(notice: NoticeRequest, folder: Path, secrets: Mapping[str, str], leave: Callable[[str], None]) -> None:
+    """Run the command until it gives notice, then call ``leave`` with the reason.
+
+    Args:
+      folder: where the command begins.
+    """
+    why = None
+    while why is None:
+        await asyncio.sleep(notice.every_s)
+        why = await _look(notice, folder, secrets)
+    leave(f"notice: {why}")
+
+
+async def _look(notice: NoticeRequest, folder: Path, secrets: Mapping[str, str]) -> Optional[str]:
+    """Return the reason of a notice; None without one. The log has a command that does not work, now and then."""
+    name, *arguments = notice.command
+    try:
+        argv = (os.path.expanduser(name), *arguments)
+        ended = await program.run(argv, {**os.environ, **secrets}, folder, TRY_S)
+    except OSError as error:
+        say_seldom("notice", f"notice: {name} cannot be started: {os.strerror(error.errno or 0)}")
+        return None
+    line = mask(last_line(ended.printed), secrets.values())[:LONGEST]
+    if ended.code == 0:
+        return line or f"{name} has left with exit code 0"
+    if ended.code is None:
+        say_seldom("notice", f"notice: {name} has not ended within {TRY_S:.0f} s")
+    elif ended.code < 0 or ended.code in CANNOT_RUN:
+        say_seldom("notice", f"notice: {name}: {processes.describe_exit(ended.code)}{line and f'; {line}'}")
+    return None
