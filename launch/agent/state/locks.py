@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterator, Optional
 from launch.agent.linux import file_lock
 from launch.agent.state.run_folder import RunFolder, lock_path
 
-REMOVAL = "removal"
+REMOVAL = ".removal.lock"
 PATIENCE_S, LOOK_S = 10.0, 0.02  # with a removal, which holds its lock for a moment
 
 
@@ -80,9 +80,9 @@ def removal(workdir: Path) -> Iterator[None]:
 
 
 def _removal_path(workdir: Path) -> Path:
-    path = workdir / "locks" / REMOVAL
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
+    """Return the file of this lock, which stays: not among those of runs, of which none is left."""
+    workdir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return workdir / REMOVAL
 
 
 def refusal(run: str, file: str) -> str:
