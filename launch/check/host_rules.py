@@ -168,7 +168,7 @@ def programs(evidence: Evidence) -> Iterator[Finding]:
     keys = {**agent_programs(plan, plan.lead), **dict.fromkeys((task.argv[0] for task in plan.tasks), "command")}
     for host, facts in evidence.facts.items():
         for program in facts.missing_programs:
-            mend = f"install it, or write its path into {keys[program]}"
+            mend = f"install it, or write its path into {keys.get(program, 'command')}"
             yield Finding("program", (host,), f"no program {program} there", mend)
     folder = Path(plan.tasks[0].env.get("LAUNCH_JOB_DIR", "."))
     shipped = "the job" if evidence.of_job else evidence.file

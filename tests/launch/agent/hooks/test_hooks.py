@@ -22,6 +22,12 @@ def ids(file: Path) -> List[str]:
     return [json.loads(line)["id"].split("/", 1)[1] for line in file.read_text().splitlines()] if file.exists() else []
 
 
+def pending(folder: Path) -> List[int]:
+    """The receivers that have not taken an event yet, as the lead has recorded them."""
+    (file,) = folder.rglob("hooks.json")
+    return [each["receiver"] for each in json.loads(file.read_text())["pending"]]
+
+
 def test_a_run_sends_its_start_and_its_end_to_commands_and_urls(run: Run, tmp_path: Path) -> None:
     with HttpReceiver() as server:
         url = {"event": "failed", "url": "{URL}", "headers": {}}
@@ -45,7 +51,7 @@ def test_another_agent_of_the_lead_goes_on_with_deliveries_and_raises_nothing_ag
     agents = run({"worker:0@localhost": FOREVER}, hooks=hooks)
     agents.up()
     eventually("a receiver that has failed", lambda: agents.status()["hook_problem"])
-    eventually("the other event", lambda: ids(tmp_path / "seen"))
+    eventually("the other event, and its record", lambda: ids(tmp_path / "seen") and pending(tmp_path) == [1])
     agents.kill(LEAD)
     eventually("the end of the agent", lambda: not agents.alive(LEAD))
     (tmp_path / "open").touch()
