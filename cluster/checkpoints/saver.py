@@ -139,7 +139,8 @@ class Checkpoints:
 
     def save_now(self, session: Any, step: int) -> None:
         """Save unless this step is saved already; training goes on if that fails."""
-        self._save(session, step, is_delta=self._end_live())
+        self._end_live()
+        self._save(session, step, is_delta=False)
 
     def _save(self, session: Any, step: int, is_delta: bool) -> None:
         if not self.folder or self._has(step):

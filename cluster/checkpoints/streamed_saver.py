@@ -119,6 +119,8 @@ class StreamedSaver:
     def write(self, session: Any, path: str, is_delta: bool = False) -> Written:
         """Write all pieces of the checkpoint of ``path``: the part of ``save`` that reads variables."""
         are_few_left, base = self._rows.are_few_left, self._rows.take_base()
+        if base is not None and not is_delta:
+            base.remove()
         partial = path + PARTIAL
         shutil.rmtree(partial, ignore_errors=True)
         os.mkdir(partial)

@@ -146,7 +146,7 @@ def test_a_save_at_once_ends_one_that_writes_ahead_and_uses_its_rows(
     write = StreamedSaver.write
     monkeypatch.setattr(StreamedSaver, "write", lambda *them: written.setdefault("delta", them[3]) and write(*them))
     threading.Timer(0.2, second.go_on).start()
-    run.saves.save_now(run.session, run.step)
+    run.saves.save_quickly(run.session, run.step)
     assert written == {"delta": True} and run.steps() == [run.step] and not run.saves.is_saving
 
 
@@ -187,7 +187,7 @@ def test_the_last_save_waits_for_one_that_is_published(tmp_path: Path, monkeypat
     run.train()
     threading.Timer(0.2, publishing.go_on).start()
     run.saves.save_last(run.session, run.step)
-    assert len(run.steps()) == 2 and run.steps()[-1] == run.saves.step == run.step
+    assert not (run.folder / ROWS).exists() and len(run.steps()) == 2 and run.steps()[-1] == run.saves.step == run.step
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,12 @@ def counts(checkpoint: str, examples: int) -> np.ndarray:
     if reader.has_tensor("ledger"):
         return reader.get_tensor("ledger").reshape([-1, examples]).sum(0)
     name = "embeddings_ledger_1"
+    newest: Dict[int, float] = {}  # an id may be in several parts
     for part in range(reader.get_tensor(f"{name}/parts")):
         ids, rows = (reader.get_tensor(f"{name}/part_{part}/{column}") for column in ("ids", "rows"))
-        np.add.at(found, ids % examples, rows[:, 0])
+        newest.update(zip(ids.tolist(), rows[:, 0].tolist()))
+    for each, count in newest.items():
+        found[each % examples] += count
     return found
 
 
