@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterator, Optional
 from launch.agent.linux import file_lock
 from launch.agent.state.run_folder import RunFolder, lock_path
 
-REMOVAL = ".removal.lock"
+REMOVAL = ".removal"
 PATIENCE_S, LOOK_S = 10.0, 0.02  # with a removal, which holds its lock for a moment
 
 
