@@ -12,7 +12,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 from launch.agent.linux.ports import free_ports
 from tests.support.launch.launcher import Launcher
@@ -22,7 +22,7 @@ BATCH = 4096
 RATE_S = 20.0
 PATIENCE_S = 600.0
 LOOK_S = 0.02
-JOB = """
+INPUTS = """
 import tensorflow.compat.v1 as tf
 from cluster import embedding
 
@@ -32,16 +32,27 @@ def inputs(task, args):
         return {"ids": (first + tf.range(task.batch_size, dtype=tf.int64)) % args["rows"]}
     return tf.data.Dataset.range(1 << 40).map(batch)
 
+def optimizer(args):
+    return tf.train.AdagradOptimizer(0.1)
+"""  # every id of a table comes once before any comes again
+JOB = f"""{INPUTS}
 def model(ids):
     rows = embedding.lookup(embedding.table("rows", 16), ids)
     return tf.square(tf.reduce_sum(rows, 1) - 1.0)
-
-def optimizer(args):
-    return tf.train.AdagradOptimizer(0.1)
 """
 
 
-class Run:
+class Filling:
+    """A run that fills a table."""
+
+    launch: Launcher
+
+    def fill(self, rows: int) -> None:
+        """Wait until the table has that many rows."""
+        raise NotImplementedError
+
+
+class Run(Filling):
     """A run in a folder of its own, with ``ps`` of four servers; the others are spares."""
 
     def __init__(self, folder: Path, ps: int, rows: int):
@@ -98,11 +109,14 @@ class Run:
         return {"ready_s": moved - began, "pause_s": trains - moved}
 
 
+R = TypeVar("R", bound=Filling)
+
+
 @contextmanager
-def up(ps: int, rows: int) -> Iterator[Run]:
-    """Start a run, fill its table, and end it."""
+def up(make: Callable[[Path], R], rows: int) -> Iterator[R]:
+    """Start the run that is made in a folder, fill its table, and end it."""
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(Path(folder), ps, rows)
+        run = make(Path(folder))
         begun = run.launch("up", "-d")
         if begun.returncode:
             raise RuntimeError(begun.stderr)
@@ -119,7 +133,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     asked = parser.parse_args()
     rates: List[float] = []
-    with up(2, asked.rows) as run:
+    with up(lambda folder: Run(folder, 2, asked.rows), asked.rows) as run:
         for change in (("--back", "ps:2", "ps:3"), ("ps:0", "ps:3")):
             found = run.change(*change)
             print(
@@ -128,7 +142,7 @@ def main() -> int:
             )
             if change[0] == "--back":
                 rates.append(run.rate())
-    with up(4, asked.rows) as run:
+    with up(lambda folder: Run(folder, 4, asked.rows), asked.rows) as run:
         rates.append(run.rate())
     print(f"4 ps: {rates[0]:.1f} steps/s after the change, {rates[1]:.1f} in a run that begins with them")
     return 0

@@ -10,62 +10,40 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, List, Set
+from typing import List, Set
 
 from launch.agent.linux.ports import free_ports
-from tests.benchmarks.drain import BATCH
+from tests.benchmarks.drain import BATCH, INPUTS, Filling, up
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import eventually
 
 PATIENCE_S = 600.0
 LOOK_S = 0.02
 QUIET_S = 10.0
-JOB = """
+JOB = f"""{INPUTS}
 import json, os, time
 
 import numpy as np
-import tensorflow.compat.v1 as tf
 
-from cluster import embedding
-
-
-def inputs(task, args):
-    def batch(index):
-        first = (index * task.num_workers + task.worker_index) * task.batch_size
-        return {"ids": (first + tf.range(task.batch_size, dtype=tf.int64)) % args["rows"]}
-    return tf.data.Dataset.range(1 << 40).map(batch)
-
-
-def score(ids):
+def predict(ids):
     return tf.reduce_sum(embedding.lookup(embedding.table("rows", 16), ids), 1)
 
-
 def model(ids, training, args):
-    scores = score(ids)
-    if training and json.loads(os.environ.get("TF_CONFIG", "{}")).get("task") == {"type": "worker", "index": 0}:
+    scores = predict(ids)
+    if training and json.loads(os.environ.get("TF_CONFIG", "{{}}")).get("task") == {{"type": "worker", "index": 0}}:
         with tf.control_dependencies([tf.py_func(lambda: note(args["times"]), [], tf.int64)]):
             scores = tf.identity(scores)
     return tf.square(scores - 1.0)
 
-
 def note(path):
     with open(path, "a") as file:
-        file.write(f"{time.time()}\\n")
+        print(time.time(), file=file)
     return np.int64(0)
-
-
-def predict(ids):
-    return score(ids)
-
-
-def optimizer(args):
-    return tf.train.AdagradOptimizer(0.1)
 """
 
 
-class Run:
+class Run(Filling):
     """A run in a folder of its own, whose chief notes when it takes a step."""
 
     def __init__(self, folder: Path, rows: int, batch: int):
@@ -109,21 +87,6 @@ class Run:
         return there
 
 
-@contextmanager
-def up(rows: int, batch: int) -> Iterator[Run]:
-    """Start a run, fill its table, and end it."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run(Path(folder), rows, batch)
-        begun = run.launch("up", "-d")
-        if begun.returncode:
-            raise RuntimeError(begun.stderr)
-        try:
-            run.fill(rows)
-            yield run
-        finally:
-            run.launch.end()
-
-
 def main() -> int:
     """Print one line an export."""
     parser = argparse.ArgumentParser("python -m tests.benchmarks.exports", description=__doc__)
@@ -131,7 +94,9 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--times", type=int, default=3)
     asked = parser.parse_args()
-    with up(asked.rows, asked.batch) as run, tempfile.TemporaryDirectory() as folder:
+    with up(
+        lambda folder: Run(folder, asked.rows, asked.batch), asked.rows
+    ) as run, tempfile.TemporaryDirectory() as folder:
         for number in range(asked.times):
             begin = time.time()
             time.sleep(QUIET_S)
