@@ -7,7 +7,7 @@ are together in one piece.
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
 from cluster.variables.saved import Saved, Shape, elements
@@ -29,6 +29,19 @@ def boxes(shape: Shape, most: int) -> Iterator[Box]:
             yield (*outer, first, *(0 for _ in inner)), (*(1 for _ in outer), length, *inner)
 
 
+class Write(NamedTuple):
+    """An operation that writes a piece, and what it is fed beside the path.
+
+    ``ending`` is what it adds to the path by itself, so that several can run at once. ``has_rows``: whether the piece
+    has rows of embedding tables.
+    """
+
+    operation: Any
+    feed: Dict[Any, Any]
+    ending: str = ""
+    has_rows: bool = False
+
+
 @dataclass(frozen=True)
 class Fed:
     """The placeholders of every piece: so the graph is the same for few and many."""
@@ -45,11 +58,17 @@ class Fed:
         path, names, spec = (tf.placeholder(tf.string, shape) for shape in ([], [None], [1]))
         return cls(path, names, spec, tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int64, [None]))
 
-    def save(self, ending: str, names: Any, values: Sequence[Any]) -> Any:
-        """Return the operation that writes whole tensors into a piece of its own, at the path with this ending."""
-        path = tf.strings.join([self.path, ending])
+    def save(self, ending: str, names: Any, values: Sequence[Any], specs: Optional[Sequence[str]] = None) -> Any:
+        """Return the operation that writes tensors into a piece of its own, at the path with this ending.
+
+        Args:
+          specs: what ``Saved.spec`` returns for each; whole tensors without.
+        """
         return tf.raw_ops.SaveV2(
-            prefix=path, tensor_names=names, shape_and_slices=[""] * len(values), tensors=list(values)
+            prefix=tf.strings.join([self.path, ending]),
+            tensor_names=names,
+            shape_and_slices=specs or [""] * len(values),
+            tensors=list(values),
         )
 
     def read(self, dtype: Any) -> Any:
@@ -85,17 +104,13 @@ class LargeVariable:
 
 
 class SmallVariables:
-    """Variables that are one piece."""
+    """Variables that are one piece, whose path has an ``ending``."""
 
     def __init__(self, saved: Sequence[Saved], fed: Fed, ending: str):
         names, dtypes = [each.name for each in saved], [each.dtype for each in saved]
         specs = [each.spec((0,) * len(each.shape), each.shape) for each in saved]
         values = [_value(each.variable) for each in saved]
-        self.write: Any = tf.raw_ops.SaveV2(prefix=fed.path, tensor_names=names, shape_and_slices=specs, tensors=values)
-        self.ending, path = ending, tf.strings.join([fed.path, ending])
-        self.write_beside: Any = tf.raw_ops.SaveV2(  # beside other pieces that are written at once
-            prefix=path, tensor_names=names, shape_and_slices=specs, tensors=values
-        )
+        self.write = Write(fed.save(ending, names, values, specs), {}, ending)
         read = tf.raw_ops.RestoreV2(prefix=fed.path, tensor_names=names, shape_and_slices=specs, dtypes=dtypes)
         self.load: Any = tf.group(*(_assign(each.variable, value) for each, value in zip(saved, read)))
 

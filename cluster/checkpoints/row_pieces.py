@@ -94,10 +94,10 @@ class RowPieces:
     ) -> bool:
         """Write the rows of all tables; return whether that has come to its end. Raises as ``StreamedSaver.save``."""
         for tables in self.tables:
-            for write, feed in tables.rows(session, piece_bytes, is_delta, between_steps=False):
+            for write in tables.rows(session, piece_bytes, is_delta, between_steps=False):
                 if not goes_on():
                     return False
                 piece = base.new_piece()
-                session.run(write, {**feed, self._fed.path: piece})
+                session.run(write.operation, {**write.feed, self._fed.path: piece})
                 make_durable(piece)  # else the disk would have all of it to write at once, while training waits
         return True

@@ -27,7 +27,7 @@ several parts. Its last row counts, unless that has expired: ``updates + 1 - use
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.checkpoints.pieces_of_variables import Fed
+from cluster.checkpoints.pieces_of_variables import Fed, Write
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.runtime.tf_compat import tf
 from cluster.tables import keys
@@ -73,9 +73,8 @@ class SavedTables:
         self._parts = tf.placeholder(tf.int64, [])
         self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
         self._write = [self._make_write(store) for store in self._stores]
-        head = self._head()
-        self._write_head, self._write_number = self._save(head), self._save([self._parts])
-        self._last_head = fed.save(f"-{self._name}-head", self._names_of_head(), head)
+        self._head_ending = f"-{self._name}-head"
+        self._write_head, self._write_number = self._make_head(), self._save([self._parts])
         self._load, self._load_updates = self._make_load(), self._make_load_updates()
         self._counts = any(table.admit > 1 for table in stores[0].all_tables)
         self._write_seen = [self._make_write_seen(store) for store in self._stores] if self._counts else []
@@ -111,13 +110,11 @@ class SavedTables:
             prefix=self._fed.path, tensor_names=self._fed.names, shape_and_slices=specs, tensors=list(values)
         )
 
-    def _names_of_head(self) -> List[str]:
-        return [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
-
-    def _head(self) -> List[Any]:
+    def _make_head(self) -> Any:
         updates = tf.reduce_max(tf.stack([store.updates for store in self._stores]))
         limits = tf.constant([table.expire for table in self._stores[0].all_tables], tf.int64)
-        return [tf.constant(self._tables), limits, updates, self._parts]
+        names = [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
+        return self._fed.save(self._head_ending, names, [tf.constant(self._tables), limits, updates, self._parts])
 
     def _read(self, dtypes: Sequence[Any]) -> List[Any]:
         specs = [""] * len(dtypes)
@@ -160,8 +157,8 @@ class SavedTables:
 
     # -- writing
 
-    def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[_Step]:
-        """Yield for each part of the rows the operation that writes it, and what that is fed.
+    def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
+        """Yield what writes each part of the rows.
 
         Args:
           is_delta: whether to write only rows that have changed since the last call that came to its end, as further
@@ -179,7 +176,7 @@ class SavedTables:
             bounds = self._bounds(session, index, {self._after: since, self._until: until}, size)
             for begin, end in zip(bounds, bounds[1:]):
                 feed = {self._begin: begin, self._end: end, self._after: since, self._until: until}
-                yield write, {**feed, self._fed.names: self._of_part(self._number)}
+                yield Write(write, {**feed, self._fed.names: self._of_part(self._number)}, has_rows=True)
                 self._number += 1
         self._saved = [max(0, each - unsure) for each in newest]
 
@@ -206,9 +203,9 @@ class SavedTables:
         for number, (each, since) in enumerate(zip(self._last, after), self._number):
             feed.update({each.after: since, each.names: self._of_part(number)})
         return (
-            [self._last_head, [(each.write, each.updates) for each in self._last]],
+            [self._write_head, [(each.write, each.updates) for each in self._last]],
             feed,
-            [f"-{self._name}-head", *(f"-{self._name}-{index}" for index in range(len(self._last)))],
+            [self._head_ending, *(f"-{self._name}-{index}" for index in range(len(self._last)))],
         )
 
     def note_last(self, ran: Sequence[Any]) -> None:
@@ -217,17 +214,18 @@ class SavedTables:
         self._number += len(written)
         self._saved = [max(0, int(updates) - self._in_flight) for _, updates in written]
 
-    def counts(self) -> Iterator[_Step]:
+    def counts(self) -> Iterator[Write]:
         """Yield the same of what was counted of ids without a row."""
         for index, write in enumerate(self._write_seen):
-            yield write, {self._fed.names: self._of_seen(index)}
+            yield Write(write, {self._fed.names: self._of_seen(index)})
         if self._counts:
-            yield self._write_number, {self._parts: len(self._write_seen), self._fed.names: [f"{self._name}/seen"]}
+            number = {self._parts: len(self._write_seen), self._fed.names: [f"{self._name}/seen"]}
+            yield Write(self._write_number, number)
 
-    def rest(self) -> Iterator[_Step]:
+    def rest(self) -> Iterator[Write]:
         """Yield the same of what belongs to the rows; the number of parts comes last."""
         yield from self.counts()
-        yield self._write_head, {self._parts: self._number, self._fed.names: self._names_of_head()}
+        yield Write(self._write_head, {self._parts: self._number}, self._head_ending)
 
     def _of_part(self, number: int) -> List[str]:
         return [f"{self._name}/part_{number}/{column}" for column in self._columns]

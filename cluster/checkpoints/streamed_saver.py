@@ -14,9 +14,9 @@ pieces, and what has changed since: it is a delta.
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, group_by_size
+from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, Write, group_by_size
 from cluster.checkpoints.row_files import RowFiles
 from cluster.checkpoints.row_pieces import MOST_PIECES, RowPieces
 from cluster.checkpoints.saved_tables import saved_tables
@@ -178,22 +178,26 @@ class StreamedSaver:
         try:
             operations, feed, _, _ = self._at_once(is_rehearsal=True)
             session.run(operations, {**feed, self._fed.path: os.path.join(folder, "warm")})
-            rest = [step for tables in self._rows.tables for step in tables.rest()]
-            large = [(each.write, next(each.feeds(self._piece_bytes))) for each in self._large]
-            for write, feed in [*large, *rest]:
-                session.run(write, {**feed, self._fed.path: os.path.join(folder, "warm")})
+            counts = [write for tables in self._rows.tables for write in tables.counts()]
+            large = [Write(each.write, next(each.feeds(self._piece_bytes))) for each in self._large]
+            for write in [*large, *counts]:
+                session.run(write.operation, {**write.feed, self._fed.path: os.path.join(folder, "warm")})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self._warm_for = session
 
     def _write(self, session: Any, folder: str, is_delta: bool) -> Tuple[List[str], List[str]]:
         """Write one piece after the other into ``folder``; return the paths of all, and of those with rows."""
+        return self._write_each(session, folder, self._writes(session, is_delta))
+
+    def _write_each(self, session: Any, folder: str, writes: Iterable[Write]) -> Tuple[List[str], List[str]]:
         pieces: List[str] = []
         of_rows: List[str] = []
-        for operation, feed, has_rows in self._writes(session, is_delta):
-            pieces.append(os.path.join(folder, f"piece-{len(pieces)}"))
-            of_rows += pieces[-1:] if has_rows else []
-            session.run(operation, {**feed, self._fed.path: pieces[-1]})
+        for number, write in enumerate(writes):
+            path = os.path.join(folder, f"piece-{number}")
+            session.run(write.operation, {**write.feed, self._fed.path: path})
+            pieces.append(path + write.ending)
+            of_rows += pieces[-1:] if write.has_rows else []
             trim()
         return pieces, of_rows
 
@@ -202,42 +206,38 @@ class StreamedSaver:
         operations, feed, endings, of_rows = self._at_once()
         path = os.path.join(folder, "last")
         ran = session.run(operations, {**feed, self._fed.path: path})
-        pieces: List[str] = []
         for tables, found in zip(self._rows.tables, ran[1:]):
             tables.note_last(found)
-        for write, fed in self._others():
-            pieces.append(os.path.join(folder, f"piece-{len(pieces)}"))
-            session.run(write, {**fed, self._fed.path: pieces[-1]})
-        return [path + each for each in endings] + pieces, [path + each for each in of_rows]
+        others, _ = self._write_each(session, folder, self._others())
+        return [path + each for each in endings] + others, [path + each for each in of_rows]
 
     def _at_once(self, is_rehearsal: bool = False) -> Tuple[List[Any], Dict[Any, Any], List[str], List[str]]:
         """Return operations, what they are fed, and the endings of all pieces, and of those with rows."""
         last = [tables.last(is_rehearsal) for tables in self._rows.tables]
-        operations = [[each.write_beside for each in self._together], *(each for each, _, _ in last)]
+        operations = [[each.write.operation for each in self._together], *(each for each, _, _ in last)]
         feed = {key: value for _, fed, _ in last for key, value in fed.items()}
-        endings = [*(each.ending for each in self._together), *(ending for _, _, endings in last for ending in endings)]
-        return operations, feed, endings, [ending for _, _, endings in last for ending in endings[1:]]
+        of_variables = [each.write.ending for each in self._together]
+        of_tables = [ending for _, _, endings in last for ending in endings]
+        of_rows = [ending for _, _, endings in last for ending in endings[1:]]
+        return operations, feed, [*of_variables, *of_tables], of_rows
 
-    def _others(self) -> Iterator[_Step]:
+    def _others(self) -> Iterator[Write]:
         """Yield what ``_write_at_once`` writes one after the other: large variables, and counts of ids."""
-        for large in self._large:
-            for feed in large.feeds(self._piece_bytes):
-                yield large.write, feed
+        yield from self._of_large()
         for tables in self._rows.tables:
             yield from tables.counts()
 
-    def _writes(self, session: Any, is_delta: bool) -> Iterator[Tuple[Any, Dict[Any, Any], bool]]:
-        """Yield for each piece the operation that writes it, what that is fed, and whether these are rows."""
-        for together in self._together:
-            yield together.write, {}, False
-        for large in self._large:
-            for feed in large.feeds(self._piece_bytes):
-                yield large.write, feed, False
+    def _writes(self, session: Any, is_delta: bool) -> Iterator[Write]:
+        """Yield what writes each piece."""
+        yield from (together.write for together in self._together)
+        yield from self._of_large()
         for tables in self._rows.tables:
-            for write, feed in tables.rows(session, self._piece_bytes, is_delta):
-                yield write, feed, True
-            for write, feed in tables.rest():
-                yield write, feed, False
+            yield from tables.rows(session, self._piece_bytes, is_delta)
+            yield from tables.rest()
+
+    def _of_large(self) -> Iterator[Write]:
+        for large in self._large:
+            yield from (Write(large.write, feed) for feed in large.feeds(self._piece_bytes))
 
     # -- reading
 
