@@ -62,6 +62,7 @@ def test_after_its_agent_died_a_run_tells_what_is_in_its_files(run: Run) -> None
     agents.up()
     eventually("the log", lambda: agents.folder().log("worker:0", 0).read_text() == "up\n")
     agents.kill(LEAD, keeper=True)
+    eventually("the end of the agent", lambda: not agents.alive(LEAD))
     told = told_by(asked(LEAD, agents.workdir))
     assert told["live.json"]["agent"] is None
     assert told["status.json"]["state"] == "failed"
