@@ -27,8 +27,11 @@ SESSION = {
 }
 
 
-def test_groups_are_made_in_the_nearest_group_above_that_hands_memory_down(tmp_path: Path) -> None:
+def test_groups_are_made_in_the_nearest_group_above_that_hands_memory_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tree(tmp_path, SESSION)
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat(str(tmp_path)).st_uid + 1)  # of another user, none is asked
     top = tmp_path / "sys/fs/cgroup"
     folders = [top / "user.slice/user-0.slice", top / "user.slice", top]
     assert list(_places(tmp_path)) == [Place(folder, V2) for folder in folders]
