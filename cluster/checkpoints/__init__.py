@@ -7,6 +7,7 @@ live_save            a save that goes on while the chief takes steps
 background           the thread of such a save
 pieces_of_variables  the operations for one piece
 saved_tables         the rows of embedding tables, with their ids
+last_pieces          what has changed last, written once the chief goes on
 row_pieces           rows that are written already: for a delta, or ahead of a checkpoint
 row_files            the files of such rows
 stored_tables        find such tables in a checkpoint, and read their rows

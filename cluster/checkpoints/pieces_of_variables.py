@@ -107,12 +107,28 @@ class SmallVariables:
     """Variables that are one piece, whose path has an ``ending``."""
 
     def __init__(self, saved: Sequence[Saved], fed: Fed, ending: str):
-        names, dtypes = [each.name for each in saved], [each.dtype for each in saved]
-        specs = [each.spec((0,) * len(each.shape), each.shape) for each in saved]
-        values = [_value(each.variable) for each in saved]
+        self._variables, self._fed = [each.variable for each in saved], fed
+        self._names = names = [each.name for each in saved]
+        dtypes = [each.dtype for each in saved]
+        self._specs = specs = [each.spec((0,) * len(each.shape), each.shape) for each in saved]
+        values = [_value(each) for each in self._variables]
         self.write = Write(fed.save(ending, names, values, specs), {}, ending)
         read = tf.raw_ops.RestoreV2(prefix=fed.path, tensor_names=names, shape_and_slices=specs, dtypes=dtypes)
         self.load: Any = tf.group(*(_assign(each.variable, value) for each, value in zip(saved, read)))
+
+    def copies(self) -> List[Any]:
+        """Return copies of the variables."""
+        return [copied(each) for each in self._variables]
+
+    def write_copies(self, copies: Sequence[Any], ending: str) -> Write:
+        """Make what writes copies of the variables into a piece whose path has this ending."""
+        return Write(self._fed.save(ending, self._names, copies, self._specs), {}, ending)
+
+
+def copied(variable: Any) -> Any:
+    """Return the variable's value, in memory of its host that is not the variable's."""
+    with _at(variable), tf.device("/cpu:0"):  # TensorFlow copies few types on a GPU
+        return tf.raw_ops.DeepCopy(x=variable.read_value())
 
 
 def group_by_size(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:

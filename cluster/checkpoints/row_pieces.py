@@ -58,6 +58,8 @@ class RowPieces:
                 base.add(piece)
         except OSError:
             self.deltas = False
+            if base is not None:
+                base.remove()
             return None
         return base
 

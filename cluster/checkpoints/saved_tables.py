@@ -27,7 +27,7 @@ several parts. Its last row counts, unless that has expired: ``updates + 1 - use
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.checkpoints.pieces_of_variables import Fed, Write
+from cluster.checkpoints.pieces_of_variables import Fed, Write, copied
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.runtime.tf_compat import tf
 from cluster.tables import keys
@@ -40,12 +40,16 @@ _Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
 
 
 class _Last(NamedTuple):
-    """The operation that writes all changed rows of a store, its placeholders, and the count of updates before."""
+    """All changed rows of a store, the placeholder for since when, and the count of updates before these are read."""
 
-    write: Any
+    part: Dict[str, Any]
     after: Any
-    names: Any
     updates: Any
+
+
+class _LastWrite(NamedTuple):
+    operation: Any
+    names: Any  # the placeholder for those of the part's columns
 
 
 class SavedTables:
@@ -73,6 +77,7 @@ class SavedTables:
         self._parts = tf.placeholder(tf.int64, [])
         self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
         self._write = [self._make_write(store) for store in self._stores]
+        self._updates_copied = [copied(each) for each in self._updates]
         self._head_ending = f"-{self._name}-head"
         self._write_head, self._write_number = self._make_head(), self._save([self._parts])
         self._load, self._load_updates = self._make_load(), self._make_load_updates()
@@ -80,24 +85,37 @@ class SavedTables:
         self._write_seen = [self._make_write_seen(store) for store in self._stores] if self._counts else []
         self._load_seen = self._make_load_seen() if self._counts else None
         self._clear = tf.group(*[store.first() for store in self._stores])
-        self._last = [self._make_last(index, store) for index, store in enumerate(self._stores)]
+        self._last = [self._make_last(store) for store in self._stores]
+        self._last_writes: List[_LastWrite] = []
+        self.read_last = tf.group(
+            *self._updates_copied, *(value for each in self._last for value in (each.updates, *each.part.values()))
+        )
+
+    def make_last_writes(self) -> None:
+        """Make the operations that write what ``read_last`` reads."""
+        self._write_last_head = self._make_head()
+        for index, each in enumerate(self._last):
+            names = tf.placeholder(tf.string, [len(self._columns)])
+            self._last_writes.append(
+                _LastWrite(self._fed.save(f"-{self._name}-{index}", names, self._values(each.part)), names)
+            )
 
     def _make_write(self, store: Store) -> Any:
-        part = store.live_part(self._begin, self._end, self._after, self._until)
-        ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
-        return self._save([ids, *(part[name] for name in self._columns if name != "ids")])
+        return self._save(self._values(store.live_part(self._begin, self._end, self._after, self._until)))
 
-    def _make_last(self, index: int, store: Store) -> "_Last":
-        """Make the operation that writes all rows of a store that have changed, whatever their number."""
-        after, names = tf.placeholder(tf.int64, []), tf.placeholder(tf.string, [len(self._columns)])
+    def _values(self, part: Dict[str, Any]) -> List[Any]:
+        """Return the columns of rows that were read, with ids in place of keys."""
+        ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
+        return [ids, *(part[name] for name in self._columns if name != "ids")]
+
+    def _make_last(self, store: Store) -> _Last:
+        """Make what reads all rows of a store that have changed, whatever their number."""
+        after = tf.placeholder(tf.int64, [])
         with tf.device(store.device):
-            updates = store.updates.read_value()
+            updates = copied(store.updates)
             with tf.control_dependencies([updates]):  # as ``rows`` has it: before the rows are read
                 begin, end = tf.zeros([], tf.int64), store.places.count.read_value()
-        part = store.live_part(begin, end, after)
-        ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
-        values = [ids, *(part[name] for name in self._columns if name != "ids")]
-        return _Last(self._fed.save(f"-{self._name}-{index}", names, values), after, names, updates)
+        return _Last(store.live_part(begin, end, after, is_still=store.waits), after, updates)
 
     def _make_write_seen(self, store: Store) -> Any:
         with tf.device(store.device):
@@ -111,7 +129,7 @@ class SavedTables:
         )
 
     def _make_head(self) -> Any:
-        updates = tf.reduce_max(tf.stack([store.updates for store in self._stores]))
+        updates = tf.reduce_max(tf.stack(self._updates_copied))
         limits = tf.constant([table.expire for table in self._stores[0].all_tables], tf.int64)
         names = [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
         return self._fed.save(self._head_ending, names, [tf.constant(self._tables), limits, updates, self._parts])
@@ -200,10 +218,13 @@ class SavedTables:
         """
         after = [LAST_UPDATE] * len(self._stores) if is_rehearsal else self._saved
         feed: Dict[Any, Any] = {self._parts: self._number + len(self._stores)}
-        for number, (each, since) in enumerate(zip(self._last, after), self._number):
-            feed.update({each.after: since, each.names: self._of_part(number)})
+        for number, (each, write, since) in enumerate(zip(self._last, self._last_writes, after), self._number):
+            feed.update({each.after: since, write.names: self._of_part(number)})
         return (
-            [self._write_head, [(each.write, each.updates) for each in self._last]],
+            [
+                self._write_last_head,
+                [(write.operation, each.updates) for write, each in zip(self._last_writes, self._last)],
+            ],
             feed,
             [self._head_ending, *(f"-{self._name}-{index}" for index in range(len(self._last)))],
         )

@@ -201,9 +201,7 @@ class Checkpoints:
     def _write(self, session: Any, step: int, is_delta: bool) -> Written:
         self._take_folder()
         with self._still(session):
-            written = self._saver.write(session, self._prefix(step), is_delta)
-        self._end_deltas_without_links()
-        return written
+            return self._saver.write(session, self._prefix(step), is_delta)
 
     def _publish(self, session: Any, written: Written, step: int) -> None:
         """Make a checkpoint of what is written, and remove old ones. No variable is read: training may go on."""
@@ -220,6 +218,7 @@ class Checkpoints:
     def _conclude(self, step: int) -> None:
         self.path, self.step = self._prefix(step), step
         self.saves += 1
+        self._end_deltas_without_links()
         if self._unwritable is not None:
             print(f"checkpoints are written again into {self._where}, step {step}", flush=True)
         self.problem = self._unwritable = None

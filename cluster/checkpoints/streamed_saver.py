@@ -16,6 +16,8 @@ import shutil
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.checkpoints.background import Background
+from cluster.checkpoints.last_pieces import LastPieces
 from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, Write, group_by_size
 from cluster.checkpoints.row_files import RowFiles
 from cluster.checkpoints.row_pieces import MOST_PIECES, RowPieces
@@ -32,18 +34,25 @@ from cluster.variables.saved import Saved, Shape
 PIECE_BYTES = 36 << 20
 
 _Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
+# The paths of all pieces, of those with rows, and what still writes some of them.
+_Pieces = Tuple[List[str], List[str], Optional[Background]]
 
 
 class Written(NamedTuple):
     """All pieces of a checkpoint, in a folder of their own: what is left is to merge them.
 
-    ``base``: what the next delta goes on from, None without deltas.
+    Attributes:
+      of_rows: those of its own pieces that have rows.
+      base: what has the rows of its other pieces; None if it has no others.
+      last: what still writes the last of them, from values that are read.
     """
 
     path: str
     folder: str
     pieces: List[str]
+    of_rows: List[str]
     base: Optional[RowFiles]
+    last: Optional[Background]
 
 
 class StreamedSaver:
@@ -80,6 +89,8 @@ class StreamedSaver:
                 for number, some in enumerate(group_by_size(small, self._piece_bytes))
             ]
             self._rows = RowPieces(saved_tables(tables, self._fed), self._fed, deltas)
+            # More small variables than a piece has would take more memory of servers, and of this process.
+            self._last = LastPieces(self._together[:1], self._rows.tables, self._fed)
         self._warm_for: Any = None  # the session that has prepared all operations of a save
 
     # -- writing
@@ -121,33 +132,37 @@ class StreamedSaver:
         are_few_left, base = self._rows.are_few_left, self._rows.take_base()
         if base is not None and not is_delta:
             base.remove()
+            base = None
         partial = path + PARTIAL
         shutil.rmtree(partial, ignore_errors=True)
         os.mkdir(partial)
         try:
             with return_large_blocks():
-                is_delta = is_delta and base is not None
-                old = self._rows.pieces_of(base, partial) if base and is_delta else []
-                write = self._write_at_once if is_delta and are_few_left else self._write
-                pieces, of_rows = write(session, partial, is_delta)
-                next_base = self._rows.base_with(path, base if is_delta else None, of_rows)
+                old = self._rows.pieces_of(base, partial) if base is not None else []
+                if base is not None and are_few_left:
+                    pieces, of_rows, last = self._write_at_once(session, partial)
+                else:
+                    pieces, of_rows, last = self._write(session, partial, self._writes(session, base is not None))
         except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            if base is not None:
-                base.remove()
+            _give_up(partial, base)
             raise
         self._warm_for = session
-        return Written(path, partial, [*old, *pieces], next_base)
+        return Written(path, partial, [*old, *pieces], of_rows, base, last)
 
     def publish(self, session: Any, written: Written) -> None:
-        """Make a checkpoint of its pieces: the part of ``save`` that takes no variable."""
+        """Make a checkpoint of its pieces: the part of ``save`` during which variables may change."""
         merged = os.path.join(written.folder, "merged")
         try:
+            if written.last is not None:
+                written.last.result()
+            next_base = self._rows.base_with(written.path, written.base, written.of_rows)
             session.run(self._merge, {self._fed.names: written.pieces, self._fed.path: merged})
             _publish(merged, written.path)
-        finally:
-            shutil.rmtree(written.folder, ignore_errors=True)
-        self._rows.base = written.base
+        except BaseException:
+            _give_up(written.folder, written.base)
+            raise
+        shutil.rmtree(written.folder, ignore_errors=True)
+        self._rows.base = next_base
 
     def write_ahead(self, session: Any, path: str, is_delta: bool, goes_on: Callable[[], bool]) -> None:
         """Write rows for the checkpoint of ``path`` while training goes on, so that few are left for a delta.
@@ -176,21 +191,18 @@ class StreamedSaver:
             return
         os.makedirs(folder, exist_ok=True)
         try:
-            operations, feed, _, _ = self._at_once(is_rehearsal=True)
-            session.run(operations, {**feed, self._fed.path: os.path.join(folder, "warm")})
+            path = os.path.join(folder, "warm")
+            self._last.begin(session, path, is_rehearsal=True).work.result()
             counts = [write for tables in self._rows.tables for write in tables.counts()]
             large = [Write(each.write, next(each.feeds(self._piece_bytes))) for each in self._large]
             for write in [*large, *counts]:
-                session.run(write.operation, {**write.feed, self._fed.path: os.path.join(folder, "warm")})
+                session.run(write.operation, {**write.feed, self._fed.path: path})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self._warm_for = session
 
-    def _write(self, session: Any, folder: str, is_delta: bool) -> Tuple[List[str], List[str]]:
-        """Write one piece after the other into ``folder``; return the paths of all, and of those with rows."""
-        return self._write_each(session, folder, self._writes(session, is_delta))
-
-    def _write_each(self, session: Any, folder: str, writes: Iterable[Write]) -> Tuple[List[str], List[str]]:
+    def _write(self, session: Any, folder: str, writes: Iterable[Write]) -> _Pieces:
+        """Write one piece after the other into ``folder``."""
         pieces: List[str] = []
         of_rows: List[str] = []
         for number, write in enumerate(writes):
@@ -199,30 +211,17 @@ class StreamedSaver:
             pieces.append(path + write.ending)
             of_rows += pieces[-1:] if write.has_rows else []
             trim()
-        return pieces, of_rows
+        return pieces, of_rows, None
 
-    def _write_at_once(self, session: Any, folder: str, is_delta: bool) -> Tuple[List[str], List[str]]:
-        """Do as ``_write``, where few rows are left: in one run, and so without a wait for each server and table."""
-        operations, feed, endings, of_rows = self._at_once()
-        path = os.path.join(folder, "last")
-        ran = session.run(operations, {**feed, self._fed.path: path})
-        for tables, found in zip(self._rows.tables, ran[1:]):
-            tables.note_last(found)
-        others, _ = self._write_each(session, folder, self._others())
-        return [path + each for each in endings] + others, [path + each for each in of_rows]
-
-    def _at_once(self, is_rehearsal: bool = False) -> Tuple[List[Any], Dict[Any, Any], List[str], List[str]]:
-        """Return operations, what they are fed, and the endings of all pieces, and of those with rows."""
-        last = [tables.last(is_rehearsal) for tables in self._rows.tables]
-        operations = [[each.write.operation for each in self._together], *(each for each, _, _ in last)]
-        feed = {key: value for _, fed, _ in last for key, value in fed.items()}
-        of_variables = [each.write.ending for each in self._together]
-        of_tables = [ending for _, _, endings in last for ending in endings]
-        of_rows = [ending for _, _, endings in last for ending in endings[1:]]
-        return operations, feed, [*of_variables, *of_tables], of_rows
+    def _write_at_once(self, session: Any, folder: str) -> _Pieces:
+        """Do as ``_write``, where few rows are left, but for them return before they are written."""
+        pieces, _, _ = self._write(session, folder, self._others())
+        last = self._last.begin(session, os.path.join(folder, "last"))
+        return [*pieces, *last.pieces], last.of_rows, last.work
 
     def _others(self) -> Iterator[Write]:
-        """Yield what ``_write_at_once`` writes one after the other: large variables, and counts of ids."""
+        """Yield what writes the pieces that are not the last."""
+        yield from (together.write for together in self._together[1:])
         yield from self._of_large()
         for tables in self._rows.tables:
             yield from tables.counts()
@@ -288,6 +287,12 @@ class StreamedSaver:
                 raise tf.errors.InvalidArgumentError(None, None, _differs(each, *found))
         for tables in self._rows.tables:
             tables.refuse_others(reader)
+
+
+def _give_up(folder: str, base: Optional[RowFiles]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if base is not None:
+        base.remove()
 
 
 def _publish(merged: str, path: str) -> None:

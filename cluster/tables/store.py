@@ -118,12 +118,14 @@ class Store:
 
     # -- what checkpoints need
 
-    def live_part(self, begin: Any, end: Any, since: Any = NO_UPDATE, until: Any = LAST_UPDATE) -> Dict[str, Any]:
+    def live_part(
+        self, begin: Any, end: Any, since: Any = NO_UPDATE, until: Any = LAST_UPDATE, is_still: bool = False
+    ) -> Dict[str, Any]:
         """Return the rows from ``begin`` to before ``end``, on the server: keys, tables, used, rows, and slots if any.
 
         Left out are places without an id, rows that have expired, and rows whose last update is not one after that of
         ``since``, up to that of ``until``. Where an update runs meanwhile, what is read of a row that it changes may be
-        old in part, but is of one id.
+        old in part, but is of one id. ``is_still``: whether none can run.
         """
         with tf.device(self.device):
             places = self._changed(begin, tf.identity(end), since, until)
@@ -132,17 +134,20 @@ class Store:
                 places = tf.gather(places, where_true(live))
             kept = {"keys": self.keys, "tables": self.tables, "used": self.used, "rows": self.rows, "slots": self.slots}
             part = {name: tf.gather(each, places) for name, each in kept.items() if each is not None}
-            # Afterwards, since an update may have given a place to another id while its row was read.
-            with tf.control_dependencies(list(part.values())):
-                is_its = tf.equal(self._index.find(tf.identity(part["keys"])), places)
-            names = list(part)
-            columns = tf.cond(
-                tf.reduce_all(is_its),
-                lambda: [tf.identity(part[name]) for name in names],
-                lambda: [tf.gather(part[name], where_true(is_its)) for name in names],
-            )
-            part = dict(zip(names, columns))
+            part = part if is_still else self._of_one_id(part, places)
             return {**part, "tables": tf.cast(part["tables"], tf.int32)}
+
+    def _of_one_id(self, part: Dict[str, Any], places: Any) -> Dict[str, Any]:
+        """Return the rows whose places have not gone to another id while they were read."""
+        with tf.control_dependencies(list(part.values())):
+            is_its = tf.equal(self._index.find(tf.identity(part["keys"])), places)
+        names = list(part)
+        columns = tf.cond(
+            tf.reduce_all(is_its),
+            lambda: [tf.identity(part[name]) for name in names],
+            lambda: [tf.gather(part[name], where_true(is_its)) for name in names],
+        )
+        return dict(zip(names, columns))
 
     def changed_bounds(self, since: Any, until: Any, size: Any) -> Any:
         """Return places, int64 [n + 1], between each two of which are ``size`` rows of ``live_part`` or fewer.

@@ -1,8 +1,9 @@
 """Measure for how long training stands still while it is exported: make bench-export
 
-Two ps and two workers on this machine fill an embedding table with ``--rows`` rows. The chief notes the time of every
-step. Then ``launch export`` runs ``--times`` times. A pause is how much longer the longest step took than a usual one,
-until the checkpoint is there. Beside it stands the longest of as many steps without an export.
+Two ps and two workers on this machine fill an embedding table with ``--rows`` rows. Then ``launch export`` runs
+``--times`` times. The chief's flight recorder has its steps, and for how long the chief saved between two of them: the
+longest of these is the pause. Steps take longer meanwhile, since servers read rows for the export too. So the longest
+step stands beside that of as much time without an export.
 """
 
 import argparse
@@ -11,8 +12,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import List, Set
+from typing import List, Sequence, Set
 
+from cluster.protocol.flight_records import FILE, Span, read_records
 from launch.agent.linux.ports import free_ports
 from tests.benchmarks.drain import BATCH, INPUTS, Filling, up
 from tests.support.launch.launcher import Launcher
@@ -22,69 +24,57 @@ PATIENCE_S = 600.0
 LOOK_S = 0.02
 QUIET_S = 10.0
 JOB = f"""{INPUTS}
-import json, os, time
-
-import numpy as np
-
 def predict(ids):
     return tf.reduce_sum(embedding.lookup(embedding.table("rows", 16), ids), 1)
 
-def model(ids, training, args):
-    scores = predict(ids)
-    if training and json.loads(os.environ.get("TF_CONFIG", "{{}}")).get("task") == {{"type": "worker", "index": 0}}:
-        with tf.control_dependencies([tf.py_func(lambda: note(args["times"]), [], tf.int64)]):
-            scores = tf.identity(scores)
-    return tf.square(scores - 1.0)
-
-def note(path):
-    with open(path, "a") as file:
-        print(time.time(), file=file)
-    return np.int64(0)
+def model(ids):
+    return tf.square(predict(ids) - 1.0)
 """
 
 
 class Run(Filling):
-    """A run in a folder of its own, whose chief notes when it takes a step."""
+    """A run in a folder of its own."""
 
     def __init__(self, folder: Path, rows: int, batch: int):
-        self.launch, self._times = Launcher(folder), folder / "times"
-        (self.launch.file.parent / "noting.py").write_text(JOB)
+        self.launch = Launcher(folder)
+        (self.launch.file.parent / "fill.py").write_text(JOB)
         addresses = [f"localhost:{port}" for port in free_ports(4)]
         self.launch.write(
-            command=None, restart=None, job="noting.py", args={"rows": rows, "times": str(self._times)},
+            command=None, restart=None, job="fill.py", args={"rows": rows},
             cluster={"ps": addresses[:2], "worker": addresses[2:]},
             train={"steps": 10**9, "batch_size": batch},
         )  # fmt: skip
         self._batch = batch
 
-    def times(self) -> List[float]:
-        """Return when the chief has taken its steps."""
-        return [float(line) for line in self._times.read_text().splitlines()] if self._times.exists() else []
+    def spans(self) -> List[Span]:
+        """Return the newest spans of the chief's time."""
+        found = [path for path in self.launch.workdir.rglob(FILE) if path.parent.name == "worker.0"]
+        return read_records(found[0]).spans if found else []
 
     def fill(self, rows: int) -> None:
         """Wait until the table has that many rows."""
-        eventually("a full table", lambda: len(self.times()) * 2 * self._batch > rows, PATIENCE_S)
-
-    def lengths(self, begin: float, end: float) -> List[float]:
-        """Return how many ms each step took that ended between two times."""
-        times = self.times()
-        return [1000 * (now - before) for before, now in zip(times, times[1:]) if begin < now <= end]
+        eventually("a full table", lambda: any(span.step * 2 * self._batch > rows for span in self.spans()), PATIENCE_S)
 
     def _checkpoints(self) -> Set[str]:
         (folder,) = self.launch.workdir.glob("runs/*")
         return {path.name for path in folder.rglob("model-*.index") if path.parent.name == "checkpoint"}
 
-    def export(self, folder: Path) -> float:
-        """Export; return when the checkpoint was there."""
+    def export(self, folder: Path) -> List[Span]:
+        """Export; return the spans until the checkpoint was there: the recorder has no room for those of all time."""
         exporting = self.launch.begin("export", str(folder))
-        saved = self._checkpoints()
+        saved, began = self._checkpoints(), time.monotonic()
         while exporting.poll() is None and not self._checkpoints() - saved:
             time.sleep(LOOK_S)
-        there = time.time()
+        spans = [span for span in self.spans() if span.ended > began]
         _, errors = exporting.communicate(timeout=PATIENCE_S)
         if exporting.returncode:
             raise RuntimeError(errors)
-        return there
+        return spans
+
+
+def lengths(spans: Sequence[Span], phase: str = "step") -> List[float]:
+    """Return how many ms each span of a phase took."""
+    return [1000 * (span.ended - span.began) for span in spans if span.phase == phase]
 
 
 def main() -> int:
@@ -98,16 +88,17 @@ def main() -> int:
         lambda folder: Run(folder, asked.rows, asked.batch), asked.rows
     ) as run, tempfile.TemporaryDirectory() as folder:
         for number in range(asked.times):
-            begin = time.time()
+            begin = time.monotonic()
             time.sleep(QUIET_S)
-            quiet = run.lengths(begin, begin + QUIET_S)
-            begin = time.time()
-            there = run.export(Path(folder) / str(number))
-            meanwhile, usual = run.lengths(begin, there), statistics.median(quiet)
+            quiet = lengths([span for span in run.spans() if span.ended > begin])
+            spans = run.export(Path(folder) / str(number))
+            steps, pauses = lengths(spans), lengths(spans, "saving")
+            took_s = spans[-1].ended - spans[0].began
             print(
-                f"a step {usual:.1f} ms, the longest of {len(quiet)} without an export {max(quiet):.1f} ms;"
-                f" the checkpoint was there after {there - begin:.1f} s and {len(meanwhile)} steps,"
-                f" the longest {max(meanwhile):.1f} ms: a pause of {(max(meanwhile) - usual) / usual:.2f} steps",
+                f"a step {statistics.median(quiet):.1f} ms, the longest of {len(quiet)} without an export"
+                f" {max(quiet):.1f} ms; the checkpoint was there after {took_s:.1f} s; training stood still for"
+                f" {max(pauses):.1f} ms; of {len(steps)} steps meanwhile half took {statistics.median(steps):.1f} ms or"
+                f" more, the longest {max(steps):.1f} ms",
                 flush=True,
             )
     return 0

@@ -3,6 +3,7 @@
 import itertools
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -10,12 +11,14 @@ import numpy as np
 import pytest
 
 from cluster.checkpoints.row_pieces import RowPieces
+from cluster.checkpoints.saved_tables import SavedTables
 from cluster.checkpoints.saver import Checkpoints
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import PARTIAL, ROWS, list_checkpoints
 from cluster.runtime.tf_compat import tf
 from cluster.task import Checkpoint
 from tests.cluster.checkpoints.test_deltas import HERE, Model, content, counted, drawn, refused
+from tests.support.waiting import eventually
 
 PIECE = 2000  # bytes: so that many steps come between the pieces
 
@@ -85,6 +88,18 @@ class Paused:
         self._goes_on.set()
 
 
+class HeldReport(threading.Event):
+    """Lets the chief go on, but writes nothing until ``written``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def set(self) -> None:
+        super().set()
+        assert self.written.wait(60)
+
+
 @pytest.mark.parametrize("deltas", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_live_save_is_a_whole_checkpoint_of_a_later_step(seed: int, deltas: bool, tmp_path: Path) -> None:
@@ -107,21 +122,48 @@ def test_a_live_save_is_a_whole_checkpoint_of_a_later_step(seed: int, deltas: bo
     assert (run.folder / ROWS).exists() == deltas
 
 
-def test_what_changed_last_is_written_in_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once, calls = StreamedSaver._write_at_once, []
-
-    def noted(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return at_once(*arguments)
-
-    monkeypatch.setattr(StreamedSaver, "_write_at_once", noted)
+def test_what_changed_last_is_written_after_training_has_gone_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(StreamedSaver.__init__, "__defaults__", (1 << 20, None, False))  # more than any round has
     run = Run(tmp_path)
-    run.train(300)
+    with run.session.graph.as_default():
+        taken = tf.assign_add(run.model.step, 1)
     for number in (1, 2):
+        run.train(300)
+        run.saves.save_live(run.session, run.step)
+        eventually("rows ahead", lambda: run.saves._saver.has_rows_ahead, 60)
+        steps, is_read = run.session.run(run.model.step), HeldReport()
+        run.saves._saver._last._is_read = is_read
+        until = time.monotonic() + 60
+        while not is_read.is_set() and time.monotonic() < until:
+            run.saves.save_if_due(run.session, run.step)
+        for _ in range(3):
+            run.train(300)
+            run.session.run(taken)
+        assert run.saves.is_saving and not list(run.folder.rglob("last-*.index"))
+        is_read.written.set()
+        run.train_until(lambda: not run.saves.is_saving)
+        assert len(run.steps()) == number
+        newest = tf.train.load_checkpoint(str(run.folder / f"model-{run.saves.step}"))
+        assert newest.get_tensor("global_step") == steps
+
+
+def test_training_goes_on_when_the_last_rows_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(StreamedSaver.__init__, "__defaults__", (1 << 20, None, False))
+    run = Run(tmp_path, delta_every_s=1000.0)
+    run.train(300)
+    with monkeypatch.context() as patch:
+        patch.setattr(SavedTables, "note_last", failing)
         run.saves.save_live(run.session, run.step)
         run.train_until(lambda: not run.saves.is_saving)
-        assert len(calls) == number and len(run.steps()) == number
+    assert "No space left" in str(run.saves.problem) and run.steps() == [] and not (run.folder / ROWS).exists()
+    run.saves.save_live(run.session, run.step)
+    run.train_until(lambda: not run.saves.is_saving)
+    assert run.steps() == [run.saves.step]
 
 
 def test_due_checkpoints_of_tables_are_written_while_training_goes_on(tmp_path: Path) -> None:
