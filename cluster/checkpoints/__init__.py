@@ -3,6 +3,7 @@
 saver                the checkpoints to save, to keep and to restore
 restorer             the newest checkpoint that can be read
 streamed_saver       write and read a checkpoint piece by piece
+finished_files       the files of one checkpoint
 live_save            a save that goes on while the chief takes steps
 background           the thread of such a save
 pieces_of_variables  the operations for one piece

@@ -13,10 +13,10 @@ pieces, and what has changed since: it is a delta.
 
 import os
 import shutil
-from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.checkpoints.background import Background
+from cluster.checkpoints.finished_files import largest_file, open_reader, publish
 from cluster.checkpoints.last_pieces import LastPieces
 from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, Write, group_by_size
 from cluster.checkpoints.row_files import RowFiles
@@ -157,7 +157,7 @@ class StreamedSaver:
                 written.last.result()
             next_base = self._rows.base_with(written.path, written.base, written.of_rows)
             session.run(self._merge, {self._fed.names: written.pieces, self._fed.path: merged})
-            _publish(merged, written.path)
+            publish(merged, written.path)
         except BaseException:
             _give_up(written.folder, written.base)
             raise
@@ -255,7 +255,7 @@ class StreamedSaver:
         self._rows.base = None
         self._refuse_others(path)
         with return_large_blocks():
-            for operation, feed in self._loads(session, max(self._piece_bytes, _largest_file(path))):
+            for operation, feed in self._loads(session, max(self._piece_bytes, largest_file(path))):
                 session.run(operation, {**feed, self._fed.path: path})
                 trim()
             for tables in self._rows.tables:
@@ -293,42 +293,6 @@ def _give_up(folder: str, base: Optional[RowFiles]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     if base is not None:
         base.remove()
-
-
-def _publish(merged: str, path: str) -> None:
-    """Give a finished checkpoint its name; the index goes first and comes last, so that no half of one counts."""
-    if os.path.exists(f"{path}.index"):
-        os.unlink(f"{path}.index")
-    for old in _data_files(path):  # of which there may be more, or fewer
-        old.unlink()
-    for file in _data_files(merged):
-        os.replace(str(file), path + file.name[len(os.path.basename(merged)) :])
-    os.replace(f"{merged}.index", f"{path}.index")
-
-
-def open_reader(path: str) -> Any:
-    """Return TensorFlow's reader of a checkpoint. Raises ``tf.errors.DataLossError``, or the error of its file."""
-    try:
-        return tf.train.NewCheckpointReader(path)
-    except tf.errors.OpError as error:
-        if type(error) is not tf.errors.OpError:
-            raise
-        raise tf.errors.DataLossError(None, None, str(error)) from error  # TensorFlow 2 has no type for it
-
-
-def _data_files(path: str) -> List[Path]:
-    """Return the files of a checkpoint, without its index."""
-    start = os.path.basename(path) + ".data-"
-    return [file for file in Path(path).parent.iterdir() if file.name.startswith(start)]
-
-
-def _largest_file(path: str) -> int:
-    """Return the size of the largest file of a checkpoint; no tensor in it is larger.
-
-    To read a part of a tensor, TensorFlow reads all of what was written at once. So another program's
-    checkpoint is not read in pieces smaller than its own.
-    """
-    return max((file.stat().st_size for file in _data_files(path)), default=0)
 
 
 def _differs(saved: Saved, dtype: Any, shape: Shape) -> str:

@@ -7,9 +7,10 @@ the global step are not taken.
 from dataclasses import replace
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from cluster.checkpoints.finished_files import open_reader
 from cluster.checkpoints.renamed_rows import RenamedRows
 from cluster.checkpoints.stored_tables import StoredTable, stored_tables
-from cluster.checkpoints.streamed_saver import StreamedSaver, open_reader
+from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.checkpoints.warm_choice import Choice, choose, find, lacking
 from cluster.errors import CheckpointError
 from cluster.protocol.quantity import quantity

@@ -8,8 +8,8 @@ import os
 import shutil
 from typing import Any, Dict, Mapping
 
+from cluster.checkpoints.finished_files import open_reader
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT, StoredRows, load_frozen, stored_tables
-from cluster.checkpoints.streamed_saver import open_reader
 from cluster.embedding import Table
 from cluster.errors import CheckpointError
 from cluster.job import Job

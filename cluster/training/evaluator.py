@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Dict, Iterator, Mapping, Optional
 
+from cluster.checkpoints.finished_files import open_reader
 from cluster.checkpoints.remote_files import ChiefFiles
 from cluster.checkpoints.stored_tables import load_frozen
-from cluster.checkpoints.streamed_saver import StreamedSaver, open_reader
+from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job

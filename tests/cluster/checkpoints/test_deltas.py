@@ -178,7 +178,7 @@ def test_after_a_save_that_failed_the_next_one_is_whole(tmp_path: Path, monkeypa
     model.saver.save(model.session, str(tmp_path / "model-0"))
     model.train(*drawn(random, 30, 40), random)
     with monkeypatch.context() as patch:
-        patch.setattr("cluster.checkpoints.streamed_saver._publish", failing)
+        patch.setattr("cluster.checkpoints.streamed_saver.publish", failing)
         with pytest.raises(FileNotFoundError):
             model.saver.save(model.session, str(tmp_path / "model-1"), is_delta=True)
     assert not model.saver.has_base

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from cluster import embedding
+from cluster.checkpoints.finished_files import open_reader
 from cluster.checkpoints.renamed_rows import RenamedRows
 from cluster.checkpoints.stored_tables import stored_tables
-from cluster.checkpoints.streamed_saver import StreamedSaver, open_reader
+from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.runtime.tf_compat import tf
 from cluster.tables import keys
 from cluster.tables.row_optimizers import slots_of

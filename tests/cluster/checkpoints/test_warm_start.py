@@ -143,7 +143,7 @@ def test_chosen_variables_have_the_checkpoints_bits_and_all_else_its_first_value
 def test_large_variables_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = draw(3)
     monkeypatch.setattr(streamed_saver.StreamedSaver.__init__, "__defaults__", (16, None, False))
-    monkeypatch.setattr(streamed_saver, "_largest_file", lambda path: 0)  # else pieces are as long as a file
+    monkeypatch.setattr(streamed_saver, "largest_file", lambda path: 0)  # else pieces are as long as a file
     pieces: List[int] = []
     original = pieces_of_variables.LargeVariable.feeds
 
