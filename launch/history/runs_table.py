@@ -67,11 +67,16 @@ def _steps(run: RunRecord) -> str:
     return f"{run.global_step}/{run.steps}" if run.steps else f"{run.global_step}"
 
 
+def _effective(run: RunRecord) -> str:
+    return "-" if run.effective_share is None else f"{100 * run.effective_share:.0f} %"
+
+
 COLUMNS = (
     Column("run", Room(0), lambda run: run.run),
     Column("state", Room(1), lambda run: run.state or "unknown"),
     Column("started", Room(2), _started),
     Column("took", Room(4), _took, is_number=True),
     Column("steps", Room(3), _steps, is_number=True),
+    Column("effective", Room(6), _effective, is_number=True),
     Column("by", Room(5, 6), lambda run: run.user or "-"),
 )

@@ -59,6 +59,13 @@ class RunRecord:
         default=None, metadata=means("Global step at which the run stops; null for a command.")
     )
     incidents: int = field(default=0, metadata=means("Number of incidents."))
+    effective_share: Optional[float] = field(
+        default=None,
+        metadata=means(
+            "Effective training time as a share of all time, 0 to 1; null at the beginning, for a command, and as for"
+            " state."
+        ),
+    )
 
 
 @dataclass(frozen=True)

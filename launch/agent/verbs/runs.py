@@ -45,6 +45,7 @@ def _known(folder: RunFolder) -> KnownRun:
         global_step=status.global_step,
         steps=status.steps,
         incidents=status.incidents[-1].number if status.incidents else 0,
+        effective_share=status.effective.share if status.effective else None,
     )
     return KnownRun(run["generation"], run["lives"], record)
 

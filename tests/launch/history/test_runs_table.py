@@ -33,6 +33,11 @@ def test_no_line_is_longer_than_the_terminal_and_no_name_is_cut(width: int) -> N
     assert [line[:22] for line in found[1:3]] == [LIVE.run, OVER.run]
 
 
+def test_a_wide_terminal_shows_the_share_of_effective_time() -> None:
+    heading, first, second, _ = lines([LIVE, replace(OVER, effective_share=0.874)], 100)
+    assert "  effective  by" in heading and "          -  anna@" in first and "       87 %  anna@" in second
+
+
 def test_outside_a_terminal_nothing_is_cut() -> None:
     found = lines([LIVE, OVER])
     assert found[1].endswith("anna@workstation-12") and found[3] == f"  3 incidents; {OVER.cause}"
@@ -40,7 +45,7 @@ def test_outside_a_terminal_nothing_is_cut() -> None:
 
 def test_what_is_not_known_is_a_dash_and_an_unknown_state_has_its_reason() -> None:
     (_, row, reason) = lines([RunRecord("r-1", "r", lead="gpu01")])
-    assert row.split() == ["r-1", "unknown", "-", "-", "-", "-"]
+    assert row.split() == ["r-1", "unknown", "-", "-", "-", "-", "-"]
     assert reason == "  state unknown: expected the lead's record on gpu01, found none"
 
 

@@ -12,7 +12,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs import runs as verb
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.incident import IncidentStatus
-from launch.status.run import RunStatus
+from launch.status.run import EffectiveTime, RunStatus
 from launch.status.run_record import KnownRun, RunRecord
 from launch.status.values import to_values
 
@@ -48,11 +48,12 @@ def test_the_lead_reports_how_its_run_went(tmp_path: Path) -> None:
     folder = make_run(tmp_path, OLD, 9, run_plan={"hosts": ["h", "i"]})
     failures = [IncidentStatus(1), IncidentStatus(4)]  # a long list keeps the first and the newest
     publish(
-        folder, state="failed", cause="boom", ended=ENDED, updated=ENDED, global_step=8, steps=20, incidents=failures
-    )
+        folder, state="failed", cause="boom", ended=ENDED, updated=ENDED, global_step=8, steps=20, incidents=failures,
+        effective=EffectiveTime(0.75, 3.0, 4.0),
+    )  # fmt: skip
     assert listed(tmp_path) == [
         KnownRun(9, False, RunRecord(
-            OLD, "a", "r.yaml", "anna@desk7", "h", ["h", "i"], "failed", "boom", STARTED, ENDED, ENDED, 8, 20, 4
+            OLD, "a", "r.yaml", "anna@desk7", "h", ["h", "i"], "failed", "boom", STARTED, ENDED, ENDED, 8, 20, 4, 0.75
         ))
     ]  # fmt: skip
 
