@@ -17,8 +17,9 @@ def runs(target: Target, as_json: bool) -> int:
     """List every run on the hosts of FILE, of any name, newest first.
 
     A row has the run's state, its start and duration, its steps, the share of effective training time where the
-    terminal has room for it, and who started it. Below it are the number of incidents and the first cause. Times are in UTC, by the clock of the host that led the run. Hosts that cannot
-    be asked are named, and the exit code is 3 then.
+    terminal has room for it, and who started it. Below it are the number of incidents and the first cause. Times
+    are in UTC, by the clock of the host that led the run. Hosts that cannot be asked are named, and the exit code
+    is 3 then.
 
     \b
     Example:  launch runs hosts.yaml
