@@ -16,6 +16,7 @@ plan          from a spec to a plan, and to the requests of all agents
 logs          ``launch logs``
 monitoring    ``launch board``, ``launch metrics``, ``launch view``
 slurm         hosts by ``srun``, inside an allocation
+tfjob         TFJob manifests of Kubernetes: to a hosts file, and back
 teardown      ``launch down``, ``launch sweep``, ``launch prune``, and the proof that nothing is left
 check         ``launch check``
 run           ``launch up``: start a run, follow it, resume it, fail over

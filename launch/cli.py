@@ -36,6 +36,8 @@ VERBS = {
     "prune": "Show past runs and code that are beyond the bounds of FILE.",
     "verify": "Train, and compare each step with one process, bit by bit.",
     "import": "Print a hosts file from an MPI, DeepSpeed or Slurm host list.",
+    "import tfjob": "Print a hosts file from a TFJob manifest of Kubernetes.",
+    "manifest": "Print a TFJob manifest for the program of FILE.",
     "completion": "Print a script for the shell's Tab key.",
 }
 # Libraries of a tenth of a second each time, most for drawing, which only these verbs need, and the Tab key does not.
@@ -47,7 +49,7 @@ _USED_BY = {
     "setup": "launch.environments.builder",
     "metrics": "launch.monitoring.exporter",
 }
-_MODULES = {"import": "import_hosts"}  # a module cannot be named as a keyword
+_MODULES = {"import": "import_hosts", "import tfjob": "import_tfjob"}  # a module cannot be named as a keyword
 
 
 class Verbs(click.Group):
@@ -65,7 +67,9 @@ class Verbs(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
         name = args[0]
-        if name not in VERBS and not name.startswith("-"):
+        if " ".join(args[:2]) in VERBS:
+            args = [" ".join(args[:2]), *args[2:]]
+        elif name not in VERBS and not name.startswith("-"):
             near = difflib.get_close_matches(name, VERBS, 1)
             advice = f"did you mean {near[0]}?" if near else "see `launch -h`"
             raise click.UsageError(f"expected a verb, found '{name}'; {advice}", ctx)
@@ -76,8 +80,13 @@ class Verbs(click.Group):
             formatter.write_dl(sorted(VERBS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> List[CompletionItem]:
-        verbs = [CompletionItem(name, help=VERBS[name]) for name in sorted(VERBS) if name.startswith(incomplete)]
+        verbs = [CompletionItem(name, help=VERBS[name]) for name in sorted(VERBS) if _is_typed(name, incomplete)]
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _is_typed(name: str, incomplete: str) -> bool:
+    """Return whether the Tab key may complete a word to this verb; a verb of two words is none."""
+    return name.startswith(incomplete) and " " not in name
 
 
 def load(name: str) -> click.Command:

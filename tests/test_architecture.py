@@ -45,7 +45,7 @@ FLOORS = {
         ("agent",),
         ("hosts", "view", "timeline"),
         ("remote", "hostfile", "environments", "history", "page"),
-        ("plan", "logs", "monitoring", "teardown", "slurm"),
+        ("plan", "logs", "monitoring", "teardown", "slurm", "tfjob"),
         ("check", "run"),
         ("diagnosis",),
         ("verbs",),

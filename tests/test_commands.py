@@ -113,9 +113,9 @@ def parse_launch(words: List[str], whole: bool) -> None:
     """Fail, where the command line would not take these words."""
     if words[0] in ("-h", "--version"):
         return
-    assert words[0] in VERBS
-    verb = load(words[0])
-    args = [word for word in words[1:] if word != "[OPTIONS]"]
+    name = next(name for name in (" ".join(words[:2]), words[0]) if name in VERBS)
+    verb = load(name)
+    args = [word for word in words[len(name.split()) :] if word != "[OPTIONS]"]
     parser = verb.make_parser(click.Context(verb, info_name=verb.name, **cli.context_settings))
     try:
         values, rest, _ = parser.parse_args(list(args))
@@ -168,9 +168,16 @@ def test_the_tests_that_replay_pages_exist_and_no_reason_is_left_over() -> None:
 
 HOSTS = """name: digits
 command: ["{python}", "-c", "import sys, time; print('begun'); time.sleep(1000 * (sys.argv[1] == 'ps'))", "{role}"]
-cluster: {ps: [cpu01], worker: ["gpu[01-04]", gpu07]}  # those that the pages name
+cluster: {ps: [cpu01], worker: [{host: "gpu[01-04]", gpus: none}, {host: gpu07, gpus: none}]}  # those of the pages
 """
-FILES = {"hosts.yaml": HOSTS, "train.yaml": HOSTS, "hostfile": "gpu01 slots=4\ngpu02 slots=4\n"}
+TFJOB = """apiVersion: kubeflow.org/v1
+kind: TFJob
+spec:
+  tfReplicaSpecs:
+    Worker: {template: {spec: {containers: [{name: tensorflow, command: ["true"]}]}}}
+"""
+HOSTFILE = "gpu01 slots=4\ngpu02 slots=4\n"
+FILES = {"hosts.yaml": HOSTS, "train.yaml": HOSTS, "hostfile": HOSTFILE, "tfjob.yaml": TFJOB}
 # The launcher of this checkout, as on one machine: what takes a hosts file takes --local.
 PROGRAM = f"""#!/bin/sh
 case $1 in up | check | plan) set -- "$@" --local ;; esac

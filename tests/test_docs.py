@@ -132,7 +132,8 @@ def test_the_lines_of_the_readme_work_as_printed(tmp_path: Path) -> None:
 
 
 def test_every_verb_is_in_the_readme_and_the_other_way_round() -> None:
-    assert set(re.findall(r"^\| `launch (\w+)", README, re.MULTILINE)) == set(VERBS)
+    rows = re.findall(r"^\| `launch ([a-z]+)( [a-z]+)?", README, re.MULTILINE)
+    assert {verb + word if verb + word in VERBS else verb for verb, word in rows} == set(VERBS)
 
 
 def test_the_plan_of_the_docs_is_what_is_printed(tmp_path: Path) -> None:

@@ -12,12 +12,17 @@ from cluster.errors import SpecError
 from cluster.spec.place import Place
 
 LARGEST_MIB = 2  # one of 10,000 tasks, each on a line of its own, has less than one
+HOSTS_FILE = "a hosts file"
 LISTED = 1000  # names of a folder that are looked at for a better one
+_SHORTER = 'write ranges: "gpu[01-64]"'
 _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
-def text_of(path: Path) -> str:
-    """Read the hosts file at ``path``.
+def text_of(path: Path, what: str = HOSTS_FILE) -> str:
+    """Read the hosts file, or another file of YAML, at ``path``.
+
+    Args:
+      what: the file's kind in words, for errors.
 
     Raises:
       SpecError: it is no text file, or cannot be read.
@@ -26,14 +31,16 @@ def text_of(path: Path) -> str:
         mode = os.stat(str(path)).st_mode
         if not stat.S_ISREG(mode):
             kind = next((name for is_one, name in _KINDS if is_one(mode)), "a device")
-            raise _refusal(path, "a hosts file", kind, _inside(path) if stat.S_ISDIR(mode) else "write it to a file")
+            raise _refusal(path, what, kind, _inside(path) if stat.S_ISDIR(mode) else "write it to a file")
         with open(str(path), "rb") as file:
             data = file.read((LARGEST_MIB << 20) + 1)
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        raise _refusal(path, "a hosts file that can be read", reason, _next_step(path, error)) from error
+        raise _refusal(path, f"{what} that can be read", reason, _next_step(path, error)) from error
     if len(data) > LARGEST_MIB << 20:
-        raise _refusal(path, f"a hosts file of at most {LARGEST_MIB} MiB", "a larger one", 'write ranges: "gpu[01-64]"')
+        raise _refusal(
+            path, f"{what} of at most {LARGEST_MIB} MiB", "a larger one", _SHORTER if what == HOSTS_FILE else ""
+        )
     return _decoded(path, data)
 
 

@@ -26,7 +26,7 @@ def load(path: Union[str, Path], overrides: Sequence[str] = ()) -> Spec:
       SpecError: the file cannot be read, or something in it or in the overrides is wrong;
         lists every problem.
     """
-    document, problems = _document(Path(path), overrides)
+    document, problems = read_document(Path(path), overrides)
     findings = validate(document)
     entries, unreadable = read_entries(document, findings)
     slots = slots_of(entries)
@@ -36,7 +36,12 @@ def load(path: Union[str, Path], overrides: Sequence[str] = ()) -> Spec:
     return assemble(document, Path(path), slots)
 
 
-def _document(path: Path, overrides: Sequence[str]) -> Tuple[Document, List[Problem]]:
+def read_document(path: Path, overrides: Sequence[str] = ()) -> Tuple[Document, List[Problem]]:
+    """Return the document of a hosts file after its overrides, and the problems of its YAML.
+
+    Raises:
+      SpecError: the file cannot be read, or is no mapping.
+    """
     root, problems = parse(text_of(path), str(path))
     if root is None:
         empty = Place(str(path), 1, 1).problem((), "the keys cluster and job", "an empty file")

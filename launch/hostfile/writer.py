@@ -34,7 +34,7 @@ def written(source: str, job: str, listed: Sequence[Listed], kind: str, ps: int,
     """
     if ps_hosts is None and ps > len(listed):
         raise UsageError(f"--ps: expected at most one for each of the {len(listed)} hosts, found {ps}; see --ps-hosts")
-    servers = split(ps_hosts) if ps_hosts is not None else _folded([each.host for each in listed[:ps]])
+    servers = split(ps_hosts) if ps_hosts is not None else folded([each.host for each in listed[:ps]])
     lines = [
         f"# From {source}: {KINDS[kind]}.",
         f"job: {json.dumps(job)}",
@@ -44,14 +44,14 @@ def written(source: str, job: str, listed: Sequence[Listed], kind: str, ps: int,
         *(f"    - {item}" for item in _workers(listed, kind)),
     ]
     text = "\n".join(lines) + "\n"
-    _check(text)
+    refuse_invalid(text)
     return text
 
 
 def _workers(listed: Sequence[Listed], kind: str) -> List[str]:
     items = []
     for slots, neighbours in groupby(listed, key=lambda each: each.slots):
-        for name in _folded([each.host for each in neighbours]):
+        for name in folded([each.host for each in neighbours]):
             items.append(f"{{host: {json.dumps(name)}{_share(slots, kind)}}}")
     return items
 
@@ -68,7 +68,7 @@ def _share(slots: Optional[int], kind: str) -> str:
     return f", gpus: {slots}" if kind == "gpus" else f", count: {slots}, gpus: 1"
 
 
-def _folded(names: Sequence[str]) -> List[str]:
+def folded(names: Sequence[str]) -> List[str]:
     """Return ``gpu[01-03]`` for three hosts, if that range has their very order.
 
     Otherwise the function returns each host by itself.
@@ -84,10 +84,15 @@ def _meant(ranges: Sequence[str]) -> Optional[List[str]]:
         return None
 
 
-def _check(text: str) -> None:
+def refuse_invalid(text: str) -> None:
+    """Refuse the text of a hosts file that ``launch up`` would refuse.
+
+    Raises:
+      UsageError: the text is wrong; has every problem of it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hosts.yaml"
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         try:
             load(path)
         except SpecError as error:

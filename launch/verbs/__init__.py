@@ -24,5 +24,7 @@ sweep             find what earlier runs left
 prune             remove past runs and unused code
 diagnose          collect everything that may explain a run
 import_hosts      ``launch import``: a hosts file from another launcher's list
+import_tfjob      ``launch import tfjob``: a hosts file from a manifest of Kubernetes
+manifest          print a manifest for Kubernetes
 completion        ``launch completion``: the shell's script
 """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import List
 
 import click
+from click.shell_completion import CompletionItem
 
 from cluster.errors import SpecError
 from cluster.spec import load
@@ -19,6 +20,12 @@ YAML = (".yaml", ".yml")
 def hosts_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
     """Return YAML files, and folders on the way to them."""
     return list(paths(incomplete, lambda path: path.suffix in YAML))
+
+
+def host_lists(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[CompletionItem]:
+    """Return any file, and the second word of ``launch import tfjob``."""
+    words = [CompletionItem("tfjob")] if "tfjob".startswith(incomplete) else []
+    return [*words, CompletionItem(incomplete, type="file")]
 
 
 def tasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:

@@ -20,6 +20,12 @@ def say(*lines: str) -> None:
         click.echo(without_controls(line))
 
 
+def note(*lines: str) -> None:
+    """Print human lines on stderr, beside data on stdout."""
+    for line in lines:
+        click.echo(without_controls(line), err=True)
+
+
 def make_console(wide: bool = False) -> Any:
     """Return rich's console on stdout; outside a terminal, or if ``wide``, wide enough that nothing is cut."""
     from rich.console import Console  # its callers have loaded it; most verbs need no rich, and nor does the Tab key

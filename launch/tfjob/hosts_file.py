@@ -1,0 +1,87 @@
+"""Write the text of a hosts file for a TFJob."""
+
+import json
+import sys
+from typing import Any, Iterator, List, Mapping, Sequence
+
+import yaml
+
+from launch.hostfile.writer import folded, refuse_invalid
+from launch.tfjob.hosts import PLACEHOLDER
+from launch.tfjob.jobs import Role, TFJob
+
+
+def written(source: str, job: TFJob, hosts: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a hosts file that ``launch up`` takes.
+
+    Args:
+      source: the manifest, for the file's first line.
+      hosts: the host of each task, by role.
+
+    Raises:
+      UsageError: the file would be refused; nothing is written.
+    """
+    text = "\n".join([f"# From {source}.", *_lines(job, hosts)]) + "\n"
+    refuse_invalid(text)
+    return text
+
+
+def _lines(job: TFJob, hosts: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    if job.name:
+        yield f"name: {flow(job.name)}"
+    yield from _by_role("command", {role.role: list(role.command) for role in job.roles}, same="")
+    yield "cluster:"
+    if any(name.endswith(PLACEHOLDER) for names in hosts.values() for name in names):
+        yield f"  # Write your hosts in place of those that end in {PLACEHOLDER}."
+    for role in job.roles:
+        yield f"  {role.role}:"
+        yield from (f"    - {item}" for item in _items(role, hosts[role.role]))
+    yield from _by_role("env", {role.role: dict(role.env) for role in job.roles}, same="all")
+    yield from _by_role("limits", {role.role: role.limits.given() for role in job.roles}, same="all")
+    if job.secrets:
+        yield f"secrets: {flow(list(job.secrets))}"
+    if job.restart_max is not None:
+        yield f"restart: {{max: {job.restart_max}}}"
+
+
+def _by_role(key: str, values: Mapping[str, Any], same: str) -> Iterator[str]:
+    """Yield the lines of a key that has a value for each role, or one value for all of them.
+
+    Args:
+      same: the key below ``key`` for a value of all roles; "" where it stands at ``key`` itself.
+    """
+    given = list(values.values())
+    if all(each == given[0] for each in given):
+        if given[0]:
+            yield f"{key}: {flow({same: given[0]} if same else given[0])}"
+        return
+    yield f"{key}:"
+    yield from (f"  {role}: {flow(value)}" for role, value in values.items() if value)
+
+
+def _items(role: Role, names: Sequence[str]) -> Iterator[str]:
+    gpus = {"gpus": role.gpus or "none"} if role.gpus or role.role != "ps" else {}
+    for turn in _turns(names):
+        for host in folded(turn):
+            yield flow({"host": host, **gpus}) if gpus else flow(host)
+
+
+def _turns(names: Sequence[str]) -> List[List[str]]:
+    """Return the names in pieces of which none has a name twice."""
+    turns: List[List[str]] = [[]]
+    for name in names:
+        if name in turns[-1]:
+            turns.append([])
+        turns[-1].append(name)
+    return turns
+
+
+def flow(value: Any) -> str:
+    """Return a value as YAML on one line; every text in it stands in quotes, but for keys and ``none``."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow, value))}]"
+    if isinstance(value, str) and value != "none":
+        return str(yaml.safe_dump(value, default_style='"', width=sys.maxsize)).rstrip("\n")
+    return value if isinstance(value, str) else json.dumps(value)

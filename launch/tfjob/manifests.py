@@ -1,0 +1,207 @@
+"""Make a TFJob manifest from a spec whose tasks run a program of their own (``command``)."""
+
+import re
+import sys
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+import yaml
+
+from cluster.errors import Problem
+from cluster.protocol.command_template import fill
+from cluster.protocol.limits import Limits
+from cluster.spec.document import Document
+from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
+from cluster.spec.place import Path
+from launch.tfjob.containers import CONTAINER, GPU
+from launch.tfjob.documents import KIND, VERSION
+from launch.tfjob.expansion import escaped
+from launch.tfjob.jobs import ALL_WORKERS, KINDS, NEVER, ON_FAILURE
+from launch.tfjob.quantities import binary
+from launch.tfjob.templates import values_of, without_value
+
+LONGEST_NAME = 63  # of a service, which the operator makes for each task: NAME-ROLE-INDEX
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_CARRIED = ("name", "command", "cluster", "env", "secrets", "restart", "limits")
+_KUBERNETES = {"memory_gib": "memory", "processors": "cpu"}
+_SHARES = {"share": "none: a share of those of its host", "all": "all: those of its host"}
+_NO_FIELD = "a TFJob has no such field"
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+_REASONS: Mapping[str, str] = {
+    "guard": "write a NetworkPolicy",
+    "on": "Kubernetes has its own events",
+    "notice": "Kubernetes drains its nodes itself",
+    "keep": "see runPolicy.ttlSecondsAfterFinished",
+    "before": "the image has to do it",
+    "setup": "the image has to hold the environment",
+    "python": "`--python` names that of the image",
+    "leave_s": "the operator ends the other tasks at once",
+    "ssh": "Kubernetes reaches its nodes itself",
+    "transport": "Kubernetes reaches its nodes itself",
+    "workdir": "tasks start in the working folder of the image",
+}
+
+
+class Manifest(NamedTuple):
+    """A manifest, what is wrong with the spec for it, and a line for each key that it does not have."""
+
+    values: Dict[str, Any]
+    problems: List[Problem]
+    notes: List[str]
+
+
+def manifest(spec: Spec, document: Document, image: str, python: str) -> Manifest:
+    """Return the TFJob of a spec.
+
+    Args:
+      document: the hosts file, for the places in messages.
+      image: the image of every container.
+      python: the word for ``{python}`` in a command.
+    """
+    if spec.job is not None:
+        return Manifest({}, [_job(document)], [])
+    maker = _Maker(spec, document, image, python)
+    values = maker.made()
+    return Manifest(values, maker.problems, maker.notes)
+
+
+def _job(document: Document) -> Problem:
+    hint = "a job's tasks report to the launcher's agents and resume through them; pods have none"
+    return document.problem(("job",), "the key command", "job", hint, at_key=True)
+
+
+class _Maker:
+    """One manifest in the making."""
+
+    def __init__(self, spec: Spec, document: Document, image: str, python: str):
+        self._spec, self._document = spec, document
+        self._image, self._python = image, python
+        self.problems: List[Problem] = []
+        self.notes: List[str] = []
+
+    def made(self) -> Dict[str, Any]:
+        self._refuse_name()
+        self.notes += self._left_out()
+        roles = [role for role in ROLE_ORDER if self._spec.tasks_of(role)]
+        policy: Dict[str, Any] = {"cleanPodPolicy": "Running"}
+        if self._spec.restart.max:
+            policy["backoffLimit"] = self._spec.restart.max
+        spec: Dict[str, Any] = {"runPolicy": policy}
+        if not self._spec.tasks_of("chief"):
+            spec["successPolicy"] = ALL_WORKERS
+        spec["tfReplicaSpecs"] = {KINDS[role]: self._replicas(role) for role in roles}
+        return {"apiVersion": VERSION, "kind": KIND, "metadata": {"name": self._spec.name}, "spec": spec}
+
+    def _refuse(self, path: Path, expected: str, found: str, hint: str) -> None:
+        problem = self._document.problem(path, expected, found, hint)
+        self.problems += [] if problem in self.problems else [problem]  # roles may share a command
+
+    def _refuse_name(self) -> None:
+        name = self._spec.name
+        longest = max(len(f"{name}-{task.role}-{task.index}") for task in self._spec.tasks)
+        if not _NAME.fullmatch(name) or longest > LONGEST_NAME:
+            room = LONGEST_NAME - (longest - len(name))
+            expected = f"a name of Kubernetes: at most {room} of a-z, 0-9 and -, first a letter, last no -"
+            self._refuse(("name",), expected, f"'{name}'", "--set name=NAME gives another")
+
+    def _left_out(self) -> Iterator[str]:
+        if self._spec.secrets:
+            secret = f"`kubectl create secret generic {self._spec.name} --from-env-file=FILE` makes it"
+            place = self._document.place(("secrets",), at_key=True).naming(("secrets",))
+            yield f"{place}: the values are those of the Secret {self._spec.name}; {secret}"
+        for key, value in self._document.value.items():
+            if key not in _CARRIED and value not in (None, {}, [], False):
+                yield self._note((key,), _REASONS.get(key, _NO_FIELD))
+        for key in self._document.value.get("restart") or {}:
+            if key != "max":
+                yield self._note(("restart", key), "the operator has its own times")
+
+    def _note(self, path: Path, reason: str) -> str:
+        return f"{self._document.place(path, at_key=True).naming(path)}: not carried over: {reason}"
+
+    def _replicas(self, role: str) -> Dict[str, Any]:
+        tasks = self._spec.tasks_of(role)
+        self._refuse_unlike(role, tasks)
+        container: Dict[str, Any] = {"name": CONTAINER, "image": self._image, "command": self._command(role, tasks[0])}
+        env: List[Dict[str, Any]] = [{"name": key, "value": escaped(value)} for key, value in tasks[0].env.items()]
+        env += [{"name": name, "valueFrom": self._secret(name)} for name in self._spec.secrets]
+        limits = self._limits(role, tasks[0])
+        container.update({key: value for key, value in (("env", env), ("resources", limits)) if value})
+        return {
+            "replicas": len(tasks),
+            "restartPolicy": ON_FAILURE if self._spec.restart.max else NEVER,
+            "template": {"spec": {"containers": [container]}},
+        }
+
+    def _refuse_unlike(self, role: str, tasks: Sequence[TaskSpec]) -> None:
+        """Refuse tasks of one role that differ: a TFJob has one container for all of them."""
+        hint = "a TFJob has one container for all tasks of a role"
+        for task in tasks[1:]:
+            unlike = [key for key, value in _alike(task).items() if value != _alike(tasks[0])[key]]
+            if unlike:
+                expected = f"equal {' and '.join(unlike)} of all tasks of the role"
+                self._refuse(("cluster", role), expected, f"others for {task.name} than for {tasks[0].name}", hint)
+                return
+        if isinstance(tasks[0].gpus, str):
+            hint = "write gpus: none, or a number, in its items"
+            self._refuse(("cluster", role), "a number of GPUs for each task", _SHARES[tasks[0].gpus], hint)
+
+    def _command(self, role: str, task: TaskSpec) -> List[str]:
+        values = values_of(self._spec, role, len(task.gpus), self._python)
+        words = self._spec.command_of(role)
+        return [escaped(self._filled(role, index, word, values)) for index, word in enumerate(words)]
+
+    def _filled(self, role: str, index: int, word: str, values: Dict[str, str]) -> str:
+        for name in without_value(word, values):
+            path: Path = ("command", index)
+            if isinstance(self._spec.command, Mapping):
+                path = ("command", role, index)
+            self._refuse(path, "placeholders that all tasks of a role fill in alike", f"{{{name}}}", _hint(name))
+        return fill(word, values)
+
+    def _secret(self, name: str) -> Dict[str, Any]:
+        return {"secretKeyRef": {"name": self._spec.name, "key": name}}
+
+    def _limits(self, role: str, task: TaskSpec) -> Dict[str, Any]:
+        limits: Dict[str, Any] = {GPU: len(task.gpus)} if task.gpus else {}
+        given = task.limits or Limits()
+        for key in given.given():
+            if key not in _KUBERNETES:
+                self.notes.append(self._note(("limits", role, key), _NO_FIELD))
+        if given.processors:
+            limits["cpu"] = str(given.processors)
+        if given.memory_bytes:
+            limits["memory"] = binary(given.memory_bytes)
+        return {"limits": limits} if limits else {}
+
+
+def _hint(placeholder: str) -> str:
+    if placeholder in ("run", "run_folder"):
+        return "name a folder that the pods share"
+    return "let the program read TF_CONFIG, which Kubernetes sets as the launcher does"
+
+
+def _alike(task: TaskSpec) -> Dict[str, Any]:
+    """Return the settings of a task that all tasks of its role must share."""
+    gpus = task.gpus if isinstance(task.gpus, str) else len(task.gpus)
+    return {"gpus": gpus, "env": dict(task.env), "limits": task.limits}
+
+
+def as_text(values: Dict[str, Any]) -> str:
+    """Return a manifest as YAML, in which every text but a key and a plain name stands in quotes."""
+    return str(yaml.dump(values, Dumper=_Quoting, sort_keys=False, default_flow_style=False, width=sys.maxsize))
+
+
+class _Quoting(yaml.SafeDumper):
+    """Quotes every text that could be read as another type, by any version of YAML."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> Any:
+    style = None if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Quoting.add_representer(str, _text)
