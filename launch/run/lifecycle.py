@@ -63,10 +63,18 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
             attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), detach)
             status = attached.follow(attached.go())
         if status.state == "running":
-            say(*report.detached(run.plan.run, str(target), fleet.slurm_job))
+            resumes = start.spec.command is None
+            say(*report.detached(run.plan.run, str(target), _fragile(run.plan), resumes, fleet.slurm_job))
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)
     return Ended(report.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
+
+
+def _fragile(plan: Plan) -> str:
+    """Return the hosts of which each ends a detached run by a reboot or with its agent, which nobody restarts."""
+    if plan.spec.local:
+        return "this machine"
+    return fold(plan.hosts if plan.spec.elastic is None else [plan.lead])
 
 
 def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View, graph: GraphCheck) -> Draft:
