@@ -64,13 +64,13 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
             status = attached.follow(attached.go())
         if status.state == "running":
             resumes = start.spec.command is None
-            say(*report.detached(run.plan.run, str(target), _fragile(run.plan), resumes, fleet.slurm_job))
+            say(*report.detached(run.plan.run, str(target), fragile_hosts(run.plan), resumes, fleet.slurm_job))
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)
     return Ended(report.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
 
 
-def _fragile(plan: Plan) -> str:
+def fragile_hosts(plan: Plan) -> str:
     """Return the hosts of which each ends a detached run by a reboot or with its agent, which nobody restarts."""
     if plan.spec.local:
         return "this machine"
