@@ -24,7 +24,7 @@ ABOUT_A_RUN: Dict[str, Tuple[str, ...]] = {
 }  # fmt: skip
 SERVES = {"view": "status.json", "metrics": ""}
 PREPARES = {"up", "plan", "check", "verify", "setup"}
-ELSEWHERE = {"down", "board", "export", "drain", "runs", "prune"}  # below; and what names no host
+ELSEWHERE = {"down", "board", "export", "drain", "runs", "prune", "manifest"}  # below; and what names no host
 
 
 @pytest.fixture(scope="module")
