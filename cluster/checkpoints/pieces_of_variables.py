@@ -126,9 +126,10 @@ class SmallVariables:
 
 
 def copied(variable: Any) -> Any:
-    """Return the variable's value, in memory of its host that is not the variable's."""
-    with _at(variable), tf.device("/cpu:0"):  # TensorFlow copies few types on a GPU
-        return tf.raw_ops.DeepCopy(x=variable.read_value())
+    """Return the variable's value, on its device, in memory that is not the variable's."""
+    with _at(variable):
+        # A gather makes a tensor of its own, of any type. DeepCopy knows no unsigned or quantized numbers.
+        return tf.gather(tf.expand_dims(variable.read_value(), 0), 0)
 
 
 def group_by_size(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:

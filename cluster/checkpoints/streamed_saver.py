@@ -90,7 +90,8 @@ class StreamedSaver:
             ]
             self._rows = RowPieces(saved_tables(tables, self._fed), self._fed, deltas)
             # More small variables than a piece has would take more memory of servers, and of this process.
-            self._last = LastPieces(self._together[:1], self._rows.tables, self._fed)
+            copied = self._together[:1] if self.has_rows else []
+            self._last = LastPieces(copied, self._rows.tables, self._fed)
         self._warm_for: Any = None  # the session that has prepared all operations of a save
 
     # -- writing
@@ -151,18 +152,18 @@ class StreamedSaver:
 
     def publish(self, session: Any, written: Written) -> None:
         """Make a checkpoint of its pieces: the part of ``save`` during which variables may change."""
-        merged = os.path.join(written.folder, "merged")
+        merged, base = os.path.join(written.folder, "merged"), written.base
         try:
             if written.last is not None:
                 written.last.result()
-            next_base = self._rows.base_with(written.path, written.base, written.of_rows)
+            base = self._rows.base_with(written.path, base, written.of_rows)
             session.run(self._merge, {self._fed.names: written.pieces, self._fed.path: merged})
             publish(merged, written.path)
         except BaseException:
-            _give_up(written.folder, written.base)
+            _give_up(written.folder, base)
             raise
         shutil.rmtree(written.folder, ignore_errors=True)
-        self._rows.base = next_base
+        self._rows.base = base
 
     def write_ahead(self, session: Any, path: str, is_delta: bool, goes_on: Callable[[], bool]) -> None:
         """Write rows for the checkpoint of ``path`` while training goes on, so that few are left for a delta.

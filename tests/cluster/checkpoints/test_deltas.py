@@ -173,15 +173,18 @@ def failing(*_: Any) -> None:
     raise FileNotFoundError("gone")
 
 
-def test_after_a_save_that_failed_the_next_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_delta", [True, False])
+def test_after_a_save_that_failed_the_next_one_is_whole(
+    is_delta: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     random, model = np.random.RandomState(0), Model()
     model.saver.save(model.session, str(tmp_path / "model-0"))
     model.train(*drawn(random, 30, 40), random)
     with monkeypatch.context() as patch:
         patch.setattr("cluster.checkpoints.streamed_saver.publish", failing)
         with pytest.raises(FileNotFoundError):
-            model.saver.save(model.session, str(tmp_path / "model-1"), is_delta=True)
-    assert not model.saver.has_base
+            model.saver.save(model.session, str(tmp_path / "model-1"), is_delta)
+    assert not model.saver.has_base and not (tmp_path / ROWS).exists()
 
 
 def refused(*_: Any) -> None:

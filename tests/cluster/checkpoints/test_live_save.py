@@ -3,7 +3,6 @@
 import itertools
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -58,6 +57,13 @@ class Run:
         while not condition():
             self.train()
             self.saves.save_if_due(self.session, self.step)
+
+    def saves_until(self, event: threading.Event) -> Callable[[], bool]:
+        def save() -> bool:
+            self.saves.save_if_due(self.session, self.step)
+            return event.is_set()
+
+        return save
 
     def steps(self) -> List[int]:
         """Return the steps of the checkpoints, each of which was compared with the whole one."""
@@ -135,9 +141,8 @@ def test_what_changed_last_is_written_after_training_has_gone_on(
         eventually("rows ahead", lambda: run.saves._saver.has_rows_ahead, 60)
         steps, is_read = run.session.run(run.model.step), HeldReport()
         run.saves._saver._last._is_read = is_read
-        until = time.monotonic() + 60
-        while not is_read.is_set() and time.monotonic() < until:
-            run.saves.save_if_due(run.session, run.step)
+
+        eventually("all read", run.saves_until(is_read), 60)
         for _ in range(3):
             run.train(300)
             run.session.run(taken)
@@ -147,6 +152,40 @@ def test_what_changed_last_is_written_after_training_has_gone_on(
         assert len(run.steps()) == number
         newest = tf.train.load_checkpoint(str(run.folder / f"model-{run.saves.step}"))
         assert newest.get_tensor("global_step") == steps
+
+
+def test_a_live_save_has_variables_of_every_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StreamedSaver.__init__, "__defaults__", (1 << 20, None, False))
+    names = [
+        "bool",
+        "string",
+        "float16",
+        "bfloat16",
+        "complex64",
+        "int8",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int64",
+    ]
+    run, values = Run(tmp_path), np.array([[0, 1], [1, 1]])
+    with run.session.graph.as_default():
+        kept = [tf.Variable(_of_type(values, name), name=name, use_resource=True) for name in names]
+        place = (HERE, str(run.folder))
+        run.saves = Checkpoints(Checkpoint(keep=100), [run.model.step, *kept], *place, tables=run.model.stores)
+        run.session.run([each.initializer for each in kept])
+    run.train(300)
+    run.saves.save_live(run.session, run.step)
+    run.train_until(lambda: not run.saves.is_saving)
+    assert run.saves.problem is None and run.steps() == [run.saves.step]
+    found = tf.train.load_checkpoint(str(run.folder / f"model-{run.saves.step}"))
+    for each in kept:
+        assert found.get_tensor(each.op.name).tolist() == run.session.run(each).tolist()
+
+
+def _of_type(values: np.ndarray, name: str) -> Any:
+    return tf.constant(values.astype(str)) if name == "string" else tf.constant(values, tf.as_dtype(name))
 
 
 def test_training_goes_on_when_the_last_rows_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
