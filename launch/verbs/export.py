@@ -13,6 +13,7 @@ from launch.run.export import ExportAnswer, fetch, request_of
 from launch.run.observer import newest_status
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
+from launch.view.console import note
 
 
 @click.command()
@@ -40,7 +41,7 @@ def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool
     with target.reach() as fleet:
         status = newest_status(fleet, str(target))
         request = request_of(target, fleet, status, checkpoint)
-        found = fetch(fleet, request, place, lambda line: click.echo(line, err=True))
+        found = fetch(fleet, request, place, note)
     values = asdict(ExportAnswer(status.run, found["checkpoint"], str(place), **found["done"]))
     tell(as_json, values, list(in_lines(values)))
     return SUCCEEDED

@@ -9,7 +9,7 @@ from launch.history.newest import locate
 from launch.monitoring.newest_status import Lead, NewestAnswer
 from launch.target import Target
 from launch.verbs.options import OF_RUN, port_option, with_hosts_file
-from launch.view.console import say
+from launch.view.console import note, say
 
 
 @click.command()
@@ -32,7 +32,7 @@ def metrics(target: Target, port: int, address: str) -> int:
             locate(fleet)
         lead = Lead(fleet)
         newest = NewestAnswer(lead.ask)
-        collector = RunCollector(fleet.name, lead.name, newest.get, lambda text: click.echo(text, err=True))
+        collector = RunCollector(fleet.name, lead.name, newest.get, note)
         with Exporter(collector, address, port) as exporter:
             say(f"{fleet.name}: http://{address}:{exporter.port}/metrics (Ctrl-C ends it)")
             exporter.serve(over=lambda: bool(fleet.interrupts.received))

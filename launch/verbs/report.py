@@ -12,6 +12,7 @@ from launch.page.facts import facts
 from launch.run.observer import newest_status
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, with_hosts_file
+from launch.view.console import note
 
 
 @click.command()
@@ -28,12 +29,12 @@ def report(target: Target, patterns: Tuple[str, ...]) -> int:
     Example:  launch report hosts.yaml > run.html
     """
     with target.reach() as fleet:
-        status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
+        status = newest_status(fleet, str(target), warn=note)
         tasks = chosen(fleet, patterns)
         logs = last_lines(fleet, tasks)
         steps, silent = newest_steps(fleet, tasks, status)
         for line in dict.fromkeys([*logs["missing"], *map(str, silent)]):
-            click.echo(line, err=True)
+            note(line)
         fleet.interrupts.check()
         click.echo(document(facts(status), logs, steps=steps), nl=False)
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -10,7 +10,7 @@ from launch.status.states import ENDED
 from launch.status.values import to_values
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, with_hosts_file
-from launch.view.console import say
+from launch.view.console import note, say
 
 
 @click.command()
@@ -34,7 +34,7 @@ def status(target: Target, as_json: bool, watch: bool, wide: bool) -> int:
     if watch and as_json:
         raise UsageError("--watch: expected no --json, found both; leave one of the two out")
     with target.reach() as fleet:
-        found = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
+        found = newest_status(fleet, str(target), warn=note)
         if watch and found.state not in ENDED:
             with live_view.for_terminal() as view:
                 observer = Observer(fleet, found, view)

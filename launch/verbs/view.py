@@ -14,7 +14,7 @@ from launch.monitoring.web_server import WebServer
 from launch.run.observer import newest_status
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, port_option, with_hosts_file
-from launch.view.console import say
+from launch.view.console import note, say
 
 ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of logs
 
@@ -34,7 +34,7 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     Example:  launch view hosts.yaml
     """
     with target.reach() as fleet:
-        status = newest_status(fleet, str(target), warn=lambda line: click.echo(line, err=True))
+        status = newest_status(fleet, str(target), warn=note)
         tasks = chosen(fleet, patterns)
         newest, token = NewestAnswer(Lead(fleet).ask), secrets.token_urlsafe(24)
         page = PageServer(

@@ -16,11 +16,13 @@ import time
 from pathlib import Path
 from typing import List, NamedTuple
 
+from launch.agent.linux import processes
 from tests.support.launch.launcher import Launcher
 from tests.support.launch.machine import living_under
 
 FAILS_EVERY = 10
 SCRIPT = "for step in 1 2 3; do echo step $step; done; {end}"
+FEWEST = 5 * FAILS_EVERY  # so that one of the first fifth fails
 MOST_MORE_KB = 4096  # of memory, after the first fifth
 
 
@@ -82,8 +84,7 @@ def _look(folder: Path, run: int, seconds: float) -> Left:
     runs = sorted((folder / "w" / "runs").iterdir(), key=lambda each: each.stat().st_mtime)
     of_run = [path for path in files if runs[-1] in path.parents]
     others = [path for path in files if not any(each in path.parents for each in runs)]
-    status = Path("/proc/self/status").read_text()
-    rss_kb = int(status.split("VmRSS:")[1].split()[0])
+    rss_kb = int(processes.status(os.getpid())["VmRSS"].split()[0])
     counts = len(of_run), _kib(of_run), len(others), _kib(others)
     return Left(run, seconds, *counts, len(os.listdir("/proc/self/fd")), threading.active_count(), rss_kb)
 
@@ -104,6 +105,8 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.benchmarks.soak", description=__doc__)
     parser.add_argument("--runs", type=int, default=500)
     asked = parser.parse_args()
+    if asked.runs < FEWEST:
+        parser.error(f"--runs: expected at least {FEWEST}, found {asked.runs}")
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     os.environ["HOME"] = str(folder)  # so that what the launcher remembers is counted, too
     print(f"| run | s | files of it | other files | descriptors | threads | launcher MB |\n|{'---:|' * 7}")
