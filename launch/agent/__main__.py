@@ -2,6 +2,7 @@
 
     start   makes an agent that outlives this process; answers when it is ready. With ``again`` in the
             request, in the place of one that died: one that lives is left alone
+    return  starts the agent of a detached run again, after a boot; its request is in the folder that argv names
     attach  joins this process's stdin and stdout to the running agent
     status  the newest run of a name, from its agent or, when that is gone, its files
     restart ends tasks of the newest run, so that their next attempts begin; on the lead
@@ -24,7 +25,7 @@
     give    sends a checkpoint to another host
     build   makes the Python environment that tasks are to run in
 
-The request is one JSON line, the answers are JSON lines. Nothing that matters is in argv.
+But for ``return``, the request is one JSON line, the answers are JSON lines. Nothing secret is in argv.
 """
 
 import json
@@ -32,14 +33,18 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Callable, Dict, Type, TypeVar
 
 from launch.agent.checkpoints import resume
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
+from launch.agent.linux.processes import Process
 from launch.agent.service import takeover
 from launch.agent.service.located import folder_of
 from launch.agent.state import locks, runs
+from launch.agent.state.log import say as write_log
 from launch.agent.verbs import attach, down, logs, status
 from launch.agent.wire.export_request import ExportRequest
 from launch.agent.wire.run_request import RunRequest
@@ -115,12 +120,15 @@ def launcher_goes(seconds: float) -> bool:
 
 def start() -> None:
     """Make the agent, a process of its own, and pass its first answer on."""
-    request = read_request(RunRequest)
+    tell(begin(read_request(RunRequest)))
+
+
+def begin(request: RunRequest) -> Dict[str, Any]:
+    """Make the agent, a process of its own, and return its first answer: ready or an error."""
     folder = folder_of(request)
     serving = takeover.make_way(folder) if request.again else None
     if serving is not None:
-        tell({"ready": True, "pid": serving, "lives": True})
-        return
+        return {"ready": True, "pid": serving, "lives": True}
     ready, says = os.pipe()
     try:
         folder.create(again=request.again)
@@ -129,23 +137,27 @@ def start() -> None:
     except FileExistsError:  # two of the same second, which names a run
         held = locks.lock_holder(folder.workdir, request.name, folder.host)
         second = f"{folder.run} started in this second; start the run again"
-        tell({"error": locks.refusal(folder.run, request.file) if held else second})
-        return
+        return {"error": locks.refusal(folder.run, request.file) if held else second}
     except OSError as error:
-        tell({"error": f"cannot make the run's folder {folder.own}: {error.strerror}", "kind": "disk"})
-        return
+        return {"error": f"cannot make the run's folder {folder.own}: {error.strerror}", "kind": "disk"}
     finally:
         os.close(says)
     with os.fdopen(ready, "rb") as pipe:
         if not readable(pipe, START_S):
             os.killpg(agent, signal.SIGKILL)
-            tell({"error": f"the agent did not get ready within {START_S:.0f} s; its log: {log}"})
-            return
+            return {"error": f"the agent did not get ready within {START_S:.0f} s; its log: {log}"}
         word = pipe.readline()
-    answer = json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {log}"}
+    answer: Dict[str, Any] = json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {log}"}
     if "error" in answer:
         _wait_for_end(agent)
-    tell(answer)
+    return answer
+
+
+def return_to_run() -> None:
+    """Start the agent of a detached run again after a boot."""
+    from launch.agent.service.boot_return import start_again  # loads what no other verb needs
+
+    sys.exit(start_again(Path(sys.argv[2]), begin))
 
 
 def _wait_for_end(agent: int) -> None:
@@ -165,24 +177,35 @@ def check() -> None:
     check.check(read_values, tell)
 
 
-def serve(request: RunRequest, says: int) -> None:
+def serve(request: RunRequest, says: int) -> int:
     """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
     from launch.agent.service import (
         daemon,
         keeper,
         liveness_pipe,  # loads asyncio, which no other verb needs
+        recovery,
     )
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
         os.close(says)
 
-    keeper.keep(
-        folder_of(request),
-        lambda own, pulse: daemon.serve(request, say, own, pulse),
+    def note(values: Dict[str, Any]) -> None:
+        write_log(f"the agent cannot start: {values['error']}" if "error" in values else "the agent has started again")
+
+    again = replace(request, again=True, booted=False)
+
+    def serve_again(own: Process, pulse: liveness_pipe.Pulse) -> int:
+        goes_on = recovery.goes_on(folder_of(request), request)
+        return daemon.serve(again, note, own, pulse) if goes_on else keeper.OVER
+
+    service = keeper.Service(
+        first=lambda own, pulse: daemon.serve(request, say, own, pulse),
+        next=serve_again if request.detached else None,
         release=lambda: os.close(says),
         patience_s=liveness_pipe.patience_s(request.lost_after_s),
     )
+    return keeper.keep(folder_of(request), service)
 
 
 def build() -> None:
@@ -266,6 +289,7 @@ def run(verb: str) -> None:
     """Runs a verb of this host."""
     verbs: Dict[str, Callable[[], None]] = {
         "start": start,
+        "return": return_to_run,
         "attach": lambda: attach.attach(read_request(RunReference), tell),
         "check": check,
         "status": lambda: tell(status.status(read_request(RunReference))),

@@ -7,7 +7,7 @@ are right.
 
 import time
 from dataclasses import replace
-from typing import Dict, Iterable, Mapping, NamedTuple
+from typing import Dict, Iterable, Mapping, NamedTuple, Optional
 
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart
@@ -27,10 +27,16 @@ def next_generation(highest: Iterable[int], now: float) -> int:
 
 
 class Numbered(NamedTuple):
-    """The request to each host with the run's generation, and whether the run's own name is free on all hosts."""
+    """The request to each host with the run's generation, and what else the hosts know of a start.
+
+    Attributes:
+      is_free: whether the run's own name is free on all hosts.
+      boot_obstacles: for each host the reason why no boot would start its agent again; None where one would.
+    """
 
     requests: Dict[str, RunRequest]
     is_free: bool
+    boot_obstacles: Dict[str, Optional[str]]
 
 
 def number(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
@@ -49,4 +55,5 @@ def number(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
         fit(host, answer, KNOWS)
     generation = next_generation((answer["highest"] for answer in answers.values()), time.time())
     numbered = {host: replace(request, generation=generation) for host, request in requests.items()}
-    return Numbered(numbered, not any(answer["taken"] for answer in answers.values()))
+    obstacles = {host: answer.get("boot_obstacle") for host, answer in answers.items()}
+    return Numbered(numbered, not any(answer["taken"] for answer in answers.values()), obstacles)

@@ -12,7 +12,11 @@ _HELD: Shape = {"run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "
 _TENSOR: Shape = {"dtype": str, "shape": (None, [(None, int)])}
 
 TIME: Shape = {"time": NUMBER}
-KNOWS: Shape = {"highest": int, "taken": bool}  # besides, of what ``find`` answers before a run starts
+KNOWS: Shape = {
+    "highest": int,
+    "taken": bool,
+    "boot_obstacle?": TEXT,
+}  # besides, of what ``find`` answers before a run starts
 
 # Of a verb that is not here the launcher reads no more than that it answers.
 OF_VERBS: Mapping[str, Shape] = {

@@ -27,6 +27,7 @@ def requests(
     resume: bool,
     file: Optional[str] = None,
     user: Optional[str] = None,
+    detached: bool = False,
 ) -> Dict[str, RunRequest]:
     """Return the run request of each host's agent, the lead's first.
 
@@ -35,6 +36,7 @@ def requests(
     Args:
       file: the words that name the run to another verb, where those are more than the hosts file.
       user: who starts the run, and on which machine.
+      detached: whether the launcher leaves the run once it is up.
     """
     tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}
     for task in plan.tasks:
@@ -43,7 +45,9 @@ def requests(
     addresses = peers(plan) if plan.spec.guard else None
     return {
         host: replace(
-            _request(plan, host, tuple(tasks[host]), code, token, secrets, resume, named, addresses), user=user
+            _request(plan, host, tuple(tasks[host]), code, token, secrets, resume, named, addresses),
+            user=user,
+            detached=detached,
         )
         for host in plan.hosts
     }

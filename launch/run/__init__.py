@@ -8,6 +8,7 @@ graph_check     find a mistake in a job before its tasks start
 follower        receive the run's status from its lead, over a connection that is made again
 attached        follow a run in a terminal: its lease, Ctrl-C, Ctrl-Z
 agent_restarts  start agents again that died under an attached run
+boot_returns    the hosts that come back to a detached run after a boot
 resume          bring the newest checkpoint to the chief's host
 failover        begin the run again where the chief's host was lost
 observer        look at a run that somebody else has started

@@ -10,13 +10,14 @@ import secrets
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Callable, Dict, NamedTuple, Optional
+from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
 from cluster.spec.model import Spec
 from launch.agent.wire.run_request import RunRequest
 from launch.hosts.bundle import Code, launcher_code, with_folder
 from launch.plan.agent_requests import requests
 from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
+from launch.run.boot_returns import Fragile
 from launch.run.hook_check import refuse_unusable
 from launch.run.start import read_secrets
 from launch.target import Target
@@ -26,13 +27,14 @@ class RunStart(NamedTuple):
     """The start of a run: its spec, and whether the run is to resume.
 
     ``needed``: a run that is to ``resume`` does not start without a checkpoint. ``source`` is the run whose checkpoint
-    it resumes from; None for the newest.
+    it resumes from; None for the newest. ``detach``: the launcher leaves the run once it is up.
     """
 
     spec: Spec
     resume: bool = False
     needed: bool = True
     source: Optional[str] = None
+    detach: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Draft:
     code: Code = field(repr=False)
     begins: datetime
     at: Callable[[datetime], "Draft"] = field(repr=False)  # the same run, should it begin then
+    fragile: Sequence[Fragile] = ()  # hosts whose reboot ends it, once the launcher has left it
 
     def a_second_later(self) -> "Draft":
         """Return the same run under the name of the next second."""
@@ -64,7 +67,7 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
 
     def at(begins: datetime) -> Draft:
         plan = make_plan(spec, job, run_name(spec.name, begins), sys.executable)
-        asked = requests(plan, code, token, values, start.resume, str(target), user())
+        asked = requests(plan, code, token, values, start.resume, str(target), user(), start.detach)
         return Draft(plan, asked, code, begins, at)
 
     first = at(begins)

@@ -32,7 +32,7 @@ def with_failover(train: Callable[[RunStart], Ended], start: RunStart, interrupt
     ended = train(start)
     following = successor(start.spec, ended, interrupts)
     while following is not None:
-        start = following
+        start = following._replace(detach=start.detach)
         ended = train(start)
         following = successor(start.spec, ended, interrupts)
     return ended

@@ -13,6 +13,7 @@ from launch.logs.reader import print_log_of_culprit
 from launch.plan.plan import Plan
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
+from launch.run.boot_returns import fragile, with_returns
 from launch.run.draft import Draft, RunStart, draft
 from launch.run.graph_check import GraphCheck, is_useful
 from launch.run.resume import bring_newest
@@ -44,7 +45,7 @@ class Ended(NamedTuple):
     out_of_reach: Sequence[str] = ()
 
 
-def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending, detach: bool = False) -> Ended:
+def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
     """Start a run, follow it to its end or until it is up, take it down, and print how it ended.
 
     Raises:
@@ -60,21 +61,19 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         with for_terminal() as view:
             run = _start(fleet, planned, target, start, view, graph)
-            attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), detach)
+            attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), start.detach)
             status = attached.follow(attached.go())
         if status.state == "running":
             resumes = start.spec.command is None
-            say(*report.detached(run.plan.run, str(target), fragile_hosts(run.plan), resumes, fleet.slurm_job))
+            ends = [] if fleet.slurm_job else [(_described(run.plan, hosts), why) for hosts, why in run.fragile]
+            say(*report.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)
     return Ended(report.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
 
 
-def fragile_hosts(plan: Plan) -> str:
-    """Return the hosts of which each ends a detached run by a reboot or with its agent, which nobody restarts."""
-    if plan.spec.local:
-        return "this machine"
-    return fold(plan.hosts if plan.spec.elastic is None else [plan.lead])
+def _described(plan: Plan, hosts: Sequence[str]) -> str:
+    return "this machine" if all(map(plan.spec.is_here, hosts)) else fold(hosts)
 
 
 def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View, graph: GraphCheck) -> Draft:
@@ -87,7 +86,7 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
     with advising(str(target), planned.plan.hosts):
         fleet.connect()
-        run = _named(fleet, planned, view)
+        run = _named(fleet, planned, view, start.detach)
         if start.resume:
             asked = bring_newest(fleet, run.plan, run.requests, view.note, start.needed, start.source)
             run = replace(run, requests=asked)
@@ -97,14 +96,17 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     return run
 
 
-def _named(fleet: Fleet, planned: Draft, view: View) -> Draft:
-    """Number the run's generation, under a name that no run of any host has."""
+def _named(fleet: Fleet, planned: Draft, view: View, detach: bool) -> Draft:
+    """Number the run's generation, under a name that no run of any host has; with ``detach`` prepare for reboots."""
     numbered = generation.number(fleet, planned.requests)
     while not numbered.is_free:
         planned = planned.a_second_later()
         view.note(f"renamed to {planned.plan.run}, because another run started in the same second")
         numbered = generation.number(fleet, planned.requests)
-    return replace(planned, requests=numbered.requests)
+    if not detach:
+        return replace(planned, requests=numbered.requests)
+    returning = with_returns(planned.plan, numbered.requests, numbered.boot_obstacles)
+    return replace(planned, requests=returning, fragile=fragile(planned.plan, numbered.boot_obstacles))
 
 
 def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> List[str]:

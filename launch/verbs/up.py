@@ -34,7 +34,7 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     began = time.monotonic()
 
     def train_once(start: RunStart) -> Ended:
-        return train(target, start, interrupts, ending, detach)
+        return train(target, start, interrupts, ending)
 
     def ending(status: RunStatus) -> List[str]:
         return report.ending(status, time.monotonic() - began, str(target), bool(target.local))
@@ -45,4 +45,4 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     if resume:
         refuse_resume(spec, target.run)
     with Interrupts() as interrupts:
-        return with_failover(train_once, RunStart(spec, resume, source=target.run), interrupts).code
+        return with_failover(train_once, RunStart(spec, resume, True, target.run, detach), interrupts).code

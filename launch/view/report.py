@@ -53,22 +53,22 @@ def what_happened(status: RunStatus) -> List[str]:
     return [] if plain and status.state == "failed" else incident_text.lines(incidents)
 
 
-def detached(run: str, asked: str, fragile: str, resumes: bool, slurm_job: str = "") -> List[str]:
+def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: bool, slurm_job: str = "") -> List[str]:
     """Return the lines that ``launch up -d`` prints when every task is up.
 
     Args:
       asked: the argument with which other verbs find the run.
-      fragile: the hosts of which each ends the run by a reboot or with its agent.
+      fragile: the hosts of which each ends the run by a reboot, and why nothing starts its agent again.
       resumes: whether the launcher knows the run's checkpoints.
       slurm_job: the job of Slurm in which it runs; "" for none.
     """
-    again = f"continue it then with `launch down {asked}` and `launch up --resume {asked}`"
-    if not resumes:
-        again = f"start it again then with `launch down {asked}` and `launch up {asked}`"
-    lines = [
-        f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`",
-        f"it survives neither a reboot nor the end of its agent on {fragile}; {again}",
-    ]
+    lines = [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
+    lines += [f"a reboot of {hosts} ends it: {why}" for hosts, why in fragile]
+    if fragile:
+        again = f"continue it then with `launch down {asked}` and `launch up --resume {asked}`"
+        if not resumes:
+            again = f"start it again then with `launch down {asked}` and `launch up {asked}`"
+        lines.append(again)
     return lines + ([f"it ends with Slurm's job {slurm_job} at the latest"] if slurm_job else [])
 
 

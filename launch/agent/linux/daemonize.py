@@ -8,31 +8,35 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
 from launch.agent.linux.processes import show_as
 
+STUMBLED = 1  # the exit code of a process whose function has raised
 
-def fork_away(run: Callable[[], None], log: Path, kept: int, title: str) -> int:
+
+def fork_away(run: Callable[[], Optional[int]], log: Path, kept: int, title: str) -> int:
     """Fork a process that calls ``run`` in its own session; return its pid.
 
     The process inherits no open file but ``kept``: it reads nothing, and writes into ``log``. The program ps shows the
-    process as ``title``. Until the caller ends or waits for the process, no other process gets that pid.
+    process as ``title``. Until the caller ends or waits for the process, no other process gets that pid. ``run``
+    returns the exit code, or None for 0.
     """
     sys.stdout.flush()
     pid = os.fork()
     if pid:
         return pid
+    code: Optional[int] = STUMBLED
     try:
         os.setsid()
         _leave_files(log, kept)
         show_as(title)
-        run()
+        code = run()
     except BaseException:  # past this point the caller's own code would go on
         os.write(2, traceback.format_exc().encode())
     finally:
         sys.stdout.flush()
-        os._exit(0)
+        os._exit(code or 0)
 
 
 def _leave_files(log: Path, kept: int) -> None:

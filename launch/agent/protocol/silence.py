@@ -10,7 +10,7 @@ meet those of the lost host.
               margin; reported once
 """
 
-from typing import Container, Dict, List, Sequence
+from typing import Container, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.protocol.messages import Lost
 
@@ -19,10 +19,15 @@ UNSEEN_S = 2.0  # a member's first link comes sooner than that
 
 
 class Silences:
-    """The silences of ``hosts``. Times are seconds on the lead's clock."""
+    """The silences of ``hosts``. Times are seconds on the lead's clock.
 
-    def __init__(self, hosts: Sequence[str], lost_after_s: float, now: float):
-        self._patience_s = lost_after_s * (1 + MARGIN_SHARE)
+    ``patience`` has the seconds after which a host is lost that is to come back from a boot.
+    """
+
+    def __init__(
+        self, hosts: Sequence[str], lost_after_s: float, now: float, patience: Optional[Mapping[str, float]] = None
+    ):
+        self.hosts, self.lost_after_s, self._patience = hosts, lost_after_s, patience or {}
         self._unseen: Dict[str, float] = dict.fromkeys(hosts, now + UNSEEN_S)  # {host: when that is a silence}
         self._since: Dict[str, float] = {}  # {host: when its last message came}
         self._reported: Dict[str, None] = {}  # the lost ones, in the order in which they were
@@ -49,12 +54,15 @@ class Silences:
         unseen = [host for host, late in self._unseen.items() if now >= late]
         return sorted([*unseen, *self._since, *self._reported])
 
+    def _patience_s(self, host: str) -> float:
+        return self._patience.get(host, self.lost_after_s * (1 + MARGIN_SHARE))
+
     def newly_lost(self, now: float, spared: Container[str] = ()) -> List[Lost]:
         """Return the hosts that are lost since the last call.
 
         ``spared`` has the hosts whose new link is just coming.
         """
-        late = {host: now - since for host, since in self._since.items() if now - since > self._patience_s}
+        late = {host: now - since for host, since in self._since.items() if now - since > self._patience_s(host)}
         found = [Lost(host, silent_s) for host, silent_s in late.items() if host not in spared]
         for each in found:
             del self._since[each.host]

@@ -5,10 +5,11 @@ graph          the graph of a job, built before its tasks start
 export         the SavedModel of a run's checkpoint
 daemon         from the request to the last file removed
 located        a request with this host's own paths in it
-keeper         the agent's parent, which ends what the agent left
+keeper         the agent's parent, which ends what the agent left, and starts it again
 liveness_pipe  the pulse of an agent, which its keeper watches
 predecessors   the remains of earlier runs of the name
 notice         the notice that this host's machine is to go
+boot_return    the start of an agent after a boot
 takeover       making way for another agent of a run
 agent          the common part of lead and member: one loop
 lead           supervises the run, and owns its host's tasks

@@ -20,13 +20,15 @@ class Agent(ABC):
       request: the launcher's request to this host.
       events: the events on this host; ``tasks`` puts them there.
 
-    ``incarnation`` names this life of the agent: a restarted agent has another.
+    ``incarnation`` names this life of the agent: a restarted agent has another. ``is_away``: this life ends in the
+    middle of its part of the run, and another takes that up.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
         self._request, self._folder, self._tasks, self._events = request, folder, tasks, events
         self._host = request.host
         self.incarnation = secrets.token_hex(8)
+        self.is_away = False
 
     @abstractmethod
     async def open(self) -> None:
@@ -38,7 +40,7 @@ class Agent(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """Run until this host's part of the run is over."""
+        """Run until this host's part of the run is over, or the agent is away."""
 
     @abstractmethod
     def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
@@ -51,6 +53,11 @@ class Agent(ABC):
     @abstractmethod
     def terminate(self, why: str) -> None:
         """End the agent itself; ``why`` is the reason."""
+
+    def go_away(self) -> None:
+        """End in the middle of the run: a boot of this host starts the next life."""
+        self.is_away = True
+        self.wake()
 
     def wake(self) -> None:
         """Wake the loop now, not at the next poll: a child has ended."""

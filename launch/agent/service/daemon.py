@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -28,18 +29,20 @@ from launch.agent.protocol.local_server import Clients
 from launch.agent.retention import background
 from launch.agent.service import notice, predecessors
 from launch.agent.service.agent import Agent
+from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN
 from launch.agent.service.lead import Lead
 from launch.agent.service.liveness_pipe import Pulse
 from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.service.member import Member
-from launch.agent.state import groups, plan_file, process_records, runs
+from launch.agent.state import boot_unit, groups, plan_file, process_records, runs
 from launch.agent.state.locks import NameTaken, hold, no_removal
-from launch.agent.state.log import log_system_errors
+from launch.agent.state.log import log_system_errors, say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import work_folder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
+from launch.status.values import to_values
 
 SWEEP_S = 10.0
 
@@ -48,8 +51,11 @@ class NotReady(Exception):
     """This host cannot take part in the run; the text has reason and remedy."""
 
 
-def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> None:
-    """Run this host's part of the request; ``send`` receives one answer, ready or an error."""
+def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> int:
+    """Run this host's part of the request, and return an exit code for the keeper.
+
+    ``send`` receives one answer, ready or an error.
+    """
     allow_open_files(ALL)
     folder = folder_of(asked)
     request = located(asked, folder)
@@ -57,7 +63,7 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
         with hold(folder, request.name, request.file), _environment(request, folder):
             left = predecessors.end(folder, request.name, request.file)
             with no_removal(folder.workdir):  # of the run that this one resumes from, and of the code
-                _record(request, folder, keeper)
+                _record(asked, request, folder, keeper)
                 given, bookings = _prepare(request, folder)
                 terms, booked = _limit(request, folder)
                 _furnish(request, folder)
@@ -67,14 +73,16 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
 
             peers = None if request.guard is None else request.peers or ()
             with firewall.standing(request.run, firewall.ports(request), peers) as standing:
-                asyncio.run(_live(request, folder, given, terms, bookings, standing, ready, pulse))
+                code = asyncio.run(_live(request, folder, given, terms, bookings, standing, ready, pulse))
             booked.release()
-            for task in request.tasks:
+            for task in request.tasks if code == OVER else ():
                 work_folder.tidy(folder.task(task.name))
+        return code
     except (NotReady, NameTaken, NoLocks, firewall.Unguarded) as error:
         if not request.again:  # else the run's files are those of the agent before
             _forget(request, folder)
         send({"error": str(error)})
+        return TAKEN if isinstance(error, NameTaken) else FAILED
 
 
 @contextlib.contextmanager
@@ -94,16 +102,20 @@ def _environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
         raise NotReady("its Python environment is being built; wait for `launch setup` to end") from None
 
 
-def _record(request: RunRequest, folder: RunFolder, keeper: processes.Process) -> None:
+def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: processes.Process) -> None:
     """Write the request and the agent's processes to files, before there is anything to end."""
     try:
         if request.generation is not None:
             runs.note_generation(folder, request.generation)
         if not request.again or not plan_file.exists(folder):  # which is as old as the run
             plan_file.write(folder, request)
+        if request.returns:
+            boot_unit.write(folder, to_values(replace(asked, again=True, booted=True, secrets={})))
         process_records.write_agent(folder, processes.inspect(os.getpid()) or keeper, keeper)
     except OSError as error:
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
+    if os.getppid() != keeper.pid:  # what ends a run kills the keeper first, and this agent was on no record then
+        raise NotReady("its keeper has ended")
 
 
 def _furnish(request: RunRequest, folder: RunFolder) -> None:
@@ -213,7 +225,7 @@ async def _live(
     standing: Optional[firewall.Guard],
     send: Callable[[Dict[str, Any]], None],
     pulse: Pulse,
-) -> None:
+) -> int:
     processes.adopt_orphans()
     log_system_errors(asyncio.get_event_loop())
     events: asyncio.Queue[Any] = asyncio.Queue()
@@ -228,7 +240,7 @@ async def _live(
         await bookings.answer()
     except OSError as error:
         raise NotReady(f"cannot listen: {error}") from error
-    _handle_signals(agent)
+    _handle_signals(request, agent)
     if standing is not None:
         _end_with_guard(standing, agent)
     send({"ready": True, "pid": os.getpid()})
@@ -236,6 +248,7 @@ async def _live(
     beside = [asyncio.ensure_future(pulse.beat()), *_watch_for_notice(request, folder, agent)]
     try:
         await agent.run()
+        return AWAY if agent.is_away else OVER
     finally:
         await clients.close()
         await _leave_nothing(tasks, [standing.pid] if standing is not None else [])
@@ -260,10 +273,18 @@ def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "as
     return Lead(request, request.run_plan, folder, tasks, events)
 
 
-def _handle_signals(agent: Agent) -> None:
+def _handle_signals(request: RunRequest, agent: Agent) -> None:
     loop = asyncio.get_event_loop()
+
+    def leave(name: str) -> None:
+        if request.returns and boot_unit.is_going_down():
+            say("the machine goes down; its next boot starts the agent again")
+            agent.go_away()
+        else:
+            agent.leave(f"its agent received {name}")
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, agent.leave, f"its agent received {number.name}")
+        loop.add_signal_handler(number, leave, number.name)
     loop.add_signal_handler(signal.SIGCHLD, agent.wake)
 
 
@@ -295,6 +316,7 @@ async def _leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
 
 def _forget(request: RunRequest, folder: RunFolder) -> None:
     """Remove the files of a start that failed; other hosts' files stay."""
+    boot_unit.remove(folder)
     for path in (folder.own, *(folder.task(task.name) for task in request.tasks)):
         shutil.rmtree(str(path), ignore_errors=True)
     for path in (folder.own.parent, folder.path):

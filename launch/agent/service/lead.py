@@ -24,6 +24,7 @@ from launch.agent.protocol.messages import (
     RestartRequested,
     StopRequested,
 )
+from launch.agent.protocol.silence import Silences
 from launch.agent.service import recovery
 from launch.agent.service.agent import Agent
 from launch.agent.service.member_links import Members
@@ -59,17 +60,18 @@ class Lead(Agent):
         events: "asyncio.Queue[Any]",
     ):
         super().__init__(request, folder, tasks, events)
-        self._run = run
+        is_detached = request.again and folder.read_whole(recovery.DETACHED) is not None
+        self._run = recovery.rejoined(run, request.booted) if is_detached else run
         resume = "--resume " if self._run.judge == "outcome" else ""
         self._supervisor = Supervisor(self._run, f"launch up {resume}{request.file}")
         others = [host for host in self._run.hosts if host != self._host]
-        patience_s = self._run.lost_after_s
+        silences = Silences(others, self._run.lost_after_s, now(), self._run.patience)
         self._replicas = Replicas(request.replicas, folder, request.checkpoint_dir, self._cannot_copy)
         serve = self._replicas.serve
-        self._members = Members(others, request.token, self.incarnation, patience_s, events.put_nowait, serve)
+        self._members = Members(silences, request.token, self.incarnation, events.put_nowait, serve)
         self._hooks = Hooks(request, folder, tasks.restore_code)
         self._chief = next(task.name for task in self._run.tasks if task.chief)
-        self._lease_s = request.lease_s
+        self._lease_s = None if is_detached else request.lease_s
         self._launcher_seen_at = 0.0
         self._is_attended = False  # whether the launcher has sent a line
         self._has_go = False
@@ -99,6 +101,8 @@ class Lead(Agent):
             self._take_over()
         while self._supervisor.state.phase is not Phase.ENDED:
             event = await self._next()
+            if self.is_away:
+                return
             self._look_around()
             if isinstance(event, Joined):
                 self._members.admit(event)
@@ -194,8 +198,9 @@ class Lead(Agent):
         elif verb == "go":
             self._go()
         elif verb == "detach":
-            self._lease_s = None
-            yield {"detached": True}
+            if self._folder.note(recovery.DETACHED, {}, durable=True):  # else the next lead would miss its launcher
+                self._lease_s = None
+                yield {"detached": True}
         elif verb == "restart":
             self._events.put_nowait(RestartRequested(request["tasks"]))
             yield {"asked": True}

@@ -11,6 +11,7 @@ last byte nobody counts. The pipe's end is the agent's.
 import asyncio
 import contextlib
 import os
+from typing import Optional
 
 from launch.agent.linux.open_files import readable
 
@@ -22,9 +23,13 @@ _BEAT, _END = b".", b"!"
 
 
 class Pulse:
-    """Both ends of the pipe. Call ``mine`` in the agent and ``watch`` in the keeper, after the fork."""
+    """Both ends of the pipe. Call ``mine`` in the agent and ``watch`` in the keeper, after the fork.
+
+    ``begun`` is whether ``watch`` has received a beat, so whether the agent was ready.
+    """
 
     def __init__(self) -> None:
+        self.begun = False
         self._out, self._in = os.pipe()
 
     def mine(self) -> None:
@@ -45,22 +50,24 @@ class Pulse:
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # the keeper is frozen, or gone
             os.write(self._in, what)
 
-    def watch(self, patience_s: float) -> bool:
+    def watch(self, patience_s: float, first_s: Optional[float] = None) -> bool:
         """Return whether the pulse went missing for ``patience_s``.
 
-        The result is False when the agent has closed, or is gone. Before the first beat nothing is counted: preparing
-        a host takes as long as it takes.
+        The result is False when the agent has closed, or is gone. The first beat may take ``first_s``; with None it may
+        take as long as it takes to prepare a host.
         """
         os.close(self._in)
-        begun = False
-        while True:
-            waits = (patience_s, CHANCE_S) if begun else (None,)
-            if not any(readable(self._out, wait) for wait in waits):
-                return True
-            beats = os.read(self._out, 65536)
-            if not beats or _END in beats:
-                return False
-            begun = True
+        try:
+            while True:
+                waits = (patience_s, CHANCE_S) if self.begun else (first_s,)
+                if not any(readable(self._out, wait) for wait in waits):
+                    return True
+                beats = os.read(self._out, 65536)
+                self.begun = self.begun or _BEAT in beats
+                if not beats or _END in beats:
+                    return False
+        finally:
+            os.close(self._out)
 
 
 def patience_s(lost_after_s: float) -> float:

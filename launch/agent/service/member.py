@@ -84,6 +84,8 @@ class Member(Agent):
         try:
             while not (self._over and not self._tasks.running):
                 event = await self._next()
+                if self.is_away:
+                    return
                 self._tasks.poll(now())
                 self._send(event)
                 self._check_silence()
@@ -98,7 +100,7 @@ class Member(Agent):
         if self._link is not None:
             self._received_at = max(self._received_at, self._link.confirmed_at)
         silent_s = now() - self._received_at
-        leave_after_s = self._lost_after_s + self._stay_s if self._joined else self._request.join_s
+        leave_after_s = self._lost_after_s + self._stay_s if self._was_in else self._request.join_s
         if self._over:
             return
         if silent_s > leave_after_s:
@@ -108,6 +110,11 @@ class Member(Agent):
             self._kill(self._silence)
             if self._link is not None:
                 self._link.drop()  # what the lead orders from now on comes when these tasks are gone
+
+    @property
+    def _was_in(self) -> bool:
+        """Return whether this agent, or the one whose place it takes, has been a member of the run."""
+        return self._joined or self._request.again
 
     def _check_departure(self) -> None:
         """Leave once the lead has let go the tasks here, or does not."""
@@ -180,7 +187,7 @@ class Member(Agent):
     def _check_refusal(self, error: links.LinkError) -> None:
         refused = isinstance(error.__cause__, ConnectionRefusedError)
         self._deserted_at = (self._deserted_at or now()) if refused else None
-        if self._joined and self._deserted_at and now() - self._deserted_at > self._deserted_s:
+        if self._was_in and self._deserted_at and now() - self._deserted_at > self._deserted_s:
             self._leave(f"no lead agent on {self._request.lead.host} for {self._deserted_s:.0f} s; leaving the run")
 
     async def _forget_lead(self) -> None:

@@ -10,7 +10,7 @@ that was known then.
 """
 
 import asyncio
-from typing import Awaitable, Callable, Dict, List, Mapping, Sequence
+from typing import Awaitable, Callable, Dict, List, Mapping
 
 from launch.agent.protocol import links
 from launch.agent.protocol.gate import Gate
@@ -27,6 +27,7 @@ class Members:
     """Answer members that dial, and exchange messages with them.
 
     Args:
+      silences: those of the members.
       incarnation: the lead's.
       handle: receives the messages of members, and before those their ``Joined``.
       serve: sends the newest checkpoint over a link that is for that.
@@ -34,21 +35,19 @@ class Members:
 
     def __init__(
         self,
-        hosts: Sequence[str],
+        silences: Silences,
         token: str,
         incarnation: str,
-        lost_after_s: float,
         handle: Callable[[Message], None],
         serve: Callable[[links.Link], Awaitable[None]],
     ):
         self._incarnation, self._handle, self._serve = incarnation, handle, serve
-        self._quiet_s = lost_after_s * links.QUIET_SHARE
-        self._silences = Silences(hosts, lost_after_s, now())
+        self._silences, self._quiet_s = silences, silences.lost_after_s * links.QUIET_SHARE
         self._arrived: Dict[str, links.Link] = {}  # not admitted yet
         self._links: Dict[str, links.Link] = {}
         self._known: Dict[str, str] = {}  # {host: its newest incarnation}
         self._given: Dict[str, List[Order]] = {}
-        self._gate = Gate(token, incarnation, len(hosts), self._welcome)
+        self._gate = Gate(token, incarnation, len(silences.hosts), self._welcome)
 
     async def open(self, port: int) -> None:
         """Listen for members.

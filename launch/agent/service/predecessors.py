@@ -9,7 +9,7 @@ from typing import List
 
 from launch.agent.linux import processes
 from launch.agent.service.takeover import SWEPT_S
-from launch.agent.state import groups, leftovers, locks, process_records
+from launch.agent.state import boot_unit, groups, leftovers, locks, plan_file, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import runs
 
@@ -29,17 +29,20 @@ def end(folder: RunFolder, name: str, file: str) -> List[str]:
 
 def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
     try:
-        return bool(process_records.agent_of(run) or process_records.tasks_of(run, table) or groups.left(run))
+        living = process_records.agent_of(run) or process_records.tasks_of(run, table)
+        return bool(living or groups.left(run) or boot_unit.files(run))
     except (OSError, ValueError, KeyError):  # a record in pieces names nobody
         return False
 
 
 def _end(run: RunFolder, file: str) -> str:
-    if len(process_records.agent_of(run)) > 1:  # an agent with its keeper, whose lock somebody has removed
+    serving = process_records.agent_of(run)
+    # An agent with its keeper, whose lock somebody has removed; or a keeper that is about to start the agent again.
+    if len(serving) > 1 or (serving and plan_file.read(run).detached):
         raise locks.NameTaken(locks.refusal(run.run, file))
     leftovers.wait(lambda: not process_records.agent_of(run), SWEPT_S)  # a keeper alone is about to end it all
     before = leftovers.look(run)
-    leftovers.end(run)
+    leftovers.end_for_good(run)
     left = [process.pid for process in leftovers.look(run).processes]
     if left:
         pids = ", ".join(map(str, left))

@@ -6,14 +6,19 @@ next attempt, and the chief restores the last checkpoint.
 
 import os
 import time
+from dataclasses import replace
 from typing import Any, Dict, NamedTuple, Optional
 
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
+from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunRequest
 from launch.status.run import RunStatus
 from launch.status.states import ENDED
 from launch.status.task import TaskStatus
 from launch.status.values import from_values
+
+DETACHED = "detached.json"  # is there when the launcher has left: the next lead waits for none
 
 
 class Earlier(NamedTuple):
@@ -24,12 +29,37 @@ class Earlier(NamedTuple):
     lasted_s: float
 
 
+def rejoined(run: RunPlan, booted: bool) -> RunPlan:
+    """Return the plan of a run whose launcher has left, for a lead that was started again.
+
+    Other hosts may still boot. An elastic run begins without those that are late, after a boot only with most of its
+    hosts: somebody may have continued the run on the others, and two runs must not write one checkpoint.
+    """
+    is_elastic = run.min_workers is not None
+    if is_elastic and not booted:
+        return run
+    quorum = len(run.hosts) // 2 + 1 if is_elastic else 0
+    return replace(run, join_s=run.rejoin_s or run.join_s, quorum=quorum)
+
+
+def goes_on(folder: RunFolder, request: RunRequest) -> bool:
+    """Return whether an agent of the run is to be started again without a launcher that asks for it.
+
+    A lead is, where the launcher has left it, and the run has not ended, nor was about to end.
+    """
+    if request.run_plan is None:
+        return True
+    values = folder.read_whole("status.json") or {}
+    is_over = values.get("state") in ENDED or values.get("cause") is not None
+    return folder.read_whole(DETACHED) is not None and not is_over
+
+
 def read(folder: RunFolder) -> Optional[Earlier]:
     """Return the status that the earlier agent had published.
 
     The result is None where the run has ended, or the earlier agent had published nothing.
     """
-    values = folder.read("status.json")
+    values = folder.read_whole("status.json")
     if values is None or values.get("state") in ENDED:
         return None
     began_at, published_at = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))

@@ -13,15 +13,16 @@ SWEPT_S = 15.0  # for the keeper to have ended what the agent left; it waits 10 
 
 
 def make_way(folder: RunFolder) -> Optional[int]:
-    """Return the pid of the run's agent on this host, if the agent lives.
+    """Return the pid of the run's agent on this host, if the agent lives, or its keeper starts the next one.
 
     Otherwise nothing of the agent is left when this function returns.
     """
-    serving = leftovers.agent_pid(folder)
-    if serving is not None:
-        return serving
-    leftovers.wait(lambda: not process_records.agent_of(folder), SWEPT_S)
+    leftovers.wait(lambda: _serves(folder) or not process_records.agent_of(folder), SWEPT_S)
     serving = leftovers.agent_pid(folder)
     if serving is None and folder.own.is_dir():
         leftovers.end(folder)  # where no keeper was left to do it
     return serving
+
+
+def _serves(folder: RunFolder) -> bool:
+    return leftovers.agent_pid(folder) is not None

@@ -5,6 +5,7 @@ runs             the runs of a name, and the one that a verb means
 plan_file        the request to this host, without its secrets
 process_records  the processes of a run, by pid and start time
 locks            the name of a run, held while it is up; and the removal of past runs
+boot_unit        the unit by which systemd starts an agent after a boot
 groups           the control groups of a run's tasks
 leftovers        the remains of a run on this host, and their end
 flights          the newest spans of the tasks on this host

@@ -12,7 +12,7 @@ from typing import Callable, Iterable, List, Optional
 
 from launch.agent.gpus.state import memory_of
 from launch.agent.linux import ports, processes
-from launch.agent.state import groups, plan_file, process_records
+from launch.agent.state import boot_unit, groups, plan_file, process_records
 from launch.agent.state.locks import last_holder, lock_holder
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft
@@ -24,7 +24,7 @@ GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
 def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     """Return the processes, ports, GPU memory, locks and control groups of the run on this host.
 
-    The locks are the lock of the run's name and the agent's socket.
+    The locks are the lock of the run's name, the agent's socket, and what starts the agent at a boot.
 
     Args:
       gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
@@ -36,7 +36,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
         [_described(process) for process in living],
         ports.listened_by(pids),
         [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
-        [str(path) for path in _locks(folder)],
+        [str(path) for path in [*_locks(folder), *boot_unit.files(folder)]],
         [str(path) for path in groups.left(folder)],
     )
 
@@ -68,14 +68,23 @@ def agent_pid(folder: RunFolder) -> Optional[int]:
 
 
 def end(folder: RunFolder) -> None:
-    """Kill what the run's records name; remove the groups, and the lock and socket of a dead agent."""
-    keeper = os.getpid()  # if we are it: it ends by itself
-    end_all(lambda: [process for process in process_records.agent_of(folder) if process.pid != keeper])
+    """Kill what the run's records name; remove the groups, and the lock and socket of a dead agent.
+
+    What starts the agent at a boot stays.
+    """
+    own = os.getpid()  # a keeper's, which ends by itself
+    end_all(lambda: [process for process in process_records.keeper_and_agent(folder) if process.pid != own])
     end_all(lambda: process_records.tasks_of(folder))
     groups.remove(folder)
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper was faster
             path.unlink()
+
+
+def end_for_good(folder: RunFolder) -> None:
+    """Do as ``end``, and have no boot start the run's agent here again."""
+    boot_unit.remove(folder)
+    end(folder)
 
 
 def end_all(living: Callable[[], List[processes.Process]]) -> None:

@@ -56,6 +56,7 @@ class KeptPlan:
       checkpoint_dir: the folder in which the chief saved; None for the run's own folder.
       token: the token that agents of the run prove to each other that they know; None where the file has none.
       user: who started the run, and on which machine; None where the file has none.
+      detached: whether the keepers of the run start agents again.
       retention: the rule by which hosts remove past runs of this name; None where the file has none.
     """
 
@@ -69,6 +70,7 @@ class KeptPlan:
     checkpoint_dir: Optional[str] = None
     token: Optional[str] = field(default=None, repr=False)
     user: Optional[str] = None
+    detached: bool = False
     retention: Optional[Retention] = None
 
     @property
@@ -83,7 +85,7 @@ def write(folder: RunFolder, request: RunRequest) -> None:
     Raises:
       OSError: there is no room, or no right to write.
     """
-    folder.write(PLAN, _without_secrets(to_values(request)))
+    folder.write(PLAN, _without_secrets(to_values(request)), durable=True)
 
 
 def _without_secrets(values: Dict[str, Any]) -> Dict[str, Any]:

@@ -61,13 +61,18 @@ def is_of_this_boot(folder: RunFolder) -> bool:
 
     The host may have had any name then.
     """
-    return _of_this_boot(folder.read(AGENT)) is not None
+    return _of_this_boot(folder.read_whole(AGENT)) is not None
 
 
 def agent_of(folder: RunFolder) -> List[Process]:
     """Return the run's agent and its keeper on this host, if they live."""
-    record = _of_this_boot(folder.read(AGENT))
+    record = _of_this_boot(folder.read_whole(AGENT))
     return _living([record["agent"], record["keeper"]]) if record else []
+
+
+def keeper_and_agent(folder: RunFolder) -> List[Process]:
+    """Return the keeper and the agent in the order in which to end them: a keeper may start an agent again."""
+    return agent_of(folder)[::-1]
 
 
 def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> List[Process]:
@@ -75,7 +80,7 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
 
     ``processes`` has all processes of the host, where the caller knows them.
     """
-    record = _of_this_boot(folder.read(TASKS))
+    record = _of_this_boot(folder.read_whole(TASKS))
     if record is None:
         return []
     named = _living([*record["leaders"], *record["others"]])

@@ -10,6 +10,7 @@
         hosts/HOST/plan.json            the request to this agent (mode 0600)
         hosts/HOST/generation.json      a number above those of the runs of this name before it
         hosts/HOST/agent.log, agent.sock
+        hosts/HOST/detached.json        on the lead, once the launcher has left the run to itself
         hosts/HOST/agent.json, processes.json       the pids and start times of what runs here
         hosts/HOST/status.json          the newest summary; on the lead that of the whole run
         hosts/HOST/checkpoint/          copies of the chief's checkpoints, on hosts that keep some
@@ -55,21 +56,24 @@ class RunFolder:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
 
-    def write(self, name: str, values: Mapping[str, Any]) -> None:
-        """Replace one of this host's JSON files, readable by this user alone."""
+    def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
+        """Replace one of this host's JSON files, readable by this user alone; ``durable``: whatever power is cut."""
         partial = self.own / f".{name}.partial"
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
             json.dump(values, file)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(str(partial), str(self.own / name))
 
-    def note(self, name: str, values: Mapping[str, Any]) -> bool:
+    def note(self, name: str, values: Mapping[str, Any], durable: bool = False) -> bool:
         """Write a file that the run can do without; return whether it is written.
 
         A full disk must not end the run's training.
         """
         try:
-            self.write(name, values)
+            self.write(name, values, durable)
         except OSError as error:
             say_once(f"cannot write {self.own / name}: {error.strerror}")
             return False
@@ -82,6 +86,13 @@ class RunFolder:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return values
+
+    def read_whole(self, name: str) -> Optional[Dict[str, Any]]:
+        """Return one of this host's JSON files, or None; one that a power cut has left in pieces is none."""
+        try:
+            return self.read(name)
+        except ValueError:
+            return None
 
 
 def attempt_of(log: Path) -> int:

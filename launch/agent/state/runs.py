@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from launch.agent.state import locks, plan_file, process_records
+from launch.agent.state import boot_unit, locks, plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.wire.verb_requests import RunReference
@@ -57,11 +57,17 @@ def find(reference: RunReference) -> Dict[str, Any]:
 
     "run" is the one that a verb means, None where there is none, "lives" whether it does here, and "lead" the host
     that leads it. "highest" is the highest generation of any, and "taken" whether one has the name ``reference.run``.
+    "boot_obstacle" is the reason why no boot of this host would start an agent; None where one would.
     """
     found = runs(expand(reference.workdir), reference.name, reference.host)
     newest_one = described(found[0]) if found else {"run": None}
     taken = any(each.run == reference.run for each in found)
-    return {**newest_one, "highest": max(map(generation, found), default=0), "taken": taken}
+    return {
+        **newest_one,
+        "highest": max(map(generation, found), default=0),
+        "taken": taken,
+        "boot_obstacle": boot_unit.obstacle(),
+    }
 
 
 def described(folder: RunFolder) -> Dict[str, Any]:

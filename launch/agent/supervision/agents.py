@@ -44,6 +44,14 @@ class Gathering:
         late = self._go_at is not None and now - self._go_at > self._plan.join_s
         return list(self._missing) if late else []
 
+    def lacks_quorum(self, now: float) -> Optional[str]:
+        """Return an error text where too few hosts have joined in time for the run to begin; else None."""
+        total = len(self._plan.hosts)
+        joined = total - len(self.overdue_hosts(now))
+        if joined >= self._plan.quorum:
+            return None
+        return f"{joined} of {total} hosts came back within {self._plan.join_s:.0f} s, {self._plan.quorum} are needed"
+
     def reason(self, host: str) -> str:
         """Return an error text for a host that is overdue."""
         what = f"its agent has not reached the lead at {self._plan.control} within {self._plan.join_s:.0f} s"
@@ -60,9 +68,13 @@ class Ends:
         """Record the end of an agent."""
         self._at.append(now)
 
+    def recent(self, now: float) -> int:
+        """Return the number of ends within ``WINDOW_S``; it stays at ``MOST`` + 1 when there are more."""
+        return sum(now - at <= WINDOW_S for at in self._at)
+
     def too_many(self, now: float) -> int:
         """Return the number of ends within ``WINDOW_S`` if above ``MOST``; else 0."""
-        recent = sum(now - at <= WINDOW_S for at in self._at)
+        recent = self.recent(now)
         return recent if recent > MOST else 0
 
 

@@ -47,6 +47,8 @@ from launch.agent.supervision.task_records import Roster, TaskRecord
 from launch.agent.wire.run_plan import RunPlan
 from launch.status.run import FormationStatus, RunStatus
 
+LONG = 1.5  # times the silence after which a host is lost; only one that a boot brings back is silent for longer
+
 
 class Supervisor:
     """The state of one run. Times are seconds on any clock that does not jump.
@@ -117,9 +119,16 @@ class Supervisor:
     def _on_joined(self, event: Joined, now: float) -> List[Order]:
         self._gathering.discard(event.host)
         another = self._lives.record_join(event.host, event.incarnation, now)
-        if not self._formations.admit(event.host, now) and another:
+        if self._formations.admit(event.host, now):
+            return []
+        if another:
             self._on_agent_ended(event.host, now, now - event.silent_s)
-        return []
+        return self._reconnect(event, now) if event.silent_s > LONG * self.plan.lost_after_s else []
+
+    def _reconnect(self, event: Joined, now: float) -> List[Order]:
+        """Restart the tasks of all other hosts: they try less and less often to reach one that is long away."""
+        others = [name for name, task in self.tasks.items() if task.plan.host != event.host]
+        return self._on_restart(RestartRequested(others), now)
 
     def _on_agent_ended(self, host: str, now: float, ended_at: float) -> None:
         """Record that a host's agent ended, with its tasks: another agent has joined."""
@@ -311,6 +320,9 @@ class Supervisor:
 
     def _gather(self, now: float) -> List[Order]:
         """Start the first formation once the launcher has sent go and every host has joined, or is out."""
+        lacking = self._gathering.lacks_quorum(now)
+        if lacking is not None:
+            self._close("failed", lacking, now)
         for host in self._gathering.overdue_hosts(now):
             if self.state.phase is Phase.GATHERING:
                 self._drop(host, "not-started", self._gathering.reason(host), now)

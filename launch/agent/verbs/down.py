@@ -36,7 +36,7 @@ def down(request: DownRequest) -> RunLeftovers:
     folder = newest(request.run)
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)
-        leftovers.end(folder)
+        leftovers.end_for_good(folder)
     return look(request.run, request.was)
 
 
@@ -51,7 +51,7 @@ def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
             break
         if _send(folder, {"do": verb, "reason": reason}) and leftovers.wait(lambda: gone(folder), timeout_s):
             return
-    for process in process_records.agent_of(folder):
+    for process in process_records.keeper_and_agent(folder):
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
     leftovers.wait(lambda: gone(folder), leftovers.GONE_S)
 

@@ -30,7 +30,7 @@ def sweep(request: SweepRequest) -> SweepAnswer:
     found = _look(workdir, request.host, ended, first)
     if request.kill:
         for folder in ended:
-            leftovers.end(folder)
+            leftovers.end_for_good(folder)
         _remove(workdir, request.host, first)
     left = _look(workdir, request.host, ended, first) if request.kill else found
     return SweepAnswer(running, found, left)

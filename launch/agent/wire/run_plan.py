@@ -1,7 +1,7 @@
 """The lead's knowledge of its whole run: a part of the request to run it."""
 
-from dataclasses import dataclass
-from typing import List, Optional
+from dataclasses import dataclass, field
+from typing import List, Mapping, Optional
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,9 @@ class RunPlan:
       grace_s: seconds between TERM and KILL.
       leave_s: seconds that the other tasks have to leave by themselves once the run has succeeded.
       min_workers: with so few a run goes on that has lost hosts; None if the loss of a host ends it.
+      patience: by host, seconds of silence after which it is lost, where a boot brings it back.
+      rejoin_s: seconds that members have to dial a lead whose host has booted; None for ``join_s``.
+      quorum: with fewer hosts the run does not begin.
       frozen_s: seconds without progress after which a task is frozen, at the least; None for never.
     """
 
@@ -65,3 +68,6 @@ class RunPlan:
     leave_s: float = 10.0
     min_workers: Optional[int] = None
     frozen_s: Optional[float] = 10.0
+    patience: Mapping[str, float] = field(default_factory=dict)
+    rejoin_s: Optional[float] = None
+    quorum: int = 0

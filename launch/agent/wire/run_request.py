@@ -136,8 +136,10 @@ class RunRequest:
       lost_after_s: seconds of silence after which a host is lost.
       join_s: seconds that a member's agent has to reach the lead's at the start.
       grace_s: seconds between TERM and KILL.
+      returns: whether a boot of this host starts its agent again; then there are no secrets.
       secrets: values of variables that every task gets; they are in no file.
       lease_s: seconds of silence of the launcher after which the run ends; None where no launcher need be there.
+      detached: whether the launcher leaves once the run is up, so that the keepers start agents again.
       resume: whether the chief goes on from a checkpoint.
       resume_from: the checkpoint to go on from; None for the newest that is on this host.
       stay_s: seconds that a member's agent waits, without tasks, for a lead that is silent.
@@ -153,6 +155,7 @@ class RunRequest:
       replicas: the hosts that keep copies of checkpoints, for the lead.
       generation: a number above those of the runs of this name before it; None if the launcher gives none.
       again: whether this agent takes the place of one that died.
+      booted: whether that one ended with its host, which has booted since.
       retention: the rule by which hosts remove past runs of this name; None if the launcher gives none.
       user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
       hooks: the receivers of the run's events, for the lead.
@@ -174,6 +177,8 @@ class RunRequest:
     grace_s: float
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     lease_s: Optional[float] = None
+    detached: bool = False
+    returns: bool = False
     resume: bool = False
     resume_from: Optional[Wanted] = None
     stay_s: float = 20.0
@@ -189,6 +194,7 @@ class RunRequest:
     replicas: Tuple[str, ...] = ()
     generation: Optional[int] = None
     again: bool = False
+    booted: bool = False
     retention: Optional[Retention] = None
     user: Optional[str] = None
     hooks: Tuple[HookRequest, ...] = ()

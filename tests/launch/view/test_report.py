@@ -145,20 +145,26 @@ def test_a_failure_whose_cause_tells_all_is_not_told_twice() -> None:
 
 
 def test_a_detached_run_says_how_to_see_and_to_end_it_and_what_it_does_not_survive() -> None:
-    assert detached("r-1", "--local hosts.yaml", "h[1-2]", resumes=True) == [
+    fragile = [("h1", "it is this machine"), ("h[2-3]", "anna does not linger there")]
+    assert detached("r-1", "--local hosts.yaml", fragile, resumes=True) == [
         "r-1 is up; see it with `launch status --local hosts.yaml`, end it with `launch down --local hosts.yaml`",
-        "it survives neither a reboot nor the end of its agent on h[1-2]; continue it then with "
-        "`launch down --local hosts.yaml` and `launch up --resume --local hosts.yaml`",
+        "a reboot of h1 ends it: it is this machine",
+        "a reboot of h[2-3] ends it: anna does not linger there",
+        "continue it then with `launch down --local hosts.yaml` and `launch up --resume --local hosts.yaml`",
     ]
 
 
 def test_a_detached_program_of_others_is_started_again_without_resume() -> None:
-    again = detached("r-1", "r.yaml", "h1", resumes=False)[1]
-    assert again.endswith("; start it again then with `launch down r.yaml` and `launch up r.yaml`")
+    again = detached("r-1", "r.yaml", [("h1", "has no systemd")], resumes=False)[-1]
+    assert again == "start it again then with `launch down r.yaml` and `launch up r.yaml`"
+
+
+def test_a_detached_run_that_every_host_returns_to_needs_no_advice() -> None:
+    assert len(detached("r-1", "r.yaml", [], resumes=True)) == 1
 
 
 def test_a_detached_run_in_a_job_of_slurm_names_that_job_last() -> None:
-    assert detached("r-1", "r.yaml", "h1", True, "7")[2:] == ["it ends with Slurm's job 7 at the latest"]
+    assert detached("r-1", "r.yaml", [], True, "7")[1:] == ["it ends with Slurm's job 7 at the latest"]
 
 
 def test_a_receiver_that_takes_no_events_is_a_line_before_the_end() -> None:

@@ -76,6 +76,12 @@ class Agents:
         answer: Dict[str, Any] = json.loads(ran.stdout.splitlines()[0].decode())
         return answer
 
+    def boot(self, host: str = LEAD) -> None:
+        """Starts the agent of a host as systemd does after a boot, with next to no environment."""
+        argv = [sys.executable, "-m", "launch.agent", "return", str(self.folder(host).own)]
+        env = {"HOME": os.environ["HOME"], "PYTHONPATH": str(ROOT)}
+        subprocess.run(argv, stdout=subprocess.DEVNULL, timeout=PATIENCE_S, cwd=str(self.workdir), env=env, check=True)
+
     def up(self) -> None:
         """Starts every host's agent, says go, and waits until every task runs."""
         for host in self.requests:
@@ -144,9 +150,12 @@ class Agents:
         return [str(path) for path in paths if path.exists()]
 
     def end(self) -> None:
-        """Kills the agents that still live; their tasks die with them."""
-        for agent in self._agents:
-            signal_process(agent.pid, agent.start, signal.SIGKILL)
+        """Kills the agents that still live, and before them who starts others; their tasks die with them."""
+        for process in [*self._keepers, *self._agents, *(p for host in self.requests for p in self._serving(host))]:
+            signal_process(process.pid, process.start, signal.SIGKILL)
+
+    def _serving(self, host: str) -> List[Process]:
+        return process_records.keeper_and_agent(self.folder(host))
 
 
 def _task(text: str, port: int) -> TaskSpec:

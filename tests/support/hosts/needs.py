@@ -32,6 +32,7 @@ _OTHERS = {  # what further tests need
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "srun": "slurm-client",
+    "systemd": "systemd",
 }
 
 # Each step is tried in namespaces of its own, which end with the shell. A step that

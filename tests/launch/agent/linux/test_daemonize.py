@@ -7,7 +7,7 @@ from typing import Callable, Iterator, List
 
 import pytest
 
-from launch.agent.linux.daemonize import fork_away
+from launch.agent.linux.daemonize import STUMBLED, fork_away
 from launch.agent.linux.processes import command_line, inspect
 from tests.support.waiting import eventually
 
@@ -63,5 +63,5 @@ def test_what_it_raises_is_in_its_log_and_goes_no_further(begin: Begin, tmp_path
         raise ZeroDivisionError
 
     pid = begin(stumble)
-    assert os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT).si_status == 0
+    assert os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT).si_status == STUMBLED
     assert "ZeroDivisionError" in said(tmp_path)

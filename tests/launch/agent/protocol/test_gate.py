@@ -20,6 +20,7 @@ from launch.agent.linux.processes import status
 from launch.agent.protocol import gate, links
 from launch.agent.protocol.links import Greeting, Link
 from launch.agent.protocol.messages import Advanced, Joined, Message
+from launch.agent.protocol.silence import Silences
 from launch.agent.service.member_links import Members
 from launch.agent.state import log as agent_log
 from tests.support.waiting import PATIENCE_S
@@ -61,7 +62,7 @@ def besieged(act: Callable[[Members, Strangers, int, List[Message]], Awaitable[A
 
     async def both() -> None:
         told: List[Message] = []
-        members = Members(["gpu02"], TOKEN, "lead-1", PATIENCE_S, told.append, nothing)
+        members = Members(Silences(["gpu02"], PATIENCE_S, 0.0), TOKEN, "lead-1", told.append, nothing)
         (port,) = free_ports(1)
         await members.open(port)
         with ExitStack() as stack:
@@ -195,12 +196,13 @@ LEAD = """
 import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[2])))
 from launch.agent.state import log as agent_log
+from launch.agent.protocol.silence import Silences
 from launch.agent.service.member_links import Members
 async def nothing(link): pass
 async def main():
     told = []
     agent_log.log_system_errors(asyncio.get_event_loop())
-    members = Members(["gpu02"], "%s", "lead-1", 60.0, told.append, nothing)
+    members = Members(Silences(["gpu02"], 60.0, 0.0), "%s", "lead-1", told.append, nothing)
     await members.open(int(sys.argv[1]))
     print("open", flush=True)
     while not told:

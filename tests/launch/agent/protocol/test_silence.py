@@ -51,3 +51,13 @@ def test_a_lost_host_that_comes_back_can_be_lost_again() -> None:
         silences.end("b")
         silences.begin("b", at)
         assert len(silences.newly_lost(at + 20.0)) == 1
+
+
+def test_a_host_that_a_boot_brings_back_has_a_patience_of_its_own() -> None:
+    silences = Silences(["b", "c"], lost_after_s=10.0, now=0.0, patience={"c": 900.0})
+    for host in ("b", "c"):
+        silences.end(host)
+        silences.begin(host, 100.0)
+    assert [lost.host for lost in silences.newly_lost(114.0)] == ["b"]
+    assert silences.silent(500.0) == ["b", "c"] and silences.newly_lost(999.0) == []
+    assert silences.newly_lost(1001.0) == [Lost("c", 901.0)]

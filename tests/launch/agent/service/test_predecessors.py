@@ -1,7 +1,12 @@
 """What earlier runs of a name left on a host is ended before another begins: never two generations side by side."""
 
+import os
+import signal
 import subprocess
+from pathlib import Path
 from typing import Callable
+
+import pytest
 
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import lock_path
@@ -44,6 +49,34 @@ def test_a_run_that_lives_is_not_begun_again_though_somebody_has_removed_its_loc
     assert agents.start(LEAD, run=NEXT)["error"].startswith(f"{RUN} is already up")
     assert agents.status()["state"] == "running"
     assert agents.down()["run"] == RUN
+
+
+def test_a_detached_run_whose_keeper_is_about_to_start_its_agent_lives(run: Run) -> None:
+    agents = run({"worker:0@localhost": "exec sleep 1000"}, detached=True)
+    agents.up()
+    agents.tell({"do": "detach"})
+    eventually("its launcher's leave", lambda: agents.folder().read("detached.json") is not None)
+    agent, keeper = process_records.agent_of(agents.folder())
+    os.kill(keeper.pid, signal.SIGSTOP)
+    os.kill(agent.pid, signal.SIGKILL)
+    eventually("a free lock", lambda: not agents.alive(LEAD))
+    assert agents.start(LEAD, run=NEXT)["error"].startswith(f"{RUN} is already up")
+    os.kill(keeper.pid, signal.SIGCONT)
+    eventually("the next agent", lambda: agents.alive(LEAD))
+    assert agents.down()["run"] == RUN
+
+
+def test_what_would_start_an_earlier_run_at_a_boot_goes_when_the_next_run_begins(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    agents = run({"worker:0@localhost": "exec sleep 1000"}, detached=True, returns=True)
+    agents.up()
+    agents.kill(LEAD, keeper=True)
+    eventually("the end of its task", lambda: not process_records.tasks_of(agents.folder()))
+    agents.start(LEAD, run=NEXT, returns=False)
+    assert not list((tmp_path / "home").rglob("launch-*"))
+    agents.down()
 
 
 def test_a_run_after_one_that_left_nothing_has_nothing_to_tell_of(run: Run) -> None:

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Dict, Optional
+
+import pytest
 
 from launch.agent.protocol.messages import Go, Joined, Start
 from launch.agent.service import recovery
@@ -9,7 +12,8 @@ from launch.agent.service.recovery import Earlier
 from launch.agent.state.run_folder import RunFolder
 from launch.status.run import RunStatus
 from launch.status.values import to_values
-from tests.support.agent.histories import Replay, advanced, failed, started
+from tests.support.agent.histories import Replay, advanced, failed, run_plan, started
+from tests.support.agent.requested import run_request
 
 
 def before() -> RunStatus:
@@ -69,3 +73,49 @@ def test_without_a_status_or_after_the_end_there_is_nothing_to_go_on_with(tmp_pa
     folder.write("status.json", to_values(before()))
     found = recovery.read(folder)
     assert found is not None and found.status == before() and 0 <= found.ago_s < 60
+
+
+@pytest.mark.parametrize(
+    "min_workers, booted, join_s, quorum",
+    [(None, True, 900.0, 0), (None, False, 900.0, 0), (1, True, 900.0, 2), (1, False, 20.0, 0)],
+)
+def test_a_lead_waits_longer_for_hosts_that_boot_and_after_its_own_boot_needs_most_of_them(
+    min_workers: Optional[int], booted: bool, join_s: float, quorum: int
+) -> None:
+    plan = replace(run_plan(("ps:0@a", "worker:0@b", "worker:1@c")), min_workers=min_workers, rejoin_s=900.0)
+    found = recovery.rejoined(plan, booted)
+    assert (found.join_s, found.quorum) == (join_s, quorum)
+
+
+@pytest.mark.parametrize("detached", [True, False])
+@pytest.mark.parametrize(
+    "status, goes_on",
+    [
+        ({"state": "running", "cause": None}, True),
+        ({"state": "succeeded", "cause": None}, False),
+        ({"state": "running", "cause": "worker:0 left with exit code 3"}, False),  # it is about to end
+        (None, True),
+    ],
+)
+def test_a_lead_is_started_again_by_nobody_where_the_run_is_over_or_its_launcher_is_there(
+    status: Optional[Dict[str, Any]], goes_on: bool, detached: bool, tmp_path: Path
+) -> None:
+    folder = folder_with(tmp_path, **{"status.json": status, "detached.json": {} if detached else None})
+    lead = run_request(run_plan=run_plan())
+    assert recovery.goes_on(folder, lead) is (goes_on and detached)
+    assert recovery.goes_on(folder, replace(lead, run_plan=None))  # a member learns from the lead
+
+
+def test_a_status_that_a_power_cut_has_left_in_pieces_is_none(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, **{"detached.json": {}})
+    (folder.own / "status.json").write_text("")
+    assert recovery.read(folder) is None and recovery.goes_on(folder, run_request(run_plan=run_plan()))
+
+
+def folder_with(tmp_path: Path, **files: Any) -> RunFolder:
+    folder = RunFolder(tmp_path, "r-1", "a")
+    folder.create()
+    for name, values in files.items():
+        if values is not None:
+            folder.write(name, values)
+    return folder

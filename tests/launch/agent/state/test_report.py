@@ -18,7 +18,7 @@ class Folder(RunFolder):
     def read(self, name: str) -> Optional[Dict[str, Any]]:
         return self.written[-1][1] if self.written else None
 
-    def note(self, name: str, values: Any) -> bool:
+    def note(self, name: str, values: Any, durable: bool = False) -> bool:
         self.written.append((name, values))
         return True
 

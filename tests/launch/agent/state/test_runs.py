@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from launch.agent.linux.processes import inspect
-from launch.agent.state import locks, process_records, runs
+from launch.agent.state import boot_unit, locks, process_records, runs
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.verb_requests import RunReference
 
@@ -112,12 +112,13 @@ def test_a_host_tells_which_run_is_meant_who_leads_it_and_the_highest_generation
         told = find(tmp_path)
     assert told == {
         "run": FIRST, "generation": 1, "lives": True, "lead": "gpu01", "hosts": ["gpu01", "h"], "highest": 99,
-        "taken": False,
+        "taken": False, "boot_obstacle": boot_unit.obstacle(),
     }  # fmt: skip
 
 
 def test_a_host_without_a_run_of_the_name_tells_of_none(tmp_path: Path) -> None:
-    assert find(tmp_path) == {"run": None, "highest": 0, "taken": False}
+    told = find(tmp_path)
+    assert told == {"run": None, "highest": 0, "taken": False, "boot_obstacle": boot_unit.obstacle()}
 
 
 def test_a_host_tells_whether_the_name_that_a_run_wants_is_taken(tmp_path: Path) -> None:

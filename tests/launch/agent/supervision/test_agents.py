@@ -30,6 +30,17 @@ def test_the_tasks_of_an_agent_that_died_are_started_again_by_the_next_and_it_do
     assert incident["did"][0]["what"] == "another agent joined; started again: worker:1"
 
 
+def test_after_a_long_silence_the_tasks_of_all_hosts_begin_again_for_gone_hosts_are_dialled_seldom() -> None:
+    replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
+    lives_on(replay, "b")
+    orders = replay.at(100.0, Joined("b", "2", silent_s=90.0))
+    assert orders == [Stop("ps:0", 10.0, 0), Stop("worker:0", 10.0, 0), Start("worker:1", 1)]
+    assert replay.at(101.0, Exited("ps:0", 0, -15), Exited("worker:0", 0, -15)) == [
+        Start("ps:0", 1), Start("worker:0", 1)
+    ]  # fmt: skip
+    assert replay.run.tasks["worker:0"].failures == 0
+
+
 def test_what_the_dead_agent_had_still_to_say_is_passed_over() -> None:
     replay = Replay(restart_max=0)
     lives_on(replay, "b")

@@ -251,6 +251,16 @@ def test_a_run_that_cannot_begin_names_the_host_that_did_not_join() -> None:
 # -- a host comes back
 
 
+def test_a_run_of_which_fewer_hosts_come_back_than_a_quorum_does_not_begin() -> None:
+    for joined, cause in ((3, None), (2, "2 of 4 hosts came back within 60 s, 3 are needed")):
+        run = Elastic(join_s=60.0, min_workers=1, quorum=3)
+        run.at(0.0, *(Joined(host) for host in run.run.plan.hosts[:joined]), Go())
+        orders = run.at(60.1)
+        assert run.run.state.cause == cause and bool([each for each in orders if isinstance(each, Start)]) is (
+            not cause
+        )
+
+
 def test_a_host_that_comes_back_is_taken_back_when_the_run_has_trained_for_a_while(run: Elastic) -> None:
     run.lose(100, "c")
     assert run.at(102, Joined("c")) == [] and run.at(100 + REST_S - 0.1) == []

@@ -1,0 +1,149 @@
+"""The unit by which systemd starts the agent of a detached run again when its host has booted.
+
+A user who *lingers* (``loginctl enable-linger``) has a user manager from boot on, which starts the units below
+``default.target.wants`` in the user's own folder. Writing two files there is all that ``systemctl --user enable``
+does. It needs no running manager, so an agent that came by SSH can do it. The unit goes when the agent's part of the
+run is over.
+
+The unit's own environment is nearly empty. What the agent had lies in boot.json beside the request, closed to other
+users, and goes with the unit. A home folder may be shared by many hosts: the unit names this one.
+"""
+
+import contextlib
+import os
+import platform
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+from launch.agent.state.run_folder import RunFolder
+
+BOOT = "boot.json"
+LOADS = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")  # which Python itself may need to start
+OF_A_SESSION = ("SSH_", "XDG_", "DBUS_")  # variables that mean nothing after a boot
+BOOTED = Path("/run/systemd/system")  # is there where systemd is process 1
+ANSWER_S = 2.0  # of systemctl
+GOING_DOWN = (Path("/run/nologin"), Path("/run/systemd/shutdown/scheduled"))
+LINGERING = Path("/var/lib/systemd/linger")
+MACHINE = Path("/etc/machine-id")
+
+UNIT = """\
+[Unit]
+Description=launch: the agent of {run} on {host}
+ConditionHost={machine}
+ConditionPathExists={boot}
+
+[Service]
+Type=forking
+WorkingDirectory={code}
+{environment}ExecStart={python} -m launch.agent return {own}
+TimeoutStartSec=300
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def obstacle() -> Optional[str]:
+    """Return the reason why no boot of this host would start an agent; None where one would."""
+    if not BOOTED.is_dir():
+        return "has no systemd"
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"its user {os.getuid()} has no name"
+    if not (LINGERING / user).exists():
+        return f"{user} does not linger there (`loginctl enable-linger`)"
+    return None
+
+
+def is_going_down() -> bool:
+    """Return whether this machine is about to stop."""
+    try:
+        asked = ["systemctl", "is-system-running"]
+        ran = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=ANSWER_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return any(path.exists() for path in GOING_DOWN)
+    return ran.stdout.decode(errors="replace").strip() == "stopping"
+
+
+def write(folder: RunFolder, request: Mapping[str, Any]) -> None:
+    """Have the next boot start an agent with this request, in the folder of this process: that of the agents' code.
+
+    Raises:
+      OSError: there is no room, or no right to write.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_SESSION)}
+    folder.write(BOOT, {"request": request, "environment": environment}, durable=True)
+    unit, link = _unit(folder), _link(folder)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(text(folder, Path.cwd(), environment))
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(unit)
+
+
+def read(folder: RunFolder) -> Optional[Dict[str, Any]]:
+    """Return {"request", "environment"}; None where no boot is to start an agent."""
+    return folder.read_whole(BOOT)
+
+
+def files(folder: RunFolder) -> List[Path]:
+    """Return the files of the unit that exist, in the order in which to remove them."""
+    found = [_link(folder), _unit(folder), folder.own / BOOT]
+    return [path for path in found if os.path.lexists(str(path))]
+
+
+def remove(folder: RunFolder) -> None:
+    """Have no boot start an agent of the run."""
+    for path in files(folder):
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+
+
+def text(folder: RunFolder, code: Path, environment: Mapping[str, str]) -> str:
+    """Return the text of the unit."""
+    variables = {name: environment[name] for name in LOADS if name in environment}
+    return UNIT.format(
+        run=_plain(folder.run),
+        host=_plain(folder.host),
+        machine=_machine(),
+        boot=_plain(str(folder.own / BOOT)),
+        code=_plain(str(code)),
+        environment="".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items()),
+        python=_argument(sys.executable),
+        own=_argument(str(folder.own)),
+    )
+
+
+def _unit(folder: RunFolder) -> Path:
+    name = "".join(each if each.isalnum() or each in "-_." else "_" for each in f"{folder.run}.{folder.host}")
+    return Path.home() / ".config" / "systemd" / "user" / f"launch-{name}.service"
+
+
+def _link(folder: RunFolder) -> Path:
+    unit = _unit(folder)
+    return unit.parent / "default.target.wants" / unit.name
+
+
+def _machine() -> str:
+    with contextlib.suppress(OSError):
+        return MACHINE.read_text().strip() or platform.node()
+    return platform.node()
+
+
+def _plain(words: str) -> str:
+    """Return the rest of a line in which systemd replaces nothing."""
+    return words.replace("%", "%%")
+
+
+def _argument(word: str) -> str:
+    """Return one word of a command, in which systemd also replaces variables."""
+    return _quoted(word).replace("$", "$$")
+
+
+def _quoted(word: str) -> str:
+    """Return one variable with its value."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return '"' + _plain(escaped) + '"'

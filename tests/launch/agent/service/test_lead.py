@@ -1,0 +1,36 @@
+"""A lead that takes the place of another waits for a launcher only where one is there."""
+
+import asyncio
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from launch.agent.service.lead import Lead
+from launch.agent.service.recovery import DETACHED
+from launch.agent.state.run_folder import RunFolder
+from tests.support.agent.requested import RUN, run_plan, run_request, task_request
+
+
+class FakeTasks:
+    """What a lead asks of its tasks before it runs."""
+
+    def restore_code(self) -> None:
+        """Nothing was shipped."""
+
+
+@pytest.mark.parametrize("again, detached, lease_s", [(True, True, None), (True, False, 15.0), (False, True, 15.0)])
+def test_a_lead_has_no_lease_where_the_launcher_has_left_the_one_before(
+    again: bool, detached: bool, lease_s: Optional[float], tmp_path: Path
+) -> None:
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+    if detached:
+        folder.write(DETACHED, {})
+
+    async def lease() -> Optional[float]:
+        request = run_request(task_request(), lease_s=15.0, again=again)
+        lead = Lead(request, run_plan("h:2222"), folder, FakeTasks(), asyncio.Queue())  # type: ignore[arg-type]
+        return lead._lease_s
+
+    assert asyncio.run(lease()) == lease_s
