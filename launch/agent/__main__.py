@@ -193,7 +193,7 @@ def serve(request: RunRequest, says: int) -> int:
     def note(values: Dict[str, Any]) -> None:
         write_log(f"the agent cannot start: {values['error']}" if "error" in values else "the agent has started again")
 
-    again = replace(request, again=True, booted=False)
+    again = replace(request, again=True)
 
     def serve_again(own: Process, pulse: liveness_pipe.Pulse) -> int:
         goes_on = recovery.goes_on(folder_of(request), request)

@@ -6,7 +6,8 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 from launch.agent.wire.run_request import RunRequest
 from launch.plan.plan import Plan
 
-RETURN_S = 900.0  # for a host that boots, before the run is over without it, or it leaves the run
+RETURN_S = 540.0  # for a host that boots, before it is lost; tasks wait a little longer for each other
+DESERTED_S = 300.0  # for the agent of a lead's host that answers already: folders may be mounted late
 ELASTIC_REJOIN_S = 60.0  # for members after a boot of the lead's host: all may have lost power, and boot one by one
 
 
@@ -27,12 +28,13 @@ def with_returns(
 
 
 def _with_return(plan: Plan, request: RunRequest, returning: List[str]) -> RunRequest:
-    stay_s = RETURN_S if plan.lead in returning else request.stay_s
+    if plan.lead in returning:
+        request = replace(request, stay_s=RETURN_S, deserted_s=DESERTED_S)
     run_plan = request.run_plan
     if run_plan is not None and returning:
         patience = {} if plan.spec.elastic else {host: RETURN_S for host in returning if host != plan.lead}
         run_plan = replace(run_plan, patience=patience, rejoin_s=ELASTIC_REJOIN_S if plan.spec.elastic else RETURN_S)
-    return replace(request, returns=request.host in returning, stay_s=stay_s, run_plan=run_plan)
+    return replace(request, returns=request.host in returning, run_plan=run_plan)
 
 
 def boot_obstacles(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> Dict[str, str]:

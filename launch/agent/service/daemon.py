@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.protocol.outcome import WORK
-from launch.agent.checkpoints import resume
+from launch.agent.checkpoints import owner, resume
 from launch.agent.environments.environment import Busy, Environment
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.booking import Bookings, GpuTaken
@@ -163,6 +163,7 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
     try:
         if any(task.chief for task in request.tasks) and not request.again:
             resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
+            owner.claim(folder, request.checkpoint_dir)
         wishes = {task.name: task.gpus for task in request.tasks}
         found = nvidia_smi.list_gpus() if assignment.needs_list(wishes) else []
         given = assignment.give_allotted(wishes, found, os.environ)

@@ -293,9 +293,10 @@ class Lead(Agent):
         began, known = time.process_time(), self._known()
         changed = final or known != self._published
         if changed:
+            is_news = self._published is None or known.state != self._published.state  # which a power cut must not undo
             self._published = known
             status = self._timed(known)
-            self._folder.note("status.json", to_values(status))
+            self._folder.note("status.json", to_values(status), durable=is_news)
             self._hooks.look(status, self._supervisor.state.was_up)
             self._report.note(status, final)
             self._changed.set()

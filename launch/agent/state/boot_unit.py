@@ -27,19 +27,29 @@ BOOTED = Path("/run/systemd/system")  # is there where systemd is process 1
 ANSWER_S = 2.0  # of systemctl
 GOING_DOWN = (Path("/run/nologin"), Path("/run/systemd/shutdown/scheduled"))
 LINGERING = Path("/var/lib/systemd/linger")
-MACHINE = Path("/etc/machine-id")
+MANAGERS = Path("/run/user")
 
+UP = ("running", "degraded", "starting", "initializing", "maintenance")  # of a machine that does not go down
+
+# A start that fails is tried again, since a folder may be mounted late. A task that memory kills is no end of the unit.
 UNIT = """\
 [Unit]
 Description=launch: the agent of {run} on {host}
 ConditionHost={machine}
-ConditionPathExists={boot}
+StartLimitIntervalSec=1200
+StartLimitBurst=100
 
 [Service]
 Type=forking
+GuessMainPID=no
 WorkingDirectory={code}
 {environment}ExecStart={python} -m launch.agent return {own}
 TimeoutStartSec=300
+Restart=on-failure
+RestartSec=5
+OOMPolicy=continue
+Delegate=yes
+TasksMax=infinity
 
 [Install]
 WantedBy=default.target
@@ -56,6 +66,8 @@ def obstacle() -> Optional[str]:
         return f"its user {os.getuid()} has no name"
     if not (LINGERING / user).exists():
         return f"{user} does not linger there (`loginctl enable-linger`)"
+    if not (MANAGERS / str(os.getuid()) / "systemd").is_dir():  # as in CentOS 7, or where an administrator forbids it
+        return f"systemd has no manager for {user} there"
     return None
 
 
@@ -66,7 +78,7 @@ def is_going_down() -> bool:
         ran = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=ANSWER_S)
     except (OSError, subprocess.TimeoutExpired):
         return any(path.exists() for path in GOING_DOWN)
-    return ran.stdout.decode(errors="replace").strip() == "stopping"
+    return ran.stdout.decode(errors="replace").strip() not in UP
 
 
 def write(folder: RunFolder, request: Mapping[str, Any]) -> None:
@@ -79,7 +91,10 @@ def write(folder: RunFolder, request: Mapping[str, Any]) -> None:
     folder.write(BOOT, {"request": request, "environment": environment}, durable=True)
     unit, link = _unit(folder), _link(folder)
     link.parent.mkdir(parents=True, exist_ok=True)
-    unit.write_text(text(folder, Path.cwd(), environment))
+    with unit.open("w") as file:
+        file.write(text(folder, Path.cwd(), environment))
+        file.flush()
+        os.fsync(file.fileno())
     with contextlib.suppress(FileExistsError):
         link.symlink_to(unit)
 
@@ -108,8 +123,7 @@ def text(folder: RunFolder, code: Path, environment: Mapping[str, str]) -> str:
     return UNIT.format(
         run=_plain(folder.run),
         host=_plain(folder.host),
-        machine=_machine(),
-        boot=_plain(str(folder.own / BOOT)),
+        machine=_plain(platform.node()),  # not its machine-id: images of machines share that, or have another each boot
         code=_plain(str(code)),
         environment="".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items()),
         python=_argument(sys.executable),
@@ -125,12 +139,6 @@ def _unit(folder: RunFolder) -> Path:
 def _link(folder: RunFolder) -> Path:
     unit = _unit(folder)
     return unit.parent / "default.target.wants" / unit.name
-
-
-def _machine() -> str:
-    with contextlib.suppress(OSError):
-        return MACHINE.read_text().strip() or platform.node()
-    return platform.node()
 
 
 def _plain(words: str) -> str:

@@ -66,6 +66,8 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(str(partial), str(self.own / name))
+        if durable:
+            _sync(self.own)
 
     def note(self, name: str, values: Mapping[str, Any], durable: bool = False) -> bool:
         """Write a file that the run can do without; return whether it is written.
@@ -93,6 +95,15 @@ class RunFolder:
             return self.read(name)
         except ValueError:
             return None
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder outlast a power cut."""
+    handle = os.open(str(folder), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def attempt_of(log: Path) -> int:

@@ -105,7 +105,7 @@ def lives(folder: RunFolder) -> bool:
 
 def note_generation(folder: RunFolder, number: int) -> None:
     """Keep the run's generation. Raises OSError."""
-    folder.write(GENERATION, {"generation": number})
+    folder.write(GENERATION, {"generation": number}, durable=True)
 
 
 def generation(folder: RunFolder) -> int:

@@ -150,12 +150,11 @@ class Agents:
         return [str(path) for path in paths if path.exists()]
 
     def end(self) -> None:
-        """Kills the agents that still live, and before them who starts others; their tasks die with them."""
-        for process in [*self._keepers, *self._agents, *(p for host in self.requests for p in self._serving(host))]:
-            signal_process(process.pid, process.start, signal.SIGKILL)
-
-    def _serving(self, host: str) -> List[Process]:
-        return process_records.keeper_and_agent(self.folder(host))
+        """Kills the agents that still live; their tasks die with them. Keepers that would start others go first."""
+        for host in [host for host, request in self.requests.items() if request["detached"]]:
+            leftovers.end(self.folder(host))
+        for agent in self._agents:
+            signal_process(agent.pid, agent.start, signal.SIGKILL)
 
 
 def _task(text: str, port: int) -> TaskSpec:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.hosts import Host, needs
 
 _GROUPS = Path("/sys/fs/cgroup")
-_LINGER = "mkdir -p /var/lib/systemd/linger /run/systemd/system && touch /var/lib/systemd/linger/root"
+_LINGER = "mkdir -p /var/lib/systemd/linger && touch /var/lib/systemd/linger/root"
 # A machine has the tree of control groups of version 2, that of version 1 by the name of systemd, or both.
 _MANAGER = """
 set -e
@@ -35,6 +35,11 @@ for tree in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
     fi
 done
 XDG_RUNTIME_DIR=/run/user/0 setsid /lib/systemd/systemd --user >/var/log/user-manager.log 2>&1 &
+for _ in $(seq 100); do
+    [ ! -e /run/user/0/systemd/private ] || exit 0
+    sleep 0.1
+done
+exit 1
 """
 
 
@@ -44,11 +49,16 @@ class Lingering:
     def __init__(self, hosts: Sequence[Host]):
         for host in hosts:
             _must(host, _LINGER)
+            self._start(host)
 
     def power_cycle(self, host: Host) -> None:
         """Cut the power of a host, and boot it, with its user manager."""
         host.power_cut()
         host.power_on()
+        self._start(host)
+
+    @staticmethod
+    def _start(host: Host) -> None:
         _must(host, _MANAGER, _group(host))
 
     @staticmethod

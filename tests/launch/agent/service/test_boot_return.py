@@ -1,4 +1,4 @@
-"""After a boot the agent starts with what the earlier one had, and a start that fails is tried again for a while."""
+"""After a boot the agent starts with what the earlier one had, where the run is still to go on."""
 
 import os
 from pathlib import Path
@@ -6,43 +6,41 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from launch.agent.service import boot_return
-from launch.agent.service.boot_return import start_again
+from launch.agent.checkpoints import owner
+from launch.agent.service.boot_return import AGAIN, DONE, start_again
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.run_request import RunRequest, TaskRequest
 from launch.status.values import to_values
-from tests.support.agent.requested import RUN, run_request
+from tests.support.agent.requested import RUN, run_plan, run_request, task_request
 
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(boot_return, "PAUSE_S", 0.0)
     before = dict(os.environ)
     yield
     os.environ.clear()
     os.environ.update(before)
 
 
-def kept(tmp_path: Path) -> RunFolder:
+def kept(tmp_path: Path, *tasks: TaskRequest, **changes: Any) -> RunFolder:
     folder = RunFolder(tmp_path, RUN, "h")
     folder.create()
     os.environ["LOADED_MODULES"] = "cuda"
-    boot_unit.write(folder, to_values(run_request(again=True)))
+    boot_unit.write(folder, to_values(run_request(*tasks, again=True, **changes)))
     return folder
 
 
-def begun(folder: RunFolder, *answers: Dict[str, Any], seconds: float = 1.0) -> List[Any]:
-    """The exit code, and each request with the environment that it was started in; time passes with each start."""
-    now, starts = [0.0], []
+def begun(folder: RunFolder, *answers: Dict[str, Any]) -> List[Any]:
+    """The exit code, and each start with the environment that it had."""
+    starts = []
 
     def begin(request: RunRequest) -> Dict[str, Any]:
-        now[0] += seconds
         starts.append((request.again, dict(os.environ)))
-        return answers[min(len(starts), len(answers)) - 1]
+        return answers[len(starts) - 1]
 
-    return [start_again(folder.own, begin, lambda: now[0]), *starts]
+    return [start_again(folder.own, begin), *starts]
 
 
 def test_the_agent_has_the_environment_of_the_one_before_and_nothing_of_systemds(tmp_path: Path) -> None:
@@ -50,22 +48,46 @@ def test_the_agent_has_the_environment_of_the_one_before_and_nothing_of_systemds
     os.environ["INVOCATION_ID"] = "1"
     del os.environ["LOADED_MODULES"]
     code, (again, environment) = begun(folder, {"ready": True})
-    assert (code, again) == (0, True)
+    assert (code, again) == (DONE, True)
     assert environment["LOADED_MODULES"] == "cuda" and "INVOCATION_ID" not in environment
 
 
-def test_a_start_that_fails_is_tried_again(tmp_path: Path) -> None:
-    code, *starts = begun(kept(tmp_path), {"error": "a port is taken"}, {"ready": True})
-    assert (code, len(starts)) == (0, 2)
-
-
-def test_it_is_given_up_in_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, *starts = begun(kept(tmp_path), {"error": "no program"}, seconds=100.0)
-    assert (code, len(starts)) == (1, 3)
+def test_systemd_is_to_try_a_start_again_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = kept(tmp_path)
+    assert begun(folder, {"error": "no program"})[0] == AGAIN and boot_unit.files(folder)
     assert "the agent cannot start after a boot: no program" in capsys.readouterr().out
 
 
-def test_a_run_that_is_over_is_not_started(tmp_path: Path) -> None:
+def test_a_run_that_somebody_has_ended_is_not_started(tmp_path: Path) -> None:
     folder = kept(tmp_path)
     boot_unit.remove(folder)
-    assert begun(folder, {"ready": True}) == [0]
+    assert begun(folder) == [DONE]
+
+
+def test_a_folder_that_is_not_mounted_yet_is_waited_for(tmp_path: Path) -> None:
+    assert begun(RunFolder(tmp_path, RUN, "h")) == [AGAIN]
+
+
+def test_a_run_that_was_over_is_not_started_and_will_not_be(tmp_path: Path) -> None:
+    folder = kept(tmp_path, run_plan=run_plan("h:1"))
+    folder.write("detached.json", {})
+    folder.write("status.json", {"state": "succeeded"})
+    assert begun(folder) == [DONE] and not boot_unit.files(folder)
+
+
+def test_a_run_whose_checkpoints_a_later_one_has_taken_over_is_not_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = str(tmp_path / "shared")
+    folder = kept(tmp_path, task_request(chief=True), checkpoint_dir=shared)
+    owner.claim(folder, shared)
+    owner.claim(RunFolder(tmp_path, "r-20260102-000000", "h"), shared)
+    assert begun(folder) == [DONE] and not boot_unit.files(folder)
+    assert f"{RUN} is not continued: r-20260102-000000 has taken over {shared}" in capsys.readouterr().out
+
+
+def test_a_run_that_still_owns_its_checkpoints_is_started(tmp_path: Path) -> None:
+    shared = str(tmp_path / "shared")
+    folder = kept(tmp_path, task_request(chief=True), checkpoint_dir=shared)
+    owner.claim(folder, shared)
+    assert begun(folder, {"ready": True})[0] == DONE and boot_unit.files(folder)

@@ -3,6 +3,7 @@
 import configparser
 import json
 import os
+import platform
 import pwd
 import shutil
 import subprocess
@@ -31,6 +32,8 @@ def lingers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(boot_unit, "LINGERING", tmp_path)
     user = pwd.getpwuid(os.getuid()).pw_name
     (tmp_path / user).touch()
+    monkeypatch.setattr(boot_unit, "MANAGERS", tmp_path)
+    (tmp_path / str(os.getuid()) / "systemd").mkdir(parents=True)
     return tmp_path / user
 
 
@@ -39,6 +42,8 @@ def test_a_user_who_lingers_on_a_machine_with_systemd_has_agents_started(lingers
 
 
 def test_what_is_in_the_way_is_named(lingers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boot_unit, "MANAGERS", lingers)
+    assert boot_unit.obstacle() == f"systemd has no manager for {lingers.name} there"
     lingers.unlink()
     assert boot_unit.obstacle() == f"{lingers.name} does not linger there (`loginctl enable-linger`)"
     monkeypatch.setattr(boot_unit, "BOOTED", lingers)
@@ -70,13 +75,12 @@ def test_the_unit_goes_whatever_is_left_of_it(folder: RunFolder) -> None:
     boot_unit.remove(folder)
 
 
-def test_the_unit_is_of_this_machine_alone_and_needs_the_runs_files(folder: RunFolder) -> None:
+def test_the_unit_is_of_this_machine_alone_and_its_words_stay_as_they_are(folder: RunFolder) -> None:
     text = boot_unit.text(folder, Path("/w/code/0 1"), {"LD_LIBRARY_PATH": "/opt/a b:$X%", "OTHER": "x"})
     unit = configparser.RawConfigParser(strict=True)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read_string(text)
-    assert unit["Unit"]["ConditionHost"] == boot_unit._machine()
-    assert unit["Unit"]["ConditionPathExists"] == str(folder.own / "boot.json").replace("%", "%%")
+    assert unit["Unit"]["ConditionHost"] == platform.node()
     assert unit["Service"]["WorkingDirectory"] == "/w/code/0 1"
     assert unit["Service"]["Environment"] == '"LD_LIBRARY_PATH=/opt/a b:$X%%"' and "OTHER" not in text
     assert unit["Service"]["ExecStart"].endswith('/hosts/gpu 01"') and "100%% of $$HOME" in unit["Service"]["ExecStart"]
@@ -95,7 +99,9 @@ def test_systemd_takes_the_unit_as_it_is(folder: RunFolder, tmp_path: Path) -> N
     assert unit.name not in told.stderr, told.stderr
 
 
-@pytest.mark.parametrize("state, going", [("running", False), ("degraded", False), ("stopping", True)])
+@pytest.mark.parametrize(
+    "state, going", [("running", False), ("degraded", False), ("stopping", True), ("offline", True)]
+)
 def test_a_machine_that_stops_says_so(state: str, going: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "systemctl"
     program.write_text(f"#!/bin/sh\necho {state}; exit 1\n")
