@@ -12,7 +12,7 @@ ELASTIC_REJOIN_S = 60.0  # for members after a boot of the lead's host: all may 
 
 
 class Fragile(NamedTuple):
-    """Hosts of which each ends a detached run by a reboot, and the reason."""
+    """Hosts of which each ends a detached run by a reboot, and the reason; "" for this machine."""
 
     hosts: Tuple[str, ...]
     why: str
@@ -45,7 +45,7 @@ def boot_obstacles(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> Dict[s
     spec = plan.spec
     if spec.transport == "slurm":
         return dict.fromkeys(plan.hosts, "Slurm started it")
-    here = {host: "it is this machine" for host in plan.hosts if spec.is_here(host)}
+    here = {host: "" for host in plan.hosts if spec.is_here(host)}
     if spec.secrets:
         return {**dict.fromkeys(plan.hosts, "its secrets are in no file"), **here}
     return {**{host: why for host, why in obstacles.items() if why is not None}, **here}

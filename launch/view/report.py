@@ -58,12 +58,12 @@ def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: 
 
     Args:
       asked: the argument with which other verbs find the run.
-      fragile: the hosts of which each ends the run by a reboot, and why nothing starts its agent again.
+      fragile: the hosts of which each ends the run by a reboot, and why nothing starts its agent again; "" for no text.
       resumes: whether the launcher knows the run's checkpoints.
       slurm_job: the job of Slurm in which it runs; "" for none.
     """
     lines = [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
-    lines += [f"a reboot of {hosts} ends it: {why}" for hosts, why in fragile]
+    lines += [f"a reboot of {hosts} ends it" + (f": {why}" if why else "") for hosts, why in fragile]
     if fragile:
         again = f"continue it then with `launch down {asked}` and `launch up --resume {asked}`"
         if not resumes:

@@ -20,7 +20,6 @@ RESTORING = ("agent", "power", "cable")  # kinds after which the last checkpoint
 ENDS: Dict[str, Tuple[str, str]] = {
     "fail": (FAILED, r"chaos: every batch goes wrong"),
     "nan": (FAILED, r"not a finite number"),
-    "agent-detached": (FAILED, r"{host}"),
     "launcher": (STOPPED, r"lease"),
     "power": (FAILED, r"{host}"),
     "cable": (FAILED, r"{host}"),

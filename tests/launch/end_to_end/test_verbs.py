@@ -52,11 +52,11 @@ def test_a_detached_up_returns_when_every_task_is_up_and_says_what_to_do_next(la
     launch.stay()
     ran = launch("up", "-d")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.splitlines()[-2:] == [
+    assert ran.stdout.splitlines()[-3:] == [
         f"{launch.run_folder().name} is up; see it with `launch status {launch.file}`, "
         f"end it with `launch down {launch.file}`",
-        "it survives neither a reboot nor the end of its agent on localhost; start it again then with "
-        f"`launch down {launch.file}` and `launch up {launch.file}`",
+        "a reboot of this machine ends it",
+        f"start it again then with `launch down {launch.file}` and `launch up {launch.file}`",
     ]
     assert launch.status()["state"] == "running"
     launch.end()

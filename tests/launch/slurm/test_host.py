@@ -55,7 +55,8 @@ def problem(host: SlurmHost, folder: Path) -> str:
 def test_a_verb_is_answered_through_srun_twice_by_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counting = f"echo step >>{tmp_path}/steps; {STAND_IN}"
     with host_with(tmp_path, monkeypatch, counting) as host:
-        assert ask(host, tmp_path) == ask(host, tmp_path) == {"run": None, "highest": 0, "taken": False}
+        first = ask(host, tmp_path)
+        assert (first["run"], first["highest"]) == (None, 0) and ask(host, tmp_path) == first
     assert (tmp_path / "steps").read_text() == "step\n"
 
 
