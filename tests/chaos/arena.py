@@ -287,7 +287,8 @@ class Run(HostsFile):
 
     def _last_status(self) -> Dict[str, Any]:
         try:
-            return self.status()
+            status: Dict[str, Any] = json.loads(self.launch_apart("status", "--json").stdout)  # this may be a thread
+            return status
         except json.JSONDecodeError as error:
             self.problems.append(f"launch status --json: expected JSON, found {error.doc!r}")
             return {}
