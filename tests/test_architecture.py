@@ -52,7 +52,7 @@ FLOORS = {
     ),
     "launch.agent": (
         ("linux", "text", "wire"),
-        ("gpus", "network", "limits"),
+        ("gpus", "network", "limits", "containers"),
         ("state",),
         ("protocol",),
         ("endings",),

@@ -14,6 +14,7 @@ overrides   ``--set train.steps=100``
 schema      the published JSON Schema
 validation  a document held against the schema
 rules       the rules between the sections
+container   the rules for ``container``
 elastic     the rules between ``elastic``, ``spares`` and the rest
 hooks       the receivers of a run's events, the key ``on``
 entries     the items of the roles' lists

@@ -8,7 +8,19 @@ from cluster.protocol.limits import Limits
 from cluster.spec.document import Document
 from cluster.spec.entries import env_at
 from cluster.spec.hooks import hooks
-from cluster.spec.model import ROLE_ORDER, Command, Elastic, Keep, Notice, Restart, Setup, Spec, Ssh, TaskSpec
+from cluster.spec.model import (
+    ROLE_ORDER,
+    Command,
+    Container,
+    Elastic,
+    Keep,
+    Notice,
+    Restart,
+    Setup,
+    Spec,
+    Ssh,
+    TaskSpec,
+)
 from cluster.spec.schema import in_words, keys
 from cluster.spec.slots import Slot
 from cluster.task import Train
@@ -43,6 +55,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         notice=_notice(values.get("notice")),
         ssh=Ssh(**values.get("ssh", {})),
         setup=Setup(**values["setup"]) if "setup" in values else None,
+        container=_container(values.get("container")),
         job_at=document.place(("job",)).naming(("job",)),
         **plain,
     )
@@ -56,6 +69,10 @@ def _command(given: Any) -> Optional[Command]:
 
 def _notice(given: Any) -> Optional[Notice]:
     return None if given is None else Notice(**{**given, "command": tuple(given["command"])})
+
+
+def _container(given: Any) -> Optional[Container]:
+    return None if given is None else Container(**{**given, "args": tuple(given.get("args", ()))})
 
 
 def _tasks(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:

@@ -114,6 +114,25 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Container:
+    """The container in which each task runs.
+
+    ``image`` is a path on the hosts for ``apptainer``, else a name. ``runtime`` None leaves the choice to each host.
+    ``python`` is the one in the image. ``args`` are further options of the runtime.
+    """
+
+    image: str
+    runtime: Optional[str] = None
+    python: str = "python3"
+    args: Tuple[str, ...] = ()
+
+    @property
+    def is_path(self) -> bool:
+        """Return whether the image is a path, as only ``apptainer`` has it."""
+        return self.image.startswith(("/", "~"))
+
+
+@dataclass(frozen=True)
 class Setup:
     """The sources from which ``launch setup`` builds the hosts' environment.
 
@@ -132,11 +151,11 @@ class Spec:
 
     ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
     ends the run. ``keep`` is None when the file has no bounds for past runs. ``python`` is None when the
-    file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``job_at`` is where the
-    job is named: ``hosts.yaml:3:6: job``. ``before`` has commands for the shell that starts the launcher's program
-    on a host. ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine, whatever its
-    name. ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none, the agent
-    takes the first port above those of its tasks.
+    file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``container`` is None when
+    tasks run on the hosts themselves. ``job_at`` is where the job is named: ``hosts.yaml:3:6: job``. ``before`` has
+    commands for the shell that starts the launcher's program on a host. ``transport`` is ``ssh`` or ``slurm``. In a
+    ``local`` spec every host is this machine, whatever its name. ``lead_ports`` has the port of the lead's agent for
+    each host that may lead; where it has none, the agent takes the first port above those of its tasks.
     """
 
     path: Path
@@ -161,6 +180,7 @@ class Spec:
     transport: str = "ssh"
     ssh: Ssh = field(default_factory=Ssh)
     setup: Optional[Setup] = None
+    container: Optional[Container] = None
     job_at: str = "job"
     local: bool = False
     lead_ports: Mapping[str, int] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from cluster.errors import Problem
 from cluster.protocol import addresses
 from cluster.protocol.command_template import nearest, unknown
+from cluster.spec.container import container_rules
 from cluster.spec.document import Document
 from cluster.spec.elastic import elastic_rules
 from cluster.spec.entries import Entry, env_at
@@ -26,6 +27,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _roles_without_command(document, entries)
     yield from _secrets(document, findings, entries)
     yield from hook_rules(document, findings)
+    if document.value.get("container") is not None and findings.fit("container"):
+        yield from container_rules(document)
     if isinstance(document.value.get("cluster"), dict):
         yield from _missing_roles(document)
     yield from _crowded_roles(document, entries)

@@ -12,6 +12,7 @@ from cluster.spec.place import Path, key_text, shown
 from cluster.spec.schema import in_words, keys, schema
 
 _SHELL = frozenset("|&;<>$`*?~\n")  # what only a shell gives a meaning
+_COMMANDS = (("command",), ("container", "args"))  # lists of words that a shell would read
 ValidationError = Any  # of jsonschema, which is loaded when a file is validated
 _Finding = Tuple[Path, Problem]  # the problem of the value or key at the path
 
@@ -75,7 +76,7 @@ def _explain(error: ValidationError, document: Document) -> Iterator[_Finding]:
         for inner in _meant(error):
             yield from _explain(inner, document)
     else:
-        hint = _as_words(error.instance) if path == ("command",) else _quoting(error)
+        hint = _as_words(error.instance) if path in _COMMANDS else _quoting(error)
         yield path, document.problem(path, in_words(error.schema), document.found(path), hint)
 
 

@@ -10,6 +10,7 @@ Rooms, each above those before it:
   wire          the launcher's request to an agent
   gpus          the GPUs of this host, and their holders
   limits        limits of tasks, and what enforces them
+  containers    containers of tasks: their commands, their runtimes, their removal
   state         files, records and locks of runs
   protocol      messages and connections between agents
   network       names, ports and ways between hosts

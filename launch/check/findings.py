@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.spec.model import Spec
 from launch.agent.wire.check_request import CheckFacts
@@ -49,6 +49,11 @@ class Survey:
         """Return whether the tasks import numpy and TensorFlow for sure."""
         return False
 
+    @property
+    def image(self) -> Optional[str]:
+        """Return the image that has the tasks' Python; None where the host has it."""
+        return None
+
 
 @dataclass(frozen=True)
 class Evidence(Survey):
@@ -74,6 +79,11 @@ class Evidence(Survey):
     def of_job(self) -> bool:
         """Return whether the tasks import numpy and TensorFlow for sure."""
         return self.plan.spec.job is not None
+
+    @property
+    def image(self) -> Optional[str]:
+        """Return the image that has the tasks' Python; None where the host has it."""
+        return None if self.plan.spec.container is None else self.plan.spec.container.image
 
 
 Rule = Callable[[Evidence], Iterable[Finding]]

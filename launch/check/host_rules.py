@@ -1,7 +1,7 @@
 """Rules about one host by its own facts. ``launch diagnose`` applies those that take a ``Survey``, too."""
 
 from pathlib import Path
-from typing import Dict, Iterator, Tuple
+from typing import Dict, Iterator, Optional, Tuple
 
 from cluster.protocol.addresses import port_of
 from cluster.protocol.quantity import quantity
@@ -31,18 +31,21 @@ def python(survey: Survey) -> Iterator[Finding]:
             what = "expected the environment of the key setup, found none"
             yield Finding("environment", (host,), what, f"build it with `launch setup {survey.file}`")
         elif isinstance(versions.python, Failed):
-            yield Finding("python", (host,), versions.python.error, "name another Python with the key python")
+            key = "python" if survey.image is None else "container.python"
+            yield Finding("python", (host,), versions.python.error, f"name another Python with the key {key}")
         elif survey.of_job:
-            yield from _modules(host, versions, versions.python)
+            yield from _modules(host, versions, versions.python, survey.image)
 
 
-def _modules(host: str, versions: Versions, interpreter: Python) -> Iterator[Finding]:
+def _modules(host: str, versions: Versions, interpreter: Python, image: Optional[str]) -> Iterator[Finding]:
     tensorflow = "tensorflow-gpu==1.15" if interpreter.version.startswith("3.7.") else "tensorflow"
     for kind, name, package in (("numpy", "numpy", "numpy"), ("tensorflow", "TensorFlow", tensorflow)):
         module = getattr(versions, kind)
         if isinstance(module, Failed):
             install = f"`ssh {host} {interpreter.path} -m pip install {package}`"
             mend = f"{install}, or let `launch setup` build an environment (key setup), or name a Python that has it"
+            if image is not None:
+                mend = f"add it to the image {image}, or name another Python there with the key container.python"
             what = f"{name} cannot be imported by {interpreter.path}: {module.error}"
             yield Finding(kind, (host,), what, mend)
 
@@ -192,6 +195,14 @@ def limits(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("limits", (host,), problem, "change the key limits, or give this user the right to it")
         for note in facts.limits.notes:
             yield Note("limits", (host,), note, "")
+
+
+def container(evidence: Evidence) -> Iterator[Finding]:
+    """The runtime of the container is there, and has its image."""
+    for host, facts in evidence.facts.items():
+        if facts.container:
+            what, *mend = facts.container
+            yield Finding("container", (host,), what, "; ".join(mend))
 
 
 def proxies(evidence: Evidence) -> Iterator[Finding]:

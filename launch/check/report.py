@@ -16,6 +16,7 @@ RULES: Tuple[Rule, ...] = (
     fleet_rules.unanswered,
     host_rules.gaps,
     host_rules.run_up,
+    host_rules.container,
     host_rules.python,
     fleet_rules.versions,
     host_rules.programs,

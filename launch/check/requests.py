@@ -10,6 +10,7 @@ from launch.agent.wire.host_facts import FactsRequest
 from launch.agent.wire.run_request import TaskRequest
 from launch.agent.wire.verb_requests import RunReference
 from launch.check.targets import dials
+from launch.plan.agent_requests import container
 from launch.plan.plan import Plan
 
 KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
@@ -49,7 +50,8 @@ def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Tuple[int, ..
 def _programs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Optional[str]]:
     """Return the PATH to look on for each program that the host is to have; None for the host's own."""
     programs: Dict[str, Optional[str]] = dict.fromkeys(agent_programs(plan, host))
-    programs.update({task.argv[0]: task.env.get("PATH") for task in tasks})
+    if plan.spec.container is None:  # else the image has them
+        programs.update({task.argv[0]: task.env.get("PATH") for task in tasks})
     return {program: path for program, path in programs.items() if _is_looked_for(program)}
 
 
@@ -69,7 +71,8 @@ def _facts(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> FactsRequest:
     workdir, checkpoints = plan.spec.workdir, plan.spec.train.checkpoint.dir
     folders = (workdir, checkpoints) if checkpoints and host == plan.lead else (workdir,)
     environment = plan.environments.get(host)
-    return FactsRequest(workdir, plan.python[host], environment, _own_variables(asked), folders, trial=True)
+    python, variables = plan.python[host], _own_variables(asked)
+    return FactsRequest(workdir, python, environment, variables, folders, trial=True, container=container(plan))
 
 
 def _own_variables(task: TaskRequest) -> Dict[str, str]:
@@ -87,5 +90,6 @@ def _is_looked_for(program: str) -> bool:
 
 def shipped_programs(plan: Plan) -> List[str]:
     """Return the programs of ``command:``, ``on`` and ``notice`` that are shipped in the job's folder."""
-    programs = dict.fromkeys([plan.tasks[0].argv[0], *agent_programs(plan, plan.lead)])
+    own = [plan.tasks[0].argv[0]] if plan.spec.container is None else []
+    programs = dict.fromkeys([*own, *agent_programs(plan, plan.lead)])
     return [program for program in programs if not _is_looked_for(program)]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from cluster.protocol.addresses import host_of
+from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.agent.wire.run_request import HookRequest, Lead, NoticeRequest, RunRequest, TaskRequest
 from launch.hostfile.retention import rule_of
@@ -102,7 +103,14 @@ def _request(
         if leads
         else (),
         notice=NoticeRequest(plan.spec.notice.command, plan.spec.notice.every_s) if plan.spec.notice else None,
+        container=container(plan),
     )
+
+
+def container(plan: Plan) -> Optional[ContainerRequest]:
+    """Return the request for the container of the plan's tasks; None where they run in none."""
+    given = plan.spec.container
+    return None if given is None else ContainerRequest(given.image, given.python, given.runtime, given.args)
 
 
 def _run_plan(plan: Plan) -> RunPlan:

@@ -18,7 +18,7 @@ from launch.hosts.bundle import PROJECT, JobCode
 from launch.plan import network_model
 from launch.plan.local import towers
 from launch.plan.network_model import End
-from launch.plan.outlook import Outlook, PlannedHook, PsContent, Variables
+from launch.plan.outlook import Outlook, PlannedContainer, PlannedHook, PsContent, Variables
 from launch.plan.plan import Plan, oversized
 
 DESCRIBE_S = 300.0
@@ -47,7 +47,14 @@ def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Out
 
     A mistake of the job leaves ``placement``, ``variables`` and ``network`` null.
     """
-    bare = Outlook(plan.spec.name, plan.lead, plan.control, remarks=list(remarks(plan)), hooks=hooks(plan))
+    bare = Outlook(
+        plan.spec.name,
+        plan.lead,
+        plan.control,
+        remarks=list(remarks(plan)),
+        hooks=hooks(plan),
+        container=container(plan),
+    )
     if plan.spec.command is None:
         try:
             return with_placement(bare, plan, job, python, nic_gbps), None
@@ -64,6 +71,12 @@ def hooks(plan: Plan) -> List[PlannedHook]:
         PlannedHook(each.event, list(each.command) or None, each.url and Redaction().text(each.url))
         for each in plan.spec.hooks
     ]
+
+
+def container(plan: Plan) -> Optional[PlannedContainer]:
+    """Return the container in which each task would run."""
+    given = plan.spec.container
+    return None if given is None else PlannedContainer(given.image, given.runtime, list(given.args))
 
 
 def remarks(plan: Plan) -> Iterator[str]:

@@ -91,6 +91,17 @@ class PlannedHook:
 
 
 @dataclass(frozen=True)
+class PlannedContainer:
+    """The container in which each task would run."""
+
+    image: str = field(metadata=means("Image: a path on the hosts, or a name."))
+    runtime: Optional[str] = field(
+        metadata=means("Program that runs the container; null where each host takes the first that has the image.")
+    )
+    args: List[str] = field(metadata=means("Further options of that program."))
+
+
+@dataclass(frozen=True)
 class Outlook:
     """All of ``plan --json`` but its tasks, which are written one at a time."""
 
@@ -110,6 +121,9 @@ class Outlook:
     )
     remarks: List[str] = field(default_factory=list, metadata=means("Further remarks, in words."))
     hooks: List[PlannedHook] = field(default_factory=list, metadata=means_parts())
+    container: Optional[PlannedContainer] = field(
+        default=None, metadata=means("Container in which each task would run; null for none.")
+    )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
 
 PYTHON = "python3.7"  # on the hosts, where the file names none
+AGENT_PYTHON = "python3"  # likewise, where it runs agents alone: tasks have the one of their container
 _HUGE_PAGES = "glibc.malloc.hugetlb=1"  # rows drawn from a large embedding table then miss fewer entries of the TLB
 LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux hands to a process
 
@@ -27,7 +28,7 @@ class Plan:
     """A run before it starts. ``control`` is the address at which the members' agents dial the lead's.
 
     ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``python`` runs
-    the agents, and the tasks on hosts without an environment of their own.
+    the agents, and the tasks on hosts without an environment of their own or a container.
     """
 
     run: str
@@ -49,6 +50,13 @@ class Plan:
         """Return every host but the lead."""
         return tuple(host for host in self.python if host != self.lead)
 
+    def task_python(self, host: str) -> str:
+        """Return the Python of a host's tasks, which is not the agent's in a container or an environment."""
+        if self.spec.container is not None:
+            return self.spec.container.python
+        made = self.environments.get(host)
+        return self.python[host] if made is None else f"{self.spec.workdir}/envs/{made}/bin/python"
+
     def environment(self, task: TaskRequest) -> Dict[str, str]:
         """Return the variables of ``task``, ``TF_CONFIG`` too, which would hold the whole cluster in every task."""
         return {**task.env, "TF_CONFIG": tf_config(self.cluster, task.role, task.index)}
@@ -68,6 +76,8 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     python = pythons(spec, own_python)
     environments = identity.identities(spec, python)
     runs = {host: identity.PYTHON if host in environments else python[host] for host in python}
+    if spec.container is not None:
+        runs = dict.fromkeys(python, spec.container.python)
     cluster = {role: [task.address for task in spec.tasks_of(role)] for role in MEMBERS}
     present = {role: addresses for role, addresses in cluster.items() if addresses}
     chief = spec.chief
@@ -94,7 +104,8 @@ def pythons(spec: Spec, own: str) -> Dict[str, str]:
 def _python(spec: Spec, host: str, named: Set[str], own: str) -> str:
     if len(named) > 1:
         raise UsageError(f"{host}: expected one python for all tasks of a host, found {' and '.join(sorted(named))}")
-    return named.pop() if named else spec.python or (own if spec.is_here(host) else PYTHON)
+    there = PYTHON if spec.container is None else AGENT_PYTHON
+    return named.pop() if named else spec.python or (own if spec.is_here(host) else there)
 
 
 def _control(spec: Spec, chief: TaskSpec) -> Optional[str]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cluster.protocol.addresses import host_of
 from cluster.protocol.quantity import quantity
+from cluster.spec.model import Container
 from launch.agent.wire.run_request import TaskRequest
 from launch.hostfile import retention
 from launch.plan.outlook import Bound, Network, Outlook, PlannedHook, PlannedTask, PsContent, Variables
@@ -45,6 +46,7 @@ def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
         Text(),
         tasks_table(plan),
         Text(),
+        *([Text(container_line(plan.spec.container)), Text()] if plan.spec.container else []),
         *([*map(Text, hook_lines(outlook.hooks, plan.lead)), Text()] if outlook.hooks else []),
         Text(f"`launch plan {file} {last.name}` shows a task's command, environment and log"),
     ]
@@ -68,7 +70,7 @@ def tasks_table(plan: Plan) -> Table:
     """A row for all tasks of a role that have the same port and GPUs."""
     alike: Dict[Alike, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
-        alike[Alike(task.role, task.port, gpus_text(task.gpus), _python(plan, task.host), task.spare)].append(task)
+        alike[Alike(task.role, task.port, gpus_text(task.gpus), plan.task_python(task.host), task.spare)].append(task)
     table = _table("tasks", "hosts", "addresses", "gpus", "python")
     for row, tasks in alike.items():
         indices = _fold_numbers([task.index for task in tasks])
@@ -76,12 +78,6 @@ def tasks_table(plan: Plan) -> Table:
         cells = name, fold(task.host for task in tasks), _addresses(tasks), row.gpus, row.python
         table.add_row(*map(Text, cells))
     return table
-
-
-def _python(plan: Plan, host: str) -> str:
-    """The Python of a host's tasks, which is not the agent's where `launch setup` builds one."""
-    made = plan.environments.get(host)
-    return plan.python[host] if made is None else f"{plan.spec.workdir}/envs/{made}/bin/python"
 
 
 def gpus_text(gpus: Any) -> str:
@@ -111,6 +107,12 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
     yield f"  command  {' '.join(map(shlex.quote, task.argv))}"
     for number, (key, value) in enumerate(sorted(task.env.items())):
         yield f"  {'env' if number == 0 else '':7}  {key}={shlex.quote(value)}"
+
+
+def container_line(container: Container) -> str:
+    """Return ``each task runs in /images/tensorflow.sif by apptainer``."""
+    runtime = container.runtime or ("apptainer" if container.is_path else "podman or docker, whichever has the image")
+    return f"each task runs in {container.image} by {runtime}"
 
 
 def hook_lines(hooks: Sequence[PlannedHook], lead: str) -> List[str]:

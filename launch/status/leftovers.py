@@ -32,13 +32,14 @@ class GpuMemory:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """The processes, ports, GPU memory, locks and control groups of a run on one host."""
+    """The processes, ports, GPU memory, locks, control groups and containers of a run on one host."""
 
     processes: List[ProcessLeft] = field(metadata=means_parts())
     ports: List[int] = field(metadata=means_each("TCP port on which a process of the run listens."))
     gpu_memory: List[GpuMemory] = field(metadata=means_parts())
     locks: List[str] = field(metadata=means_each("Path of a lock or socket of the run."))
     groups: List[str] = field(metadata=means_each("Path of a control group of the run."))
+    containers: List[str] = field(metadata=means_each("Name of a container of the run."))
 
 
 @dataclass(frozen=True)
@@ -78,4 +79,4 @@ class SweepAnswer:
 
 def nothing() -> Leftovers:
     """Return the leftovers of a run that has nothing on a host."""
-    return Leftovers([], [], [], [], [])
+    return Leftovers([], [], [], [], [], [])

@@ -9,7 +9,7 @@ from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import named
 from launch.history.newest import Run, locate, runs
-from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunLeftovers
+from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunLeftovers, nothing
 from launch.status.meanings import means, means_each, means_parts
 from launch.status.values import to_values
 from launch.teardown.leftovers import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
@@ -32,6 +32,7 @@ class HostDown(AnyHost):
     gpu_memory: List[GpuMemory] = field(metadata=means_parts("Left: "))
     locks: List[str] = field(metadata=means_each("Left: Path of a lock or socket of the run."))
     groups: List[str] = field(metadata=means_each("Left: Path of a control group of the run."))
+    containers: List[str] = field(metadata=means_each("Left: Name of a container of the run."))
 
 
 @dataclass(frozen=True)
@@ -148,10 +149,8 @@ def as_values(left: Left) -> Dict[str, Any]:
 
 
 def _of_host(host: str, before: RunLeftovers, left: RunLeftovers) -> HostDown:
-    gone = ended(before, left)
-    return HostDown(
-        host, None, Leftovers(gone.processes, gone.ports, gone.gpu_memory, gone.locks, gone.groups), **vars(left)
-    )
+    gone = vars(ended(before, left))
+    return HostDown(host, None, Leftovers(**{kind: gone[kind] for kind in vars(nothing())}), **vars(left))
 
 
 def in_lines(left: Left) -> List[str]:

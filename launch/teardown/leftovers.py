@@ -10,7 +10,7 @@ from launch.status.meanings import means
 from launch.view.console import fold
 
 L = TypeVar("L", bound=Leftovers)
-NOTHING_LEFT = "no process, port, GPU memory, lock or control group left"
+NOTHING_LEFT = "no process, port, GPU memory, lock, control group or container left"
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ def remains(left: Leftovers) -> List[str]:
         *(memory(held) for held in left.gpu_memory),
         *(f"lock {path}" for path in left.locks),
         *(f"control group {path}" for path in left.groups),
+        *(f"container {name}" for name in left.containers),
         *(f"unfinished folder {path}" for path in _folders(left)),
     ]
 
@@ -88,7 +89,8 @@ def _processes(ended: List[ProcessLeft]) -> str:
 
 
 def _counted(gone: Leftovers) -> List[Tuple[str, List[str]]]:
-    return [("lock", gone.locks), ("control group", gone.groups), ("unfinished folder", _folders(gone))]
+    counted = [("lock", gone.locks), ("control group", gone.groups), ("container", gone.containers)]
+    return [*counted, ("unfinished folder", _folders(gone))]
 
 
 def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:

@@ -53,8 +53,9 @@ def fields(value: Any, known: Mapping[str, str], path: str = "") -> Iterator[str
 
 
 def of_plan(launch: Launcher, folder: Path) -> Iterator[Answer]:
-    """Of a job, so that it has a placement, on two hosts, so that something travels, with a hook."""
-    keys = {"job": "polynomial", "cluster": {"ps": ["a"], "worker": ["b"]}, "on": {"failed": ["page"]}}
+    """Of a job, so that it has a placement, on two hosts, so that something travels, with a hook and a container."""
+    keys: Dict[str, Any] = {"job": "polynomial", "cluster": {"ps": ["a"], "worker": ["b"]}, "on": {"failed": ["page"]}}
+    keys["container"] = {"image": "tf"}
     launch.file.write_text(json.dumps(keys))
     yield json.loads(launch("plan", "--json").stdout)
 

@@ -49,10 +49,10 @@ HUNG = {"pid": 8, "group": 7, "start": 108, "argv": "launch agent", "waits_in": 
 THERE = {
     "run": "r-1", "processes": [PROCESS, HUNG], "ports": [2222, 2300], "gpu_memory": [
         {"gpu": 0, "pid": 7, "mib": 1536}, {"gpu": 1, "pid": 8, "mib": None},
-    ], "locks": ["/w/locks/r@a.lock"], "groups": [],
+    ], "locks": ["/w/locks/r@a.lock"], "groups": [], "containers": [],
 }  # fmt: skip
-LEFT = {"run": "r-1", "processes": [HUNG], "ports": [], "gpu_memory": [], "locks": [], "groups": []}
-GONE: Dict[str, Any] = {"processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": []}
+LEFT = {"run": "r-1", "processes": [HUNG], "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": []}
+GONE: Dict[str, Any] = {"processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": []}
 KNOWN = {
     "run": "r-1",
     "generation": 1,

@@ -103,7 +103,9 @@ def sections(scene: Scene) -> Dict[str, Section]:
     found: Dict[str, Section] = {name: partial(section, scene) for name, section in named}
     request, plan = scene.request, scene.plan
     folders = tuple(map(str, _folders(scene)))
-    asked = FactsRequest(request.run.workdir, request.python, plan.environment, {}, folders, trial=False)
+    asked = FactsRequest(
+        request.run.workdir, request.python, plan.environment, {}, folders, trial=False, container=plan.container
+    )
     shared = host_facts.sections(asked, request.within_s)
     found.update({name: partial(_files_of_facts, scene, section) for name, section in shared.items()})
     return found

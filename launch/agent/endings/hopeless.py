@@ -24,7 +24,7 @@ _ENVIRONMENT = (
     "let `launch setup` build an environment that has it (key setup), or name a Python that has it (key python)"
 )
 _PACKAGE = "install it there, add it to the lock of the key setup, or put your own module beside the program"
-_PROGRAM = "install the program on this host, or write its path into command"
+_PROGRAM = "install the program on this host, or in the image, or write its path into command"
 
 
 def judge(code: int, outcome: Optional[Outcome], error: str, lines: Sequence[str]) -> Optional[str]:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, Union
 
+from launch.agent.containers import runtimes
 from launch.agent.environments.environment import Environment
 from launch.agent.facts.side_by_side import Piece, Section
 from launch.agent.gpus.state import driver_and_gpus
@@ -36,8 +37,13 @@ def sections(request: FactsRequest, within_s: float) -> Dict[str, Section]:
 def _versions(request: FactsRequest, until: float) -> Iterator[Piece]:
     environment = Environment(expand(request.workdir), request.environment) if request.environment else None
     python = str(environment.python) if environment else request.python
+    python = python if request.container is None else request.container.python
     modules = ("numpy", "tensorflow") if request.trial else ()
-    asked = Versions(python, request.env, modules, packages=not request.trial)
+    try:
+        container = runtimes.of_run(request.container, expand(request.workdir))
+    except runtimes.Lacking:  # the section of the container has the reason
+        return
+    asked = Versions(python, request.env, modules, packages=not request.trial, container=container)
     ready = environment is None or environment.is_ready()
     answers = asked.answers(max(MARGIN_S, until - time.monotonic()))
     yield "versions", {"environment_ready": ready, **answers}

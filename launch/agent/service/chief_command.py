@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, Iterator, Optional, Sequence
 
 from cluster.protocol.outcome import read_outcome
+from launch.agent.containers import runtimes
 from launch.agent.linux.processes import die_with
 from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.tasks import task_env, work_folder
+from launch.agent.tasks.one_shot import OneShot
 from launch.agent.text.redaction import Redaction
 from launch.agent.wire.run_request import RunRequest, TaskRequest
 
@@ -23,8 +25,8 @@ from launch.agent.wire.run_request import RunRequest, TaskRequest
 class ChiefCommand:
     """The command of the chief ``task``. ``folder`` is its own."""
 
-    def __init__(self, request: RunRequest, task: TaskRequest, folder: Path):
-        self.task, self.folder, self._secrets = task, folder, request.secrets
+    def __init__(self, request: RunRequest, task: TaskRequest, folder: Path, program: OneShot):
+        self.task, self.folder, self._secrets, self._program = task, folder, request.secrets, program
 
     def start(
         self, module: str, arguments: Sequence[str] = (), gpus: Sequence[int] = (), **streams: Any
@@ -37,10 +39,11 @@ class ChiefCommand:
           streams: as for ``subprocess.Popen``; without them, nothing is read and written.
         """
         argv = [module if word == "jobs.main" else word for word in self.task.argv]
-        env = task_env.task_environment(self.task.env, self._secrets, 0, self.folder, list(gpus))
+        env = task_env.own_variables(self.task.env, self._secrets, 0, self.folder, list(gpus))
+        command = self._program.command([*argv, *arguments], env, self.task.folder, bool(gpus))
         nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         return subprocess.Popen(
-            [*argv, *arguments], cwd=self.task.folder, env=env, start_new_session=True,
+            command.argv, cwd=self.task.folder, env=command.env, start_new_session=True,
             preexec_fn=die_with(os.getpid()), **{**nothing, **streams},
         )  # fmt: skip
 
@@ -57,12 +60,15 @@ def chief_command(request: RunRequest, name: str) -> Iterator[ChiefCommand]:
 
     Raises:
       OSError, ValueError: the folder cannot be filled.
+      Lacking: the container of the tasks cannot run here.
     """
     run = folder_of(request)
     own = run.task(name)
+    program = OneShot(runtimes.of_run(request.container, run.workdir, request.checkpoint_dir), name.split(":")[0])
     try:
         task = located(replace(request, tasks=(replace(request.tasks[0], name=name),)), run).tasks[0]
         work_folder.fill(own, code_of(request, run, "job") if "job" in request.code else None)
-        yield ChiefCommand(request, task, own)
+        yield ChiefCommand(request, task, own, program)
     finally:
+        program.end()
         shutil.rmtree(str(own), ignore_errors=True)

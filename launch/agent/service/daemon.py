@@ -15,6 +15,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from cluster.protocol.outcome import WORK
 from launch.agent.checkpoints import owner, resume
+from launch.agent.containers import runtimes
+from launch.agent.containers.command import Container
 from launch.agent.environments.environment import Busy, Environment
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.booking import Bookings, GpuTaken
@@ -39,6 +41,7 @@ from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import log_system_errors, say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import work_folder
+from launch.agent.tasks.container_limits import in_containers
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
@@ -65,7 +68,8 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
             with no_removal(folder.workdir):  # of the run that this one resumes from, and of the code
                 _record(asked, request, folder, keeper)
                 given, bookings = _prepare(request, folder)
-                terms, booked = _limit(request, folder)
+                container = _contain(request, folder)
+                terms, booked = _limit(request, folder, container)
                 _furnish(request, folder)
 
             def ready(answer: Dict[str, Any]) -> None:
@@ -73,7 +77,7 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
 
             peers = None if request.guard is None else request.peers or ()
             with firewall.standing(request.run, firewall.ports(request), peers) as standing:
-                code = asyncio.run(_live(request, folder, given, terms, bookings, standing, ready, pulse))
+                code = asyncio.run(_live(request, folder, given, terms, container, bookings, standing, ready, pulse))
             booked.release()
             for task in request.tasks if code == OVER else ():
                 work_folder.tidy(folder.task(task.name))
@@ -155,7 +159,10 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
     """
     problems = [_taken(task) for task in request.tasks if not ports.can_listen(task.port)]
     sent = code_of(request, folder, "job") if "job" in request.code else folder.path
-    problems += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
+    if request.container is None:  # else the image has them
+        problems += [
+            f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)
+        ]
     problems += [] if request.again else _missing_commands(request, sent)
     problems += exposed(request)
     if problems:
@@ -174,14 +181,26 @@ def _prepare(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int
         raise NotReady(str(error)) from error
 
 
-def _limit(request: RunRequest, folder: RunFolder) -> Tuple[Terms, Booked]:
+def _contain(request: RunRequest, folder: RunFolder) -> Optional[Container]:
+    """Return the containers of the request's tasks; None where they run on this host itself.
+
+    Raises:
+      NotReady: the runtime or its image is missing.
+    """
+    try:
+        return runtimes.of_run(request.container, folder.workdir, request.checkpoint_dir)
+    except runtimes.Lacking as error:
+        raise NotReady(str(error)) from error
+
+
+def _limit(request: RunRequest, folder: RunFolder, container: Optional[Container]) -> Tuple[Terms, Booked]:
     """Return the terms of the tasks' limits, and their processors, which are booked until the agent ends.
 
     Raises:
       NotReady: this host cannot enforce some limit.
     """
     booked = Booked()
-    terms = agree(wishes(request.tasks), booked.take, this_host())
+    terms = agree(wishes(request.tasks), booked.take, in_containers(this_host(), container))
     if terms.problems:
         raise NotReady("; ".join(terms.problems))
     try:
@@ -222,6 +241,7 @@ async def _live(
     folder: RunFolder,
     given: Dict[str, List[int]],
     terms: Terms,
+    container: Optional[Container],
     bookings: Bookings,
     standing: Optional[firewall.Guard],
     send: Callable[[Dict[str, Any]], None],
@@ -231,7 +251,7 @@ async def _live(
     log_system_errors(asyncio.get_event_loop())
     events: asyncio.Queue[Any] = asyncio.Queue()
     tasks = HostTasks(
-        request.tasks, folder, given, events.put_nowait, request.secrets, _keeping(request, folder), terms
+        request.tasks, folder, given, events.put_nowait, request.secrets, _keeping(request, folder), terms, container
     )
     agent = _agent(request, folder, tasks, events)
     clients = Clients(folder.own / "agent.sock", agent.answer)

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict
 
 from cluster.protocol.regular_file import open_to_read
 from launch.agent.checkpoints import local, resume
+from launch.agent.containers.runtimes import Lacking
 from launch.agent.protocol import local_client
 from launch.agent.service.chief_command import ChiefCommand, chief_command
 from launch.agent.service.located import folder_of
@@ -44,7 +45,7 @@ def export(request: ExportRequest, tell: Tell) -> None:
             found = _build(command, prefix, tell)
             _send(command.folder / "served", tell)
         tell({"done": found, "checkpoint": os.path.basename(prefix)})
-    except (NotExported, ValueError) as error:
+    except (NotExported, Lacking, ValueError) as error:
         tell({"error": str(error)})
     except OSError as error:
         tell({"error": f"cannot export into {folder.path}: {error.strerror or error}", "kind": "disk"})

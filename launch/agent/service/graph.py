@@ -8,6 +8,7 @@ import subprocess
 from typing import List
 
 from cluster.protocol.outcome import GRAPH_MISTAKE
+from launch.agent.containers.runtimes import Lacking
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.service.chief_command import ChiefCommand, chief_command
 from launch.agent.wire.graph_answer import GraphAnswer
@@ -22,7 +23,7 @@ def mistake(request: RunRequest) -> GraphAnswer:
     try:
         with chief_command(request, NAME) as command:
             return GraphAnswer(command.cause() if _build(command) == GRAPH_MISTAKE else None)
-    except (OSError, ValueError, nvidia_smi.NoAnswer, subprocess.TimeoutExpired):
+    except (OSError, ValueError, nvidia_smi.NoAnswer, Lacking, subprocess.TimeoutExpired):
         return GraphAnswer()  # the tasks find out
 
 

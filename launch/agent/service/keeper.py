@@ -17,7 +17,7 @@ from typing import Callable, NamedTuple, Optional
 
 from launch.agent.linux import processes
 from launch.agent.service.liveness_pipe import Pulse
-from launch.agent.state import boot_unit, leftovers
+from launch.agent.state import boot_unit, containers, leftovers
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.agents import WINDOW_S, Ends
@@ -97,9 +97,12 @@ def _watch(folder: RunFolder, agent: int, pulse: Pulse, patience_s: float, begin
     _, status = os.waitpid(agent, 0)
     if os.WIFSIGNALED(status):
         say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending what it left")
-    leftovers.end_all(lambda: processes.descendants(processes.table(), os.getpid()))
     code = FAILED if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    if code != TAKEN:  # by an agent of this run, perhaps: what the records name is then of that one
+    is_ours = code != TAKEN  # by an agent of this run, perhaps: what the records name is then of that one
+    if is_ours:
+        containers.remove(folder)  # before the processes of their runtime are killed
+    leftovers.end_all(lambda: processes.descendants(processes.table(), os.getpid()))
+    if is_ours:
         leftovers.end(folder)
     return code
 

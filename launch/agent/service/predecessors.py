@@ -9,7 +9,7 @@ from typing import List
 
 from launch.agent.linux import processes
 from launch.agent.service.takeover import SWEPT_S
-from launch.agent.state import boot_unit, groups, leftovers, locks, plan_file, process_records
+from launch.agent.state import boot_unit, containers, groups, leftovers, locks, plan_file, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import runs
 
@@ -30,7 +30,7 @@ def end(folder: RunFolder, name: str, file: str) -> List[str]:
 def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
     try:
         living = process_records.agent_of(run) or process_records.tasks_of(run, table)
-        return bool(living or groups.left(run) or boot_unit.files(run))
+        return bool(living or groups.left(run) or boot_unit.files(run) or containers.recorded(run))
     except (OSError, ValueError, KeyError):  # a record in pieces names nobody
         return False
 

@@ -7,6 +7,7 @@ process_records  the processes of a run, by pid and start time
 locks            the name of a run, held while it is up; and the removal of past runs
 boot_unit        the unit by which systemd starts an agent after a boot
 groups           the control groups of a run's tasks
+containers       the containers of a run's tasks
 leftovers        the remains of a run on this host, and their end
 flights          the newest spans of the tasks on this host
 report           ``report.json``: the incidents of a run

@@ -1,6 +1,7 @@
-"""Find and end what a run has on this host: processes, ports, GPU memory, locks, control groups.
+"""Find and end what a run has on this host: processes, ports, GPU memory, locks, control groups, containers.
 
-The module signals only processes that the run's own records name, by pid and start time.
+The module signals only processes that the run's own records name, by pid and start time, and removes only containers
+that they name.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ from typing import Callable, Iterable, List, Optional
 
 from launch.agent.gpus.state import memory_of
 from launch.agent.linux import ports, processes
-from launch.agent.state import boot_unit, groups, plan_file, process_records
+from launch.agent.state import boot_unit, containers, groups, plan_file, process_records
 from launch.agent.state.locks import last_holder, lock_holder
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft
@@ -22,7 +23,7 @@ GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
 
 
 def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
-    """Return the processes, ports, GPU memory, locks and control groups of the run on this host.
+    """Return the processes, ports, GPU memory, locks, control groups and containers of the run on this host.
 
     The locks are the lock of the run's name, the agent's socket, and what starts the agent at a boot.
 
@@ -38,6 +39,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
         [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
         [str(path) for path in [*_locks(folder), *boot_unit.files(folder)]],
         [str(path) for path in groups.left(folder)],
+        containers.left(folder),
     )
 
 
@@ -68,14 +70,16 @@ def agent_pid(folder: RunFolder) -> Optional[int]:
 
 
 def end(folder: RunFolder) -> None:
-    """Kill what the run's records name; remove the groups, and the lock and socket of a dead agent.
+    """Kill what the run's records name; remove containers and groups, and the lock and socket of a dead agent.
 
     What starts the agent at a boot stays.
     """
     own = os.getpid()  # a keeper's, which ends by itself
     end_all(lambda: [process for process in process_records.keeper_and_agent(folder) if process.pid != own])
+    containers.remove(folder)
     end_all(lambda: process_records.tasks_of(folder))
     groups.remove(folder)
+    containers.forget(folder)
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper was faster
             path.unlink()

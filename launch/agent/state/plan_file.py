@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import Gpus, Lead, RunRequest
 from launch.status.values import from_values, to_values
@@ -58,6 +59,7 @@ class KeptPlan:
       user: who started the run, and on which machine; None where the file has none.
       detached: whether the keepers of the run start agents again.
       retention: the rule by which hosts remove past runs of this name; None where the file has none.
+      container: the container of the tasks; None for no container.
     """
 
     name: str = ""
@@ -72,6 +74,7 @@ class KeptPlan:
     user: Optional[str] = None
     detached: bool = False
     retention: Optional[Retention] = None
+    container: Optional[ContainerRequest] = None
 
     @property
     def names(self) -> Tuple[str, ...]:

@@ -6,13 +6,14 @@
 A pid alone names nobody, since the kernel gives it away again. A pid and a start time name one
 process until the machine reboots, so the boot is on record too. ``others`` are the leaders'
 descendants, in any session. The agent records them every few seconds. A younger descendant is
-still known by the session of its leader and the run in its environment.
+still known by the session of its leader and the run in its environment, or by the name of its container there.
 """
 
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from launch.agent.linux.processes import Process, descendants, environment, inspect, table
+from launch.agent.state import containers
 from launch.agent.state.run_folder import RunFolder
 
 AGENT, TASKS = "agent.json", "processes.json"
@@ -48,9 +49,14 @@ class ProcessRecord:
         self._leaders += [_name(process)] if process else []
         self.note(table())
 
-    def note(self, processes: Iterable[Process]) -> None:
-        """Record the tasks' descendants from a process table; call it every ``NOTE_S``."""
-        others = [name for name in map(_name, descendants(processes, self._agent)) if name not in self._leaders]
+    def note(self, processes: Iterable[Process], apart: Iterable[Process] = ()) -> None:
+        """Record the tasks' descendants from a process table; call it every ``NOTE_S``.
+
+        Args:
+          apart: processes of tasks that are no descendants, since a container's runtime has started them.
+        """
+        found = {*descendants(processes, self._agent), *apart}
+        others = [name for name in map(_name, sorted(found)) if name not in self._leaders]
         record = {"boot": boot(), "leaders": [*self._leaders], "others": others}
         if record != self._written and self._folder.note(TASKS, record):
             self._written = record
@@ -85,8 +91,10 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
         return []
     named = _living([*record["leaders"], *record["others"]])
     leaders = {leader["pid"]: leader["start"] for leader in record["leaders"]}
-    known = {process.pid for process in named}
-    return named + [p for p in processes or table() if p.pid not in known and _is_of_session(p, leaders, folder.run)]
+    known, everything = {process.pid for process in named}, processes or table()
+    further = [each for each in everything if _is_of_session(each, leaders, folder.run)]
+    further += containers.processes_in(folder, everything)
+    return named + sorted({each for each in further if each.pid not in known})
 
 
 def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bool:

@@ -7,7 +7,7 @@ from typing import List, Optional, Sequence
 
 from launch.agent.endings.exits import HANG_S
 from launch.agent.limits.control_groups import Group
-from launch.agent.linux.processes import Process
+from launch.agent.linux.processes import Process, is_same
 from launch.agent.tasks.descendants import Kin, signal_all
 from launch.agent.tasks.log_gap import LogBound
 from launch.agent.tasks.log_index import LogTimes
@@ -26,6 +26,7 @@ class Attempt:
       group: the control group that limits its memory; None where there is none.
       excess_bytes: the memory that it had when the agent stopped it for its limit; 0 where the agent did not.
       progress_ns: modification time of its newest progress file.
+      container: the name of its container; None for none.
       bound: what keeps its log from filling the disk; None in tests.
     """
 
@@ -42,6 +43,18 @@ class Attempt:
     excess_bytes: int = 0
     progress_ns: int = 0
     bound: Optional[LogBound] = None
+    container: Optional[str] = None
+
+    @property
+    def pid(self) -> int:
+        """Return the pid of the task's living process: in a container that with which the container began."""
+        first = self.kin.first
+        return first.pid if first and is_same(first.pid, first.start) else self.process.pid
+
+    @property
+    def was_pid(self) -> int:
+        """Return the pid that ``pid`` was while the task lived."""
+        return self.kin.first.pid if self.kin.first else self.process.pid
 
     def note_log(self, now: float) -> None:
         """Note how long its log is by now, and keep the log within its bound."""
@@ -76,9 +89,15 @@ class Attempt:
         return self.killed_at is not None and now >= self.killed_at + HANG_S
 
     def send(self, number: "signal.Signals", table: Sequence[Process]) -> None:
-        """Signal the attempt's leader, which is not reaped yet, and the rest of its processes."""
+        """Signal the attempt's leader, which is not reaped yet, and the rest of its processes.
+
+        SIGTERM is for the processes in its container, where it has one.
+        """
         leader = [process for process in table if process.pid == self.process.pid]
-        signal_all([*leader, *self.kin.find_living(table)], number)
+        rest = self.kin.find_living(table)
+        if number == signal.SIGTERM and self.kin.inside:  # the runtime's own processes serve it until it has ended
+            leader, rest = [], self.kin.inside
+        signal_all([*leader, *rest], number)
 
     def end_rest(self, now: float, table: Sequence[Process]) -> List[Process]:
         """Kill the processes that outlive the attempt's leader, and return them."""

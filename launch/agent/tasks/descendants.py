@@ -11,9 +11,10 @@ import contextlib
 import os
 import signal
 from pathlib import Path
-from typing import List, Sequence, Set, Tuple
+from typing import List, Optional, Sequence, Set, Tuple
 
-from launch.agent.linux.processes import Process, descendants, environment, signal_process
+from launch.agent.containers.command import MARK
+from launch.agent.linux.processes import Process, descendants, environment, inspect, signal_process
 
 
 class Kin:
@@ -22,12 +23,24 @@ class Kin:
     Args:
       agent: pid of the process that started the leader and adopts orphans.
       folder: the task's own, in the environment of all that it starts.
+      container: the name of its container; None for none.
     """
 
-    def __init__(self, agent: int, leader: int, folder: Path, attempt: int):
+    def __init__(self, agent: int, leader: int, folder: Path, attempt: int, container: Optional[str] = None):
         self._agent, self._leader = agent, leader
         self._mark = {"LAUNCH_TASK_DIR": str(folder), "LAUNCH_ATTEMPT": str(attempt)}
         self._seen: Set[Tuple[int, int]] = set()  # (pid, start)
+        self._contained = None if container is None else Contained(container, leader)
+
+    @property
+    def first(self) -> Optional[Process]:
+        """Return the process with which its container began, which may have ended; None for none."""
+        return None if self._contained is None else self._contained.first
+
+    @property
+    def inside(self) -> List[Process]:
+        """Return the processes in its container that were found last."""
+        return [] if self._contained is None else self._contained.found
 
     @property
     def pids(self) -> List[int]:
@@ -40,6 +53,7 @@ class Kin:
         roots = [process for process in table if process.parent == self._agent and self._owns(process)]
         members = [process for process in table if self._leader in (process.group, process.session)]
         members += [*roots, *descendants(table, *(root.pid for root in roots))]
+        members += [] if self._contained is None else self._contained.find_living(table)
         found = {each for each in members if each.state != "Z" and each.pid != self._leader}
         self._seen = {(each.pid, each.start) for each in found}
         return sorted(found)
@@ -56,6 +70,35 @@ class Kin:
             if process.state == "Z" and process.parent == self._agent and (process.pid, process.start) in self._seen:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process.pid, os.WNOHANG)
+
+
+class Contained:
+    """The processes in a container, whoever is their parent: all that have its name in their environment.
+
+    Args:
+      leader: pid of the runtime's program, than which they are younger.
+    """
+
+    def __init__(self, container: str, leader: int):
+        self._name, self._leader = container, leader
+        process = inspect(leader)
+        self._began = 0 if process is None else process.start
+        self.found: List[Process] = []
+        self.first: Optional[Process] = None
+
+    def find_living(self, table: Sequence[Process]) -> List[Process]:
+        """Return the living processes, the eldest first."""
+        roots = [each for each in table if each.start >= self._began and self._has_name(each)]
+        below = descendants(table, *(root.pid for root in roots))
+        self.found = sorted({*roots, *below}, key=lambda each: (each.start, each.pid))
+        if self.first is None and self.found:
+            self.first = self.found[0]
+        return self.found
+
+    def _has_name(self, process: Process) -> bool:
+        if process.state == "Z" or process.pid == self._leader:
+            return False
+        return environment(process.pid).get(MARK) == self._name
 
 
 def signal_all(members: Sequence[Process], number: "signal.Signals") -> None:

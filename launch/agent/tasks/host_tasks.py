@@ -13,6 +13,7 @@ from cluster.protocol.outcome import OUTCOME, PROGRESS
 from cluster.protocol.save_request import NOW, SAVE, ask
 from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
+from launch.agent.containers.command import Container, exit_code
 from launch.agent.endings.exits import Exits
 from launch.agent.limits.terms import Terms
 from launch.agent.linux import processes
@@ -30,6 +31,7 @@ from launch.agent.tasks.reports import Reports
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.tasks.stacks import WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
+from launch.agent.tasks.task_containers import TaskContainers
 from launch.agent.tasks.task_limits import TaskLimits
 from launch.agent.wire.run_request import TaskRequest
 
@@ -52,13 +54,15 @@ class HostTasks:
         secrets: Mapping[str, str],
         shipped: Optional[Shipped] = None,
         terms: Optional[Terms] = None,
+        container: Optional[Container] = None,
     ):
         self._tasks = {task.name: task for task in tasks}
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
         self._shipped = shipped
         self.running: Dict[str, Attempt] = {}
         self._limits = TaskLimits(folder, terms or Terms())
-        self._standbys = Standbys(folder, self._limits.ended)
+        self._containers = TaskContainers(folder, container)
+        self._standbys = Standbys(folder, self._forget)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
         self._reports = Reports(folder, gpus, emit)
@@ -131,12 +135,22 @@ class HostTasks:
         self.restore_code()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         more = {**further, **self._secrets}
-        env = task_env.task_environment(task.env, more, attempt, folder, self._gpus[name])
+        env = task_env.own_variables(task.env, more, attempt, folder, self._gpus[name])
         enforced = self._limits.of(name, attempt)
-        process = processes.start(argv, env, Path(task.folder), log, source, enforced.before_program)
+        container = self._containers.name(name, attempt)
+        command = self._containers.command(
+            container, argv, env, task.folder, bool(self._gpus[name]), source == subprocess.PIPE, enforced.limits.nofile
+        )
+        process = processes.start(command.argv, command.env, Path(task.folder), log, source, enforced.before_program)
         self._record.began(process.pid)
-        kin = Kin(os.getpid(), process.pid, folder, attempt)
-        return Attempt(name, attempt, process, LogTimes(log), kin, bound=LogBound(log), group=enforced.group)
+        kin = Kin(os.getpid(), process.pid, folder, attempt, container)
+        times, bound = LogTimes(log), LogBound(log)
+        return Attempt(name, attempt, process, times, kin, bound=bound, group=enforced.group, container=container)
+
+    def _forget(self, standby: Attempt) -> None:
+        """Remove the group and the container of a process that was ended before its turn."""
+        self._limits.ended(standby)
+        self._containers.remove(standby)
 
     def save(self, name: str, attempt: int, number: int, manner: str = NOW) -> None:
         """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
@@ -157,7 +171,7 @@ class HostTasks:
         if attempt is None:
             return
         if stack and attempt.stacks is None:
-            attempt.stacks, grace_s = Stacks(attempt.process.pid, self._folder.task(name)), WRITE_S
+            attempt.stacks, grace_s = Stacks(attempt.pid, self._folder.task(name)), WRITE_S
         attempt.end_by(now + grace_s, term=grace_s > 0 and not stack)
 
     def stop_all(self, grace_s: float, now: float) -> None:
@@ -177,6 +191,7 @@ class HostTasks:
         for prepared in self._standbys.look():
             self._emit(prepared)
         self._limits.look(now, self.running.values())
+        self._containers.look()
         self._reports.look(now, self.running)
         if self._shipped is not None:
             self._shipped.look(now)
@@ -195,7 +210,7 @@ class HostTasks:
             if number is not None:
                 attempt.send(number, table)
             elif attempt.hangs(now):
-                self._give_up(attempt, attempt.process.pid)
+                self._give_up(attempt, attempt.pid)
 
     def _next_signal(self, attempt: Attempt, now: float) -> Optional[signal.Signals]:
         if attempt.kill_at is None and os.path.lexists(str(self._folder.task(attempt.task) / OUTCOME)):
@@ -210,9 +225,9 @@ class HostTasks:
         if now < self._note_at:
             return
         self._note_at, table = now + NOTE_S, processes.table()
-        self._record.note(table)
         for attempt in self.running.values():
             attempt.kin.find_living(table)
+        self._record.note(table, [each for attempt in self.running.values() for each in attempt.kin.inside])
 
     def _collect(self, attempt: Attempt, now: float, table: Sequence[Process]) -> None:
         """Kill the remaining processes of an ended leader, then reap the leader and emit ``Exited``."""
@@ -221,15 +236,16 @@ class HostTasks:
             if attempt.hangs(now):
                 self._give_up(attempt, rest[0].pid)
             return  # until the next poll
+        if not self._containers.is_gone(attempt):
+            return
         del self.running[attempt.task]
         code = attempt.process.wait()
+        code = code if attempt.container is None else exit_code(code)
         attempt.times.note(0.0, at_once=True)
         stack = None if attempt.stacks is None else attempt.stacks.text()
         killed = attempt.kill_at is not None
         excess = self._limits.ended(attempt)
-        self._emit(
-            self._exits.ended(attempt.task, attempt.number, attempt.process.pid, code, now, killed, stack, excess)
-        )
+        self._emit(self._exits.ended(attempt.task, attempt.number, attempt.was_pid, code, now, killed, stack, excess))
 
     def _give_up(self, attempt: Attempt, pid: int) -> None:
         """Continue without an attempt whose process ``pid`` does not end."""
@@ -238,7 +254,13 @@ class HostTasks:
         self._emit(self._exits.hanging(attempt.task, attempt.number, pid))
 
     def sweep(self, kept: Sequence[int] = ()) -> int:
-        """Kill and reap descendants that left their group, except ``kept``; return how many still live."""
+        """Kill and reap descendants that left their group, except ``kept``; return how many still live.
+
+        Containers that are being removed count too: their runtime's processes, which are descendants, end with them.
+        """
+        self._containers.look()
+        if self._containers.pids:
+            return len(self._containers.pids)
         leaders = [*kept, *(running.process.pid for running in self.running.values()), *self._standbys.pids]
         living = processes.strays(os.getpid(), leaders)
         for process in living:

@@ -7,11 +7,13 @@ import json
 import os
 import signal
 import subprocess
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence
 
+from launch.agent.containers.command import Container
 from launch.agent.linux.processes import describe_exit, die_with
-from launch.agent.tasks.task_env import without_proxies
+from launch.agent.tasks.one_shot import OneShot
 
+_QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}  # the memory of GPUs may be all in use
 # Whatever an import itself prints goes to stderr; each answer is told at once, since the next import may crash.
 _QUESTION = """
 import json, os, sys
@@ -45,6 +47,7 @@ class Versions:
       env: the tasks' own variables.
       modules: in the order in which they are imported.
       packages: also return the installed packages, {name: version}, which imports nothing.
+      container: the container that has the Python; None for this host's own.
     """
 
     def __init__(
@@ -53,15 +56,17 @@ class Versions:
         env: Mapping[str, str],
         modules: Sequence[str] = ("numpy", "tensorflow"),
         packages: bool = False,
+        container: Optional[Container] = None,
     ):
         asked = [*(["--packages"] if packages else []), *modules]
         self._wanted = ["python", *(["packages"] if packages else []), *modules]
         self._failure: Optional[str] = None
+        self._program = OneShot(container, "check")
+        command = self._program.command([python, "-c", _QUESTION, *asked], {**env, **_QUIET}, "/")
         try:
             self._process = subprocess.Popen(
-                [os.path.expanduser(python), "-c", _QUESTION, *asked],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(env),
-                start_new_session=True, preexec_fn=die_with(os.getpid()),
+                command.argv, env=command.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, start_new_session=True, preexec_fn=die_with(os.getpid()),
             )  # fmt: skip
         except OSError as error:
             self._failure = f"cannot start {python}: {os.strerror(error.errno or 0)}"
@@ -75,6 +80,7 @@ class Versions:
             end = describe_exit(self._process.returncode)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+            self._program.end()
             told, errors = self._process.communicate()
             end = f"not done within {timeout_s:.0f} s"
         found: Dict[str, Dict[str, str]] = dict(json.loads(line) for line in told.decode().splitlines())
@@ -86,9 +92,3 @@ class Versions:
 
 def _last(end: str, lines: List[str]) -> str:
     return f"{end}: {lines[-1][:200]}" if lines else end
-
-
-def _environment(env: Mapping[str, str]) -> Dict[str, str]:
-    """Return the tasks' environment without GPUs, whose memory may be all in use."""
-    own: Dict[str, Any] = {**without_proxies(os.environ), **env}
-    return {**own, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}

@@ -26,7 +26,7 @@ class Reports:
 
     def look(self, now: float, running: Mapping[str, Attempt]) -> None:
         """Report the use of the host, tasks that are unwell, and GPUs that have failed, where a look is due."""
-        leaders = {name: attempt.process.pid for name, attempt in running.items()}
+        leaders = {name: attempt.pid for name, attempt in running.items()}
         if leaders and self._usage.due(now):
             used = self._usage.look(now, leaders, processes.table())
             self._emit(Measured({name: {"attempt": running[name].number, **used[name]} for name in used}))

@@ -14,6 +14,7 @@ ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secre
     "LAUNCH_RUN": "Full name of the run.",
     "LAUNCH_ATTEMPT": "Number of earlier attempts of this task, from 0.",
     "LAUNCH_TASK_DIR": "Folder of the task on its host, with its logs.",
+    "LAUNCH_CONTAINER": "Name of the attempt's container; unset outside a container.",
     "LAUNCH_JOB_DIR": "Folder of the job or program on the launcher's machine, of which the task has a copy.",
     "GLIBC_TUNABLES": "`glibc.malloc.hugetlb=1` for a job's ps, unless `env` sets it: large memory in large pages.",
     "PYTHONPATH": "Folder of the code, for a job that is a dotted module.",
@@ -21,10 +22,15 @@ ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secre
 }
 
 
-def task_environment(
+def outside() -> Dict[str, str]:
+    """Return the variables of this process that a task gets too, where it runs in no container."""
+    return without_proxies(os.environ)
+
+
+def own_variables(
     planned: Mapping[str, str], further: Mapping[str, str], attempt: int, folder: Path, gpus: Sequence[int]
 ) -> Dict[str, str]:
-    """The whole environment of one attempt.
+    """Return the variables of one attempt beside those of its agent.
 
     Args:
       planned: of the plan.
@@ -33,7 +39,6 @@ def task_environment(
       gpus: their indices.
     """
     return {
-        **without_proxies(os.environ),
         **planned,
         **further,
         "LAUNCH_ATTEMPT": str(attempt),

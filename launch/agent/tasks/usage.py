@@ -32,10 +32,12 @@ class Usage:
         """Return each task's use in the terms of ``status --json``, without unknown values.
 
         Args:
-          leaders: {task: pid of the leader of its session}
+          leaders: {task: pid of its own process, whose session and group are all the task's}
           table: the processes of this host.
         """
-        pids = {task: [p.pid for p in table if leader in (p.group, p.session)] for task, leader in leaders.items()}
+        sessions = {process.pid: process.session for process in table}
+        marks = {task: {leader, sessions.get(leader, leader)} for task, leader in leaders.items()}
+        pids = {task: [p.pid for p in table if mark & {p.group, p.session}] for task, mark in marks.items()}
         rates, gpus = self._traffic.look(now, pids), self._gpu_use.look(now) if self._gpu_use else {}
         return {task: {**_network(rates.get(task)), **_of_gpus(self._own(task, gpus))} for task in leaders}
 

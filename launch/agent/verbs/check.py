@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterator
 
 from cluster.protocol.addresses import PROXIES
+from launch.agent.containers import runtimes
 from launch.agent.facts import host as host_facts
 from launch.agent.facts.side_by_side import Piece, Section, pieces
 from launch.agent.limits import processors
@@ -25,6 +26,7 @@ from launch.agent.network.resolver import resolve
 from launch.agent.network.target import Target
 from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.tasks.container_limits import in_containers
 from launch.agent.wire.check_request import CheckFacts, CheckRequest
 from launch.agent.wire.host_facts import Gap
 from launch.status.values import from_values, to_values
@@ -64,10 +66,17 @@ def look(request: CheckRequest, within_s: float) -> CheckFacts:
     """Return all that this host knows about itself and its connections to the others, as far as the time allows."""
     found: Values = {
         "versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None, "names": {}, "unreached": [],
-        "unguarded": [], "missing_programs": [], "limits": None, "run": None, "ports": {},
+        "unguarded": [], "missing_programs": [], "limits": None, "container": [], "run": None, "ports": {},
         "proxies": sorted(name for name in os.environ if name.lower() in PROXIES),
     }  # fmt: skip
-    own = {"ways": _ways, "guard": _guard, "programs": _programs, "limits": _limits, "run": _run}
+    own = {
+        "ways": _ways,
+        "guard": _guard,
+        "programs": _programs,
+        "limits": _limits,
+        "run": _run,
+        "container": _container,
+    }
     sections: Dict[str, Section] = {name: partial(section, request) for name, section in own.items()}
     sections.update(host_facts.sections(request.facts, within_s))
     for piece in pieces(sections, within_s):
@@ -101,8 +110,20 @@ def _programs(request: CheckRequest) -> Iterator[Piece]:
 
 def _limits(request: CheckRequest) -> Iterator[Piece]:
     taken = processors.booked()
-    terms = agree(request.limits, lambda processor: processor not in taken, this_host())
+    try:
+        container = runtimes.of_run(request.facts.container, expand(request.run.workdir))
+    except runtimes.Lacking:  # the section of the container has the reason
+        container = None
+    host = in_containers(this_host(), container)
+    terms = agree(request.limits, lambda processor: processor not in taken, host)
     yield "limits", {"problems": list(terms.problems), "notes": list(terms.notes)}
+
+
+def _container(request: CheckRequest) -> Iterator[Piece]:
+    try:
+        runtimes.of_run(request.facts.container, expand(request.run.workdir))
+    except runtimes.Lacking as error:
+        yield "container", [error.what, error.mend]
 
 
 def _run(request: CheckRequest) -> Iterator[Piece]:

@@ -17,7 +17,7 @@ from launch.agent.state import leftovers, locks, process_records
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import every_run
 from launch.agent.wire.verb_requests import SweepRequest
-from launch.status.leftovers import Finding, RunningAgent, SweepAnswer
+from launch.status.leftovers import Finding, RunningAgent, SweepAnswer, nothing
 
 UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing any more
 
@@ -67,7 +67,7 @@ def _look(workdir: Path, host: str, ended: List[RunFolder], first: bool) -> List
     stray = [str(path) for path in _free_locks(workdir, host) if str(path) not in known]
     unfinished = [*_half_sent(workdir), *(each.path for each in _half_built(workdir))] if first else []
     folders = [str(path) for path in unfinished]
-    entries = [*runs, Finding(None, [], [], [], stray, [], folders)]
+    entries = [*runs, Finding(None, **{**vars(nothing()), "locks": stray}, folders=folders)]
     return [entry for entry in entries if any(value for kind, value in vars(entry).items() if kind != "run")]
 
 

@@ -2,6 +2,7 @@
 
 run_request       one host's part of a run, and each of its tasks
 run_plan          the lead's knowledge of its run
+container         the request to run tasks in a container
 retention         the rule by which hosts remove past runs
 verb_requests     the requests of the short-lived verbs
 graph_answer      the mistake that a host finds in a job's graph

@@ -104,6 +104,7 @@ class CheckFacts(HostFacts):
       unguarded: why the host cannot have a guard, and what to do; empty where it can, or need not.
       missing_programs: the programs that are not there.
       limits: the limits that are not enforced, or not by the kernel; None where it is not known.
+      container: why tasks cannot run in their container, and what to do; empty where they can, or need not.
       run: the run of this name that is up here.
       proxies: the variables of the host that name a proxy.
       ports: those of ``OpenedPorts``, which the launcher adds.
@@ -114,6 +115,7 @@ class CheckFacts(HostFacts):
     unguarded: List[str]
     missing_programs: List[str]
     limits: Optional[LimitFacts]
+    container: List[str]
     run: Optional[RunUp]
     proxies: List[str]
     ports: Mapping[str, Optional[PortHolder]]

@@ -7,6 +7,7 @@ come is null or left out of its mapping, and has a ``Gap``.
 from dataclasses import dataclass, field
 from typing import List, Mapping, Optional, Tuple, Union
 
+from launch.agent.wire.container import ContainerRequest
 from launch.status.meanings import means, means_each
 
 # The installed packages that bring a module which is not imported.
@@ -25,6 +26,7 @@ class FactsRequest:
       folders: the folders whose disks matter.
       trial: whether a run is to start here. Then numpy and TensorFlow are imported, and a sample is written to each
         folder. Else the packages are listed, and nothing is changed.
+      container: the container that has another Python for the tasks; None for no container.
     """
 
     workdir: str
@@ -33,6 +35,7 @@ class FactsRequest:
     env: Mapping[str, str]
     folders: Tuple[str, ...]
     trial: bool
+    container: Optional[ContainerRequest] = None
 
 
 @dataclass(frozen=True)

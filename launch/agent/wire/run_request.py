@@ -5,6 +5,7 @@ from typing import Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
 from cluster.protocol.limits import Limits
+from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_plan import RunPlan
 
@@ -160,6 +161,7 @@ class RunRequest:
       user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
       hooks: the receivers of the run's events, for the lead.
       notice: how the host learns that its machine is to go; None where it does not.
+      container: the container in which each task runs; None for no container.
     """
 
     run: str
@@ -199,3 +201,4 @@ class RunRequest:
     user: Optional[str] = None
     hooks: Tuple[HookRequest, ...] = ()
     notice: Optional[NoticeRequest] = None
+    container: Optional[ContainerRequest] = None

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.protocol.limits import Limits
 from cluster.spec import Elastic, Restart, Spec, Ssh, load
-from cluster.spec.model import Hook, Notice, is_local
+from cluster.spec.model import Container, Hook, Notice, is_local
 from cluster.task import Checkpoint, Train
 
 Read = Callable[..., Spec]
@@ -274,6 +274,14 @@ def test_a_notice_is_a_command_with_an_interval(read: Read) -> None:
     assert read(cluster).notice is None
     assert read(cluster + "notice: {command: [ask, '7']}").notice == Notice(("ask", "7"), 5)
     assert read(cluster + "notice: {command: [ask], every_s: 60}").notice == Notice(("ask",), 60)
+
+
+def test_a_container_has_an_image_and_what_else_the_file_gives(read: Read) -> None:
+    cluster = "cluster: {ps: [a], worker: [a]}\n"
+    assert read(cluster).container is None
+    assert read(cluster + "container: {image: tf}").container == Container("tf", None, "python3", ())
+    given = read(cluster + "container: {image: /t.sif, runtime: apptainer, python: py, args: [-B, /d]}").container
+    assert given == Container("/t.sif", "apptainer", "py", ("-B", "/d"))
 
 
 def test_events_share_a_receiver_by_an_anchor(read: Read) -> None:

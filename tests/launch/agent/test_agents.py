@@ -181,6 +181,14 @@ def test_taken_ports_and_missing_programs_are_all_named_and_nothing_stays(run: R
     assert left_in(tmp_path) == [] and not list(tmp_path.rglob("r-*"))
 
 
+def test_a_container_without_its_image_is_refused_and_nothing_stays(run: Run, tmp_path: Path) -> None:
+    agents = run({"worker:0@localhost": "true"})
+    agents.requests[LEAD]["tasks"][0]["argv"] = ["only-in-the-image"]
+    agents.requests[LEAD]["container"] = {"image": f"{tmp_path}/t.sif"}
+    assert agents.start()["error"].startswith("container.")
+    assert left_in(tmp_path) == [] and not list(tmp_path.rglob("r-*"))
+
+
 def test_a_program_beside_the_hosts_file_is_found(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": ""})
     program = tmp_path / "w" / "code" / "0123456789abcdef" / "train.sh"

@@ -4,7 +4,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cluster.spec.model import Hook, Notice
+from cluster.spec.model import Container, Hook, Notice
 from launch.check import host_rules
 from launch.check.findings import Note, Rule, Survey
 from launch.check.report import RULES, judge
@@ -208,3 +208,17 @@ def test_a_guard_that_a_host_cannot_have_is_told_with_what_mends_it() -> None:
     )
     assert (one.kind, one.hosts, one.mend) == ("guard", ("w",), "get it")
     assert one.what == "guard: nftables is not possible here (no nft)"
+
+
+def test_a_container_that_cannot_run_is_named_with_the_next_step() -> None:
+    one = only(host_rules.container, evidence(PLAN, {"w": {"container": ["no image tf", "`podman pull tf`"]}}))
+    assert (one.kind, one.hosts, one.what, one.mend) == ("container", ("w",), "no image tf", "`podman pull tf`")
+    assert found(host_rules.container, evidence(PLAN, {})) == []
+
+
+def test_what_the_python_of_an_image_lacks_is_to_be_added_to_the_image() -> None:
+    plan = plan_of("ps:0@p", "worker:0@w", container=Container("tf"))
+    one = only(host_rules.python, evidence(plan, {"w": {"versions": versions(numpy="no module")}}))
+    assert one.mend == "add it to the image tf, or name another Python there with the key container.python"
+    broken = {"versions": {**versions(), "python": {"error": "not found"}}}
+    assert only(host_rules.python, evidence(plan, {"w": broken})).mend.endswith("with the key container.python")

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from cluster.spec import load
-from cluster.spec.model import Hook, Notice
+from cluster.spec.model import Container, Hook, Notice
+from launch.agent.wire.container import ContainerRequest
 from launch.check.requests import requests, shipped_programs
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
@@ -57,6 +58,15 @@ def test_commands_of_hooks_are_looked_for_on_the_lead_and_that_of_a_notice_every
     assert not {"page", "bin/tell"} & set(asked["p0"].programs)
     assert all("ask" in request.programs for request in asked.values())
     assert shipped_programs(plan) == ["bin/tell"]
+
+
+def test_a_program_in_a_container_is_the_images_and_so_is_the_python() -> None:
+    plan = plan_of("ps:0@p0", "worker:0@w0", container=Container("tf", python="py"), notice=Notice(("ask",)))
+    asked = requests(plan, WORDS, 60.0)
+    assert asked["w0"].programs == {"ask": None}
+    assert {request.facts.container for request in asked.values()} == {ContainerRequest("tf", "py")}
+    along = plan_of("worker:0@w0", command=("bin/train",), container=Container("tf"))
+    assert shipped_programs(along) == []
 
 
 def test_names_of_this_machine_are_one_place() -> None:

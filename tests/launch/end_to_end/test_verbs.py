@@ -198,7 +198,7 @@ def test_down_ends_the_run_in_order_and_proves_that_nothing_is_left(detached: La
     run = detached.run_folder().name
     assert ran.returncode == 0
     assert ran.stdout.startswith(f"localhost: {run}: ") and ran.stdout.endswith(
-        "; no process, port, GPU memory, lock or control group left\n"
+        "; no process, port, GPU memory, lock, control group or container left\n"
     )
     told = detached.order.read_text().split()
     assert (set(told[:2]), told[2]) == ({"worker:0", "worker:1"}, "ps:0")
@@ -222,7 +222,9 @@ def test_a_second_down_finds_nothing_and_is_no_error(detached: Launcher) -> None
     detached.end()
     ran = detached("down")
     assert ran.returncode == 0
-    assert ran.stdout.endswith(": nothing was there; no process, port, GPU memory, lock or control group left\n")
+    assert ran.stdout.endswith(
+        ": nothing was there; no process, port, GPU memory, lock, control group or container left\n"
+    )
 
 
 # -- no run

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.run_request import HookRequest, Lead, NoticeRequest
 from launch.plan.agent_requests import requests
 from launch.plan.estimate import remarks
@@ -85,3 +86,14 @@ def test_every_host_is_told_how_it_learns_that_its_machine_goes(read: Read) -> N
     asked = requests(plan, CODE, "", {}, False)
     assert {request.notice for request in asked.values()} == {NoticeRequest(("ask",), 9)}
     assert list(remarks(plan)) == ["notice: every host runs `ask` every 9 s, and leaves when its exit code is 0"]
+
+
+def test_every_host_runs_its_tasks_in_the_container_and_its_agent_outside(read: Read) -> None:
+    plan = plan_of(read("job: digits" + TWO + "\ncontainer: {image: tf, python: py, args: [-B]}"))
+    asked = requests(plan, CODE, "", {}, False)
+    assert {request.container for request in asked.values()} == {ContainerRequest("tf", "py", None, ("-B",))}
+    assert {task.argv[0] for request in asked.values() for task in request.tasks} == {"py"}
+    assert set(plan.python.values()) == {"python3"}  # of agents, which need no packages
+    named = plan_of(read("job: digits\npython: python3.9" + TWO + "\ncontainer: {image: tf}"))
+    assert set(named.python.values()) == {"python3.9"}
+    assert {named.task_python(host) for host in named.hosts} == {"python3"}

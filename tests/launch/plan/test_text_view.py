@@ -8,10 +8,10 @@ from typing import Any, Dict, List
 import pytest
 from rich.console import Console
 
-from cluster.spec.model import Hook
+from cluster.spec.model import Container, Hook
 from launch.plan import estimate
 from launch.plan.outlook import Balanced, Bound, Network, Outlook, PlannedTask, PsContent, TaskTraffic, Variables
-from launch.plan.text_view import hook_lines, overview, sentences, whole_task
+from launch.plan.text_view import container_line, hook_lines, overview, sentences, whole_task
 from tests.launch.plan.plans import plan_of, read
 
 BARE = Outlook("r", "gpu01", None)
@@ -194,3 +194,15 @@ def test_spares_have_a_line_of_their_own(tmp_path: Path) -> None:
         ["ps:[0-1]", "a,b", "a,b:2222", "none", "/p"],
         ["ps:2", "(spare)", "d", "d:2222", "none", "/p"],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("container", "line"),
+    [
+        (Container("/t.sif"), "each task runs in /t.sif by apptainer"),
+        (Container("tf"), "each task runs in tf by podman or docker, whichever has the image"),
+        (Container("tf", "docker"), "each task runs in tf by docker"),
+    ],
+)
+def test_the_container_of_tasks_has_a_line(container: Container, line: str) -> None:
+    assert container_line(container) == line

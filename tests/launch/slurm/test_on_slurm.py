@@ -74,7 +74,7 @@ def test_a_run_outlives_its_launcher_in_the_job_and_is_seen_and_ended_from_outsi
         environments = host.run(["sh", "-c", "cat /proc/$(pgrep -o -f '^launch agent')/environ"]).stdout
         assert f"SLURM_JOB_ID={job.number}" in environments and "hunter2222" not in environments
     down = outside(slurm, job, "down")
-    assert down.count("no process, port, GPU memory, lock or control group left") == 2
+    assert down.count("no process, port, GPU memory, lock, control group or container left") == 2
     eventually("the end of all steps", lambda: not slurm.steps())
 
 

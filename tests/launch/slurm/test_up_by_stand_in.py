@@ -41,6 +41,7 @@ def test_a_detached_run_outlives_its_launcher_and_is_ended_without_a_trace(tmp_p
     finally:
         down = run_here("down", file, **job)
     assert (
-        down.returncode == 0 and down.stdout.count("no process, port, GPU memory, lock or control group left") == 2
+        down.returncode == 0
+        and down.stdout.count("no process, port, GPU memory, lock, control group or container left") == 2
     ), down.stdout
     eventually("the end of all steps", lambda: not [*left_in(tmp_path), *living_under(tmp_path)])

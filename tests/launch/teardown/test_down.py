@@ -13,7 +13,15 @@ from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, 
 from launch.teardown.leftovers import NOTHING_LEFT
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
-NOTHING: Dict[str, Any] = {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": []}
+NOTHING: Dict[str, Any] = {
+    "run": "r-1",
+    "processes": [],
+    "ports": [],
+    "gpu_memory": [],
+    "locks": [],
+    "groups": [],
+    "containers": [],
+}
 
 
 def process(pid: int, group: int = 7, waits_in: Optional[str] = None) -> Dict[str, Any]:
@@ -22,7 +30,7 @@ def process(pid: int, group: int = 7, waits_in: Optional[str] = None) -> Dict[st
 
 SOMETHING: Dict[str, Any] = {
     "run": "r-1", "processes": [process(7)], "ports": [2222], "gpu_memory": [{"gpu": 0, "pid": 7, "mib": 1536}],
-    "locks": ["/w/locks/r.lock"], "groups": ["/cg/r"],
+    "locks": ["/w/locks/r.lock"], "groups": ["/cg/r"], "containers": ["launch.r"],
 }  # fmt: skip
 HUNG = {**NOTHING, "processes": [process(7, waits_in="nfs_wait")]}
 MORE = {**NOTHING, "processes": [process(7), process(8), process(9, 9)], "ports": [2222, 2223]}
@@ -51,11 +59,11 @@ def host(name: str, *answers: Dict[str, Any]) -> FakeHost:
     ("report", "before", "text"),
     [
         (NOTHING, SOMETHING, "ended 1 process in 1 group (pids 7), port 2222, 1536 MiB of GPU 0, 1 lock,"
-                             " 1 control group; " + NONE),
+                             " 1 control group, 1 container; " + NONE),
         (NOTHING, MORE, "ended 3 processes in 2 groups (pids 7, 8, 9), port 2222, port 2223; " + NONE),
         (NOTHING, NOTHING, "nothing was there; " + NONE),
         (SOMETHING, SOMETHING, "nothing was there; LEFT: process 7 (python train.py), port 2222, 1536 MiB of GPU 0, "
-                               "lock /w/locks/r.lock, control group /cg/r"),
+                               "lock /w/locks/r.lock, control group /cg/r, container launch.r"),
         (HUNG, MORE, "ended 2 processes in 2 groups (pids 8, 9), port 2222, port 2223; "
                      "LEFT: process 7 (python train.py), which hangs in nfs_wait"),
         (NEVER, NEVER, "no run of this name has been here"),

@@ -6,7 +6,7 @@ from typing import Optional
 from launch.status.leftovers import Finding, GpuMemory, Leftovers, ProcessLeft, nothing
 from launch.teardown.leftovers import ended, in_words, memory, remains
 
-NOTHING = Finding("r-1", [], [], [], [], [], [])
+NOTHING = Finding("r-1", **vars(nothing()), folders=[])
 
 
 def process(pid: int, start: int = 5, waits_in: Optional[str] = None) -> ProcessLeft:
@@ -14,7 +14,7 @@ def process(pid: int, start: int = 5, waits_in: Optional[str] = None) -> Process
 
 
 SOMETHING = Finding(
-    "r-1", [process(7)], [2222], [GpuMemory(0, 7, 1536)], ["/w/locks/r.lock"], ["/cg/x"], ["/w/code/.x"]
+    "r-1", [process(7)], [2222], [GpuMemory(0, 7, 1536)], ["/w/locks/r.lock"], ["/cg/x"], ["launch.x"], ["/w/code/.x"]
 )
 
 
@@ -30,15 +30,15 @@ def test_a_process_is_the_same_by_pid_and_start_time_whatever_it_does_meanwhile(
 
 
 def test_a_report_that_knows_no_folders_has_none() -> None:
-    without = Leftovers(SOMETHING.processes, SOMETHING.ports, SOMETHING.gpu_memory, SOMETHING.locks, SOMETHING.groups)
+    without = Leftovers(**{kind: getattr(SOMETHING, kind) for kind in vars(nothing())})
     assert ended(without, nothing()) == without
-    assert "folder" not in in_words(without) and len(remains(without)) == 5
+    assert "folder" not in in_words(without) and len(remains(without)) == 6
 
 
 def test_what_is_left_is_named_piece_by_piece() -> None:
     assert remains(SOMETHING) == [
         "process 7 (python train.py)", "port 2222", "1536 MiB of GPU 0", "lock /w/locks/r.lock",
-        "control group /cg/x", "unfinished folder /w/code/.x",
+        "control group /cg/x", "container launch.x", "unfinished folder /w/code/.x",
     ]  # fmt: skip
     assert remains(NOTHING) == []
 
@@ -51,7 +51,7 @@ def test_a_process_that_cannot_be_ended_is_named_with_what_it_waits_in() -> None
 def test_what_has_ended_is_counted_and_named() -> None:
     assert in_words(SOMETHING) == (
         "ended 1 process in 1 group (pids 7), port 2222, 1536 MiB of GPU 0, 1 lock, 1 control group, "
-        "1 unfinished folder"
+        "1 container, 1 unfinished folder"
     )
     assert in_words(replace(NOTHING, processes=[process(7), process(8)])) == "ended 2 processes in 1 group (pids 7, 8)"
     assert in_words(NOTHING) == ""

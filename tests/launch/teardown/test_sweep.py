@@ -6,13 +6,14 @@ from typing import Any, Dict, Mapping, Sequence
 from launch.errors import HostProblem, ProblemKind
 from launch.status.leftovers import SweepAnswer
 from launch.status.values import from_values
+from launch.teardown.leftovers import NOTHING_LEFT
 from launch.teardown.sweep import Swept, as_values, in_lines, look_for_leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"running": [], "found": [], "left": []}
 OLD: Dict[str, Any] = {
     "run": "r-1", "processes": [{"pid": 7, "group": 7, "start": 5, "argv": "python train.py", "waits_in": None}],
-    "ports": [], "gpu_memory": [], "locks": [], "groups": [], "folders": [],
+    "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": [], "folders": [],
 }  # fmt: skip
 NO_RUN = {**OLD, "run": None, "processes": [], "folders": ["/w/code/.x"]}
 FOUND = {"running": [{"run": "r-2", "pid": 42}], "found": [OLD, NO_RUN], "left": [OLD, NO_RUN]}
@@ -31,8 +32,8 @@ def test_what_was_found_is_told_as_left_until_it_is_ended() -> None:
         "a: of no run: LEFT: unfinished folder /w/code/.x",
     ]
     assert in_lines(swept({"a": KILLED}, []))[1:] == [
-        "a: r-1: ended 1 process in 1 group (pids 7); no process, port, GPU memory, lock or control group left",
-        "a: of no run: ended 1 unfinished folder; no process, port, GPU memory, lock or control group left",
+        f"a: r-1: ended 1 process in 1 group (pids 7); {NOTHING_LEFT}",
+        f"a: of no run: ended 1 unfinished folder; {NOTHING_LEFT}",
     ]
 
 

@@ -28,9 +28,9 @@ class Bench:
     def start(self, *argv: str, name: str = "worker:0", attempt: int = 0, **options: Any) -> Optional[Started]:
         """Starts ``argv`` as a task; returns what was told of it."""
         if attempt == 0:
-            secrets, terms = options.pop("secrets", {}), options.pop("terms", None)
+            secrets, terms, container = (options.pop(name, None) for name in ("secrets", "terms", "container"))
             self.tasks = HostTasks([self._request(name, argv, options)], self.folder, {name: [2, 3]},
-                                   self.events.append, secrets, None, terms)  # fmt: skip
+                                   self.events.append, secrets or {}, None, terms, container)  # fmt: skip
         self.tasks.start(name, attempt)
         return next((event for event in self.events if isinstance(event, Started)), None)
 

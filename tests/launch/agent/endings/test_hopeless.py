@@ -15,7 +15,7 @@ SETUP = (
     "or name a Python that has it (key python)"
 )
 OWN = "install it there, add it to the lock of the key setup, or put your own module beside the program"
-PROGRAM = "install the program on this host, or write its path into command"
+PROGRAM = "install the program on this host, or in the image, or write its path into command"
 FROM_SHELLS = [
     (127, "sh: 1: nvidia-smy: not found"),
     (127, "bash: line 1: nvidia-smy: command not found"),

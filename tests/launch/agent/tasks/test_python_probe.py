@@ -6,7 +6,9 @@ from typing import Dict
 
 import pytest
 
+from launch.agent.containers.command import Container
 from launch.agent.tasks.python_probe import Versions
+from tests.support.containers.fake import FakeRuntime
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
@@ -55,3 +57,15 @@ def test_no_proxy_and_no_gpu_reaches_the_imports(tmp_path: Path, monkeypatch: py
     text = "import os; __version__ = repr((os.environ.get('HTTPS_PROXY'), os.environ['CUDA_VISIBLE_DEVICES']))"
     found = Versions(sys.executable, module(tmp_path, "asking", text), ["asking"]).answers(PATIENCE_S)
     assert found["asking"] == {"version": "(None, '')"}
+
+
+def test_the_python_of_a_container_answers_from_inside_and_one_that_hangs_leaves_no_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docker = FakeRuntime(tmp_path / "bin", "docker", monkeypatch)
+    container = Container("docker", str(docker.program), "there", (), (), (0, 0))
+    env = module(tmp_path, "slow", "import os, time; os.environ['LAUNCH_CONTAINER']; time.sleep(600)")
+    found = Versions(sys.executable, env, ["slow"], container=container).answers(2.0)
+    assert found["python"]["path"] == sys.executable
+    assert found["slow"] == {"error": "not done within 2 s"}
+    assert docker.names == []

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.tasks.task_env import task_environment, without_proxies
+from launch.agent.tasks.task_env import outside, own_variables, without_proxies
 
 
 def test_an_attempt_is_told_who_it_is_and_which_gpus_it_has() -> None:
-    env = task_environment({"PYTHONUNBUFFERED": "1"}, {}, 2, Path("/t/worker.0"), [0, 3])
+    env = own_variables({"PYTHONUNBUFFERED": "1"}, {}, 2, Path("/t/worker.0"), [0, 3])
     told = {key: env[key] for key in ("PYTHONUNBUFFERED", "LAUNCH_ATTEMPT", "LAUNCH_TASK_DIR", "CUDA_VISIBLE_DEVICES")}
     assert list(told.values()) == ["1", "2", "/t/worker.0", "0,3"]
 
@@ -16,9 +16,10 @@ def test_an_attempt_is_told_who_it_is_and_which_gpus_it_has() -> None:
 def test_the_plan_goes_before_the_agents_own_and_what_is_newer_before_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATA", "the agent's")
     monkeypatch.setenv("HOME", "/home/a")
-    env = task_environment(
+    own = own_variables(
         {"DATA": "the plan's", "TF_CONFIG": "of formation 0"}, {"TF_CONFIG": "of formation 1"}, 0, Path(), []
     )
+    env = {**outside(), **own}
     assert (env["HOME"], env["DATA"], env["TF_CONFIG"]) == ("/home/a", "the plan's", "of formation 1")
     assert env["CUDA_VISIBLE_DEVICES"] == ""
 

@@ -20,7 +20,15 @@ from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"
-GONE: Dict[str, Any] = {"run": RUN, "processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": []}
+GONE: Dict[str, Any] = {
+    "run": RUN,
+    "processes": [],
+    "ports": [],
+    "gpu_memory": [],
+    "locks": [],
+    "groups": [],
+    "containers": [],
+}
 LISTENING = """exec {python} -c "import socket, time; s = socket.socket(); s.bind(('', {port})); s.listen(1)
 print('up', flush=True); time.sleep(1000)" """
 

@@ -1,0 +1,145 @@
+"""The command that runs a program in a container, by ``apptainer``, ``podman`` or ``docker``.
+
+A task sees the image, and under their own paths the folders of its run. It shares with the host
+
+    the network        since tasks listen there
+    process ids        so that a task has one pid, and SIGTERM ends it as everywhere: the kernel ignores that signal for
+                       process 1 of a container
+    shared memory      since /dev/shm of a container has 64 MB, too few for NCCL
+
+Values of variables are in the environment of the runtime's program. Its arguments, which others read, have no secret.
+
+    apptainer       The container's processes are children of the program, and inherit limits and control group.
+    podman, docker  Another process is their parent. The container has a name, by which it is ended.
+"""
+
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from cluster.protocol.addresses import PROXIES
+
+APPTAINER, PODMAN, DOCKER = "apptainer", "podman", "docker"
+MARK = "LAUNCH_CONTAINER"  # in the environment of all that runs in a container, and of nothing outside
+_FORWARDED = "APPTAINERENV_"
+# Variables with which the runtime's own program would not work; no secret has such a name.
+_OF_PROGRAM = ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
+_PROXIES = [name for each in PROXIES for name in (each, each.upper())]  # that an image or a runtime may set
+
+
+@dataclass(frozen=True)
+class Container:
+    """The containers of a run on this host.
+
+    Attributes:
+      runtime: apptainer, podman or docker.
+      program: its path.
+      folders: the folders that a task sees under their own paths.
+      user: the user and the group of this process.
+    """
+
+    runtime: str
+    program: str
+    image: str
+    args: Tuple[str, ...]
+    folders: Tuple[str, ...]
+    user: Tuple[int, int]
+
+    @property
+    def is_named(self) -> bool:
+        """Return whether a container has a name by which it is ended, since it is no child of its program."""
+        return self.runtime != APPTAINER
+
+
+class Inside(NamedTuple):
+    """A program to run in a container.
+
+    Attributes:
+      name: the container's.
+      env: the variables that it gets beside the image's own.
+      folder: where it starts.
+      has_gpus: whether it sees the host's GPUs; CUDA_VISIBLE_DEVICES chooses among them.
+      reads: whether it reads its standard input.
+      nofile: the number of files that it may have open; None for the runtime's limit.
+      once: whether the runtime removes the container as soon as the program ends.
+    """
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    folder: str
+    has_gpus: bool = False
+    reads: bool = False
+    nofile: Optional[int] = None
+    once: bool = False
+
+
+class Command(NamedTuple):
+    """The command of a runtime, and its environment."""
+
+    argv: List[str]
+    env: Dict[str, str]
+
+
+def command(container: Container, inside: Inside, outside: Mapping[str, str]) -> Command:
+    """Return the command for a program; ``outside`` are the variables of the runtime's own process."""
+    inside = inside._replace(env={**dict.fromkeys(_PROXIES, ""), **inside.env})
+    if not container.is_named:
+        forwarded = {_FORWARDED + name: value for name, value in {**inside.env, MARK: inside.name}.items()}
+        return Command(_apptainer(container, inside), {**outside, **forwarded})
+    passed = {name: value for name, value in inside.env.items() if name not in _OF_PROGRAM}
+    return Command(_with_name(container, inside), {**outside, **passed})
+
+
+def _apptainer(container: Container, inside: Inside) -> List[str]:
+    """Return the argv of apptainer, which by default would show the user's home folder and the host's variables.
+
+    Without ``--no-eval`` a shell would evaluate the values of variables. ``--pid`` is left out: it would hide the pid
+    that the agent knows, and make the task process 1.
+    """
+    binds = [word for folder in container.folders for word in ("--bind", folder)]
+    given = ["exec", "--cleanenv", "--no-eval", "--no-home", "--pwd", inside.folder, *binds]
+    return [container.program, *given, *(["--nv"] if inside.has_gpus else []), *container.args,
+            container.image, *inside.argv]  # fmt: skip
+
+
+def _with_name(container: Container, inside: Inside) -> List[str]:
+    """Return the argv of podman or docker.
+
+    The log is written once, by the agent, so the runtime writes none. SELinux would keep a container from the folders.
+    """
+    program, *arguments = inside.argv
+    shared = [f"--{what}=host" for what in ("network", "pid", "ipc")]
+    given = ["--name", inside.name, "--pull=never", "--log-driver=none", "--security-opt=label=disable", *shared]
+    given += [f"--env={name}" for name in inside.env if name not in _OF_PROGRAM]
+    given += [f"--env={name}={inside.env[name]}" for name in _OF_PROGRAM if name in inside.env]
+    given += [f"--env={MARK}={inside.name}"]
+    given += [f"--volume={folder}:{folder}" for folder in container.folders]
+    given += ["--workdir", inside.folder, *_user(container), *_wishes(container, inside)]
+    return [container.program, "run", *given, *container.args, "--entrypoint", program, container.image, *arguments]
+
+
+def _user(container: Container) -> List[str]:
+    """Return the options that make files of a task belong to this user."""
+    uid, gid = container.user
+    if container.runtime == PODMAN and uid != 0:
+        return ["--userns=keep-id"]
+    return [f"--user={uid}:{gid}"]
+
+
+def _wishes(container: Container, inside: Inside) -> List[str]:
+    gpus = ["--device=nvidia.com/gpu=all"] if container.runtime == PODMAN else ["--gpus=all"]
+    return [
+        *(gpus if inside.has_gpus else []),
+        *(["--interactive"] if inside.reads else []),
+        *(["--rm"] if inside.once else []),
+        *([f"--ulimit=nofile={inside.nofile}:{inside.nofile}"] if inside.nofile else []),
+        *(["--stop-timeout=0"] if container.runtime == PODMAN else []),  # else ``podman rm`` waits before it kills
+    ]
+
+
+def exit_code(code: int) -> int:
+    """Return the exit code of a program, negative for a signal, from that of its runtime.
+
+    A runtime reports signal n as 128 + n.
+    """
+    return 128 - code if 128 < code <= 128 + 64 else code

@@ -1,0 +1,117 @@
+"""The program of this host that runs containers, and the image that it has; or what is missing, and the next step."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import List, Optional, Sequence, Tuple
+
+from launch.agent.containers.command import APPTAINER, DOCKER, PODMAN, Container
+from launch.agent.containers.control import NoAnswer, ask
+from launch.agent.wire.container import ContainerRequest
+
+_INSTALL = "install it, or choose another with container.runtime"
+
+
+class Lacking(Exception):
+    """Tasks cannot run in their container here.
+
+    Attributes:
+      what: expected and found.
+      mend: the next step.
+    """
+
+    def __init__(self, what: str, mend: str):
+        super().__init__(f"{what}; {mend}")
+        self.what, self.mend = what, mend
+
+
+def of_run(
+    request: Optional[ContainerRequest], workdir: Path, checkpoint_dir: Optional[str] = None
+) -> Optional[Container]:
+    """Return the containers of a run on this host, which see its folders; None without a request.
+
+    Raises:
+      Lacking: the runtime or its image is missing, or a folder cannot be bound.
+    """
+    if request is None:
+        return None
+    kept = [_absolute(checkpoint_dir)] if checkpoint_dir and "://" not in checkpoint_dir else []
+    for folder in kept:  # docker would make a missing one, as root
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            what = f"train.checkpoint.dir: expected a folder for the container on this host, found {folder}"
+            raise Lacking(f"{what}: {os.strerror(error.errno or 0)}", "choose another folder") from error
+    return find(request, [workdir, *kept])
+
+
+def find(request: ContainerRequest, folders: Sequence[Path]) -> Container:
+    """Return the containers of a request on this host.
+
+    Args:
+      folders: those that tasks see.
+
+    Raises:
+      Lacking: the runtime or its image is missing, or a folder cannot be bound.
+    """
+    for folder in folders:
+        if ":" in str(folder) or "," in str(folder):
+            raise Lacking(f"container: expected a folder without ':' and ',', found {folder}", "choose another folder")
+    runtime, program, image = _find(request)
+    return Container(
+        runtime, program, image, request.args, _outermost(folders), (os.geteuid(), os.getegid())
+    )  # fmt: skip
+
+
+def _find(request: ContainerRequest) -> Tuple[str, str, str]:
+    """Return the runtime, its program, and the image as the program takes it."""
+    is_path = request.image.startswith(("/", "~"))
+    wanted = (APPTAINER,) if is_path else (PODMAN, DOCKER)
+    wanted = wanted if request.runtime is None else (request.runtime,)
+    programs = [(runtime, shutil.which(runtime)) for runtime in wanted]
+    there = [(runtime, str(program)) for runtime, program in programs if program]
+    if not there:
+        expected = " or ".join(wanted)
+        raise Lacking(f"container.runtime: expected {expected} on this host, found none", _INSTALL)
+    if is_path:
+        return (*there[0], _file(request.image))
+    reasons: List[Lacking] = []
+    for runtime, program in there:
+        reason = _missing(program, runtime, request.image)
+        if reason is None:
+            return runtime, program, request.image
+        reasons.append(reason)
+    raise reasons[0]
+
+
+def _absolute(path: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(path)))
+
+
+def _file(image: str) -> str:
+    path = _absolute(image)
+    if not path.exists():
+        mend = f"make it there: `apptainer pull {path} docker://IMAGE`"
+        raise Lacking(f"container.image: expected the file {path} on this host, found none", mend)
+    return str(path)
+
+
+def _missing(program: str, runtime: str, image: str) -> Optional[Lacking]:
+    """Return why a runtime cannot run an image; None where it can."""
+    try:
+        if ask(program, "image", "inspect", image).code == 0:
+            return None
+        listed = ask(program, "images", "--quiet")  # to tell a missing image from a runtime that does not work
+    except NoAnswer as error:
+        return Lacking(f"container.runtime: expected {runtime} to work on this host, found: {error}", _INSTALL)
+    if listed.code != 0:
+        mend = f"see `{runtime} info` there, or choose another with container.runtime"
+        return Lacking(f"container.runtime: expected {runtime} to work on this host, found: {listed.error}", mend)
+    mend = f"fetch it there, once: `{runtime} pull {image}`"
+    return Lacking(f"container.image: expected {image} among the images of {runtime} on this host, found none", mend)
+
+
+def _outermost(folders: Sequence[Path]) -> Tuple[str, ...]:
+    """Return the folders that lie in no other one of them."""
+    apart = dict.fromkeys(folders)
+    return tuple(str(each) for each in apart if not any(other in each.parents for other in apart))
