@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(chromium iproute2 munge nftables openssh-client openssh-server procps slurm-client slurmctld slurmd)
+packages=(chromium iproute2 munge nftables openssh-client openssh-server podman procps slurm-client slurmctld slurmd)
 user=54321 # of nobody here
 network='^((PIP|UV)_.*|.*_(proxy|PROXY)|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE)$' # how packages are reached
 

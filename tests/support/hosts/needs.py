@@ -29,6 +29,7 @@ _PACKAGES = {
 _OTHERS = {  # what further tests need
     "chromium": "chromium",
     "munged": "munge",
+    "podman": "podman",
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "srun": "slurm-client",
