@@ -4,6 +4,7 @@ chief_command  the chief's command with another module
 graph          the graph of a job, built before its tasks start
 export         the SavedModel of a run's checkpoint
 daemon         from the request to the last file removed
+preparation    records, ports, programs, GPUs, limits and folders before a run
 located        a request with this host's own paths in it
 keeper         the agent's parent, which ends what the agent left, and starts it again
 liveness_pipe  the pulse of an agent, which its keeper watches

@@ -1,0 +1,232 @@
+"""The preparation of this host for a run: records, ports, programs, GPUs, limits, folders.
+
+Whatever is in the way raises ``NotReady``, before a task starts.
+"""
+
+import contextlib
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from cluster.protocol.outcome import WORK
+from launch.agent.checkpoints import owner, resume
+from launch.agent.containers import runtimes
+from launch.agent.containers.command import Container
+from launch.agent.environments.environment import Busy, Environment
+from launch.agent.gpus import assignment, nvidia_smi
+from launch.agent.gpus.booking import Bookings, GpuTaken
+from launch.agent.limits.processors import Booked
+from launch.agent.limits.terms import Terms, agree, this_host, wishes
+from launch.agent.linux import ports, processes
+from launch.agent.network.public_addresses import exposed
+from launch.agent.service.located import code_of
+from launch.agent.state import boot_unit, groups, plan_file, process_records, runs
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.tasks import work_folder
+from launch.agent.tasks.container_limits import in_containers
+from launch.agent.tasks.shipped import Shipped
+from launch.agent.wire.run_request import RunRequest, TaskRequest
+from launch.status.values import to_values
+
+
+class NotReady(Exception):
+    """This host cannot take part in the run; the text has reason and remedy."""
+
+
+class Prepared(NamedTuple):
+    """The share of this host that a run's tasks get.
+
+    Attributes:
+      gpus: the GPUs of each task, by index.
+      bookings: those GPUs, booked until the agent ends.
+      terms: the limits of the tasks.
+      processors: those that the limits name, booked likewise.
+      container: the containers of the tasks; None where they run on this host itself.
+      shipped: the launcher's code for restarts of tasks; None without such code.
+    """
+
+    gpus: Dict[str, List[int]]
+    bookings: Bookings
+    terms: Terms
+    processors: Booked
+    container: Optional[Container]
+    shipped: Optional[Shipped]
+
+
+def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: processes.Process) -> Prepared:
+    """Prepare this host for its part of a run.
+
+    Args:
+      asked: the request as it came; ``request`` has this host's paths.
+
+    Raises:
+      NotReady: something is in the way.
+    """
+    _record(asked, request, folder, keeper)
+    _look_for_obstacles(request, folder)
+    gpus, bookings = _book(request, folder)
+    container = _contain(request, folder)
+    terms, processors = _limit(request, folder, container)
+    _furnish(request, folder)
+    return Prepared(gpus, bookings, terms, processors, container, _shipped(request, folder))
+
+
+@contextlib.contextmanager
+def environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
+    """Keep the tasks' Python environment from being removed, where the request names one."""
+    if request.environment is None:
+        yield
+        return
+    environment = Environment(folder.workdir, request.environment)
+    try:
+        with environment.held(alone=False):
+            if not environment.is_ready():
+                raise NotReady(f"its Python environment is not built; build it with `{request.setup}`")
+            environment.touch()
+            yield
+    except Busy:
+        raise NotReady("its Python environment is being built; wait for `launch setup` to end") from None
+
+
+def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: processes.Process) -> None:
+    """Write the request and the agent's processes to files, before there is anything to end."""
+    try:
+        if request.generation is not None:
+            runs.note_generation(folder, request.generation)
+        if not request.again or not plan_file.exists(folder):  # which is as old as the run
+            plan_file.write(folder, request)
+        if request.returns:
+            boot_unit.write(folder, to_values(replace(asked, again=True, booted=True, secrets={})))
+        process_records.write_agent(folder, processes.inspect(os.getpid()) or keeper, keeper)
+    except OSError as error:
+        raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
+    if os.getppid() != keeper.pid:  # what ends a run kills the keeper first, and this agent was on no record then
+        raise NotReady("its keeper has ended")
+
+
+def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
+    """Raise NotReady with all that is missing or taken."""
+    sent = code_of(request, folder, "job") if "job" in request.code else folder.path
+    found = [_taken(task) for task in request.tasks if not ports.can_listen(task.port)]
+    if request.container is None:  # else the image has them
+        found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
+    found += [] if request.again else _missing_commands(request, sent)
+    found += exposed(request)
+    if found:
+        raise NotReady("; ".join(dict.fromkeys(found)))
+
+
+def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]], Bookings]:
+    """Prepare the chief's checkpoint folder; book and return the GPUs of each task.
+
+    Raises:
+      NotReady: there is nothing to resume, or a GPU is missing or taken.
+    """
+    try:
+        if any(task.chief for task in request.tasks) and not request.again:
+            resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
+            owner.claim(folder, request.checkpoint_dir)
+        asked = {task.name: task.gpus for task in request.tasks}
+        found = nvidia_smi.list_gpus() if assignment.needs_list(asked) else []
+        given = assignment.give_allotted(asked, found, os.environ)
+        bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
+        bookings.book(given)
+        return given, bookings
+    except (ValueError, GpuTaken, nvidia_smi.NoAnswer) as error:
+        raise NotReady(str(error)) from error
+
+
+def _has_program(task: TaskRequest, sent: Path) -> bool:
+    """Return whether the task's program exists."""
+    return _is_there(task.argv[0], sent, task.env.get("PATH"))
+
+
+def _missing_commands(request: RunRequest, sent: Path) -> List[str]:
+    """Return a text for each program of the keys ``on`` and ``notice`` that does not exist."""
+    commands = [(f"on.{hook.event}", hook.command[0]) for hook in request.hooks if hook.command]
+    commands += [("notice", request.notice.command[0])] if request.notice else []
+    programs = [(key, os.path.expanduser(name)) for key, name in commands]
+    return [f"no program {name} on this host, for {key}" for key, name in programs if not _is_there(name, sent)]
+
+
+def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
+    """Return whether a program exists in the code that was sent, or on a PATH: as its process would find it."""
+    if os.path.dirname(program):
+        program = os.path.join(str(sent), program)
+    return shutil.which(program, path=path) is not None
+
+
+def _taken(task: TaskRequest) -> str:
+    who = ports.describe_holder(task.port)
+    return f"port {task.port} of {task.name} is taken by {who}; end it or choose another port"
+
+
+def _contain(request: RunRequest, folder: RunFolder) -> Optional[Container]:
+    """Return the containers of the request's tasks; None where they run on this host itself.
+
+    Raises:
+      NotReady: the runtime or its image is missing.
+    """
+    try:
+        return runtimes.of_run(request.container, folder.workdir, request.checkpoint_dir)
+    except runtimes.Lacking as error:
+        raise NotReady(str(error)) from error
+
+
+def _limit(request: RunRequest, folder: RunFolder, container: Optional[Container]) -> Tuple[Terms, Booked]:
+    """Return the terms of the tasks' limits, and their processors, which are booked until the agent ends.
+
+    Raises:
+      NotReady: this host cannot enforce some limit.
+    """
+    booked = Booked()
+    terms = agree(wishes(request.tasks), booked.take, in_containers(this_host(), container))
+    if terms.problems:
+        raise NotReady("; ".join(terms.problems))
+    try:
+        if terms.place is not None:
+            groups.write(folder, terms.place.folder)
+    except OSError as error:
+        raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
+    return terms, booked
+
+
+def _furnish(request: RunRequest, folder: RunFolder) -> None:
+    """Make the folder that each task works in, before the run begins.
+
+    Copying may take seconds.
+
+    Raises:
+      NotReady: there is no room.
+    """
+    for task in request.tasks:
+        own = folder.task(task.name)
+        try:
+            work_folder.fill(own, code_of(request, folder, "job") if "job" in request.code else None)
+        except OSError as error:
+            where = own / WORK
+            raise NotReady(f"cannot copy the job's folder to {where}: {os.strerror(error.errno or 0)}") from error
+
+
+def _shipped(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
+    """Return the shipped launcher code for restarts of tasks; None without such code."""
+    if "launcher" not in request.code:
+        return None
+    try:
+        return Shipped(
+            code_of(request, folder, "launcher"), folder.own, [folder.task(task.name) for task in request.tasks]
+        )
+    except (OSError, ValueError) as error:
+        raise NotReady(f"cannot read the code that was sent: {error}; start again") from error
+
+
+def forget(request: RunRequest, folder: RunFolder) -> None:
+    """Remove the files of a start that failed; other hosts' files stay."""
+    boot_unit.remove(folder)
+    for path in (folder.own, *(folder.task(task.name) for task in request.tasks)):
+        shutil.rmtree(str(path), ignore_errors=True)
+    for path in (folder.own.parent, folder.path):
+        with contextlib.suppress(OSError):
+            path.rmdir()
