@@ -57,8 +57,8 @@ class AgentRestarts:
         """Begin tries for the hosts that are silent now, and return news in lines."""
         now = self._clock()
         news: List[str] = []
-        for host in [host for host in self._tries if host not in silent and not self._tries[host].under_way]:
-            del self._tries[host]
+        for host in [host for host in self._tries if host not in silent]:
+            self._end_silence(host, now)
         for host in silent:
             tries = self._tries.setdefault(host, Try(now))
             if tries.under_way is not None and tries.under_way.done():
@@ -69,6 +69,14 @@ class AgentRestarts:
                 tries.begun = True
                 tries.under_way = self._fleet.begin(host, self._start)
         return news
+
+    def _end_silence(self, host: str, now: float) -> None:
+        """Forget the tries for a host that is back: its next silence begins anew. One under way ends by itself."""
+        tries = self._tries[host]
+        if tries.under_way is None or tries.under_way.done():
+            del self._tries[host]
+        else:
+            tries.since, tries.begun = now, False
 
     def start_lead(self) -> bool:
         """Restart the dead agent of the lead; return False where it has died too often.

@@ -5,6 +5,5 @@ transfer     one on its way, over a proven stream
 replication  copies on further hosts, directed by the lead
 fetcher      a member's copies, fetched from the lead
 resume       the checkpoint that a chief starts from
-owner        the run that may save into a folder of several runs
 migration    one brought to the host of a resumed chief
 """

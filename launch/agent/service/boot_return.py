@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from launch.agent.checkpoints import owner
 from launch.agent.service import recovery
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
@@ -27,9 +26,7 @@ def start_again(own: Path, begin: Begin) -> int:
     if kept is None:  # somebody has ended the run, a successor of the name has, or the folder is not mounted yet
         return DONE if own.is_dir() else AGAIN
     request = from_values(RunRequest, kept["request"])
-    successor = owner.other(folder, request)
-    if successor or not recovery.goes_on(folder, request):
-        print(f"{folder.run} is not continued: {successor or 'it was about to end'}", flush=True)
+    if not recovery.goes_on(folder, request):
         boot_unit.remove(folder)
         return DONE
     os.environ.clear()

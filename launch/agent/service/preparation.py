@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cluster.protocol.outcome import WORK
-from launch.agent.checkpoints import owner, resume
+from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
 from launch.agent.containers.command import Container
 from launch.agent.environments.environment import Busy, Environment
@@ -127,7 +127,6 @@ def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]],
     try:
         if any(task.chief for task in request.tasks) and not request.again:
             resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
-            owner.claim(folder, request.checkpoint_dir)
         asked = {task.name: task.gpus for task in request.tasks}
         found = nvidia_smi.list_gpus() if assignment.needs_list(asked) else []
         given = assignment.give_allotted(asked, found, os.environ)

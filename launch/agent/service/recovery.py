@@ -33,7 +33,7 @@ def rejoined(run: RunPlan, booted: bool) -> RunPlan:
     """Return the plan of a run whose launcher has left, for a lead that was started again.
 
     Other hosts may still boot. An elastic run begins without those that are late, after a boot only with most of its
-    hosts: somebody may have continued the run on the others, and two runs must not write one checkpoint.
+    hosts: somebody may have continued the run on the others.
     """
     is_elastic = run.min_workers is not None
     if is_elastic and not booted:

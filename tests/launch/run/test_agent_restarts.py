@@ -19,6 +19,7 @@ from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.support.waiting import eventually
 
+LOST_S = 10.0  # a host is lost a little later
 STARTED = line({"ready": True, "pid": 42})
 LIVES = line({"ready": True, "pid": 42, "lives": True})
 
@@ -93,6 +94,28 @@ def test_a_host_that_was_heard_again_is_tried_at_once_the_next_time() -> None:
             scene.look("h2")
             scene.look()
     assert len(scene.hosts["h2"].opened) == 3
+
+
+@pytest.mark.parametrize("ends_late", [False, True])
+def test_a_try_that_ends_when_the_host_is_back_does_not_delay_the_one_after_its_next_silence(ends_late: bool) -> None:
+    slow = threading.Event()
+    channels = FakeChannel(READY, LIVES), FakeChannel(READY, STARTED)
+    scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2", *channels, connect=until(slow)))
+    with scene.fleet:
+        scene.revival.look(["h2"])
+        scene.revival.look([])  # it is back, and the try still under way
+        if not ends_late:
+            slow.set()
+            eventually("its try", lambda: scene.revival.look([]) == [] and not scene.revival._tries)
+        scene.now = 180.0
+        if ends_late:
+            scene.revival.look([])
+            slow.set()
+        said = []
+        while len(scene.hosts["h2"].opened) < 2 and scene.now < 180.0 + LOST_S:
+            said += scene.look("h2")
+            scene.now += 0.1
+    assert said == ["h2: its agent is silent; restarting it"] and scene.now < 180.0 + LOST_S
 
 
 def test_looking_never_waits_for_a_host() -> None:

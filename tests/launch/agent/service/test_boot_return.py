@@ -6,13 +6,12 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from launch.agent.checkpoints import owner
 from launch.agent.service.boot_return import AGAIN, DONE, start_again
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.run_request import RunRequest, TaskRequest
+from launch.agent.wire.run_request import RunRequest
 from launch.status.values import to_values
-from tests.support.agent.requested import RUN, run_plan, run_request, task_request
+from tests.support.agent.requested import RUN, run_plan, run_request
 
 
 @pytest.fixture(autouse=True)
@@ -24,11 +23,11 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     os.environ.update(before)
 
 
-def kept(tmp_path: Path, *tasks: TaskRequest, **changes: Any) -> RunFolder:
+def kept(tmp_path: Path, **changes: Any) -> RunFolder:
     folder = RunFolder(tmp_path, RUN, "h")
     folder.create()
     os.environ["LOADED_MODULES"] = "cuda"
-    boot_unit.write(folder, to_values(run_request(*tasks, again=True, **changes)))
+    boot_unit.write(folder, to_values(run_request(again=True, **changes)))
     return folder
 
 
@@ -73,21 +72,3 @@ def test_a_run_that_was_over_is_not_started_and_will_not_be(tmp_path: Path) -> N
     folder.write("detached.json", {})
     folder.write("status.json", {"state": "succeeded"})
     assert begun(folder) == [DONE] and not boot_unit.files(folder)
-
-
-def test_a_run_whose_checkpoints_a_later_one_has_taken_over_is_not_started(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shared = str(tmp_path / "shared")
-    folder = kept(tmp_path, task_request(chief=True), checkpoint_dir=shared)
-    owner.claim(folder, shared)
-    owner.claim(RunFolder(tmp_path, "r-20260102-000000", "h"), shared)
-    assert begun(folder) == [DONE] and not boot_unit.files(folder)
-    assert f"{RUN} is not continued: r-20260102-000000 has taken over {shared}" in capsys.readouterr().out
-
-
-def test_a_run_that_still_owns_its_checkpoints_is_started(tmp_path: Path) -> None:
-    shared = str(tmp_path / "shared")
-    folder = kept(tmp_path, task_request(chief=True), checkpoint_dir=shared)
-    owner.claim(folder, shared)
-    assert begun(folder, {"ready": True})[0] == DONE and boot_unit.files(folder)
