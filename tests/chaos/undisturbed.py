@@ -1,6 +1,6 @@
 """What a run that meets no fault gives: the job's gradient descent or Adam, worked out here, step by step."""
 
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 import numpy as np
 
@@ -23,9 +23,9 @@ class Settings(NamedTuple):
 SETTINGS: Dict[str, Settings] = {"sgd": Settings(0.01, 0.0), "adam": Settings(0.003, 0.5)}
 
 
-def undisturbed(steps: int, optimizer: str, rows: int) -> Undisturbed:
-    """Work out what a checkpoint has after so many steps, and the loss."""
-    settings = SETTINGS[optimizer]
+def undisturbed(steps: int, optimizer: str, rows: int, settings: Optional[Settings] = None) -> Undisturbed:
+    """Work out what a checkpoint has after so many steps, and the loss; the settings are those of the trials."""
+    settings = settings or SETTINGS[optimizer]
     rule = _Adam(settings.rate) if optimizer == "adam" else _Descent(settings.rate)
     x, y = examples(0)
     values = {"weights": np.zeros(WEIGHTS), "bias": np.zeros(1)}

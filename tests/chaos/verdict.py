@@ -208,11 +208,16 @@ def _of_the_model(trial: Trial, seen: Seen, undisturbed: Undisturbed) -> Iterato
     near = EXACT + _missed(trial) * MISSED if trial.mode == "sync" else CLOSE
     if loss is None or abs(loss - undisturbed.loss) > near:
         yield f"the loss on held-out data: expected {undisturbed.loss:.4f} within {near:g}, found {loss}"
-    if set(seen.variables) != set(undisturbed.variables):
-        yield f"the newest checkpoint: expected {sorted(undisturbed.variables)}, found {sorted(seen.variables)}"
+    yield from differences(seen.variables, undisturbed, near)
+
+
+def differences(variables: Mapping[str, Any], undisturbed: Undisturbed, near: float) -> Iterator[str]:
+    """Yield what the variables of a checkpoint lack, have beside, or have otherwise."""
+    if set(variables) != set(undisturbed.variables):
+        yield f"the newest checkpoint: expected {sorted(undisturbed.variables)}, found {sorted(variables)}"
         return
     for name, right in undisturbed.variables.items():
-        rows = np.reshape(seen.variables[name], [-1, len(right)]) / undisturbed.units.get(name, 1.0)
+        rows = np.reshape(variables[name], [-1, len(right)]) / undisturbed.units.get(name, 1.0)
         off = np.abs(rows - right).max(axis=1)
         if not off.max() <= near:
             yield f"{name}: expected {list(right)} in each row within {near:g}, found {rows[off.argmax()].tolist()}"

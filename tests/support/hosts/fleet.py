@@ -85,6 +85,11 @@ class FakeHosts:
         """Where the hosts find this machine, which they also know by the name ``launcher``."""
         return self._rack.launcher(self._rack.number)
 
+    def written(self, host: Host) -> Path:
+        """The folder with all that the host has written to its disk since its first boot, as this machine sees it."""
+        disks = f"/proc/{self._rack.pid}/root{self._rack.folder}/disks"
+        return Path(disks) / host.name / "upper"
+
     def ssh(self, host: Host, *command: str) -> List[str]:
         """An argv that runs a shell command on the host through OpenSSH."""
         return ["ssh", "-F", str(self.ssh_config), host.name, *command]

@@ -1,4 +1,4 @@
-"""Measure what many runs leave behind: python -m tests.benchmarks.soak --runs 500
+"""Many runs, one after the other: what each leaves behind.
 
 One launcher starts runs of three tasks on this machine, one after the other; every tenth fails. After each it looks for
 processes that still live, and counts files, and its own descriptors, threads and memory. Whatever grows after the first
@@ -6,10 +6,8 @@ fifth is a leak: the exit code is 1. Runs of the last hour are never removed, wh
 run, and those that belong to none, are counted apart.
 """
 
-import argparse
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -100,23 +98,14 @@ def _row(left: Left) -> str:
     )
 
 
-def main() -> int:
-    """Print a row for every tenth of the runs."""
-    parser = argparse.ArgumentParser("python -m tests.benchmarks.soak", description=__doc__)
-    parser.add_argument("--runs", type=int, default=500)
-    asked = parser.parse_args()
-    if asked.runs < FEWEST:
-        parser.error(f"--runs: expected at least {FEWEST}, found {asked.runs}")
+def measure(runs: int) -> int:
+    """Print a row for every tenth of the runs; return the exit code."""
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     os.environ["HOME"] = str(folder)  # so that what the launcher remembers is counted, too
     print(f"| run | s | files of it | other files | descriptors | threads | launcher MB |\n|{'---:|' * 7}")
     try:
-        grown = growth(soak(folder, asked.runs))
+        grown = growth(soak(folder, runs))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print("\n".join(["", *(grown or ["nothing has grown"])]))
     return 1 if grown else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
