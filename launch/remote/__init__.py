@@ -7,6 +7,9 @@
     known_hosts       the keys of hosts, and the authorities that sign them
     host_certificate  whether such an authority's certificate is good
     keys              private keys, ssh-agent, passphrases
+    login             the login itself: with a ticket, then with each key
+    kerberos          tickets of Kerberos, where the configuration asks for them
+    ticket_login      the part of SSH's protocol that logs in with one
     failures          why a host could not be reached
     by_hand           the same connection as a command of OpenSSH
 

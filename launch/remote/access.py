@@ -12,17 +12,19 @@ from fabric.connection import derive_shorthand
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.retry import Backoff, persist
-from launch.remote import host_certificate, ssh_config
+from launch.remote import host_certificate, kerberos, ssh_config
 from launch.remote.by_hand import ByHand
 from launch.remote.failures import BadCertificate, RevokedHostKey, UnknownHostKey, explain, is_dropped
 from launch.remote.gateways import Gateways, Route
 from launch.remote.host_certificate import CertificatesFirst
 from launch.remote.keys import Keys, ask_on_terminal
 from launch.remote.known_hosts import KnownHosts, Trust
+from launch.remote.login import Login
 
 KEEPALIVE_S = 5
 READER_S = 10.0
 TRIES = 3  # of ssh.connect_timeout_s each: how long a login that is dropped is tried again
+NO_EXCHANGE = "GSSAPIKeyExchange is set for it, which the launcher lacks: it accepts known host keys alone"
 _MACHINE = "/etc/ssh/ssh_known_hosts"
 _RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", *_RSA)
@@ -49,7 +51,7 @@ class Access:
         for hop in (*self._route(name), name):
             if hop not in self._offers:
                 self._keys = self._keys or Keys(self._ask)
-                self._offers[hop] = self._keys.offer(*self._identities(hop))
+                self._offers[hop] = self._keys.offer(*self._identities(hop), unlock=not self._has_ticket(hop))
 
     def open(self, name: str) -> fabric.Connection:
         """Return a connection to a host; retry where its login is dropped.
@@ -67,7 +69,9 @@ class Access:
             name=derive_shorthand(name)["host"], user=connection.user, port=connection.port, jump=self._jump(name),
             entry=_entry(connection), settings=self._settings,
         )  # fmt: skip
-        return explain(name, error, (connection.host, connection.port), by_hand)
+        found = explain(name, error, (connection.host, connection.port), by_hand)
+        wanted = kerberos.read(connection.ssh_config, connection.host)
+        return found.with_advice(NO_EXCHANGE) if wanted.exchanges_keys and found.kind is ProblemKind.HOST_KEY else found
 
     def _jump(self, name: str) -> str:
         """Return the gateways of ``ssh.gateway`` before a host, which may be one of them.
@@ -95,7 +99,9 @@ class Access:
         connection.gateway = gateway or self._lookup(name).get("proxycommand")
         connection.connect_timeout = self._settings.connect_timeout_s  # here, since Fabric cuts it to whole seconds
         connection.forward_agent = False  # whatever the configuration says: nothing there is to have our keys
-        connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name])
+        ticket = kerberos.read(connection.ssh_config, connection.host)
+        bound_s = self._settings.connect_timeout_s
+        connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name], ticket, bound_s)
         self._be_strict(connection)
         try:
             persist(lambda: _log_in(connection), is_dropped, self._backoff(), self._ended.wait)
@@ -138,6 +144,10 @@ class Access:
         found: Mapping[str, Any] = self._ssh_config.lookup(derive_shorthand(name)["host"])
         return found
 
+    def _has_ticket(self, name: str) -> bool:
+        """Return whether a host is logged in to with a ticket, so that no passphrase is worth a question."""
+        return kerberos.read(self._lookup(name), name).logs_in and kerberos.has_ticket()
+
     def _identities(self, name: str) -> Tuple[List[str], bool]:
         """Return the key files that are named for a host, and whether to offer only those."""
         found = self._lookup(name)
@@ -155,34 +165,6 @@ def hang_up(connection: fabric.Connection) -> None:
         transport.sock.process.kill()
         transport.join(READER_S)  # the thread that reads from it
         transport.sock.process.communicate()
-
-
-class Login:
-    """The login that Paramiko performs: it offers each of some keys in turn."""
-
-    def __init__(self, user: str, keys: List[paramiko.PKey]):
-        self._user, self._keys = user, keys
-
-    def authenticate(self, transport: paramiko.Transport) -> List[str]:
-        """Log in, under the name that Paramiko has for it.
-
-        Raises:
-          AuthenticationException: every key was refused.
-          EOFError: the connection was dropped before any key was refused.
-        """
-        refused = paramiko.AuthenticationException("no key to offer: none in ssh-agent, none in ~/.ssh")
-        for number, key in enumerate(self._keys):
-            try:
-                further: List[str] = transport.auth_publickey(self._user, key)
-            except (paramiko.SSHException, OSError, EOFError) as error:
-                if not transport.is_active():  # let go: by a busy sshd, or after too many keys
-                    raise (refused if number else EOFError("during the login")) from error
-                refused = error
-                continue
-            if further:
-                raise paramiko.AuthenticationException(f"sshd asks for {' or '.join(further)} after the key")
-            return further
-        raise refused
 
 
 class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]

@@ -25,6 +25,18 @@ class BadCertificate(paramiko.SSHException):  # type: ignore[misc]
     """Only an authority is known for the host, and the host's certificate is not one of it for this host, now."""
 
 
+class NoTicket(paramiko.AuthenticationException):  # type: ignore[misc]
+    """Neither a key nor a Kerberos ticket was accepted.
+
+    Args:
+      ticket: why there was no ticket, or who refused it.
+    """
+
+    def __init__(self, refused: str, ticket: str):
+        super().__init__(refused)
+        self.ticket = ticket
+
+
 def is_dropped(error: Exception) -> bool:
     """Return whether sshd accepted the connection and dropped it before it refused anybody.
 
@@ -71,7 +83,9 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
         return problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)
     if isinstance(error, paramiko.AuthenticationException):
         login = f"try `{by_hand.login()}`, and check the keys ssh.user and ssh.key"
-        return problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
+        found = problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
+        ticket = f"GSSAPIAuthentication is set for it, and fails: {error.ticket}" if isinstance(error, NoTicket) else ""
+        return found.with_advice(ticket)
     if isinstance(error, socket.gaierror):
         unknown = f"this machine cannot resolve the name {host} ({error.strerror})"
         return problem(ProblemKind.UNKNOWN_NAME, unknown, f"see `getent hosts {host}`")

@@ -50,22 +50,23 @@ class Keys:
         self._held: Dict[bytes, paramiko.PKey] = {key.asbytes(): key for key in self._agent.get_keys()}
         self._loaded: Dict[str, Optional[paramiko.PKey]] = {}
 
-    def offer(self, files: Sequence[str], only: bool = False) -> List[paramiko.PKey]:
+    def offer(self, files: Sequence[str], only: bool = False, unlock: bool = True) -> List[paramiko.PKey]:
         """Return the keys to offer to a host, in order.
 
         Args:
           files: key files that are named for the host; missing ones are skipped.
           only: offer no keys besides these (IdentitiesOnly).
+          unlock: ask for the passphrase of a key; without, such a key is left out.
 
         Raises:
           HostProblem: a named key cannot be used.
         """
-        named = self._all(files)
+        named = self._all(files, unlock)
         others = [] if only else list(self._held.values())
         found = {key.asbytes(): key for key in [*named, *others]}
-        return list(found.values()) or ([] if only or files else self._usual())
+        return list(found.values()) or ([] if only or files else self._usual(unlock))
 
-    def _usual(self) -> List[paramiko.PKey]:
+    def _usual(self, unlock: bool) -> List[paramiko.PKey]:
         """Return the keys under their usual names.
 
         The method asks for a passphrase only where no key can be loaded without one.
@@ -76,17 +77,26 @@ class Keys:
                 found += [load(path)] if os.path.isfile(path) else []
             except Locked:
                 locked.append(path)
-        return found or self._all(locked[:1])
+        return found or self._all(locked[:1], unlock)
 
-    def _all(self, files: Sequence[str]) -> List[paramiko.PKey]:
-        keys = (self._named(path) for path in files)
+    def _all(self, files: Sequence[str], unlock: bool) -> List[paramiko.PKey]:
+        keys = (self._named(path, unlock) for path in files)
         return [key for key in keys if key is not None]
 
-    def _named(self, path: str) -> Optional[paramiko.PKey]:
+    def _named(self, path: str, unlock: bool) -> Optional[paramiko.PKey]:
         path = os.path.expanduser(path)
+        if not unlock and path not in self._loaded and self._is_locked(path):
+            return None
         if path not in self._loaded:
             self._loaded[path] = self._read(path) if os.path.isfile(path) else None
         return self._loaded[path]
+
+    def _is_locked(self, path: str) -> bool:
+        """Return whether nobody but a person can open the key in a file."""
+        try:
+            return os.path.isfile(path) and (public_part(path) or b"") not in self._held and not load(path)
+        except Locked:
+            return True
 
     def _read(self, path: str) -> paramiko.PKey:
         held = self._held.get(public_part(path) or b"")

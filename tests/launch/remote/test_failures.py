@@ -15,7 +15,7 @@ from launch.agent.linux.ports import free_ports
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.access import Access
 from launch.remote.by_hand import ByHand
-from launch.remote.failures import NO_ANSWER, OTHER_HOST_KEY, UnknownHostKey, explain, is_dropped
+from launch.remote.failures import NO_ANSWER, OTHER_HOST_KEY, NoTicket, UnknownHostKey, explain, is_dropped
 from launch.remote.host import SshHost
 
 SSH = Ssh(known_hosts="/k", connect_timeout_s=3)
@@ -38,6 +38,10 @@ def key() -> paramiko.PKey:
         (paramiko.AuthenticationException("Authentication failed."),
          "login refused (Authentication failed.); try `ssh -o UserKnownHostsFile=/k -l alice -p 22 h1`, "
          "and check the keys ssh.user and ssh.key"),
+        (NoTicket("Authentication failed.", "no cache; see `kinit`"),
+         "login refused (Authentication failed.); try `ssh -o UserKnownHostsFile=/k -l alice -p 22 h1`, "
+         "and check the keys ssh.user and ssh.key; GSSAPIAuthentication is set for it, and fails: no cache; "
+         "see `kinit`"),
         (socket.gaierror(-2, "Name or service not known"),
          "this machine cannot resolve the name h1 (Name or service not known); see `getent hosts h1`"),
         (socket.timeout("timed out"), "no answer from h1 port 22 within 3 s; check that the host is up"),

@@ -86,6 +86,15 @@ def test_a_passphrase_is_asked_for_once_however_many_hosts_the_key_is_for(make: 
     assert keys.offer([path])[0].can_sign()
 
 
+def test_a_locked_key_that_is_not_worth_a_question_is_left_out_and_asked_for_where_it_is(make: Make) -> None:
+    locked, open_one = make("locked", SECRET), make("open")
+    asked = Asked(SECRET)
+    keys = Keys(asked)
+    assert [key.asbytes() for key in keys.offer([locked, open_one], unlock=False)] == [public_part(open_one)]
+    assert keys.offer([locked], unlock=False) == [] == asked.paths
+    assert offered(keys, [locked]) == [public_part(locked)] and asked.paths == [locked]
+
+
 def test_a_wrong_passphrase_is_asked_for_again_and_then_told(make: Make) -> None:
     path = make("id", SECRET)
     assert len(offered(Keys(Asked("wrong", SECRET)), [path])) == 1

@@ -1,0 +1,74 @@
+"""What all connections share: what the SSH configuration asks of Kerberos reaches keys, logins and problems."""
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Iterator
+
+import paramiko
+import pytest
+
+from cluster.spec.model import Ssh
+from launch.errors import HostProblem
+from launch.remote import access, kerberos
+from launch.remote.access import NO_EXCHANGE, Access
+from launch.remote.failures import UnknownHostKey
+from launch.remote.kerberos import Kerberos
+from tests.support.ssh.keys import new_key
+
+CONFIG = "Host gpu01\n  HostName 127.0.0.1\n  GSSAPIAuthentication yes\n  GSSAPIKeyExchange yes\n"
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Access]:
+    """A home with one locked key, without ssh-agent, in which nobody is asked."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    (tmp_path / ".ssh").mkdir()
+    new_key(tmp_path / ".ssh" / "id_ed25519", "secret")
+    (tmp_path / "config").write_text(CONFIG)
+    found = Access(Ssh(config=str(tmp_path / "config"), connect_timeout_s=0.5), ask=lambda path: "")
+    yield found
+    found.close()
+    shutil.rmtree(str(tmp_path))
+
+
+def test_a_locked_key_is_no_obstacle_where_a_ticket_logs_in(shared: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kerberos, "has_ticket", lambda: True)
+    shared.prepare("gpu01")
+    with pytest.raises(HostProblem, match="locked by a passphrase"):
+        shared.prepare("gpu02")
+
+
+def test_without_a_ticket_the_key_is_asked_for_as_ever(shared: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kerberos, "has_ticket", lambda: False)
+    with pytest.raises(HostProblem, match="locked by a passphrase"):
+        shared.prepare("gpu01")
+
+
+def test_a_login_knows_what_the_configuration_asks_for_and_the_name_that_is_dialled(
+    shared: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def login(*values: Any) -> Any:
+        made.append(values)
+
+    monkeypatch.setattr(kerberos, "has_ticket", lambda: True)
+    monkeypatch.setattr(access, "Login", login)
+    monkeypatch.setattr(access, "_log_in", lambda connection: (_ for _ in ()).throw(paramiko.ChannelException(1, "no")))
+    shared.prepare("gpu01")
+    with pytest.raises(HostProblem):
+        shared.open("gpu01")
+    ((_, _, wanted, bound_s),) = made
+    assert wanted == Kerberos("127.0.0.1", logs_in=True, exchanges_keys=True) and bound_s == 0.5
+
+
+@pytest.mark.parametrize(("options", "named"), [({"gssapikeyexchange": "yes"}, True), ({}, False)])
+def test_a_host_key_that_a_ticket_would_replace_is_asked_for_with_the_reason(
+    shared: Access, options: Any, named: bool
+) -> None:
+    connection: Any = SimpleNamespace(ssh_config=options, host="127.0.0.1", user="me", port=22)
+    problem = shared.problem("gpu01", connection, UnknownHostKey("no key is known"))
+    assert problem.advice.endswith(NO_EXCHANGE) is named
+    assert NO_EXCHANGE not in shared.problem("gpu01", connection, EOFError()).advice
