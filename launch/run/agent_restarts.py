@@ -58,7 +58,7 @@ class AgentRestarts:
         now = self._clock()
         news: List[str] = []
         for host in [host for host in self._tries if host not in silent]:
-            self._end_silence(host, now)
+            news += self._end_silence(host, now)
         for host in silent:
             tries = self._tries.setdefault(host, Try(now))
             if tries.under_way is not None and tries.under_way.done():
@@ -70,13 +70,16 @@ class AgentRestarts:
                 tries.under_way = self._fleet.begin(host, self._start)
         return news
 
-    def _end_silence(self, host: str, now: float) -> None:
-        """Forget the tries for a host that is back: its next silence begins anew. One under way ends by itself."""
+    def _end_silence(self, host: str, now: float) -> List[str]:
+        """Forget the tries for a host that is back, so that its next silence begins anew; return news in lines.
+
+        A try that is under way ends by itself.
+        """
         tries = self._tries[host]
-        if tries.under_way is None or tries.under_way.done():
-            del self._tries[host]
-        else:
+        if tries.under_way is not None and not tries.under_way.done():
             tries.since, tries.begun = now, False
+            return []
+        return _news(host, self._tries.pop(host))
 
     def start_lead(self) -> bool:
         """Restart the dead agent of the lead; return False where it has died too often.

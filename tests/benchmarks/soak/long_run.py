@@ -42,16 +42,21 @@ def measure(minutes: int, seed: int, samples: Optional[Path]) -> int:
     """Print a row every minute, and what has grown or is wrong at the end; return the exit code."""
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     found: List[Sample] = []
-    wrong = ["it did not reach its end"]
+    wrong = ["the soak: expected its end, found an error of its own"]
     print("\n".join(growth.head()), flush=True)
     with FakeHosts(len(faults.HOST_OF)) as hosts:
         run = LongRun(hosts, folder, minutes)
         try:
-            with suppress(KeyboardInterrupt):
+            try:
                 for each in run.samples(drawn(minutes, seed)):
                     found.append(each)
                     _write(each, samples)
-            wrong = [*run.stop(), *growth.grown(found)]
+                wrong = run.stop()
+            except KeyboardInterrupt:
+                wrong = run.stop()
+            except RunLost as error:
+                wrong = [str(error)]
+            wrong = [*wrong, *growth.grown(found)]
         finally:
             run.close(keep=bool(wrong))
     print("\n".join(["", run.summary, *(wrong or ["nothing has grown, and nothing is left"])]))
@@ -67,6 +72,10 @@ def _write(each: Sample, samples: Optional[Path]) -> None:
     if samples is not None:
         with samples.open("a") as file:
             file.write(json.dumps(each._asdict()) + "\n")
+
+
+class RunLost(Exception):
+    """The run has ended before it was stopped, or trains no more."""
 
 
 class LongRun(HostsFile):
@@ -125,7 +134,7 @@ class LongRun(HostsFile):
         return injection.hit
 
     def _wait_for_a_step(self, patience_s: float) -> Mapping[str, Any]:
-        """Return the newest status, once its step is newer than any before. Raises RuntimeError where none comes."""
+        """Return the newest status, once its step is newer than any before. Raises RunLost where none comes."""
         until = time.monotonic() + patience_s
         while time.monotonic() < until and self._launcher.poll() is None:
             status = seen.look(self.hosts[0], "soak", None).status
@@ -133,8 +142,10 @@ class LongRun(HostsFile):
                 self._step = status["global_step"]
                 return status
             time.sleep(LOOK_S)
-        last = "\n".join(self._printed.read_text(errors="replace").splitlines()[-LAST_LINES:])
-        raise RuntimeError(f"the run: expected a step after {self._step} within {patience_s:.0f} s, found none\n{last}")
+        lines = self._printed.read_text(errors="replace").splitlines()[-LAST_LINES:]
+        code = self._launcher.poll()
+        found = f"none within {patience_s:.0f} s" if code is None else f"that launch up ended with exit code {code}"
+        raise RunLost("\n".join([f"the run: expected a step after {self._step}, found {found}", *lines]))
 
     def stop(self) -> List[str]:
         """Stop the run as Ctrl-C does; return what is wrong with its end."""

@@ -118,6 +118,13 @@ def test_a_try_that_ends_when_the_host_is_back_does_not_delay_the_one_after_its_
     assert said == ["h2: its agent is silent; restarting it"] and scene.now < 180.0 + LOST_S
 
 
+def test_a_try_that_failed_when_its_host_was_heard_again_is_told_all_the_same() -> None:
+    scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2"))
+    with scene.fleet:
+        scene.look("h2")
+        assert scene.look() == ["h2: its agent did not restart: out of reach"]
+
+
 def test_looking_never_waits_for_a_host() -> None:
     slow = threading.Event()
     scene = Scene(h1=FakeHost("h1"), h2=FakeHost("h2", FakeChannel(READY, STARTED), connect=until(slow)))
