@@ -21,9 +21,11 @@ class Sample(NamedTuple):
 
 # By the end of a name: how much more there may be in the last third of the samples than in the first.
 MORE: Tuple[Tuple[str, float], ...] = (
+    ("launcher threads", 32),  # its pool, which Python 3.7 fills before it uses a thread again
     ("task descriptors", 8), ("task threads", 8), ("task KiB", 48 * MIB),
     ("descriptors", 2), ("threads", 1), ("KiB in memory", 4 * MIB),
-    ("files of the run", 8), ("KiB of the run", 256), ("other files", 0), ("other KiB", 16), ("processes", 0),
+    ("files of the run", 8), ("KiB of the run", 256), ("files of code", 0), ("other files", 0), ("other KiB", 16),
+    ("processes", 0),
 )  # fmt: skip
 # By name: how much there may ever be.
 MOST: Mapping[str, float] = {
@@ -31,6 +33,7 @@ MOST: Mapping[str, float] = {
     "status.json KiB": 128,
     "report.json KiB": 128,
     "agent.log KiB": 1024,
+    "files of AutoGraph per attempt": 4,  # two sources of TensorFlow and what Python makes of them, unless it ends well
     "files per attempt": 3,  # its log, the times of its lines, and the chief's summaries
 }
 
@@ -73,6 +76,7 @@ def _more(name: str) -> Optional[float]:
 COLUMNS: Mapping[str, Tuple[str, ...]] = {
     "files of the run": ("files of the run", "KiB of the run"),
     "files of attempts": ("files of attempts", "KiB of attempts"),
+    "files of code": ("files of code",),
     "other files": ("other files", "other KiB"),
     "processes": ("processes",),
     "launcher: descriptors, threads, KiB": (

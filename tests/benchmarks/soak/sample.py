@@ -1,10 +1,11 @@
 """One look at a long run: what there is of files and processes, on its hosts and of its launcher."""
 
 import os
+import re
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from tests.benchmarks.soak.growth import age_class
 from tests.chaos import seen
@@ -14,10 +15,14 @@ from tests.support.hosts import FakeHosts, Host
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TEMPORARY = ("tmp", "run", "dev/shm")
-# Written by sshd, by the injectors, by the job on their behalf, and by Python for what it imports: no part of the run.
-_OF_OTHERS = ("var/log", "root/trouble", *(each.lstrip("/") for each in (str(ROOT), sys.prefix, sys.base_prefix)))
+# Of the sources themselves, and of Python for what it imports.
+_SOURCES = tuple(each.lstrip("/") for each in (str(ROOT), sys.prefix, sys.base_prefix))
+# Written by sshd, by the injectors, and by the job on their behalf: no part of the run.
+_OF_OTHERS = ("var/log", "root/trouble", *_SOURCES)
+_CODE = f"{seen.WORKDIR}/code/"
 # A chief's attempt has a file of summaries, and every attempt its logs.
 _OF_ATTEMPTS = ("attempt_", "events.out.")
+_AUTOGRAPH = re.compile(r"tmp/(__pycache__/)?tmp\w+[.\w-]*\.pyc?$")  # of TensorFlow, which leaves them if it is killed
 
 
 class Footprint(NamedTuple):
@@ -97,27 +102,37 @@ def _proc(host: Host) -> Path:
 
 
 def _files(hosts: FakeHosts, name: str, home: Path) -> Iterator[Tuple[str, float]]:
-    of_run: List[Path] = []
-    others = list(_below(home))
+    kinds: Dict[str, List[Path]] = {"run": [], "attempts": [], "code": [], "autograph": [], "other": list(_below(home))}
     for host in hosts:
-        run = seen.runs(host, name)[-1].name
-        disk = hosts.written(host)
-        for path in _below(disk):
-            inside = path.relative_to(disk)
-            if str(inside).startswith(f"{seen.WORKDIR}/runs/{run}/"):
-                of_run.append(path)
-            elif not str(inside).startswith(_OF_OTHERS):
-                others.append(path)
-        others += [path for each in _TEMPORARY for path in _below(Path(f"/proc/{host.init()}/root") / each)]
-    attempts = [path for path in of_run if path.name.startswith(_OF_ATTEMPTS)]
-    rest = [path for path in of_run if path not in set(attempts)]
-    logs = sum(path.suffix == ".log" for path in attempts)
-    yield from _counted("the run", rest, "files of {}", "KiB of {}")
-    yield from _counted("attempts", attempts, "files of {}", "KiB of {}")
-    yield from _counted("other", others, "{} files", "{} KiB")
-    yield "files per attempt", len(attempts) / max(1, logs)
+        run = f"{seen.WORKDIR}/runs/{seen.runs(host, name)[-1].name}/"
+        for inside, path in _written(hosts, host):
+            kinds[_kind(inside, run)].append(path)
+    logs = sum(path.suffix == ".log" for path in kinds["attempts"])
+    yield from _counted("the run", kinds["run"], "files of {}", "KiB of {}")
+    yield from _counted("attempts", kinds["attempts"], "files of {}", "KiB of {}")
+    yield from _counted("code", kinds["code"], "files of {}", "KiB of {}")
+    yield from _counted("other", kinds["other"], "{} files", "{} KiB")
+    yield "files per attempt", len(kinds["attempts"]) / max(1, logs)
+    yield "files of AutoGraph per attempt", len(kinds["autograph"]) / max(1, logs)
     for file in ("status.json", "report.json", "agent.log"):
-        yield f"{file} KiB", max((_size(path) for path in of_run if path.name == file), default=0) / 1024
+        yield f"{file} KiB", max((_size(path) for path in kinds["run"] if path.name == file), default=0) / 1024
+
+
+def _written(hosts: FakeHosts, host: Host) -> Iterator[Tuple[str, Path]]:
+    """Yield what was written on a host, to its disk and to its memory, with the path that it has there."""
+    disk, root = hosts.written(host), Path(f"/proc/{host.init()}/root")
+    places = [(disk, disk), *((root, root / each) for each in _TEMPORARY)]
+    for top, place in places:
+        for path in _below(place, leave_out=[top / each for each in _OF_OTHERS]):
+            yield str(path.relative_to(top)), path
+
+
+def _kind(inside: str, run: str) -> str:
+    if inside.startswith(run):
+        return "attempts" if os.path.basename(inside).startswith(_OF_ATTEMPTS) else "run"
+    if inside.startswith(_CODE):
+        return "code"
+    return "autograph" if _AUTOGRAPH.match(inside) else "other"
 
 
 def _counted(what: str, paths: List[Path], count: str, size: str) -> Iterator[Tuple[str, float]]:
@@ -132,8 +147,10 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(str(folder)):
+def _below(folder: Path, leave_out: Sequence[Path] = ()) -> Iterator[Path]:
+    without = {str(each) for each in leave_out}
+    for place, folders, names in os.walk(str(folder)):
+        folders[:] = [each for each in folders if os.path.join(place, each) not in without]
         for name in names:
             path = Path(place) / name
             if path.is_file() and not path.is_symlink():
