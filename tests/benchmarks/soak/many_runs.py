@@ -8,11 +8,12 @@ run, and those that belong to none, are counted apart.
 
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from launch.agent.linux import processes
 from tests.support.launch.launcher import Launcher
@@ -78,17 +79,26 @@ def growth(found: List[Left]) -> List[str]:
 
 
 def _look(folder: Path, run: int, seconds: float) -> Left:
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    runs = sorted((folder / "w" / "runs").iterdir(), key=lambda each: each.stat().st_mtime)
-    of_run = [path for path in files if runs[-1] in path.parents]
-    others = [path for path in files if not any(each in path.parents for each in runs)]
+    runs = folder / "w" / "runs"
+    of_run, of_run_kib = _sizes(max(runs.iterdir(), key=lambda each: each.stat().st_mtime))
+    others, others_kib = _sizes(folder, without=runs)
     rss_kb = int(processes.status(os.getpid())["VmRSS"].split()[0])
-    counts = len(of_run), _kib(of_run), len(others), _kib(others)
+    counts = of_run, of_run_kib, others, others_kib
     return Left(run, seconds, *counts, len(os.listdir("/proc/self/fd")), threading.active_count(), rss_kb)
 
 
-def _kib(files: List[Path]) -> int:
-    return sum(path.stat().st_size for path in files) // 1024
+def _sizes(folder: Path, without: Optional[Path] = None) -> Tuple[int, int]:
+    """Return the number of files below a folder, and their KiB. A list of them would count as this process's."""
+    count, size = 0, 0
+    for place, folders, names in os.walk(str(folder)):
+        if Path(place) == without:
+            folders.clear()
+            continue
+        statuses = (os.lstat(os.path.join(place, name)) for name in names)
+        for status in statuses:
+            is_file = stat.S_ISREG(status.st_mode)
+            count, size = count + is_file, size + is_file * status.st_size
+    return count, size // 1024
 
 
 def _row(left: Left) -> str:
