@@ -83,6 +83,7 @@ def test_what_a_host_writes_is_there_for_that_host_only(two: FakeHosts) -> None:
         assert not two[1].exists(path)
         assert not Path(path).expanduser().exists()
     assert two[0].run(["stat", "-c", "%a", "/etc/fake"]).stdout == "600\n"
+    assert [(two.written(host) / "opt/a/b/fake").exists() for host in two] == [True, False]
 
 
 def test_reading_a_file_that_is_not_there_names_host_and_file(two: FakeHosts) -> None:
