@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from tests.benchmarks.soak import long_run, many_runs
+from tests.benchmarks.soak import many_runs
 from tests.support.hosts import MissingError
 
 FEWEST_MINUTES = 3  # a third of the samples is compared with another third
@@ -32,6 +32,8 @@ def main(argv: Optional[List[str]] = None) -> int:
             parser.error(f"--{name}: expected at least {fewest}, found {given}")
     if asked.runs:
         return many_runs.measure(asked.runs)
+    from tests.benchmarks.soak import long_run  # loads TensorFlow, which no launcher has in its memory
+
     try:
         return long_run.measure(asked.minutes, asked.seed, asked.samples)
     except MissingError as error:
