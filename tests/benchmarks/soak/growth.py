@@ -49,7 +49,7 @@ def grown(samples: Sequence[Sample]) -> List[str]:
     third = max(1, len(samples) // 3)
     early, late = _highest(samples[:third]), _highest(samples[-third:])
     found = [
-        f"{name}: {early[name]:g} at most in the first {third} minutes, {value:g} at most in the last {third};"
+        f"{name}: {early[name]:g} at most in the first {third} samples, {value:g} at most in the last {third};"
         f" {more:g} more are allowed"
         for name, value in sorted(late.items())
         for more in [_more(name)]

@@ -111,16 +111,20 @@ class LongRun(HostsFile):
         )  # fmt: skip
 
     def samples(self, met: List[Fault]) -> Iterator[Sample]:
-        """Meet a fault at the beginning of every minute, and look at the run at the minute's end."""
-        self._wait_for_a_step(BEGIN_S)
+        """Meet a fault at the beginning of every minute, and look at the run before the first and after each."""
+        yield self._look(0, "none yet", BEGIN_S)
         for minute, fault in enumerate(met, 1):
             until = time.monotonic() + MINUTE_S
             words = KINDS[fault.kind].words.format(fault.target)
             words += "" if self._meet(fault) else " (nothing was left to hit)"
             time.sleep(max(0.0, until - time.monotonic()))
-            status = self._wait_for_a_step(STUCK_S)
-            values = sample.look(self.hosts, "soak", self._launcher.pid, self._home, status)
-            yield Sample(minute, self._step, words, values)
+            yield self._look(minute, words, STUCK_S)
+
+    def _look(self, minute: int, fault: str, patience_s: float) -> Sample:
+        """Return a sample of the run, once it trains."""
+        status = self._wait_for_a_step(patience_s)
+        values = sample.look(self.hosts, "soak", self._launcher.pid, self._home, status)
+        return Sample(minute, self._step, fault, values)
 
     def _meet(self, fault: Fault) -> bool:
         for host in self.hosts:

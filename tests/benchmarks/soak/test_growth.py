@@ -36,7 +36,7 @@ def test_what_wavers_within_its_allowance_has_not_grown() -> None:
 )
 def test_a_leak_is_found_and_named_with_both_values(name: str, value: Any) -> None:
     (found,) = grown(samples(90, **named(name, value)))
-    assert found.startswith(f"{name}: {value(29)} at most in the first 30 minutes, {value(89)} at most in the last 30")
+    assert found.startswith(f"{name}: {value(29)} at most in the first 30 samples, {value(89)} at most in the last 30")
 
 
 def test_only_processes_of_about_the_same_age_are_compared() -> None:
