@@ -71,7 +71,7 @@ class AgentRestarts:
         return news
 
     def _end_silence(self, host: str, now: float) -> List[str]:
-        """Forget the tries for a host that is back, so that its next silence begins anew; return news in lines.
+        """Forget the tries for a host that is back, so that its next silence is another one; return news in lines.
 
         A try that is under way ends by itself.
         """
