@@ -175,15 +175,15 @@ def test_a_worker_builds_anew_when_the_chief_and_the_first_server_are_killed_and
     with Cluster(tmp_path, "tests.benchmarks.speed.job") as cluster:
         cluster.start_all(train, args)
         eventually("a checkpoint", lambda: (cluster.progress("worker", 0) or Outcome(True)).checkpoint_step)
-        before = re.findall(r"in (\d+) slices each", cluster.log("worker", 1))
+        chosen = re.findall(r"in (\d+) slices each", cluster.log("worker", 1))
+        other = 8 if chosen == ["16"] else 16  # the chief chooses by the speed of this machine
         for role in ("worker", "ps"):
             cluster.kill(role, 0)
         cluster.start("ps", 0, train)
-        leave_note(Task("ps", 0, cluster.addresses), 16)
+        leave_note(Task("ps", 0, cluster.addresses), other)
         cluster.start("worker", 0, train, args)
         assert cluster.finish().step == 200
-        assert before and before[0] != "16"
-        assert "in 16 slices each" in cluster.log("worker", 0)
+        assert chosen and f"in {other} slices each" in cluster.log("worker", 0)
         assert "worker:1: building the graph again, because the chief chose other slices" in cluster.log("worker", 1)
 
 
