@@ -4,6 +4,7 @@ A sample has numbers by name. What comes and goes with its process (a task, an a
 its name: only values of about the same age are compared. What is bounded by design has its bound checked instead.
 """
 
+import os
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 MIB = 1024
@@ -21,10 +22,11 @@ class Sample(NamedTuple):
 
 # By the end of a name: how much more there may be in the last third of the samples than in the first.
 MORE: Tuple[Tuple[str, float], ...] = (
-    ("launcher threads", 32),  # its pool, which Python 3.7 fills before it uses a thread again
+    # Pools, which Python 3.7 fills before it uses a thread again: for hosts, and to resolve the name of the lead.
+    ("launcher threads", 32), ("agent threads", 5 * (os.cpu_count() or 1)),
     ("task descriptors", 8), ("task threads", 8), ("task KiB", 48 * MIB),
     ("descriptors", 2), ("threads", 1), ("KiB in memory", 4 * MIB),
-    ("files of the run", 8), ("KiB of the run", 256), ("files of code", 0), ("other files", 0), ("other KiB", 16),
+    ("files of the run", 16), ("KiB of the run", 256), ("files of code", 0), ("other files", 0), ("other KiB", 16),
     ("processes", 0),
 )  # fmt: skip
 # By name: how much there may ever be.
