@@ -103,7 +103,7 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     except OSError as error:
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
     if os.getppid() != keeper.pid:  # what ends a run kills the keeper first, and this agent was on no record then
-        raise NotReady("its keeper has ended")
+        raise NotReady("its keeper: expected a process, found none; the run is about to end here")
 
 
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:

@@ -84,7 +84,7 @@ def test_a_run_is_seen_as_json_in_the_contracts_terms(detached: Launcher) -> Non
 def test_a_run_is_seen_as_a_table(detached: Launcher) -> None:
     ran = detached("status")
     assert ran.returncode == 0
-    assert re.search(rf"^worker:1 +localhost +running .* localhost:{detached.ports[2]} *$", ran.stdout, re.MULTILINE)
+    assert re.search(rf"^worker:1 +localhost +running .* localhost:{detached.ports[2]}\b", ran.stdout, re.MULTILINE)
 
 
 def test_a_run_is_watched_to_its_end(detached: Launcher) -> None:
