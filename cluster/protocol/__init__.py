@@ -18,6 +18,7 @@ regular_file      open files in folders where other programs write too
 atomic_file       replace a small file, also on a full disk
 stdout            print into a task's log, also on a full disk
 limits            the limits of a task's memory, processors and files
+images            files and names of containers' images
 addresses         host, port, and whether the internet can reach them
 quantity          a number with its noun
 command_template  the words of ``command:``

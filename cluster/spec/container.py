@@ -3,6 +3,7 @@
 from typing import Any, Dict, Iterator
 
 from cluster.errors import Problem
+from cluster.protocol.images import is_file
 from cluster.spec.document import Document
 
 # Options with which the launcher would lose a task from sight.
@@ -26,10 +27,9 @@ def _image(document: Document) -> Iterator[Problem]:
     """Refuse a name for apptainer, which would fetch it for every task, and a path for the other runtimes."""
     given: Dict[str, Any] = document.value["container"]
     image, runtime = given["image"], given.get("runtime")
-    is_path = image.startswith(("/", "~"))
-    if runtime == "apptainer" and not is_path:
+    if runtime == "apptainer" and not is_file(image):
         hint = f"make the file first: `apptainer pull /path/on/the/hosts.sif docker://{image}`"
         yield document.problem(("container", "image"), "an absolute path, for apptainer", f"'{image}'", hint)
-    elif runtime in ("podman", "docker") and is_path:
+    elif runtime in ("podman", "docker") and is_file(image):
         expected = f"the name of an image, for {runtime}"
         yield document.problem(("container", "image"), expected, f"'{image}'", "use runtime: apptainer for a file")

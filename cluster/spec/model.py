@@ -126,11 +126,6 @@ class Container:
     python: str = "python3"
     args: Tuple[str, ...] = ()
 
-    @property
-    def is_path(self) -> bool:
-        """Return whether the image is a path, as only ``apptainer`` has it."""
-        return self.image.startswith(("/", "~"))
-
 
 @dataclass(frozen=True)
 class Setup:

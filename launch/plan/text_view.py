@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.protocol.addresses import host_of
+from cluster.protocol.images import is_file
 from cluster.protocol.quantity import quantity
 from cluster.spec.model import Container
 from launch.agent.wire.run_request import TaskRequest
@@ -111,7 +112,9 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
 
 def container_line(container: Container) -> str:
     """Return ``each task runs in /images/tensorflow.sif by apptainer``."""
-    runtime = container.runtime or ("apptainer" if container.is_path else "podman or docker, whichever has the image")
+    runtime = container.runtime or (
+        "apptainer" if is_file(container.image) else "podman or docker, whichever has the image"
+    )
     return f"each task runs in {container.image} by {runtime}"
 
 

@@ -11,8 +11,15 @@ States of a task:
     lost        its host's agent is out of reach, or was and has not been taken back yet
 """
 
+from typing import Any, Mapping, Optional
+
 OF_RUN = ("starting", "running", "succeeded", "failed", "stopped")
 ENDED = ("succeeded", "failed", "stopped")  # of a run
 
 OF_TASK = ("starting", "running", "restarting", "succeeded", "failed", "stopped", "lost")
 ALIVE = ("starting", "running", "restarting")  # of a task
+
+
+def is_over(recorded: Optional[Mapping[str, Any]]) -> bool:
+    """Return whether a status that was recorded is that of a run which has ended, or was about to end."""
+    return recorded is not None and (recorded.get("state") in ENDED or bool(recorded.get("cause")))

@@ -24,6 +24,7 @@ from launch.teardown.sweep import look_for_leftovers
 from launch.view.progress import Progress
 from tests.launch.plan.plans import plan_of, read
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
+from tests.support.launch.leftovers import NOTHING
 
 TRAIN = re.compile(r'"--train", "(?:[^"\\]|\\.)*"')  # whose keys grow in number
 JOB_DIR = re.compile(r'(?<="LAUNCH_JOB_DIR": ")[^"]*')  # of this checkout, or of the test
@@ -51,8 +52,7 @@ THERE = {
         {"gpu": 0, "pid": 7, "mib": 1536}, {"gpu": 1, "pid": 8, "mib": None},
     ], "locks": ["/w/locks/r@a.lock"], "groups": [], "containers": [],
 }  # fmt: skip
-LEFT = {"run": "r-1", "processes": [HUNG], "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": []}
-GONE: Dict[str, Any] = {"processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": []}
+LEFT = {"run": "r-1", **NOTHING, "processes": [HUNG]}
 KNOWN = {
     "run": "r-1",
     "generation": 1,
@@ -63,7 +63,7 @@ KNOWN = {
     "taken": False,
 }
 NEVER = {"run": None, "highest": 0, "taken": False}
-STRAY = {"run": None, **GONE, "folders": ["/w/code/.half"]}
+STRAY = {"run": None, **NOTHING, "folders": ["/w/code/.half"]}
 
 
 def host(name: str, *answers: Any) -> FakeHost:
@@ -92,7 +92,7 @@ def of_down(folder: Path, patch: pytest.MonkeyPatch) -> str:
     """Of a host where a process is left, one without a run, one out of reach, and one that FILE has lost."""
     hosts = {
         "a": host("a", KNOWN, THERE, LEFT),
-        "b": host("b", NEVER, {"run": None, **GONE}, {"run": None, **GONE}),
+        "b": host("b", NEVER, {"run": None, **NOTHING}, {"run": None, **NOTHING}),
         "c": host("c"),
     }
     with fleet_of(hosts) as fleet:

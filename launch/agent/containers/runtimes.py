@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
+from cluster.protocol.images import is_file
 from launch.agent.containers.command import APPTAINER, DOCKER, PODMAN, Container
 from launch.agent.containers.control import NoAnswer, ask
 from launch.agent.wire.container import ContainerRequest
@@ -65,15 +66,14 @@ def find(request: ContainerRequest, folders: Sequence[Path]) -> Container:
 
 def _find(request: ContainerRequest) -> Tuple[str, str, str]:
     """Return the runtime, its program, and the image as the program takes it."""
-    is_path = request.image.startswith(("/", "~"))
-    wanted = (APPTAINER,) if is_path else (PODMAN, DOCKER)
+    wanted = (APPTAINER,) if is_file(request.image) else (PODMAN, DOCKER)
     wanted = wanted if request.runtime is None else (request.runtime,)
     programs = [(runtime, shutil.which(runtime)) for runtime in wanted]
     there = [(runtime, str(program)) for runtime, program in programs if program]
     if not there:
         expected = " or ".join(wanted)
         raise Lacking(f"container.runtime: expected {expected} on this host, found none", _INSTALL)
-    if is_path:
+    if is_file(request.image):
         return (*there[0], _file(request.image))
     reasons: List[Lacking] = []
     for runtime, program in there:

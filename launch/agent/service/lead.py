@@ -293,7 +293,8 @@ class Lead(Agent):
         began, known = time.process_time(), self._known()
         changed = final or known != self._published
         if changed:
-            is_news = self._published is None or known.state != self._published.state  # which a power cut must not undo
+            # Where a boot starts the next lead, a power cut must not undo an end.
+            is_news = self._request.returns and (self._published is None or known.state != self._published.state)
             self._published = known
             status = self._timed(known)
             self._folder.note("status.json", to_values(status), durable=is_news)

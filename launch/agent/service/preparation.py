@@ -94,7 +94,7 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     """Write the request and the agent's processes to files, before there is anything to end."""
     try:
         if request.generation is not None:
-            runs.note_generation(folder, request.generation)
+            runs.note_generation(folder, request.generation, durable=request.returns)
         if not request.again or not plan_file.exists(folder):  # which is as old as the run
             plan_file.write(folder, request)
         if request.returns:

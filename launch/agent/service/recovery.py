@@ -14,7 +14,7 @@ from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
 from launch.status.run import RunStatus
-from launch.status.states import ENDED
+from launch.status.states import ENDED, is_over
 from launch.status.task import TaskStatus
 from launch.status.values import from_values
 
@@ -49,9 +49,7 @@ def goes_on(folder: RunFolder, request: RunRequest) -> bool:
     """
     if request.run_plan is None:
         return True
-    values = folder.read_whole("status.json") or {}
-    is_over = values.get("state") in ENDED or values.get("cause") is not None
-    return folder.read_whole(DETACHED) is not None and not is_over
+    return folder.read_whole(DETACHED) is not None and not is_over(folder.read_whole("status.json"))
 
 
 def read(folder: RunFolder) -> Optional[Earlier]:

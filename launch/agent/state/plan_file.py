@@ -88,7 +88,7 @@ def write(folder: RunFolder, request: RunRequest) -> None:
     Raises:
       OSError: there is no room, or no right to write.
     """
-    folder.write(PLAN, _without_secrets(to_values(request)), durable=True)
+    folder.write(PLAN, _without_secrets(to_values(request)), durable=request.returns)
 
 
 def _without_secrets(values: Dict[str, Any]) -> Dict[str, Any]:

@@ -92,9 +92,10 @@ class RunFolder:
     def read_whole(self, name: str) -> Optional[Dict[str, Any]]:
         """Return one of this host's JSON files, or None; one that a power cut has left in pieces is none."""
         try:
-            return self.read(name)
+            values = self.read(name)
         except ValueError:
             return None
+        return values if isinstance(values, dict) else None
 
 
 def _sync(folder: Path) -> None:

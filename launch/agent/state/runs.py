@@ -103,9 +103,9 @@ def lives(folder: RunFolder) -> bool:
     return _lives(folder, _holder(folder.workdir, name_of(folder.run), folder.host))
 
 
-def note_generation(folder: RunFolder, number: int) -> None:
+def note_generation(folder: RunFolder, number: int, durable: bool = False) -> None:
     """Keep the run's generation. Raises OSError."""
-    folder.write(GENERATION, {"generation": number}, durable=True)
+    folder.write(GENERATION, {"generation": number}, durable)
 
 
 def generation(folder: RunFolder) -> int:
@@ -143,7 +143,6 @@ def plan_of(folder: RunFolder) -> KeptPlan:
 
 def _read(folder: RunFolder, name: str) -> Optional[Dict[str, Any]]:
     try:
-        values = folder.read(name)
-    except (OSError, ValueError):
+        return folder.read_whole(name)
+    except OSError:
         return None
-    return values if isinstance(values, dict) else None

@@ -12,7 +12,7 @@ from launch.agent.state.runs import described, newest
 from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunReference
 from launch.status.moments import utc
 from launch.status.run import RunStatus
-from launch.status.states import ALIVE, ENDED
+from launch.status.states import ALIVE, ENDED, is_over
 from launch.status.values import from_values, to_values
 
 ADVICE = "run `launch down {file}`, then `launch up {file} --resume`"
@@ -40,8 +40,7 @@ def status(reference: RunReference) -> Dict[str, Any]:
         if recorded is not None or not leads or time.monotonic() >= until:
             break
         time.sleep(LOOK_S)
-    known = recorded is not None and (recorded.get("state") in ENDED or recorded.get("cause"))
-    died = not known and leftovers.agent_pid(folder) is None
+    died = not is_over(recorded) and leftovers.agent_pid(folder) is None
     return {**run, "status": orphaned(folder, recorded), "agent": False, "died": died}
 
 

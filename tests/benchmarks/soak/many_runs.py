@@ -8,14 +8,14 @@ run, and those that belong to none, are counted apart.
 
 import os
 import shutil
-import stat
 import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple
 
 from launch.agent.linux import processes
+from tests.benchmarks.soak.files import below, sizes
 from tests.support.launch.launcher import Launcher
 from tests.support.launch.machine import living_under
 
@@ -80,25 +80,10 @@ def growth(found: List[Left]) -> List[str]:
 
 def _look(folder: Path, run: int, seconds: float) -> Left:
     runs = folder / "w" / "runs"
-    of_run, of_run_kib = _sizes(max(runs.iterdir(), key=lambda each: each.stat().st_mtime))
-    others, others_kib = _sizes(folder, without=runs)
+    of_run = sizes(below(max(runs.iterdir(), key=lambda each: each.stat().st_mtime)))
+    others = sizes(below(folder, leave_out=[runs]))
     rss_kb = int(processes.status(os.getpid())["VmRSS"].split()[0])
-    counts = of_run, of_run_kib, others, others_kib
-    return Left(run, seconds, *counts, len(os.listdir("/proc/self/fd")), threading.active_count(), rss_kb)
-
-
-def _sizes(folder: Path, without: Optional[Path] = None) -> Tuple[int, int]:
-    """Return the number of files below a folder, and their KiB. A list of them would count as this process's."""
-    count, size = 0, 0
-    for place, folders, names in os.walk(str(folder)):
-        if Path(place) == without:
-            folders.clear()
-            continue
-        statuses = (os.lstat(os.path.join(place, name)) for name in names)
-        for status in statuses:
-            is_file = stat.S_ISREG(status.st_mode)
-            count, size = count + is_file, size + is_file * status.st_size
-    return count, size // 1024
+    return Left(run, seconds, *of_run, *others, len(os.listdir("/proc/self/fd")), threading.active_count(), rss_kb)
 
 
 def _row(left: Left) -> str:

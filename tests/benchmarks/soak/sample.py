@@ -5,8 +5,9 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from tests.benchmarks.soak.files import below, size, sizes
 from tests.benchmarks.soak.growth import age_class
 from tests.chaos import seen
 from tests.chaos.faults import HOST_OF
@@ -102,7 +103,7 @@ def _proc(host: Host) -> Path:
 
 
 def _files(hosts: FakeHosts, name: str, home: Path) -> Iterator[Tuple[str, float]]:
-    kinds: Dict[str, List[Path]] = {"run": [], "attempts": [], "code": [], "autograph": [], "other": list(_below(home))}
+    kinds: Dict[str, List[Path]] = {"run": [], "attempts": [], "code": [], "autograph": [], "other": list(below(home))}
     for host in hosts:
         run = f"{seen.WORKDIR}/runs/{seen.runs(host, name)[-1].name}/"
         for inside, path in _written(hosts, host):
@@ -115,7 +116,7 @@ def _files(hosts: FakeHosts, name: str, home: Path) -> Iterator[Tuple[str, float
     yield "files per attempt", len(kinds["attempts"]) / max(1, logs)
     yield "files of AutoGraph per attempt", len(kinds["autograph"]) / max(1, logs)
     for file in ("status.json", "report.json", "agent.log"):
-        yield f"{file} KiB", max((_size(path) for path in kinds["run"] if path.name == file), default=0) / 1024
+        yield f"{file} KiB", max((size(path) for path in kinds["run"] if path.name == file), default=0) / 1024
 
 
 def _written(hosts: FakeHosts, host: Host) -> Iterator[Tuple[str, Path]]:
@@ -123,7 +124,7 @@ def _written(hosts: FakeHosts, host: Host) -> Iterator[Tuple[str, Path]]:
     disk, root = hosts.written(host), Path(f"/proc/{host.init()}/root")
     places = [(disk, disk), *((root, root / each) for each in _TEMPORARY)]
     for top, place in places:
-        for path in _below(place, leave_out=[top / each for each in _OF_OTHERS]):
+        for path in below(place, leave_out=[top / each for each in _OF_OTHERS]):
             yield str(path.relative_to(top)), path
 
 
@@ -135,23 +136,7 @@ def _kind(inside: str, run: str) -> str:
     return "autograph" if _AUTOGRAPH.match(inside) else "other"
 
 
-def _counted(what: str, paths: List[Path], count: str, size: str) -> Iterator[Tuple[str, float]]:
-    yield count.format(what), len(paths)
-    yield size.format(what), sum(map(_size, paths)) // 1024
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # a checkpoint that has gone meanwhile
-        return 0
-
-
-def _below(folder: Path, leave_out: Sequence[Path] = ()) -> Iterator[Path]:
-    without = {str(each) for each in leave_out}
-    for place, folders, names in os.walk(str(folder)):
-        folders[:] = [each for each in folders if os.path.join(place, each) not in without]
-        for name in names:
-            path = Path(place) / name
-            if path.is_file() and not path.is_symlink():
-                yield path
+def _counted(what: str, paths: List[Path], count: str, kib: str) -> Iterator[Tuple[str, float]]:
+    found = sizes(paths)
+    yield count.format(what), found.number
+    yield kib.format(what), found.kib

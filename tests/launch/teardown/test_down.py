@@ -11,17 +11,10 @@ from launch.status.leftovers import RunLeftovers
 from launch.status.values import from_values
 from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, take_down
 from launch.teardown.leftovers import NOTHING_LEFT
+from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
-NOTHING: Dict[str, Any] = {
-    "run": "r-1",
-    "processes": [],
-    "ports": [],
-    "gpu_memory": [],
-    "locks": [],
-    "groups": [],
-    "containers": [],
-}
+NOTHING: Dict[str, Any] = {"run": "r-1", **leftovers.NOTHING}
 
 
 def process(pid: int, group: int = 7, waits_in: Optional[str] = None) -> Dict[str, Any]:

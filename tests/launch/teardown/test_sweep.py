@@ -8,12 +8,13 @@ from launch.status.leftovers import SweepAnswer
 from launch.status.values import from_values
 from launch.teardown.leftovers import NOTHING_LEFT
 from launch.teardown.sweep import Swept, as_values, in_lines, look_for_leftovers
+from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING: Dict[str, Any] = {"running": [], "found": [], "left": []}
 OLD: Dict[str, Any] = {
-    "run": "r-1", "processes": [{"pid": 7, "group": 7, "start": 5, "argv": "python train.py", "waits_in": None}],
-    "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": [], "folders": [],
+    "run": "r-1", **leftovers.NOTHING, "folders": [],
+    "processes": [{"pid": 7, "group": 7, "start": 5, "argv": "python train.py", "waits_in": None}],
 }  # fmt: skip
 NO_RUN = {**OLD, "run": None, "processes": [], "folders": ["/w/code/.x"]}
 FOUND = {"running": [{"run": "r-2", "pid": 42}], "found": [OLD, NO_RUN], "left": [OLD, NO_RUN]}

@@ -4,6 +4,7 @@ facts            evidence of hosts on which everything is right, with changes
 fakes            hosts and channels without machines
 jobs             jobs for runs that go on until a test ends them
 launcher         the launcher as a process on this machine
+leftovers        the answer of a host where nothing is left
 lingering        fake hosts whose user manager starts at boot what the user has enabled
 machine          processes and locks that are left on this machine
 over_ssh         the launcher as a process, with a hosts file for fake hosts

@@ -15,20 +15,13 @@ from launch.agent.linux.processes import command_line, inspect
 from launch.agent.state import leftovers, process_records
 from launch.agent.verbs import status
 from tests.support.agent.agents import LEAD, RUN, Agents
+from tests.support.launch.leftovers import NOTHING
 from tests.support.launch.machine import living_under
 from tests.support.waiting import eventually
 
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"
-GONE: Dict[str, Any] = {
-    "run": RUN,
-    "processes": [],
-    "ports": [],
-    "gpu_memory": [],
-    "locks": [],
-    "groups": [],
-    "containers": [],
-}
+GONE: Dict[str, Any] = {"run": RUN, **NOTHING}
 LISTENING = """exec {python} -c "import socket, time; s = socket.socket(); s.bind(('', {port})); s.listen(1)
 print('up', flush=True); time.sleep(1000)" """
 
