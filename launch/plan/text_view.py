@@ -112,10 +112,8 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
 
 def container_line(container: Container) -> str:
     """Return ``each task runs in /images/tensorflow.sif by apptainer``."""
-    runtime = container.runtime or (
-        "apptainer" if is_file(container.image) else "podman or docker, whichever has the image"
-    )
-    return f"each task runs in {container.image} by {runtime}"
+    chosen = "apptainer" if is_file(container.image) else "podman or docker, whichever has the image"
+    return f"each task runs in {container.image} by {container.runtime or chosen}"
 
 
 def hook_lines(hooks: Sequence[PlannedHook], lead: str) -> List[str]:
