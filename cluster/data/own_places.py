@@ -24,6 +24,7 @@ from cluster.data.places import (
     EPOCH,
     FREE,
     IS_LAST,
+    OTHERS_MS,
     SHARD,
     STAMP,
     Places,
@@ -82,8 +83,7 @@ class OwnPlaces(Places):
                 self._row = tf.concat([[life], self.place], 0)
             with tf.control_dependencies([self._row]):
                 taken = self._turns.take()
-            with tf.control_dependencies([taken]):
-                opened, (is_right, _) = locked(self._mutex, self._note_if_right)
+            opened, (is_right, _) = locked(self._mutex, [taken], self._note_if_right)
             with tf.control_dependencies([opened]):  # a process that died may have waited before the next one did
                 passed_on = self._turns.give_back(1 - tf.cast(is_right, tf.int64))
             with tf.control_dependencies([passed_on]):
@@ -100,8 +100,7 @@ class OwnPlaces(Places):
     def move_own(self, after: Sequence[Any]) -> Any:
         """Make the operation that moves the progress by this worker's row, and gives its turn back."""
         with tf.device(ps_device(0)):
-            with tf.control_dependencies(after):
-                opened, (is_there, _) = locked(self._mutex, self._move_if_there)
+            opened, (is_there, _) = locked(self._mutex, [self._row, *after], self._move_if_there)
             with tf.control_dependencies([opened]):
                 return self._turns.give_back(tf.cast(is_there, tf.int64))
 
@@ -130,9 +129,11 @@ class OwnPlaces(Places):
         """Let the source's batches come, from where the servers are; from here on only ``life`` notes rows.
 
         Raises:
+          tf.errors.DeadlineExceededError: the server does not answer in time.
           TrainingError: the checkpoint is of other files.
         """
-        files, owner, own, progress = session.run(self._found, {self._life: life})
+        options = tf.RunOptions(timeout_in_ms=OTHERS_MS)
+        files, owner, own, progress = session.run(self._found, {self._life: life}, options=options)
         self._check_files(files)
         if own[SHARD] != FREE:
             print(
@@ -155,7 +156,7 @@ class OwnPlaces(Places):
             with tf.control_dependencies([begun, cleared]):
                 return [*found, self._turns.renew()]
 
-        opened, found = locked(self._mutex, work)
+        opened, found = locked(self._mutex, [self._life], work)
         with tf.control_dependencies([opened]):
             return [tf.identity(each) for each in found[:-1]]
 
@@ -178,11 +179,11 @@ class OwnPlaces(Places):
                 return self._turns.give(tf.ones([workers], tf.int64))
 
         self._before, self._taken = tf.placeholder(tf.int64, [workers]), tf.placeholder(tf.bool, [workers])
-        opened, (lives,) = locked(self._mutex, pause)
+        opened, (lives,) = locked(self._mutex, [], pause)
         with tf.control_dependencies([opened]):
             self._pause = tf.identity(lives)
-        self._resume, _ = locked(self._mutex, resume)
-        self._recall, _ = locked(self._mutex, recall)
+        self._resume, _ = locked(self._mutex, [self._before, self._taken], resume)
+        self._recall, _ = locked(self._mutex, [], recall)
         collected = self._turns.collect()
         with tf.control_dependencies([collected]):
             self._seen = [collected, self._lives.read_value(), self._pending.read_value()]

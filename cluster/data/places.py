@@ -35,7 +35,7 @@ from cluster.variables.masters import SCOPE
 FREE = -1  # in place of an owner
 _FOREVER = 1 << 40  # epochs, where their number is not limited
 STAMP, SHARD, EPOCH, BEGIN, END, IS_LAST = range(6)  # of a row of pending
-_OTHERS_MS = 60_000  # how long a question for a shard may take
+OTHERS_MS = 60_000  # how long a question for places or a shard may take
 
 
 class Places:
@@ -99,10 +99,12 @@ class Places:
 
         Raises:
           tf.errors.AbortedError: the global step is not ``step`` any more; join again.
+          tf.errors.DeadlineExceededError: the server does not answer in time.
           TrainingError: the checkpoint is of other files.
         """
         life = time.time_ns()
-        found_step, files, owner, own, progress = session.run(self._found, {self._life: life})
+        options = tf.RunOptions(timeout_in_ms=OTHERS_MS)
+        found_step, files, owner, own, progress = session.run(self._found, {self._life: life}, options=options)
         self._check_files(files)
         if found_step != step:
             raise tf.errors.AbortedError(None, None, "a step was counted meanwhile")
@@ -117,7 +119,7 @@ class Places:
             )
 
     def _ask(self, session: Any, life: int) -> Optional[Ticket]:
-        options = tf.RunOptions(timeout_in_ms=_OTHERS_MS)
+        options = tf.RunOptions(timeout_in_ms=OTHERS_MS)
         shard, epoch, begin = session.run(self._answer, {self._life: life}, options=options)
         return None if shard == FREE else Ticket(int(shard), int(epoch), int(begin))
 
@@ -137,7 +139,7 @@ class Places:
                 )
                 return found
 
-        opened, found = locked(self._mutex, work)
+        opened, found = locked(self._mutex, [self._life], work)
         with tf.control_dependencies([opened]):
             return [tf.identity(each) for each in found]
 
@@ -146,7 +148,7 @@ class Places:
 
         A lock of the server keeps other workers out meanwhile. The server opens it again, whatever ends this.
         """
-        opened, (answer, _) = locked(self._mutex, lambda: self._first_free(seed))
+        opened, (answer, _) = locked(self._mutex, [self._life], lambda: self._first_free(seed))
         with tf.control_dependencies([opened]):
             return tf.identity(answer)
 

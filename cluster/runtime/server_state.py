@@ -20,19 +20,22 @@ def kept(name: str, shape: Sequence[int], dtype: Any, first: Any) -> Any:
     )
 
 
-def locked(mutex: Any, work: Callable[[], List[Any]]) -> Tuple[Any, List[Any]]:
+def locked(mutex: Any, needed: Sequence[Any], work: Callable[[], List[Any]]) -> Tuple[Any, List[Any]]:
     """Make operations that one step at a time runs, on the current device.
 
     The lock opens when they are done, or their step is given up. TensorFlow opens it also for a step that is given up
     while it waits: two may be inside then.
 
     Args:
+      needed: what of ``work`` is fed, or computed by a worker in this step. It is here before the step has the
+        lock: a session that closes may leave a step that waits for its inputs for ever.
       work: returns the tensors or operations that it makes.
 
     Returns:
       The operation that opens the lock, and what ``work`` returned.
     """
-    lock = tf.raw_ops.MutexLock(mutex=mutex)
+    with tf.control_dependencies(needed):
+        lock = tf.raw_ops.MutexLock(mutex=mutex)
     with tf.control_dependencies([lock]):
         made = work()
     with tf.control_dependencies(made):

@@ -248,7 +248,8 @@ class Store:
         """
         with tf.device(self.device):
             keys, grads = tf.reshape(keys, [-1]), tf.reshape(grads, [-1, self.width])
-            return self._locked(lambda: self._update(keys, grads, apply, asked), [keys, grads])
+            needed = [keys, grads, *(each for pair in asked for each in pair)]
+            return self._locked(lambda: self._update(keys, grads, apply, asked), needed)
 
     def _update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]]) -> Any:
         number = tf.assign_add(self.updates, 1)
@@ -335,13 +336,8 @@ class Store:
         return tf.tile(tf.constant([of_a_row], tf.float32), tf.stack([size, 1]))
 
     def _locked(self, work: Callable[[], Any], needed: Sequence[Any]) -> Any:
-        """Make operations that one step at a time runs; return the one that ends them.
-
-        Args:
-          needed: what has to travel is here before others wait.
-        """
-        with tf.control_dependencies(needed):
-            opened, _ = locked(self._mutex, lambda: [work()])
+        """Make operations that one step at a time runs; return the one that ends them."""
+        opened, _ = locked(self._mutex, needed, lambda: [work()])
         return opened
 
 

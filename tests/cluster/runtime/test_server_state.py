@@ -1,11 +1,32 @@
-"""Filling and emptying many queues with one operation."""
+"""Locks, and filling and emptying many queues with one operation."""
 
+import threading
 from typing import Any, List, Tuple
 
 import pytest
 
-from cluster.runtime.server_state import ManyQueues
+from cluster.runtime.server_state import ManyQueues, kept, locked
 from cluster.runtime.tf_compat import tf
+
+PATIENCE_S = 20
+
+
+def test_a_step_that_waits_for_what_it_needs_keeps_no_other_from_the_lock() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        counted = kept("counted", [], tf.int64, 0)
+        mutex = tf.raw_ops.MutexV2(shared_name="mutex")
+        queue = tf.FIFOQueue(-1, tf.int64, [()])
+        late = queue.dequeue()
+        slow, _ = locked(mutex, [late], lambda: [tf.assign_add(counted, late).op])
+        quick, _ = locked(mutex, [], lambda: [tf.assign_add(counted, 1).op])
+        session.run(counted.initializer)
+        waiting = threading.Thread(target=session.run, args=(slow,), daemon=True)
+        waiting.start()
+        for _ in range(100):  # whenever the other begins
+            session.run(quick, options=tf.RunOptions(timeout_in_ms=1000 * PATIENCE_S))
+        session.run(queue.enqueue(10))
+        waiting.join(PATIENCE_S)
+        assert session.run(counted) == 110
 
 
 def made(number: int) -> Tuple[List[Any], Any, ManyQueues]:

@@ -26,6 +26,7 @@ from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_once_worker import numbered_files
 from tests.cluster.steps.test_sync_worker import filters, servers_of, together
+from tests.support.training.locks import fed_inside
 from tests.support.waiting import eventually
 
 WORKERS, SIZE, EXAMPLES, SHARDS = 2, 2, 25, 3
@@ -313,3 +314,8 @@ def test_the_next_chief_ends_the_save_of_one_that_died_in_it(run: Run) -> None:
     run.replace(1).join()
     run.finish()
     assert run.twice() == 0
+
+
+@pytest.mark.parametrize("index", range(WORKERS))
+def test_no_lock_waits_for_what_a_session_that_closes_may_leave_out(run: Run, index: int) -> None:
+    assert fed_inside(run.workers[index].session.graph) == []

@@ -22,6 +22,7 @@ from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_sync_worker import GIVES_MS, filters, servers_of, together, wait_in_vain
+from tests.support.training.locks import fed_inside
 
 WORKERS, SIZE, EXAMPLES, SHARDS = 2, 2, 24, 3
 UNIT = 1 / (SIZE * WORKERS)  # the part of an example in the mean
@@ -196,6 +197,10 @@ def test_a_worker_that_is_replaced_gets_no_shard_by_a_question_that_comes_late(r
     for shard in range(SHARDS):
         free = new.places._ask(new.session, life)
         assert free is None, shard
+
+
+def test_no_lock_waits_for_what_a_session_that_closes_may_leave_out(run: Run) -> None:
+    assert fed_inside(run.workers[0].session.graph) == []
 
 
 def test_a_step_of_batches_that_do_not_follow_the_progress_changes_nothing(run: Run) -> None:
