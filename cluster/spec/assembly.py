@@ -50,6 +50,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         elastic=Elastic(**values["elastic"]) if "elastic" in values else None,
         keep=Keep(**values["keep"]) if "keep" in values else None,
         before=tuple(values.get("before", ())),
+        after=tuple(values.get("after", ())),
         secrets=tuple(values.get("secrets", ())),
         hooks=hooks(values),
         notice=_notice(values.get("notice")),

@@ -166,6 +166,7 @@ class Spec:
     leave_s: float = 10
     python: Optional[str] = None
     before: Tuple[str, ...] = ()
+    after: Tuple[str, ...] = ()
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
     hooks: Tuple[Hook, ...] = ()

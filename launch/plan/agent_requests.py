@@ -102,6 +102,7 @@ def _request(
         hooks=tuple(HookRequest(each.event, each.command, each.url, each.headers) for each in plan.spec.hooks)
         if leads
         else (),
+        after=plan.spec.after,
         notice=NoticeRequest(plan.spec.notice.command, plan.spec.notice.every_s) if plan.spec.notice else None,
         container=container(plan),
     )

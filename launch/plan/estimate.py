@@ -87,6 +87,9 @@ def remarks(plan: Plan) -> Iterator[str]:
     if plan.spec.notice is not None:
         command, every_s = " ".join(map(shlex.quote, plan.spec.notice.command)), plan.spec.notice.every_s
         yield f"notice: every host runs `{command}` every {every_s:g} s, and leaves when its exit code is 0"
+    if plan.spec.after:
+        commands = ", ".join(f"`{command}`" for command in plan.spec.after)
+        yield f"after: every host runs {commands} once its tasks have ended"
     if plan.spec.command is not None:
         yield "command: the program places its variables itself; the launcher does not know their sizes"
     elif not is_modelled(plan):

@@ -28,7 +28,7 @@ def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) 
         for task, port in zip(spec.tasks, ports)
     )
     return replace(
-        spec, tasks=tasks, python=None, before=(), setup=None, train=replace(spec.train, towers=towers(spec)),
+        spec, tasks=tasks, python=None, before=(), after=(), setup=None, train=replace(spec.train, towers=towers(spec)),
         local=True, lead_ports=dict(zip(spec.hosts, lead_ports)), workdir=spec.local_workdir,
     )  # fmt: skip
 

@@ -118,5 +118,5 @@ def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> L
         interruptible=False,
     )
     print_log_of_culprit(fleet, status, say)
-    say(*([] if left.clean else in_lines(left)), *ending(status))
+    say(*([] if left.is_well else in_lines(left)), *ending(status))
     return [problem.host for problem in left.problems]

@@ -31,7 +31,9 @@ def prepared(spec: Spec, steps: int) -> Spec:
         raise UsageError("\n".join(f"{spec.path}: {each}" for each in refused))
     tasks = tuple(replace(task, gpus=()) for task in spec.tasks if task.role != "evaluator" and not task.spare)
     restart = replace(spec.restart, max=0)
-    return replace(spec, tasks=tasks, train=_train(spec, steps), restart=restart, elastic=None, hooks=(), notice=None)
+    return replace(
+        spec, tasks=tasks, train=_train(spec, steps), restart=restart, elastic=None, hooks=(), notice=None, after=()
+    )
 
 
 def _refused(spec: Spec) -> List[str]:

@@ -54,6 +54,15 @@ class RunLeftovers(Leftovers, _OfARun):
 
 
 @dataclass(frozen=True)
+class RunEnded(RunLeftovers):
+    """Answer to down."""
+
+    after: Optional[str] = field(
+        metadata=means("Commands of the key `after` that have failed, with the reason; null where none has.")
+    )
+
+
+@dataclass(frozen=True)
 class Finding(RunLeftovers):
     """Leftovers of an earlier run, or, where ``run`` is None, of no run."""
 

@@ -9,7 +9,7 @@ from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import named
 from launch.history.newest import Run, locate, runs
-from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunLeftovers, nothing
+from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
 from launch.status.meanings import means, means_each, means_parts
 from launch.status.values import to_values
 from launch.teardown.leftovers import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
@@ -33,6 +33,9 @@ class HostDown(AnyHost):
     locks: List[str] = field(metadata=means_each("Left: Path of a lock or socket of the run."))
     groups: List[str] = field(metadata=means_each("Left: Path of a control group of the run."))
     containers: List[str] = field(metadata=means_each("Left: Name of a container of the run."))
+    after: Optional[str] = field(
+        metadata=means("Commands of the key `after` that have failed, with the reason; null where none has.")
+    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Left(NamedTuple):
     ``before`` has what was on each host before ``down`` ended anything; empty where nobody looked.
     """
 
-    reports: Dict[str, RunLeftovers]
+    reports: Dict[str, RunEnded]
     problems: List[HostProblem]
     before: Dict[str, RunLeftovers]
 
@@ -57,6 +60,11 @@ class Left(NamedTuple):
     def clean(self) -> bool:
         """Return whether every host answered and nothing of the run is left on any."""
         return not self.problems and not any(remains(report) for report in self.reports.values())
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether nothing is left, and every command of the key ``after`` has succeeded."""
+        return self.clean and not any(report.after for report in self.reports.values())
 
 
 def refuse_part(fleet: Fleet) -> None:
@@ -136,9 +144,9 @@ def take_down(
     """
     asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
-    reports, problems = fleet.ask_for(RunLeftovers, "down", lead, ANSWER_S, interruptible)
+    reports, problems = fleet.ask_for(RunEnded, "down", lead, ANSWER_S, interruptible)
     others = {host: request for host, request in asked.items() if host not in lead}
-    more, further = fleet.ask_for(RunLeftovers, "down", others, ANSWER_S, interruptible)
+    more, further = fleet.ask_for(RunEnded, "down", others, ANSWER_S, interruptible)
     return Left({**reports, **more}, [*problems, *further], {})
 
 
@@ -148,7 +156,7 @@ def as_values(left: Left) -> Dict[str, Any]:
     return to_values(DownAnswer(left.clean, [*hosts, *unasked(left.problems)]))
 
 
-def _of_host(host: str, before: RunLeftovers, left: RunLeftovers) -> HostDown:
+def _of_host(host: str, before: RunLeftovers, left: RunEnded) -> HostDown:
     gone = vars(ended(before, left))
     return HostDown(host, None, Leftovers(**{kind: gone[kind] for kind in vars(nothing())}), **vars(left))
 
@@ -159,9 +167,10 @@ def in_lines(left: Left) -> List[str]:
     return by_host(lines, left.problems)
 
 
-def _line(report: RunLeftovers, before: RunLeftovers) -> str:
+def _line(report: RunEnded, before: RunLeftovers) -> str:
     if report.run is None:
         return "no run of this name has been here"
     left = remains(report)
     was = in_words(ended(before, report)) or "nothing was there"
-    return f"{report.run}: {was}; {'LEFT: ' + ', '.join(left) if left else NOTHING_LEFT}"
+    after = f"; after its tasks {report.after}" if report.after else ""
+    return f"{report.run}: {was}; {'LEFT: ' + ', '.join(left) if left else NOTHING_LEFT}{after}"

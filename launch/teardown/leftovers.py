@@ -57,7 +57,7 @@ def memory(held: GpuMemory) -> str:
 
 def ended(before: L, left: Leftovers) -> L:
     """Return what was there before and is gone, by kind."""
-    kinds = [each.name for each in fields(before) if each.name != "run"]
+    kinds = [each.name for each in fields(before) if isinstance(getattr(before, each.name), list)]
     return replace(before, **{kind: _gone(getattr(before, kind), getattr(left, kind)) for kind in kinds})
 
 

@@ -33,6 +33,7 @@ _REASONS: Mapping[str, str] = {
     "notice": "Kubernetes drains its nodes itself",
     "keep": "see runPolicy.ttlSecondsAfterFinished",
     "before": "the image has to do it",
+    "after": "the image has to do it",
     "container": "`--image` names the image",
     "setup": "the image has to hold the environment",
     "python": "`--python` names that of the image",

@@ -65,13 +65,24 @@ def _number(pipe: Any) -> int:
     return number
 
 
-async def run(argv: Sequence[str], env: Mapping[str, str], folder: Path, within_s: float, text: bytes = b"") -> Ended:
+async def run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    folder: Path,
+    within_s: float,
+    text: bytes = b"",
+    began: Callable[[int], None] = lambda pid: None,
+) -> Ended:
     """Start a program, let it read a text, and return its end. What it has started ends with it.
+
+    Args:
+      began: receives the program's pid.
 
     Raises:
       OSError: it cannot be started.
     """
     process = processes.spawn(argv, env, folder, subprocess.PIPE, subprocess.PIPE)
+    began(process.pid)
     pipes = Pipes(process, text)
 
     def has_ended() -> bool:

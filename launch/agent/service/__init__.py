@@ -9,6 +9,7 @@ located        a request with this host's own paths in it
 keeper         the agent's parent, which ends what the agent left, and starts it again
 liveness_pipe  the pulse of an agent, which its keeper watches
 predecessors   the remains of earlier runs of the name
+after_commands  the commands of the key ``after``, once this host's part of the run is over
 notice         the notice that this host's machine is to go
 boot_return    the start of an agent after a boot
 takeover       making way for another agent of a run

@@ -16,7 +16,7 @@ from launch.agent.linux.open_files import ALL, allow_open_files
 from launch.agent.network import firewall
 from launch.agent.protocol.local_server import Clients
 from launch.agent.retention import background
-from launch.agent.service import notice, predecessors
+from launch.agent.service import after_commands, notice, predecessors
 from launch.agent.service.agent import Agent
 from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN
 from launch.agent.service.lead import Lead
@@ -101,12 +101,17 @@ async def _live(
     send({"ready": True, "pid": os.getpid()})
     background.begin(request, folder)
     beside = [asyncio.ensure_future(pulse.beat()), *_watch_for_notice(request, folder, agent)]
+    kept = [standing.pid] if standing is not None else []
     try:
         await agent.run()
-        return AWAY if agent.is_away else OVER
+        await _leave_nothing(tasks, kept)
+        if agent.is_away:
+            return AWAY
+        await after_commands.run(request.after, folder, request.secrets, tasks.record)
+        return OVER
     finally:
         await clients.close()
-        await _leave_nothing(tasks, [standing.pid] if standing is not None else [])
+        await _leave_nothing(tasks, kept)
         groups.remove(folder)
         prepared.bookings.release()
         for each in beside:

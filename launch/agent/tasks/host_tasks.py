@@ -180,6 +180,10 @@ class HostTasks:
         for name in self.running:
             self.stop(name, grace_s, now)
 
+    def record(self, leader: int) -> None:
+        """Record a process that is no task's and ends with the run: what ends the run ends it, too."""
+        self._record.began(leader)
+
     def poll(self, now: float) -> None:
         """Notice progress and exits, and signal the tasks that were stopped.
 

@@ -12,11 +12,11 @@ from typing import Any, Mapping, Sequence
 
 from launch.agent.linux import processes
 from launch.agent.protocol import local_client
-from launch.agent.state import leftovers, process_records
+from launch.agent.state import after_problem, leftovers, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
 from launch.agent.wire.verb_requests import DownRequest, RunReference
-from launch.status.leftovers import RunLeftovers, nothing
+from launch.status.leftovers import RunEnded, RunLeftovers, nothing
 
 HUNG_S = 10.0  # an agent that does not answer for so long will not
 
@@ -31,13 +31,14 @@ def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
     return RunLeftovers(None if folder is None else folder.run, **vars(left))
 
 
-def down(request: DownRequest) -> RunLeftovers:
-    """End this host's part of the newest run; return its remains, as ``look`` does."""
+def down(request: DownRequest) -> RunEnded:
+    """End this host's part of the newest run; return its remains, and what went wrong after its tasks."""
     folder = newest(request.run)
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)
         leftovers.end_for_good(folder)
-    return look(request.run, request.was)
+    after = None if folder is None else after_problem.read(folder)
+    return RunEnded(**vars(look(request.run, request.was)), after=after)
 
 
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:

@@ -162,6 +162,7 @@ class RunRequest:
       hooks: the receivers of the run's events, for the lead.
       notice: how the host learns that its machine is to go; None where it does not.
       container: the container in which each task runs; None for no container.
+      after: shell commands that run here once this host's part of the run is over.
     """
 
     run: str
@@ -202,3 +203,4 @@ class RunRequest:
     hooks: Tuple[HookRequest, ...] = ()
     notice: Optional[NoticeRequest] = None
     container: Optional[ContainerRequest] = None
+    after: Tuple[str, ...] = ()

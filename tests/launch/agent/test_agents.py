@@ -15,8 +15,8 @@ from launch.agent.linux.processes import inspect
 from launch.agent.linux.processes import status as status_of
 from launch.agent.protocol import local_client
 from launch.agent.state import leftovers, process_records
-from tests.support.agent.agents import LEAD, MEMBER, Agents, wait_for
-from tests.support.launch.machine import is_of_a_lease, left_in, living_under
+from tests.support.agent.agents import LEAD, MEMBER, RUN, Agents, wait_for
+from tests.support.launch.machine import is_of_a_lease, left_in, lives, living_under
 from tests.support.waiting import PATIENCE_S, eventually, let_pass
 
 Run = Callable[..., Agents]
@@ -134,6 +134,33 @@ def test_a_member_whose_tasks_are_over_leaves_an_elastic_run_soon_which_goes_on(
     assert (status["state"], status["departed"], status["silent"]) == ("running", None, [])
     agents.tell({"do": "kill", "reason": "enough"})
     assert agents.ended()["state"] == "stopped"
+
+
+def test_commands_after_the_tasks_run_on_every_host_and_down_waits_for_them_and_reports_those_that_fail(
+    run: Run, tmp_path: Path
+) -> None:
+    order, seen = tmp_path / "order", tmp_path / "seen"
+    agents = run(
+        two_hosts(order), after=[f"sleep 1; echo $LAUNCH_RUN $(sort {order} | tr '\n' ' ') >> {seen}", "exit 3"]
+    )
+    agents.up()
+    assert [agents.down(host)["after"] for host in (LEAD, MEMBER)] == ["`exit 3`: exit code 3"] * 2
+    first, last = seen.read_text().splitlines()
+    assert last == f"{RUN} ps:0 ps:1 worker:0 worker:1" and first.startswith(RUN)
+    assert agents.status()["state"] == "stopped" and agents.left() == []
+
+
+def test_an_agent_that_is_killed_among_the_commands_after_its_tasks_leaves_none_of_them(
+    run: Run, tmp_path: Path
+) -> None:
+    agents = run({"worker:0@localhost": "true"}, after=["echo $$ > shell; sleep 1000 & wait"])
+    agents.start()
+    agents.tell({"do": "go"})
+    shell = int(wait_for(agents.folder().own / "shell"))
+    eventually("its child", lambda: len(agents.look()["processes"]) == 4)
+    agents.kill(LEAD, keeper=True)
+    assert (agents.down()["processes"], agents.down()["after"]) == ([], None)
+    assert not lives(shell) and not living_under(tmp_path)
 
 
 def test_a_second_signal_to_a_lead_waits_for_nothing(run: Run) -> None:

@@ -62,6 +62,19 @@ def test_what_commands_before_the_program_set_reaches_the_tasks(launch: Launcher
     assert launch.log("ps:0") == launch.log("worker:1") == "it is cuda\n"
 
 
+def test_commands_after_the_tasks_run_with_what_those_before_have_set_and_one_that_fails_is_told(
+    launch: Launcher, tmp_path: Path
+) -> None:
+    launch.write("exit 0", before=["export MODULE=cuda"], after=[f"echo $MODULE >> {tmp_path}/after", "ls /no/scratch"])
+    ran = launch("up")
+    assert ran.returncode == 0
+    problem = "`ls /no/scratch`: exit code 2; ls: cannot access '/no/scratch': No such file or directory"
+    assert f"; after its tasks {problem}\n" in ran.stdout
+    assert (tmp_path / "after").read_text() == "cuda\n"
+    hosts = json.loads(launch("down", "--json").stdout)["hosts"]
+    assert [each["after"] for each in hosts] == [problem]
+
+
 # -- what keeps a run from starting
 
 

@@ -88,6 +88,13 @@ def test_every_host_is_told_how_it_learns_that_its_machine_goes(read: Read) -> N
     assert list(remarks(plan)) == ["notice: every host runs `ask` every 9 s, and leaves when its exit code is 0"]
 
 
+def test_every_host_is_told_what_to_run_after_its_tasks(read: Read) -> None:
+    plan = plan_of(read("job: digits" + TWO + "\nafter: [rm a, rm b]"))
+    asked = requests(plan, CODE, "", {}, False)
+    assert {request.after for request in asked.values()} == {("rm a", "rm b")}
+    assert list(remarks(plan)) == ["after: every host runs `rm a`, `rm b` once its tasks have ended"]
+
+
 def test_every_host_runs_its_tasks_in_the_container_and_its_agent_outside(read: Read) -> None:
     plan = plan_of(read("job: digits" + TWO + "\ncontainer: {image: tf, python: py, args: [-B]}"))
     asked = requests(plan, CODE, "", {}, False)

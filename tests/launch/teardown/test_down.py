@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import pytest
 
 from launch.errors import HostProblem, ProblemKind
-from launch.status.leftovers import RunLeftovers
+from launch.status.leftovers import RunEnded, RunLeftovers
 from launch.status.values import from_values
 from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, take_down
 from launch.teardown.leftovers import NOTHING_LEFT
@@ -36,16 +36,15 @@ def left_of(
 ) -> Left:
     """What hosts answered, as JSON."""
 
-    def read(answers: Mapping[str, Any]) -> Dict[str, RunLeftovers]:
-        return {host: from_values(RunLeftovers, answer) for host, answer in answers.items()}
+    ended = {host: from_values(RunEnded, {"after": None, **answer}) for host, answer in reports.items()}
+    there = {host: from_values(RunLeftovers, answer) for host, answer in before.items()}
+    return Left(ended, list(problems), there)
 
-    return Left(read(reports), list(problems), read(before))
 
-
-def host(name: str, *answers: Dict[str, Any]) -> FakeHost:
-    return FakeHost(
-        name, *(FakeChannel(b'{"missing": []}\n', json.dumps(answer).encode() + b"\n") for answer in answers)
-    )
+def host(name: str, *answers: Dict[str, Any], after: Optional[str] = None) -> FakeHost:
+    """A host whose last answer is that to ``down``."""
+    given = [*answers[:-1], *({**answer, "after": after} for answer in answers[-1:])]
+    return FakeHost(name, *(FakeChannel(b'{"missing": []}\n', json.dumps(answer).encode() + b"\n") for answer in given))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +86,13 @@ def test_it_is_clean_when_every_host_answered_and_has_nothing_left(
     assert left_of({str(number): report for number, report in enumerate(reports)}, problems, {}).clean is clean
 
 
+def test_commands_after_the_tasks_that_failed_are_told_and_leave_nothing() -> None:
+    left = left_of({"a": {**NOTHING, "after": "`rm x`: exit code 1"}, "b": NOTHING}, [], {"a": SOMETHING})
+    assert left.clean and not left.is_well and left_of({"b": NOTHING}).is_well
+    assert in_lines(left)[0].endswith(f"1 container; {NONE}; after its tasks `rm x`: exit code 1")
+    assert [each["after"] for each in as_values(left)["hosts"]] == ["`rm x`: exit code 1", None]
+
+
 def test_a_host_that_did_not_answer_is_told_too() -> None:
     left = left_of({"a": NOTHING}, [HostProblem("b", ProblemKind.UNREACHABLE, "out of reach")], {})
     assert in_lines(left)[1] == "b: out of reach"
@@ -96,7 +102,7 @@ def test_a_host_that_did_not_answer_is_told_too() -> None:
 def test_the_json_has_what_was_there_and_what_is_left_of_each_host() -> None:
     values = as_values(left_of({"a": NOTHING}, [], {"a": SOMETHING}))
     gone = {kind: SOMETHING[kind] for kind in SOMETHING if kind != "run"}
-    assert values == {"clean": True, "hosts": [{"host": "a", "error": None, "ended": gone, **NOTHING}]}
+    assert values == {"clean": True, "hosts": [{"host": "a", "error": None, "ended": gone, **NOTHING, "after": None}]}
     assert json.loads(json.dumps(values)) == values
 
 

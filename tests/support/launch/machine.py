@@ -8,6 +8,12 @@ from typing import List
 from launch.agent.linux.processes import Process, environment, inspect, table
 
 
+def lives(pid: int) -> bool:
+    """Whether a process of this number lives; one that nobody has reaped does not."""
+    process = inspect(pid)
+    return process is not None and process.state != "Z"
+
+
 def living_under(folder: Path) -> List[Process]:
     """Processes that work in ``folder``, or were started as a task whose files lie there."""
     return [p for p in table() if p.state != "Z" and p.pid != os.getpid() and _belongs(p.pid, str(folder))]

@@ -1,0 +1,53 @@
+"""The commands of the key ``after``, on this host, once its part of the run is over in order."""
+
+import os
+import time
+from typing import Callable, Mapping, Optional, Sequence
+
+from launch.agent.linux import processes, program
+from launch.agent.state import after_problem
+from launch.agent.state.log import say
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.text.plain_text import last_line
+from launch.agent.text.redaction import mask
+
+WITHIN_S = 30.0  # for all commands: `down` waits longer before it kills an agent
+LONGEST = 200  # characters of a command, and of its last line
+
+
+async def run(
+    commands: Sequence[str], folder: RunFolder, secrets: Mapping[str, str], began: Callable[[int], None]
+) -> None:
+    """Run each command, also after one that failed; the log has what went wrong, and ``down`` reports it.
+
+    Args:
+      began: receives the pid of each command's shell.
+    """
+    until = time.monotonic() + WITHIN_S
+    problems = []
+    for command in commands:
+        problem = await _problem(command, folder, secrets, began, until - time.monotonic())
+        if problem is not None:
+            problems.append(f"`{command[:LONGEST]}`: {problem}")
+            say(f"after: {problems[-1]}")
+    if commands:
+        after_problem.note(folder, problems)
+
+
+async def _problem(
+    command: str, folder: RunFolder, secrets: Mapping[str, str], began: Callable[[int], None], within_s: float
+) -> Optional[str]:
+    """Run a command, and return what went wrong."""
+    if within_s <= 0:
+        return f"not begun: the {WITHIN_S:.0f} s for all commands were over"
+    env = {**os.environ, "LAUNCH_RUN": folder.run, **secrets}
+    try:
+        ended = await program.run(("/bin/sh", "-c", command), env, folder.own, within_s, began=began)
+    except OSError as error:
+        return f"cannot be started: {os.strerror(error.errno or 0)}"
+    if ended.code == 0:
+        return None
+    line = mask(last_line(ended.printed), secrets.values())[:LONGEST]
+    over = f"killed: the {WITHIN_S:.0f} s for all commands were over"
+    how = over if ended.code is None else processes.describe_exit(ended.code)
+    return f"{how}; {line}" if line else how
