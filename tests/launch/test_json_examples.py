@@ -91,8 +91,8 @@ def of_plan(text: str) -> Callable[[Path, pytest.MonkeyPatch], str]:
 def of_down(folder: Path, patch: pytest.MonkeyPatch) -> str:
     """Of a host where a process is left, one without a run, one out of reach, and one that FILE has lost."""
     hosts = {
-        "a": host("a", KNOWN, THERE, LEFT),
-        "b": host("b", NEVER, {"run": None, **NOTHING}, {"run": None, **NOTHING}),
+        "a": host("a", KNOWN, THERE, {**LEFT, "after": "`rm x`: exit code 1"}),
+        "b": host("b", NEVER, {"run": None, **NOTHING}, {"run": None, **NOTHING, "after": None}),
         "c": host("c"),
     }
     with fleet_of(hosts) as fleet:

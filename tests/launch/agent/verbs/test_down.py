@@ -22,6 +22,7 @@ from tests.support.waiting import eventually
 Run = Callable[..., Agents]
 FOREVER = "exec sleep 1000"
 GONE: Dict[str, Any] = {"run": RUN, **NOTHING}
+ENDED: Dict[str, Any] = {**GONE, "after": None}
 LISTENING = """exec {python} -c "import socket, time; s = socket.socket(); s.bind(('', {port})); s.listen(1)
 print('up', flush=True); time.sleep(1000)" """
 
@@ -41,7 +42,7 @@ def strangers(agents: Agents) -> List[str]:
 
 
 def test_where_nothing_ran_there_is_nothing_to_end(run: Run) -> None:
-    assert run({"worker:0@localhost": FOREVER}).down() == {**GONE, "run": None}
+    assert run({"worker:0@localhost": FOREVER}).down() == {**ENDED, "run": None}
 
 
 # -- a run that lives
@@ -60,7 +61,7 @@ def test_down_ends_a_run_and_says_that_nothing_is_left(run: Run, tmp_path: Path)
     assert all(inspect(process["pid"]).start == process["start"] for process in before["processes"])  # type: ignore
     assert tasks[1]["argv"] == "sleep 1000" and tasks[1]["group"] == tasks[1]["pid"]
     assert agent["group"] == keeper["group"] == keeper["pid"]
-    assert agents.down() == GONE
+    assert agents.down() == ENDED
     assert (agents.ended()["state"], agents.ended()["cause"]) == ("stopped", "launch down")
     assert not living_under(tmp_path)
 
@@ -68,7 +69,7 @@ def test_down_ends_a_run_and_says_that_nothing_is_left(run: Run, tmp_path: Path)
 def test_down_after_down_finds_nothing_to_do(run: Run) -> None:
     agents = run({"worker:0@localhost": FOREVER})
     agents.up()
-    assert agents.down() == agents.down() == GONE
+    assert agents.down() == agents.down() == ENDED
 
 
 def test_the_reason_of_a_down_is_the_cause_whatever_it_is_written_with(run: Run) -> None:
@@ -82,7 +83,7 @@ def test_an_agent_that_does_not_react_is_killed_and_its_tasks_with_it(run: Run, 
     agents = run({"worker:0@localhost": "sleep 1000 & wait"})
     agents.up()
     os.kill(agents.look()["processes"][0]["pid"], signal.SIGSTOP)
-    assert agents.down(timeout_s=0.2) == GONE
+    assert agents.down(timeout_s=0.2) == ENDED
     assert agents.left() == [] and not living_under(tmp_path)
 
 
@@ -160,7 +161,7 @@ def test_down_removes_what_agent_and_keeper_left_when_both_were_killed_and_nothi
     before = agents.look()
     assert [process["pid"] for process in before["processes"]] == [child]  # it has lost parent and agent
     assert len(before["locks"]) == 2  # a lock and a socket
-    assert agents.down() == GONE
+    assert agents.down() == ENDED
     assert agents.left() == []
     assert state(bystander.pid) == "S"
 
