@@ -1,7 +1,7 @@
 """The order in which processes of pytest take test files: the longest first, so that none begins when the others end.
 
 xdist's own order, the most tests first, has the shortest tests first: a test that waits a minute is alone in its file.
-``SECONDS`` are of two cores that do nothing else; their ranks matter. ``--durations=0`` shows new ones.
+``SECONDS`` are of two busy cores; their ranks matter. ``--durations=0`` shows new ones.
 """
 
 from typing import Any
