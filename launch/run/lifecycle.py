@@ -21,7 +21,7 @@ from launch.run.start import advising, start_agents
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.target import Target
-from launch.teardown.down import in_lines, take_down
+from launch.teardown.down import failures, in_lines, take_down
 from launch.view import report
 from launch.view.console import fold, say
 from launch.view.plain_view import View
@@ -118,5 +118,5 @@ def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> L
         interruptible=False,
     )
     print_log_of_culprit(fleet, status, say)
-    say(*([] if left.is_well else in_lines(left)), *ending(status))
+    say(*(failures(left) if left.clean else in_lines(left)), *ending(status))
     return [problem.host for problem in left.problems]

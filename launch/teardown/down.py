@@ -61,11 +61,6 @@ class Left(NamedTuple):
         """Return whether every host answered and nothing of the run is left on any."""
         return not self.problems and not any(remains(report) for report in self.reports.values())
 
-    @property
-    def is_well(self) -> bool:
-        """Return whether nothing is left, and every command of the key ``after`` has succeeded."""
-        return self.clean and not any(report.after for report in self.reports.values())
-
 
 def refuse_part(fleet: Fleet) -> None:
     """Refuse a ``fleet`` that lacks hosts of the run, which the run's lead knows.
@@ -172,5 +167,14 @@ def _line(report: RunEnded, before: RunLeftovers) -> str:
         return "no run of this name has been here"
     left = remains(report)
     was = in_words(ended(before, report)) or "nothing was there"
-    after = f"; after its tasks {report.after}" if report.after else ""
+    after = f"; {_failed(report)}" if report.after else ""
     return f"{report.run}: {was}; {'LEFT: ' + ', '.join(left) if left else NOTHING_LEFT}{after}"
+
+
+def failures(left: Left) -> List[str]:
+    """Return a line per host on which commands of the key ``after`` have failed; hosts with equal lines share one."""
+    return by_host(((host, _failed(report)) for host, report in left.reports.items() if report.after), [])
+
+
+def _failed(report: RunEnded) -> str:
+    return f"failed after its tasks: {report.after}"

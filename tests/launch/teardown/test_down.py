@@ -9,7 +9,7 @@ import pytest
 from launch.errors import HostProblem, ProblemKind
 from launch.status.leftovers import RunEnded, RunLeftovers
 from launch.status.values import from_values
-from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, take_down
+from launch.teardown.down import Left, as_values, failures, in_lines, look_and_take_down, take_down
 from launch.teardown.leftovers import NOTHING_LEFT
 from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
@@ -88,8 +88,9 @@ def test_it_is_clean_when_every_host_answered_and_has_nothing_left(
 
 def test_commands_after_the_tasks_that_failed_are_told_and_leave_nothing() -> None:
     left = left_of({"a": {**NOTHING, "after": "`rm x`: exit code 1"}, "b": NOTHING}, [], {"a": SOMETHING})
-    assert left.clean and not left.is_well and left_of({"b": NOTHING}).is_well
-    assert in_lines(left)[0].endswith(f"1 container; {NONE}; after its tasks `rm x`: exit code 1")
+    line = "failed after its tasks: `rm x`: exit code 1"
+    assert left.clean and failures(left) == [f"a: {line}"] and failures(left_of({"b": NOTHING})) == []
+    assert in_lines(left)[0].endswith(f"1 container; {NONE}; {line}")
     assert [each["after"] for each in as_values(left)["hosts"]] == ["`rm x`: exit code 1", None]
 
 
