@@ -81,8 +81,12 @@ def trains(cluster: Cluster) -> bool:
 
 
 def test_three_hosts_that_share_nothing_train_digits_to_the_end(cluster: Cluster) -> None:
-    ran = cluster.launch("up")
+    fails_with_the_chief = "echo $LAUNCH_RUN > /root/after; test ! -e /root/.launch/runs/$LAUNCH_RUN/worker.0"
+    ran = cluster.launch("up", "--set", f'after=["{fails_with_the_chief}"]')
     assert ran.returncode == 0, ran.stdout
+    assert f"\nh2: failed after its tasks: `{fails_with_the_chief}`: exit code 1\n" in ran.stdout
+    run = cluster.status()["run"]
+    assert [host.run(["cat", "/root/after"]).stdout for host in cluster.hosts] == [f"{run}\n"] * 3
     assert "succeeded: step 40" in ran.stdout
     assert "held-out data: loss" in ran.stdout and "accuracy" in ran.stdout.splitlines()[-1]
     h1, h2, h3 = cluster.hosts
