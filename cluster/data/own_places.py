@@ -24,7 +24,6 @@ from cluster.data.places import (
     EPOCH,
     FREE,
     IS_LAST,
-    OTHERS_MS,
     SHARD,
     STAMP,
     Places,
@@ -132,8 +131,7 @@ class OwnPlaces(Places):
           tf.errors.DeadlineExceededError: the server does not answer in time.
           TrainingError: the checkpoint is of other files.
         """
-        options = tf.RunOptions(timeout_in_ms=OTHERS_MS)
-        files, owner, own, progress = session.run(self._found, {self._life: life}, options=options)
+        files, owner, own, progress = self._answer_to(session, life, self._found)
         self._check_files(files)
         if own[SHARD] != FREE:
             print(

@@ -35,7 +35,7 @@ from cluster.variables.masters import SCOPE
 FREE = -1  # in place of an owner
 _FOREVER = 1 << 40  # epochs, where their number is not limited
 STAMP, SHARD, EPOCH, BEGIN, END, IS_LAST = range(6)  # of a row of pending
-OTHERS_MS = 60_000  # how long a question for places or a shard may take
+_OTHERS_MS = 60_000  # how long a question for places or a shard may take
 
 
 class Places:
@@ -103,8 +103,7 @@ class Places:
           TrainingError: the checkpoint is of other files.
         """
         life = time.time_ns()
-        options = tf.RunOptions(timeout_in_ms=OTHERS_MS)
-        found_step, files, owner, own, progress = session.run(self._found, {self._life: life}, options=options)
+        found_step, files, owner, own, progress = self._answer_to(session, life, self._found)
         self._check_files(files)
         if found_step != step:
             raise tf.errors.AbortedError(None, None, "a step was counted meanwhile")
@@ -119,9 +118,11 @@ class Places:
             )
 
     def _ask(self, session: Any, life: int) -> Optional[Ticket]:
-        options = tf.RunOptions(timeout_in_ms=OTHERS_MS)
-        shard, epoch, begin = session.run(self._answer, {self._life: life}, options=options)
+        shard, epoch, begin = self._answer_to(session, life, self._answer)
         return None if shard == FREE else Ticket(int(shard), int(epoch), int(begin))
+
+    def _answer_to(self, session: Any, life: int, question: Any) -> Any:
+        return session.run(question, {self._life: life}, options=tf.RunOptions(timeout_in_ms=_OTHERS_MS))
 
     def _look_up(self) -> List[Any]:
         """Begin a life; return the global step, the files, the owners, the own row of pending, and the progress.

@@ -148,9 +148,10 @@ class Spec:
     ends the run. ``keep`` is None when the file has no bounds for past runs. ``python`` is None when the
     file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``container`` is None when
     tasks run on the hosts themselves. ``job_at`` is where the job is named: ``hosts.yaml:3:6: job``. ``before`` has
-    commands for the shell that starts the launcher's program on a host. ``transport`` is ``ssh`` or ``slurm``. In a
-    ``local`` spec every host is this machine, whatever its name. ``lead_ports`` has the port of the lead's agent for
-    each host that may lead; where it has none, the agent takes the first port above those of its tasks.
+    commands for the shell that starts the launcher's program on a host, and ``after`` those that run there once its
+    tasks have ended. ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine,
+    whatever its name. ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none,
+    the agent takes the first port above those of its tasks.
     """
 
     path: Path

@@ -114,7 +114,7 @@ class Store:
                     firsts = zip((self.tables, self.used), zero)
                     return tf.group(*[tf.scatter_update(each, [0], value) for each, value in firsts])
 
-            return self._locked(work, [])
+            return self._locked([], work)
 
     # -- what checkpoints need
 
@@ -176,7 +176,7 @@ class Store:
                     is_new &= tf.logical_not(self._expiry.expired(tables, used, self.updates.read_value() + 1))
                 return self._add(*(tf.gather(each, where_true(is_new)) for each in columns))[1]
 
-            return self._locked(work, columns)
+            return self._locked(columns, work)
 
     # -- looking rows up
 
@@ -249,7 +249,7 @@ class Store:
         with tf.device(self.device):
             keys, grads = tf.reshape(keys, [-1]), tf.reshape(grads, [-1, self.width])
             needed = [keys, grads, *(each for pair in asked for each in pair)]
-            return self._locked(lambda: self._update(keys, grads, apply, asked), needed)
+            return self._locked(needed, lambda: self._update(keys, grads, apply, asked))
 
     def _update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]]) -> Any:
         number = tf.assign_add(self.updates, 1)
@@ -335,7 +335,7 @@ class Store:
             return tf.fill(tf.stack([size, len(of_a_row)]), of_a_row[0])
         return tf.tile(tf.constant([of_a_row], tf.float32), tf.stack([size, 1]))
 
-    def _locked(self, work: Callable[[], Any], needed: Sequence[Any]) -> Any:
+    def _locked(self, needed: Sequence[Any], work: Callable[[], Any]) -> Any:
         """Make operations that one step at a time runs; return the one that ends them."""
         opened, _ = locked(self._mutex, needed, lambda: [work()])
         return opened

@@ -5,6 +5,8 @@ from typing import List, Optional, Union
 
 from launch.status.meanings import means, means_each, means_parts
 
+FAILED_AFTER = means("Commands of the key `after` that have failed, with the reason; null where none has.")
+
 
 @dataclass(frozen=True)
 class ProcessLeft:
@@ -57,9 +59,7 @@ class RunLeftovers(Leftovers, _OfARun):
 class RunEnded(RunLeftovers):
     """Answer to down."""
 
-    after: Optional[str] = field(
-        metadata=means("Commands of the key `after` that have failed, with the reason; null where none has.")
-    )
+    after: Optional[str] = field(metadata=FAILED_AFTER)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import named
 from launch.history.newest import Run, locate, runs
-from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
+from launch.status.leftovers import FAILED_AFTER, GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
 from launch.status.meanings import means, means_each, means_parts
 from launch.status.values import to_values
 from launch.teardown.leftovers import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
@@ -33,9 +33,7 @@ class HostDown(AnyHost):
     locks: List[str] = field(metadata=means_each("Left: Path of a lock or socket of the run."))
     groups: List[str] = field(metadata=means_each("Left: Path of a control group of the run."))
     containers: List[str] = field(metadata=means_each("Left: Name of a container of the run."))
-    after: Optional[str] = field(
-        metadata=means("Commands of the key `after` that have failed, with the reason; null where none has.")
-    )
+    after: Optional[str] = field(metadata=FAILED_AFTER)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from typing import Collection, NamedTuple
 from launch.agent.hooks import post
 from launch.agent.hooks.receivers import Receiver
 from launch.agent.linux import processes, program
-from launch.agent.text.plain_text import last_line
-from launch.agent.text.redaction import mask
+from launch.agent.text.redaction import last_words
 from launch.status.hook_event import HookEvent
 
 TRY_S = 10.0  # the longest try
-LONGEST = 200  # characters of a program's last line
 
 
 class Result(NamedTuple):
@@ -34,7 +32,7 @@ async def attempt(receiver: Receiver, event: HookEvent, secrets: Collection[str]
         return Result(False, f"it cannot be started: {os.strerror(error.errno or 0)}")
     if ended.code is None:
         return Result(False, f"no end within {within_s:.0f} s")
-    return judge(receiver.is_url, ended.code, mask(last_line(ended.printed), secrets)[:LONGEST])
+    return judge(receiver.is_url, ended.code, last_words(ended.printed, secrets))
 
 
 def judge(is_url: bool, code: int, line: str) -> Result:

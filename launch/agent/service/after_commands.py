@@ -8,11 +8,10 @@ from launch.agent.linux import processes, program
 from launch.agent.state import after_problem
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.text.plain_text import last_line
-from launch.agent.text.redaction import mask
+from launch.agent.text.redaction import last_words
 
 WITHIN_S = 30.0  # for all commands: `down` waits longer before it kills an agent
-LONGEST = 200  # characters of a command, and of its last line
+LONGEST = 200  # characters of a command in a message
 
 
 async def run(
@@ -47,7 +46,7 @@ async def _problem(
         return f"cannot be started: {os.strerror(error.errno or 0)}"
     if ended.code == 0:
         return None
-    line = mask(last_line(ended.printed), secrets.values())[:LONGEST]
+    line = last_words(ended.printed, secrets.values())
     over = f"killed: the {WITHIN_S:.0f} s for all commands were over"
     how = over if ended.code is None else processes.describe_exit(ended.code)
     return f"{how}; {line}" if line else how

@@ -111,7 +111,7 @@ async def _live(
         return OVER
     finally:
         await clients.close()
-        await _leave_nothing(tasks, kept)
+        await _leave_nothing(tasks, kept)  # of commands, and of an agent that ends by an exception
         groups.remove(folder)
         prepared.bookings.release()
         for each in beside:

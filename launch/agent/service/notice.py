@@ -7,12 +7,10 @@ from typing import Callable, Mapping, Optional
 
 from launch.agent.linux import processes, program
 from launch.agent.state.log import say_seldom
-from launch.agent.text.plain_text import last_line
-from launch.agent.text.redaction import mask
+from launch.agent.text.redaction import last_words
 from launch.agent.wire.run_request import NoticeRequest
 
 TRY_S = 10.0  # the longest run of the command
-LONGEST = 200  # characters of its last line
 CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, or may not run it
 
 
@@ -38,7 +36,7 @@ async def _look(notice: NoticeRequest, folder: Path, secrets: Mapping[str, str])
     except OSError as error:
         say_seldom("notice", f"notice: {name} cannot be started: {os.strerror(error.errno or 0)}")
         return None
-    line = mask(last_line(ended.printed), secrets.values())[:LONGEST]
+    line = last_words(ended.printed, secrets.values())
     if ended.code == 0:
         return line or f"{name} has left with exit code 0"
     if ended.code is None:

@@ -1,7 +1,4 @@
-"""The reason why commands of the key ``after`` have failed on this host.
-
-hosts/HOST/after.json     {"problem": …}, once they have run
-"""
+"""The reason why commands of the key ``after`` have failed on this host: ``after.json`` of its part of the run."""
 
 from typing import Optional, Sequence
 

@@ -9,7 +9,10 @@ taken out wherever it stands, in a log too.
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
+from launch.agent.text.plain_text import last_line
+
 HIDDEN = "(secret)"
+LONGEST = 200  # characters of a program's last line in a message
 SHORTEST = 6  # characters; a shorter value stands in many a harmless line
 _WORDS = r"passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
 _NAME = re.compile(rf"{_WORDS}|(?:^|_)(?:key|pass|auth)(?:$|_)|_pwd$", re.IGNORECASE)
@@ -28,6 +31,11 @@ def mask(text: str, secrets: Iterable[str]) -> str:
     for line in sorted(lines, key=len, reverse=True):  # a secret may hold another
         text = text.replace(line, "(secret)")
     return text
+
+
+def last_words(printed: bytes, secrets: Iterable[str]) -> str:
+    """Return the last line of what a program has printed, without secrets; at most ``LONGEST`` characters of it."""
+    return mask(last_line(printed), secrets)[:LONGEST]
 
 
 class Redaction:

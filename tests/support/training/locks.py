@@ -1,6 +1,8 @@
 """What a graph's locks wait for."""
 
-from typing import Any, Iterable, List, Set
+from typing import Any, List, Set
+
+from cluster.variables.uses import ancestors
 
 
 def fed_inside(graph: Any) -> List[str]:
@@ -11,18 +13,6 @@ def fed_inside(graph: Any) -> List[str]:
     found: Set[str] = set()
     for opener in graph.get_operations():
         if opener.type == "ConsumeMutexLock":
-            lock = opener.inputs[0].op
-            found |= {op.name for op in _before([opener]) - _before([lock]) if op.type == "Placeholder"}
+            inside = ancestors([opener]) - ancestors([opener.inputs[0]])
+            found |= {op.name for op in inside if op.type == "Placeholder"}
     return sorted(found)
-
-
-def _before(ops: Iterable[Any]) -> Set[Any]:
-    """The operations, and all that they need."""
-    seen: Set[Any] = set()
-    left = list(ops)
-    while left:
-        op = left.pop()
-        if op not in seen:
-            seen.add(op)
-            left += [*(each.op for each in op.inputs), *op.control_inputs]
-    return seen

@@ -14,6 +14,7 @@ from launch.agent.state import containers, leftovers, process_records
 from launch.agent.tasks import task_containers
 from tests.support.agent.bench import Bench
 from tests.support.containers.fake import FakeRuntime
+from tests.support.launch.machine import lives
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.not_fast  # starts a stand-in for a runtime, and what it runs
@@ -73,7 +74,7 @@ def test_a_task_that_ignores_sigterm_is_killed(
     pid = boxed(docker, "trap '' TERM; echo up; sleep 600")
     bench.tasks.stop("worker:0", 0.0, bench.now)
     assert bench.comes(Exited).exit_code == -signal.SIGKILL
-    assert docker.names == [] and not _lives(pid)
+    assert docker.names == [] and not lives(pid)
 
 
 def test_the_end_of_the_runtimes_own_program_ends_the_container(
@@ -82,7 +83,7 @@ def test_the_end_of_the_runtimes_own_program_ends_the_container(
     pid = boxed(docker, LASTS)
     bench.tasks.running["worker:0"].process.kill()
     assert bench.comes(Exited).exit_code == -signal.SIGKILL
-    assert docker.names == [] and not _lives(pid)
+    assert docker.names == [] and not lives(pid)
 
 
 def test_a_kill_inside_the_container_is_reported_as_that_signal(
@@ -101,7 +102,7 @@ def test_a_container_that_cannot_be_removed_is_reported_as_left(
     docker.breaks()
     bench.tasks.stop("worker:0", 0.0, bench.now)
     bench.comes(Exited)
-    assert not _lives(pid)
+    assert not lives(pid)
     assert leftovers.look(bench.folder).containers == [f"{name} (cannot reach the daemon)"]
 
 
@@ -115,7 +116,7 @@ def test_without_the_agent_the_record_alone_ends_the_run_s_containers_and_no_oth
     (bench.folder.own / process_records.TASKS).unlink()  # as for a process that is too young to be in it
     assert leftovers.look(bench.folder).containers == [name]
     leftovers.end(bench.folder)
-    assert docker.names == [foreign.name] and not _lives(pid)
+    assert docker.names == [foreign.name] and not lives(pid)
     assert leftovers.look(bench.folder).containers == containers.recorded(bench.folder) == []
 
 
@@ -127,7 +128,7 @@ def test_a_process_that_its_runtime_leaves_is_found_by_the_name_of_its_container
     (Path(docker.program).parent / "state" / name).write_text(str(2**22 + 1))  # it kills another process than this
     bench.folder.write(process_records.TASKS, {"boot": process_records.boot(), "leaders": [], "others": []})
     leftovers.end(bench.folder)
-    assert not _lives(pid)
+    assert not lives(pid)
 
 
 def test_a_process_that_waits_for_its_turn_ends_with_its_container(bench: Bench, docker: FakeRuntime) -> None:
@@ -152,8 +153,3 @@ def test_sigterm_is_for_the_task_and_not_for_apptainer_which_serves_it(
     bench.tasks.stop("worker:0", 60.0, bench.now)
     assert bench.comes(Exited).exit_code == 7
     assert bench.folder.log("worker:0", 0).read_text().count("asked") == 1
-
-
-def _lives(pid: int) -> bool:
-    process = processes.inspect(pid)
-    return process is not None and process.state != "Z"
