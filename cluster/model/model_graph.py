@@ -62,6 +62,8 @@ class ModelGraph:
 
     Attributes:
       step: the variable of the global step that the model sees.
+      sharing: the copies of the model in the graph.
+      updates: what the first copy wants run beside each step (``tf.GraphKeys.UPDATE_OPS``).
       loss: the mean over the towers' losses.
       losses: the loss per example of each part of the batch.
       measured: the columns of the metrics that training measures; None without any.
@@ -78,7 +80,7 @@ class ModelGraph:
     def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], pool: Sequence[Member]):
         self.job, self.task, self.train, self.args, self.pool = job, task, train, args, pool
         self.noted = NotedInitializers()
-        self._sharing = Sharing()
+        self.sharing = Sharing()
         self.place: Any = None
         self.boundary: List[Any] = []
 
@@ -101,7 +103,6 @@ class ModelGraph:
         any_measured = any(self._metrics) and not self.train.verify and self.place is None
         self.measured = Columns(self.job, self._metrics) if any_measured else None
         self._refuse_without_variables(any(grad is not None for grad, _ in self.gradients.pairs))
-        self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope="tower_0/")
         self.variables = {each.op.name: each for each in tf.global_variables() if each is not self.step}
         with self.noted.scope():
             self.evaluation = self._evaluation(setter)
@@ -203,9 +204,10 @@ class ModelGraph:
         found: List[Tuple[GradsAndVars, bool]] = []
         for index, part in enumerate(parts):
             before = found[index - towers][0] if index >= towers else []
-            loss = self._loss(len(self.losses), part._replace(batch=_after(before, part.batch)))
-            self.losses.append(loss)
-            found.append(self._gradients(loss, part))
+            with self.sharing.copy():
+                loss = self._loss(len(self.losses), part._replace(batch=_after(before, part.batch)))
+                self.losses.append(loss)
+                found.append(self._gradients(loss, part))
         return Gradients(self._added([pairs for pairs, _ in found], parts[:towers]), any(each for _, each in found))
 
     def _added(self, grads: Sequence[GradsAndVars], first: Sequence[Part]) -> GradsAndVars:
@@ -217,7 +219,9 @@ class ModelGraph:
     def _loss(self, index: int, part: Part) -> Any:
         """Return the loss per example of one part."""
         with self.job.blame(), tower_on(stages_of(part.devices)):
-            output = self._sharing.call(self.job.model, part.batch, f"tower_{index}", f"tower {index}", training=True)
+            output = self.sharing.call(self.job.model, part.batch, f"tower_{index}", f"tower {index}", training=True)
+            if index == 0:  # more would change one variable several times a step
+                self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
             read_before_loops(tf.trainable_variables())
         loss, metrics = self.job.losses(output)
         self._metrics.append(metrics_of(metrics))
@@ -252,12 +256,22 @@ class ModelGraph:
         """Return names of the variables that the optimizer made."""
         return [name for name in self.variables if name not in self.model_variables]
 
+    @property
+    def own_variables(self) -> Dict[str, Any]:
+        """Return the variables that the model made, by name, without those that the optimizer made."""
+        return {name: each for name, each in self.variables.items() if name in self.model_variables}
+
+    @property
+    def examples(self) -> List[Any]:
+        """Return the tensors of all batches, of a sparse one its indices, values and shape."""
+        return [each for batch in self.batches for each in tf.nest.flatten(batch, expand_composites=True)]
+
     def _evaluation(self, setter: Setter) -> Optional[Evaluation]:
         if not self.task.is_chief:
             return None
         first = self.pool[0]
         devices = self._devices(setter, first.task, first.devices[0])
-        evaluation = Evaluation.build(self.job, self.task, self.args, devices, self._sharing)
+        evaluation = Evaluation.build(self.job, self.task, self.args, devices, self.sharing)
         self._refuse_unknown_best(evaluation)
         return evaluation
 

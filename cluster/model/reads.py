@@ -7,7 +7,7 @@ TensorFlow sends every read by itself to each device, also where all of them giv
 from typing import Any, Iterable, Iterator, Sequence, Set
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.uses import handle_of, writes
+from cluster.variables.uses import handle_of, replace, writes
 
 
 def read_once(variables: Iterable[Any], step: Set[Any]) -> None:
@@ -22,7 +22,7 @@ def read_once(variables: Iterable[Any], step: Set[Any]) -> None:
     for variable in variables:
         reads = [op for op in handle_of(variable).consumers() if op in step and _is_plain(op)]
         for other in reads[1:]:
-            _replace(other.outputs[0], reads[0].outputs[0], step)
+            replace(other.outputs[0], reads[0].outputs[0], step)
 
 
 def _is_plain(op: Any) -> bool:
@@ -72,11 +72,4 @@ def _read_earlier(variable: Any, reads: Sequence[Any]) -> None:
             loop.Enter()
             brought = loop.AddValue(value)
             loop.Exit()
-        _replace(op.outputs[0], brought, set(users))
-
-
-def _replace(old: Any, new: Any, users: Set[Any]) -> None:
-    for op in old.consumers():
-        for index, taken in enumerate(op.inputs):
-            if taken is old and op in users:
-                op._update_input(index, new)
+        replace(op.outputs[0], brought, set(users))

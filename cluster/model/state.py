@@ -6,12 +6,13 @@ and a worker whose step uses such a variable reads it from there before its next
 
 import os
 import re
-from typing import Any, Container, Mapping, Sequence, Set
+from typing import Any, Container, Dict, Iterable, Mapping, Sequence, Set
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
+from cluster.variables.functions import Functions
 from cluster.variables.masters import Masters
-from cluster.variables.uses import ancestors, ops_of, way_in, ways_out, writes
+from cluster.variables.uses import ancestors, ops_of, readers, sources, ways_out, writes
 
 # The files of this package, of TensorFlow and of Keras.
 _LIBRARIES = re.compile(re.escape(os.path.dirname(__file__)) + r"/|.*/(site|dist)-packages/(tensorflow\w*|keras)/")
@@ -25,34 +26,32 @@ class State:
       variables: the worker's, by name; the optimizer's own left out.
       trained: names of those that have a gradient.
       step: the operations that a step runs.
+      later: the operations of copies of the model after the first: of other towers and accumulated batches.
 
     ``changed`` are the names of those that a step changes; ``used`` of those that it uses, and no gradient changes.
     """
 
-    def __init__(self, variables: Mapping[str, Any], trained: Container[str], step: Set[Any]):
+    def __init__(
+        self,
+        variables: Mapping[str, Any],
+        trained: Container[str],
+        step: Set[Any],
+        later: Container[Any] = (),
+    ):
         self._variables, self._step = variables, step
         own = {name: each for name, each in variables.items() if not name.endswith(_RANDOM)}
-        self._writes = {name: [op for op in writes(each) if op in step] for name, each in own.items()}
+        self._writes = changes(own, step)
         self._refuse_trained(trained)
-        self._refuse_other_towers()
-        self.changed = [name for name, found in self._writes.items() if found]
+        _refuse_several(self._writes, later)
+        self.changed = list(self._writes)
         self.used = [name for name, each in own.items() if name not in trained and each.op in step]
 
     def _refuse_trained(self, trained: Container[str]) -> None:
         for name, found in self._writes.items():
-            if found and name in trained:
+            if name in trained:
                 raise JobError(
-                    f"{place(found[0])}: the model assigns the variable {name}, which the optimizer trains;"
+                    f"{place(next(iter(found)))}: the model assigns the variable {name}, which the optimizer trains;"
                     " expected one or the other: give tf.get_variable a constraint, or make it trainable=False"
-                )
-
-    def _refuse_other_towers(self) -> None:
-        for name, found in self._writes.items():
-            again = [op for op in found if op.name.startswith("tower_") and not op.name.startswith("tower_0/")]
-            if again:
-                raise JobError(
-                    f"{place(again[0])}: every tower would change the variable {name} once in a step; expected one"
-                    " change a step: add the operation to tf.GraphKeys.UPDATE_OPS, and do not let the loss wait for it"
                 )
 
     def write_last(self, step: Sequence[Any]) -> None:
@@ -63,9 +62,31 @@ class State:
         """
         needed = ancestors(step)
         last = list(dict.fromkeys(op for thing in step for op in ops_of(thing)))
-        for op in dict.fromkeys(way_in(op) for found in self._writes.values() for op in found):
-            if op not in needed:
-                op._add_control_inputs(last)
+        for way in dict.fromkeys(way for found in self._writes.values() for way in found.values()):
+            if way not in needed:
+                way._add_control_inputs(last)
+
+    def refuse_own(self, batch: Sequence[Any], results: Sequence[Any]) -> None:
+        """Refuse a state that each worker would have for itself, by its own examples, and that its results depend on.
+
+        A checkpoint holds the chief's alone: no other worker could go on from it.
+
+        Args:
+          batch: the tensors of this worker's examples.
+          results: losses and gradients.
+
+        Raises:
+          JobError: there is one.
+        """
+        needed, behind, examples = ancestors(results), sources(results), {each.op for each in batch}
+        for name, found in self._writes.items():
+            own = [op for op in found if op in needed and examples & sources(op.inputs)]
+            if own and self._variables[name].op in behind:
+                raise JobError(
+                    f"{place(own[0])}: each worker would change the variable {name} by its own examples, and its loss"
+                    " depends on it; expected one state for all: add the operation to tf.GraphKeys.UPDATE_OPS, of"
+                    " which the chief's counts, or make a local variable, which each worker has for itself"
+                )
 
     def publish(self, masters: Masters) -> Any:
         """Make the operation that writes to the servers what this step has changed."""
@@ -76,6 +97,44 @@ class State:
 
 def _now(variable: Any) -> Any:
     return variable.read_value()
+
+
+def changes(variables: Mapping[str, Any], step: Set[Any]) -> Dict[str, Dict[Any, Any]]:
+    """Return which of these variables a step changes, by name, each with what ``writes`` gives of that step."""
+    functions = Functions(tf.get_default_graph())
+    found = {name: writes(each, functions) for name, each in variables.items()}
+    of_step = {name: {op: way for op, way in all_of.items() if op in step} for name, all_of in found.items()}
+    return {name: each for name, each in of_step.items() if each}
+
+
+def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any]) -> None:
+    """Refuse a change that a copy of the model after the first makes in a step: it would come several times."""
+    for name, of_variable in found.items():
+        again = [op for op in of_variable if op in later]
+        if again:
+            raise JobError(
+                f"{place(again[0])}: every tower would change the variable {name} once in a step; expected one"
+                " change a step: add the operation to tf.GraphKeys.UPDATE_OPS, and do not let the loss wait for it"
+            )
+
+
+def refuse_shared_locals(variables: Iterable[Any], step: Set[Any], later: Container[Any]) -> None:
+    """Refuse local variables that a step changes and that several copies of the model use.
+
+    A state that belongs to one tower's examples would be overwritten by another tower's.
+
+    Raises:
+      JobError: there is one.
+    """
+    found = {each.op.name: each for each in variables}
+    for name, of_variable in changes(found, step).items():
+        users = {op for op, _ in readers(found[name]) if op in step}
+        if len({op in later for op in users}) > 1:
+            raise JobError(
+                f"{place(next(iter(of_variable)))}: the step changes the local variable {name}, which all towers share;"
+                " expected one for each: make it with tf.Variable(…, collections=[tf.GraphKeys.LOCAL_VARIABLES]), or"
+                " let train.towers and train.accumulate be 1"
+            )
 
 
 def place(op: Any) -> str:

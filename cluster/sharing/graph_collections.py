@@ -1,61 +1,88 @@
 """Show one copy of a model only its own entries in the graph's collections.
 
-A copy finds what it put there itself, as if there were no other copy. Copies share variables. So a copy also finds the
-variables that were put into a collection when they were made, which the first copy did for all. It also finds what
-TensorFlow keeps of these variables: regularization losses, and the lists of variables.
+A copy finds what it put there itself, as if there were no other copy. It also finds what was there before any copy.
+Copies share variables. So a copy also finds what joined a collection while a variable was made, which happens for the
+first copy only: the variable, and the regularization loss of ``get_variable(regularizer=)``.
 """
 
 import contextlib
-from typing import Any, Dict, Iterator, List, Sequence
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from cluster.runtime.tf_compat import tf
 
 _KEYS = tf.GraphKeys
+# The lists by which TensorFlow itself finds what a graph has. All copies together are that graph.
 _SHARED = {
     _KEYS.GLOBAL_VARIABLES,
     _KEYS.TRAINABLE_VARIABLES,
     _KEYS.LOCAL_VARIABLES,
-    _KEYS.MODEL_VARIABLES,
     _KEYS.METRIC_VARIABLES,
-    _KEYS.MOVING_AVERAGE_VARIABLES,
-    _KEYS.REGULARIZATION_LOSSES,
     _KEYS.GLOBAL_STEP,
     _KEYS.TABLE_INITIALIZERS,
     _KEYS.COND_CONTEXT,
     _KEYS.WHILE_CONTEXT,
     _KEYS.SUMMARIES,
 }
+Entries = Dict[str, List[Any]]
 
 
 class Collections:
-    """The collections of one graph, for the copies of one model; ``note`` what variables joined when they were made."""
+    """The collections of one graph, for the copies of one model."""
 
     def __init__(self) -> None:
-        self._made_into: Dict[str, List[Any]] = {}
+        self._made: Entries = {}  # joined while a variable was made
+        self._of_copies: Entries = {}  # joined while a copy was built, for another reason
 
-    def note(self, variable: Any, collections: Sequence[str]) -> None:
-        """Note that a variable of the first copy was put into ``collections`` when made."""
-        for name in collections:
-            self._made_into.setdefault(name, []).append(variable)
+    @contextlib.contextmanager
+    def making(self) -> Iterator[None]:
+        """Note that what joins collections inside belongs to a variable, and so to all copies."""
+        before = _lengths()
+        yield
+        _extend(self._made, _behind(before))
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hide the entries that other copies have put into collections, while one is built."""
+        """Hide what other copies have put into collections, while one is built."""
         before = {name: list(tf.get_collection_ref(name)) for name in _own_names()}
-        for name in before:
-            tf.get_collection_ref(name)[:] = self._made_into.get(name, [])
+        for name, entries in before.items():
+            tf.get_collection_ref(name)[:] = _without(entries, self._of_copies.get(name, ()))
+        shown = _lengths()
         try:
             yield
         finally:
+            added = _behind(shown)
             for name in _own_names():
-                found = tf.get_collection_ref(name)
-                found[:] = [
-                    *before.get(name, []),
-                    *found[len(self._made_into.get(name, [])) if name in before else 0 :],
-                ]
+                tf.get_collection_ref(name)[:] = [*before.get(name, []), *added.get(name, [])]
+            _extend(self._of_copies, {name: _without(each, self._made.get(name, ())) for name, each in added.items()})
 
 
 def _own_names() -> List[str]:
     """Return the collections that an author may use."""
     names = tf.get_default_graph().get_all_collection_keys()
     return [name for name in names if isinstance(name, str) and name not in _SHARED and "/open_" not in name]
+
+
+def _lengths() -> Dict[str, int]:
+    return {name: len(tf.get_collection_ref(name)) for name in _own_names()}
+
+
+def _behind(lengths: Mapping[str, int]) -> Entries:
+    """Return the entries that collections have beyond these lengths."""
+    return {name: tf.get_collection_ref(name)[lengths.get(name, 0) :] for name in _own_names()}
+
+
+def _extend(entries: Entries, more: Mapping[str, Sequence[Any]]) -> None:
+    for name, found in more.items():
+        entries.setdefault(name, []).extend(found)
+
+
+def _without(entries: Sequence[Any], others: Sequence[Any]) -> List[Any]:
+    """Return entries but for ``others``, the newest first where one object is there several times."""
+    left, kept = Counter(map(id, others)), []
+    for each in reversed(entries):
+        if left[id(each)]:
+            left[id(each)] -= 1
+        else:
+            kept.append(each)
+    return kept[::-1]

@@ -16,7 +16,7 @@ import functools
 import importlib
 import random
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.runtime.tf_compat import tf
 
@@ -42,18 +42,21 @@ def rename_from(counters: Mapping[Any, int]) -> None:
 
 
 @contextlib.contextmanager
-def layers(training: Optional[bool]) -> Iterator[None]:
+def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.nullcontext) -> Iterator[None]:
     """Let layers train inside, or not.
 
     A layer with an argument for it follows the argument.
 
     Args:
       training: None leaves it to Keras. If it is True, updates of layers join ``tf.GraphKeys.UPDATE_OPS``.
+      making: a context in which a layer of ``tf.layers`` makes its variables.
     """
     graph = tf.get_default_graph()
     before = len(graph.get_operations())
     updates: List[Any] = []
-    with _ONE_AT_A_TIME, (_keras_2 if _IS_KERAS_2 else _keras_3)(training, updates.extend):
+    with _ONE_AT_A_TIME, _keras_2(training, updates.extend, making) if _IS_KERAS_2 else _keras_3(
+        training, updates.extend
+    ):
         yield
     if training:
         unfed = _without_placeholder(updates, graph.get_operations()[before:])
@@ -62,8 +65,43 @@ def layers(training: Optional[bool]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _keras_2(training: Optional[bool], note: Callable[[Sequence[Any]], None]) -> Iterator[None]:
-    add_update = tf.keras.layers.Layer.add_update
+def losses_alone() -> Iterator[None]:
+    """Take from layers afterwards what they noted as losses of their calls inside.
+
+    A layer that was made once has no losses of other copies then, while one is built. A loss that a layer notes as it
+    makes its variables stays.
+    """
+    layer = tf.keras.layers.Layer if _IS_KERAS_2 else _internal("keras.src.layers.layer").Layer
+    add_loss, build = layer.add_loss, layer._maybe_build
+    noted: List[Tuple[Any, List[Any]]] = []
+    building: List[Any] = []
+
+    @functools.wraps(add_loss)
+    def adding(self: Any, *args: Any, **kwargs: Any) -> None:
+        known = len(self._losses)
+        add_loss(self, *args, **kwargs)
+        if not building:
+            noted.append((self, self._losses[known:]))
+
+    @functools.wraps(build)
+    def maybe_build(self: Any, *args: Any, **kwargs: Any) -> Any:
+        building.append(self)
+        try:
+            return build(self, *args, **kwargs)
+        finally:
+            building.pop()
+
+    with _ONE_AT_A_TIME, _replaced(layer, "add_loss", adding), _replaced(layer, "_maybe_build", maybe_build):
+        yield
+    for each, losses in noted:
+        each._losses[:] = [loss for loss in each._losses if not any(loss is other for other in losses)]
+
+
+@contextlib.contextmanager
+def _keras_2(
+    training: Optional[bool], note: Callable[[Sequence[Any]], None], making: Callable[[], Any]
+) -> Iterator[None]:
+    add_update, add_weight = tf.keras.layers.Layer.add_update, tf.layers.Layer.add_weight
 
     @functools.wraps(add_update)
     def adding(layer: Any, *args: Any, **kwargs: Any) -> None:
@@ -71,11 +109,17 @@ def _keras_2(training: Optional[bool], note: Callable[[Sequence[Any]], None]) ->
         add_update(layer, *args, **kwargs)
         note(layer._updates[known:])
 
+    @functools.wraps(add_weight)
+    def making_weight(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        with making():  # the regularization loss of a new variable joins its collection
+            return add_weight(layer, *args, **kwargs)
+
     phase = _internal("tensorflow.python.keras.backend").learning_phase_scope
     with contextlib.ExitStack() as stack:
         if training is not None:
             stack.enter_context(phase(int(training)))
         stack.enter_context(_replaced(tf.keras.layers.Layer, "add_update", adding))
+        stack.enter_context(_replaced(tf.layers.Layer, "add_weight", making_weight))
         yield
 
 

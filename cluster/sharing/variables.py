@@ -3,15 +3,20 @@
     tf.get_variable                       a variable scope that reuses finds the variable again
     tf.Variable, tf.keras.layers, models  the first build notes each variable by its name; a later one gets it back
 
+Copies are kept apart by the operations that each made, and never by a name: an author may leave a copy's name scope,
+and so do layers.
+
 Variables have the names that they would have in a model that is built once, without any tower:
 ``dense/kernel``, not ``tower_0/dense/kernel``.
 """
 
+import contextlib
+import functools
 import sys
 import traceback
 from collections import Counter
 from itertools import takewhile
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 from typing import Counter as Counts
 
 from cluster.runtime.tf_compat import tf
@@ -54,22 +59,48 @@ class _Made(NamedTuple):
 
 
 class Sharing:
-    """The variables of one model in one graph: the first call makes them, later ones get the same."""
+    """The variables of one model in one graph: the first call makes them, later ones get the same.
+
+    Attributes:
+      copies: of the model, in the order of building: of each the first operation of the graph that it made, and the
+        first behind these.
+    """
 
     def __init__(self) -> None:
+        self.copies: List[range] = []
         self._made: Dict[str, List[_Made]] = {}
         self._collections = Collections()
         self._keras_names: Optional[Dict[str, int]] = None  # as they were before the first call
+        self._is_open = False
 
     @property
     def counted_names(self) -> List[str]:
         """Return the names of variables that the first call made without ``tf.get_variable``, in their order."""
         return [each.variable.op.name for made in self._made.values() for each in made]
 
+    @contextlib.contextmanager
+    def copy(self) -> Iterator[None]:
+        """Keep what is built inside apart from other copies: one call of the model, and gradients of its result.
+
+        Collections of the graph, and the losses of a layer that several copies call, have what this copy put there.
+        """
+        begin, self._is_open = _operations(), True
+        try:
+            with self._collections.alone(), keras_graphs.losses_alone():
+                yield
+        finally:
+            self._is_open = False
+            self.copies.append(range(begin, _operations()))
+
+    def later_operations(self) -> Set[Any]:
+        """Return the operations of the graph that copies after the first made, their differentiation included."""
+        operations = tf.get_default_graph().get_operations()
+        return {operations[index] for copy in self.copies[1:] for index in copy}
+
     def call(
         self, model: Callable[..., Any], batch: Mapping[str, Any], scope: str, who: str, training: Optional[bool] = None
     ) -> Any:
-        """Return what ``model`` returns for ``batch``, built in the name scope ``scope``.
+        """Return what ``model`` returns for ``batch``, built in the name scope ``scope``: as a copy, or as part of one.
 
         Args:
           who: calls this copy of the model by name in an error.
@@ -79,28 +110,29 @@ class Sharing:
         Raises:
           NotShared: a call after the first made variables of its own.
         """
+        with contextlib.ExitStack() as stack:
+            if not self._is_open:
+                stack.enter_context(self.copy())
+            return self._call(model, batch, scope, who, training)
+
+    def _call(
+        self, model: Callable[..., Any], batch: Mapping[str, Any], scope: str, who: str, training: Optional[bool]
+    ) -> Any:
         is_first, outer = self._keras_names is None, _scope()
         known = len(tf.global_variables())
         if self._keras_names is None:
             self._keras_names = keras_graphs.names()
         keras_graphs.rename_from(self._keras_names)
         # The first call makes the variables, or finds them as the caller's scope says; the rest reuse.
-        with self._reusing(is_first, scope), tf.name_scope(scope) as inner, keras_graphs.layers(training):
-            build = _Build(self._made, is_first, who, outer, inner, self._collections)
-            with self._collections.alone(), tf.variable_creator_scope(build.create):
-                output = model(**batch)
+        making: Callable[[], Any] = contextlib.nullcontext
+        if is_first:
+            making = self._collections.making
+        build = _Build(self._made, is_first, who, outer, making)
+        with build.within(scope), keras_graphs.layers(training, making):
+            output = model(**batch)
         if not is_first:
             refuse_new_variables(who, known)
         return output
-
-    @staticmethod
-    def _reusing(is_first: bool, scope: str) -> Any:
-        """The variable scope of one call, without whose name are variables named after a tensor, as its average is."""
-
-        def get(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-            return getter(name[len(scope) + 1 :] if name.startswith(f"{scope}/") else name, *args, **kwargs)
-
-        return tf.variable_scope(tf.get_variable_scope(), reuse=not is_first, custom_getter=get)
 
 
 class _Build:
@@ -108,21 +140,34 @@ class _Build:
 
     Args:
       outer: the name scope around the call, ``""`` or one with a slash at its end.
-      inner: the name scope of the call itself.
+      making: a context in which variables are made that all copies share.
     """
 
-    def __init__(
-        self,
-        made: Dict[str, List[_Made]],
-        is_first: bool,
-        who: str,
-        outer: str,
-        inner: str,
-        collections: Collections,
-    ):
-        self._made, self._is_first, self._who, self._outer, self._inner = made, is_first, who, outer, inner
-        self._collections = collections
+    def __init__(self, made: Dict[str, List[_Made]], is_first: bool, who: str, outer: str, making: Callable[[], Any]):
+        self._made, self._is_first, self._who, self._outer, self._making = made, is_first, who, outer, making
+        self._inner = ""  # the name scope of the call itself
         self._asked: Counts[str] = Counter()
+        self._is_getting = False
+
+    @contextlib.contextmanager
+    def within(self, scope: str) -> Iterator[None]:
+        """Let the model make and find variables inside, in the name scope ``scope``.
+
+        Variables named after a tensor, as its average is, have names without that scope.
+        """
+        get = functools.partial(self._get, f"{scope}/")
+        reusing = tf.variable_scope(tf.get_variable_scope(), reuse=not self._is_first, custom_getter=get)
+        with reusing, tf.name_scope(scope) as self._inner, tf.variable_creator_scope(self.create):
+            yield
+
+    def _get(self, scope: str, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+        """Stand in for ``tf.get_variable``, which has a way of its own to find a variable again."""
+        before, self._is_getting = self._is_getting, True
+        try:
+            with self._making():
+                return getter(name[len(scope) :] if name.startswith(scope) else name, *args, **kwargs)
+        finally:
+            self._is_getting = before
 
     def create(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         """Make or find the variable that the model asks for: a creator for ``tf.variable_creator_scope``.
@@ -130,25 +175,24 @@ class _Build:
         Raises:
           NotShared: the same lines of the model made another variable in the first call.
         """
-        # tf.get_variable leaves the name scope, and has a way of its own to find a variable again.
-        if not _scope().startswith(self._inner) or not _is_global(kwargs):
-            return self._note(next_creator(**kwargs), kwargs)
-        scope = self._outer + _scope()[len(self._inner) :]
+        if self._is_getting or not _is_global(kwargs):
+            return next_creator(**kwargs)
+        scope = self._scope()
         name = scope + (kwargs.get("name") or "Variable")
         site = _site()
         found = None if self._is_first else self._find(name, kwargs, site)
         if found is not None:
             return found
-        with tf.name_scope(scope or None):
-            variable = self._note(next_creator(**kwargs), kwargs)
+        with tf.name_scope(scope or None), self._making():
+            variable = next_creator(**kwargs)
         if self._is_first:
             self._made.setdefault(name, []).append(_Made(variable, site))
         return variable
 
-    def _note(self, variable: Any, kwargs: Mapping[str, Any]) -> Any:
-        if self._is_first:
-            self._collections.note(variable, kwargs.get("collections") or [])
-        return variable
+    def _scope(self) -> str:
+        """Return the name scope that the model asks in, as if it were built without one of its own around it."""
+        scope = _scope()  # the author may have left the call's own
+        return self._outer + scope[len(self._inner) :] if scope.startswith(self._inner) else scope
 
     def _find(self, name: str, kwargs: Mapping[str, Any], site: Site) -> Optional[Any]:
         made, index = self._made.get(name, []), self._asked[name]
@@ -167,6 +211,10 @@ class _Build:
                 " give layers and variables that only some towers have names of their own",
                 made.variable.op,
             )
+
+
+def _operations() -> int:
+    return len(tf.get_default_graph().get_operations())
 
 
 def _scope() -> str:
@@ -196,7 +244,9 @@ def _shape(kwargs: Mapping[str, Any]) -> Any:
 
 def _site() -> Site:
     """Return the lines of the model that led here, without those of libraries."""
-    inside = takewhile(lambda each: each[0].f_code is not Sharing.call.__code__, traceback.walk_stack(sys._getframe(1)))
+    inside = takewhile(
+        lambda each: each[0].f_code is not Sharing._call.__code__, traceback.walk_stack(sys._getframe(1))
+    )
     return tuple(
         (frame.f_code.co_filename, line)
         for frame, line in inside

@@ -21,7 +21,7 @@ from cluster.model.mirrors import Mirrors, device_setter
 from cluster.model.model_graph import ModelGraph
 from cluster.model.reads import read_once
 from cluster.model.seeds import set_seed
-from cluster.model.state import State
+from cluster.model.state import State, changes, refuse_shared_locals
 from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
@@ -42,7 +42,12 @@ from cluster.tables.refusals import refuse, refuse_staleness
 from cluster.tables.stores import Stores
 from cluster.task import Task, Train
 from cluster.training.global_step import counting_by, servers_step
-from cluster.training.refusals import refuse_cold_copies, refuse_too_large, refuse_unknown_shapes
+from cluster.training.refusals import (
+    refuse_backup_of_changing,
+    refuse_cold_copies,
+    refuse_too_large,
+    refuse_unknown_shapes,
+)
 from cluster.training.stock_graph import stock_replica
 from cluster.updates.imported_update import ImportedUpdate, VariableSpec
 from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
@@ -114,15 +119,21 @@ class Builder:
         step = ancestors([model.loss, *grads.values(), *measured])
         refuse_unknown_shapes(self.job, model.variables)
         refuse_cold_copies(self.job, self.train, model.variables, model.owned)
-        self.is_elementwise = is_elementwise(model.optimizer)
         self.step = step | ancestors(model.updates)
+        self.changing = list(changes(model.own_variables, self.step))
+        moved = [model.variables[name] for name in self.changing]
+        self.is_elementwise = is_elementwise(model.optimizer, moved)
         self.stores = self._make_stores()
         self.profiles: Dict[str, VariableProfile] = profile_variables(
             list(model.variables.values()), grads, self.is_elementwise, self.step
         )
-        of_model = {name: each for name, each in model.variables.items() if name in model.model_variables}
-        self.state = State(of_model, grads, self.step if self.task.is_chief else step)
-        self.state.write_last([model.loss, *grads.values(), *self.row_grads.values(), *measured])
+        later = model.sharing.later_operations()
+        self.state = State(model.own_variables, grads, self.step if self.task.is_chief else step, later)
+        refuse_shared_locals(tf.local_variables(), self.step, later)
+        results = [model.loss, *grads.values(), *self.row_grads.values(), *measured]
+        if self.task.num_workers > 1:
+            self.state.refuse_own(model.examples, results)
+        self.state.write_last(results)
         read_once([each for name, each in model.variables.items() if name in grads], self.step)
 
     def _make_stores(self) -> Optional[Stores]:
@@ -200,8 +211,11 @@ class Builder:
             for name, mirror in self.model.variables.items()
         }
         with self.job.blame():
-            imported = ImportedUpdate(self.model.make_optimizer, specs, ps_device(0), container, self.train.clip_norm)
+            imported = ImportedUpdate(
+                self.model.make_optimizer, specs, ps_device(0), container, self.train.clip_norm, self.changing
+            )
         imported.is_checked = self.model.gradients.scales
+        refuse_backup_of_changing(self.train, imported.reads_changing)
         return imported
 
     def _replica(self, graph: Any) -> Replica:
@@ -244,6 +258,8 @@ class Builder:
         fetched = self._fetched()
         copies.load_into(lambda values, step: self.mirrors.assign(values, fetched, step), self.mirrors.fill)
         publish = (lambda: self.state.publish(self.masters)) if self.task.is_chief and self.state.changed else None
+        if self.imported and self.imported.reads_changing:
+            self.imported.publish, publish = publish, None
         return Exchange(copies, Wire(self.train.wire), publish, in_order=self.train.verify)
 
     def _fetched(self) -> List[str]:

@@ -1,9 +1,11 @@
 """Refuse variables that the servers cannot hold, before training."""
 
-from typing import Any, Collection, Mapping
+from typing import Any, Collection, Mapping, Sequence
 
+from cluster.errors import JobError
 from cluster.job import Job
 from cluster.task import Train
+from cluster.updates.incremental_apply import is_elementwise
 from cluster.variables.profile import VariableProfile
 from cluster.variables.uses import ancestors
 
@@ -55,3 +57,34 @@ def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], own
         found = f"one that begins with the model's values, as {name!r}"
         ok = not of_model & ancestors([variables[name].initial_value])
         job.check("optimizer", "variables of its own that do not copy the model's, with train.warm_start", found, ok)
+
+
+def refuse_backup_of_changing(train: Train, reads_changing: bool) -> None:
+    """Refuse backup workers with an update that reads what the model changes itself, such as a learning rate.
+
+    The chief's own step, in which the change is made, may not be one of those that make an update.
+
+    Raises:
+      JobError: there are such workers.
+    """
+    if reads_changing and train.backup_workers:
+        raise JobError(
+            "train.backup_workers: expected 0 with an optimizer that reads a variable which the model changes in each"
+            f" step, found {train.backup_workers}; let the optimizer compute it from the global step"
+        )
+
+
+def refuse_changing_in_stock(optimizer: Any, changed: Sequence[Any]) -> None:
+    """Refuse, for TensorFlow's own synchronous steps, an optimizer with a setting that the model changes in each step.
+
+    A thread of the chief applies gradients there, at any time before or after the change.
+
+    Raises:
+      JobError: it has one.
+    """
+    if is_elementwise(optimizer) and not is_elementwise(optimizer, changed):
+        names = ", ".join(each.op.name for each in changed)
+        raise JobError(
+            "train.sync: expected overlapped or plain with an optimizer that reads what the model changes in each step"
+            f" (one of {names}), found stock"
+        )

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from cluster.embedding import lookups
 from cluster.model.model_graph import ModelGraph
+from cluster.model.state import changes
 from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.steps.stock_worker import StockWorker
 from cluster.tables.refusals import refuse_anywhere, refuse_settings_of_none
+from cluster.training.refusals import refuse_changing_in_stock
 from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement, device_setter
@@ -31,6 +33,8 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     refuse_anywhere(lookups(tf.get_default_graph()), model.job, "train.sync: stock")
     refuse_settings_of_none([], model.job, train)
     grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
+    step = ancestors([model.loss, *grads.values(), *model.updates])
+    refuse_changing_in_stock(model.optimizer, [model.variables[name] for name in changes(model.own_variables, step)])
     loss, named = guard(model.loss, grads, train.on_nan, model.gradients.scales)
     loss = with_updates(loss, model.updates if task.is_chief else [])
     pairs = [(grad, model.variables[name]) for grad, name in named]

@@ -5,7 +5,7 @@ names. Then it is imported into the worker's graph, under the scope ``servers/``
 exactly what it finds and makes in one process.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from cluster.errors import JobError
 from cluster.runtime.gradients import clip
@@ -13,6 +13,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.updates.nan_guard import NOT_FINITE
 from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients
 from cluster.variables.masters import SCOPE, plain_name
+from cluster.variables.uses import ancestors, replace
 
 
 class VariableSpec(NamedTuple):
@@ -33,15 +34,20 @@ class ImportedUpdate:
       specs: by name.
       step_device: of the global step, and of what has no other place.
       clip_norm: of all gradients together, as the optimizer would apply them; None does not clip.
+      changing: names of variables that the model changes itself. An update that reads one, such as a learning rate,
+        reads it once the change of its step is there, as one process does.
 
     Attributes:
       masters: the variables of ``specs``, by name.
       others: what else the optimizer made: slots and the like.
       global_step: the servers' own.
       is_checked: whether new values must be finite numbers.
+      reads_changing: whether the update reads one of the variables ``changing``.
+      publish: makes the operation that the update must wait for then; None waits for gradients alone.
     """
 
     is_checked = False
+    publish: Optional[Callable[[], Any]] = None
 
     def __init__(
         self,
@@ -50,6 +56,7 @@ class ImportedUpdate:
         step_device: str,
         container: str = "",
         clip_norm: Any = None,
+        changing: Sequence[str] = (),
     ):
         self._specs, self._step_device, self._clip_norm = specs, step_device, clip_norm
         self._made: List[Any] = []
@@ -60,6 +67,8 @@ class ImportedUpdate:
             grads = {name: self._stand_in(name, variable) for name, variable in variables.items()}
             optimizer = make()
             update = self._update(optimizer, grads, variables)
+            late = [_read_late(variables[name], ancestors([update]), _ready(grads)) for name in changing]
+            self.reads_changing = any(late)
         with tf.control_dependencies(None):
             self._bring_in(inner, step, update)
 
@@ -112,7 +121,7 @@ class ImportedUpdate:
     def _update(self, optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
         # What depends on no gradient, such as a decay, waits for all of them too: a step that is
         # given up while it waits has changed nothing.
-        ready = [each for grad in grads.values() if grad is not None for each in _tensors(grad)]
+        ready = _ready(grads)
         with tf.control_dependencies(ready):
             pairs = clip(changed_gradients(optimizer, grads, variables), self._clip_norm)
         with tf.control_dependencies(ready):
@@ -148,13 +157,39 @@ class ImportedUpdate:
 
     def apply_gradients(self, grads_and_vars: Sequence[Tuple[Any, Any]]) -> Any:
         """Make the operation that updates all variables, once their mean gradients are there."""
+        published = self._published([grad for grad, _ in grads_and_vars])
         for grad, variable in grads_and_vars:
             holes = self._holes[variable.op.name[len(SCOPE) + 1 :]]
             for hole, tensor in zip(holes, _tensors(grad)):
                 op = self._graph.get_operation_by_name(f"{SCOPE}/{hole}")
                 with tf.device(op.device):
                     op._update_input(0, tf.cast(tensor, op.inputs[0].dtype))
+                    op._add_control_inputs(published)
         return self.update if not self.is_checked else tf.group(*[_checked(v, self.update) for _, v in grads_and_vars])
+
+    def _published(self, grads: Sequence[Any]) -> List[Any]:
+        """Return what the update waits for beside its gradients: what the model has changed in the step."""
+        if self.publish is None:
+            return []
+        with tf.control_dependencies([each for grad in grads for each in _tensors(grad)]):
+            return [self.publish()]
+
+
+def _ready(grads: Mapping[str, Any]) -> List[Any]:
+    return [each for grad in grads.values() if grad is not None for each in _tensors(grad)]
+
+
+def _read_late(variable: Any, update: Set[Any], ready: Sequence[Any]) -> bool:
+    """Let the operations of an update read a variable once ``ready`` is there; return whether there are any."""
+    (read,) = [op for op in variable.op.outputs[0].consumers() if op.outputs and op.outputs[0] is variable.value()]
+    users = [op for op in read.outputs[0].consumers() if op in update]
+    direct = [op for op in variable.op.outputs[0].consumers() if op in update and op is not read]
+    for op in direct:
+        op._add_control_inputs(ready)
+    if users:
+        with tf.control_dependencies(ready):
+            replace(read.outputs[0], variable.read_value(), set(users))
+    return bool(users or direct)
 
 
 def _checked(variable: Any, update: Any) -> Any:

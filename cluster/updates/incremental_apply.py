@@ -1,10 +1,11 @@
 """An optimizer that applies the gradients of some variables at a time."""
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
 from cluster.updates.grouped import Grouped
 from cluster.updates.slots import ZeroSlots
+from cluster.variables.uses import sources
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
 _ELEMENTWISE = (
@@ -20,17 +21,29 @@ _ELEMENTWISE = (
 )
 
 
-def is_elementwise(optimizer: Any) -> bool:
+def is_elementwise(optimizer: Any, changed: Collection[Any] = ()) -> bool:
     """Return whether the optimizer is known to treat each element of a variable by itself.
 
     Known are TensorFlow's own classes, not their subclasses. An optimizer that was given a method of its own, an
     attribute in place of one of its class, is not known either.
+
+    Args:
+      changed: variables that the model changes in each step. No setting of the optimizer, such as its learning rate,
+        may depend on one of them.
     """
     if isinstance(optimizer, Grouped):
-        return all(map(is_elementwise, optimizer.parts.values()))
+        return all(is_elementwise(each, changed) for each in optimizer.parts.values())
+    if changed and {each.op for each in changed} & sources(_settings(optimizer)):
+        return False
     if getattr(type(optimizer), "works_by_element", False):  # ours
         return True
     return type(optimizer) in _ELEMENTWISE and not any(hasattr(type(optimizer), name) for name in vars(optimizer))
+
+
+def _settings(optimizer: Any) -> List[Any]:
+    """Return the settings of one of TensorFlow's optimizers that are no plain numbers, as tensors."""
+    values = [value() if callable(value) else value for value in vars(optimizer).values()]
+    return [tf.convert_to_tensor(each) for each in values if isinstance(each, (tf.Tensor, tf.Variable))]
 
 
 class IncrementalApply:

@@ -1,6 +1,7 @@
 """The variables of a model: their traits, the servers that hold them, and their values.
 
 uses             the uses of a variable in a finished graph
+functions        variables that the functions of a graph change
 profile          how the transport treats each variable, by its uses
 placement        the server that holds each variable, by bytes
 partition        the variables that are cut into slices

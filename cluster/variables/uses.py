@@ -3,9 +3,10 @@
 The graph is read when the model, its gradients and the evaluation are all in it.
 """
 
-from typing import Any, Iterable, Iterator, List, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from cluster.runtime.tf_compat import tf
+from cluster.variables.functions import PASSES, READERS, Functions
 
 GATHERS = ("Gather", "GatherV2", "ResourceGather")
 # TensorFlow 2.x takes rows and adds them up in one operation.
@@ -13,10 +14,6 @@ SEGMENTS = tuple(f"SparseSegment{kind}{more}" for kind in ("Sum", "Mean", "SqrtN
 SHAPES = ("Shape", "VariableShape")
 READS = ("Identity", "ReadVariableOp")
 _HARMLESS = ("IsVariableInitialized", "VarIsInitializedOp", *SHAPES)
-_INTO = ("Enter", "RefEnter", "Switch", "RefSwitch")  # what brings a variable into a loop, or a branch
-# Prefixes of the types of all operations that change a variable.
-_WRITES = ("Assign", "Scatter", "Apply", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "SparseApply",
-          "StridedSliceAssign", "ResourceStridedSliceAssign", "CountUpTo", "ResourceCountUpTo")  # fmt: skip
 
 
 def uses(variable: Any) -> Iterator[Tuple[Any, Any]]:
@@ -74,6 +71,17 @@ def ancestors(things: Iterable[Any]) -> Set[Any]:
     return found
 
 
+def sources(tensors: Iterable[Any]) -> Set[Any]:
+    """Return all operations on whose values these tensors depend; not those that they only wait for."""
+    left = [op for each in tensors for op in ops_of(each)]
+    found: Set[Any] = set(left)
+    while left:
+        new = {each.op for each in left.pop().inputs} - found
+        found |= new
+        left += new
+    return found
+
+
 def ops_of(thing: Any) -> List[Any]:
     """Return the operations that make a tensor, a sparse gradient or nothing."""
     if thing is None:
@@ -83,25 +91,56 @@ def ops_of(thing: Any) -> List[Any]:
     return [thing] if isinstance(thing, tf.Operation) else [thing.op]
 
 
-def writes(variable: Any) -> List[Any]:
-    """Return the operations that change a variable, also in loops and branches; its initializer left out."""
-    return [op for op in _writes_behind(handle_of(variable)) if op is not variable.initializer]
+def writes(variable: Any, functions: Optional[Functions] = None) -> Dict[Any, Any]:
+    """Return the operations that may change a variable, its initializer left out, with the way of each to the variable.
+
+    An operation may be in a loop or a branch, or may call a function that changes the variable. The way is the
+    operation that takes the variable itself: what brings it into the loop or branch, or else the change.
+
+    Args:
+      functions: of the variable's graph, where several variables are asked about.
+    """
+    handle = handle_of(variable)
+    functions = functions or Functions(handle.graph)
+    found: Dict[Any, Any] = {}
+    for way in handle.consumers():
+        if way is not variable.initializer:
+            found.update((op, way) for op in _changing(way, handle, functions))
+    return found
 
 
-def _writes_behind(handle: Any) -> Iterator[Any]:
-    for op in handle.consumers():
-        if op.type in _INTO:
-            for inside in op.outputs:
-                yield from _writes_behind(inside)
-        elif op.type.startswith(_WRITES) and op.inputs[0] is handle:
+def _changing(op: Any, handle: Any, functions: Functions) -> Iterator[Any]:
+    """Yield ``op``, or the operations behind it, if they may change the variable whose handle it takes."""
+    left, seen = [(op, handle)], {op}
+    while left:
+        op, handle = left.pop()
+        if op.type in PASSES and _is_handle(op.outputs[0]):
+            behind = [(user, each) for each in op.outputs if _is_handle(each) for user in each.consumers()]
+            left += [pair for pair in behind if pair[0] not in seen]
+            seen |= {user for user, _ in behind}
+        elif any(_may_change(op, index, functions) for index, each in enumerate(op.inputs) if each is handle):
             yield op
 
 
-def way_in(write: Any) -> Any:
-    """Return what brings a variable into the loop or branch in which it is changed, or else the change itself."""
-    while write.inputs[0].op.type in _INTO:
-        write = write.inputs[0].op
-    return write
+def _is_handle(tensor: Any) -> bool:
+    return bool(tensor.dtype._is_ref_dtype) or tensor.dtype == tf.resource
+
+
+def _may_change(op: Any, index: int, functions: Functions) -> bool:
+    if op.type in READERS:
+        return False
+    if op.inputs[index].dtype != tf.resource:
+        return op.type not in _HARMLESS and _takes_reference(op, index)
+    return functions.change(op, index) if functions.are_called_by(op) else True
+
+
+def _takes_reference(op: Any, index: int) -> bool:
+    """Return whether an operation takes an input by reference, as all do that change one."""
+    flags: List[bool] = []
+    for each in op.op_def.input_arg:
+        number = op.get_attr(each.number_attr) if each.number_attr else 1
+        flags += [each.is_ref] * (len(op.get_attr(each.type_list_attr)) if each.type_list_attr else number)
+    return flags[index]
 
 
 def ways_out(write: Any, step: Set[Any]) -> List[Any]:
@@ -122,3 +161,11 @@ def ways_out(write: Any, step: Set[Any]) -> List[Any]:
 def _is_outside(op: Any) -> bool:
     context = op._get_control_flow_context()
     return context is None or (op.type in ("Exit", "RefExit") and context.outer_context is None)
+
+
+def replace(old: Any, new: Any, users: Set[Any]) -> None:
+    """Let ``users`` take the tensor ``new`` wherever they take ``old``."""
+    for op in old.consumers():
+        for index, taken in enumerate(op.inputs):
+            if taken is old and op in users:
+                op._update_input(index, new)

@@ -10,9 +10,9 @@ No server, no queue and no token is in it.
 """
 
 from functools import reduce
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from cluster.model.state import State
+from cluster.model.state import State, changes
 from cluster.runtime.gradients import clip, copy_gradient
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
@@ -97,19 +97,22 @@ class OneProcess:
         workers = [self._pieces.split(worker.grads) for worker in model.workers]
         self._digests = [gradient_digest(list(worker.values())) for worker in workers]
         sums = {name: added([of_worker[name] for of_worker in workers]) for name in workers[0]}
-        self._settle_state([*model.losses, *tensors_of([each for worker in workers for each in worker.values()])])
+        computed = [*model.losses, *tensors_of([each for worker in workers for each in worker.values()])]
+        self._settle_state(computed, ancestors([*computed, *model.updates]))
         with tf.control_dependencies(tensors_of(list(sums.values()))):  # nothing changes before all is computed
             sums = {name: copy_gradient(grad) for name, grad in self._divided(sums).items()}
-        with tf.control_dependencies([self._update(sums), *model.updates]):
+        with tf.control_dependencies(model.updates):  # which may change what the optimizer reads
+            updated = self._update(sums)
+        with tf.control_dependencies([updated]):
             joined = self._pieces.join()
         with tf.control_dependencies([joined]):
             return tf.assign_add(model.step, 1).op
 
-    def _settle_state(self, computed: Sequence[Any]) -> None:
+    def _settle_state(self, computed: Sequence[Any], step: Set[Any]) -> None:
         """Let what the model changes itself change when all towers have been computed, as on the chief."""
         model = self._model
-        of_model = {name: each for name, each in model.variables.items() if name in model.model_variables}
-        state = State(of_model, model.workers[0].grads, ancestors([*computed, *model.updates]))
+        self._changed = [model.variables[name] for name in changes(model.own_variables, step)]
+        state = State(model.own_variables, model.workers[0].grads, step, model.sharing.later_operations())
         state.write_last(computed)
 
     def _divided(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
@@ -121,7 +124,7 @@ class OneProcess:
 
     def _update(self, sums: Mapping[str, Any]) -> Any:
         model, optimizer = self._model, self._model.optimizer
-        if is_elementwise(optimizer):
+        if is_elementwise(optimizer, self._changed):
             pairs = [(grad, self._pieces.variables[name]) for name, grad in self._clipped(sums).items()]
             return optimizer.apply_gradients(pairs)
         grads = {name: sums.get(name) for name in model.variables}

@@ -5,7 +5,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.errors import JobError
-from cluster.model.state import State
+from cluster.model.state import State, refuse_shared_locals
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Layout
 from cluster.variables.masters import Masters
@@ -29,8 +29,8 @@ def kept(name: str, use_resource: bool = False) -> Any:
     return tf.get_variable(name, [], initializer=tf.zeros_initializer(), trainable=False, use_resource=use_resource)
 
 
-def state(variables: List[Any], step: List[Any], trained: Any = ()) -> State:
-    return State({each.op.name: each for each in variables}, trained, ancestors(step))
+def state(variables: List[Any], step: List[Any], trained: Any = (), later: Any = ()) -> State:
+    return State({each.op.name: each for each in variables}, trained, ancestors(step), later)
 
 
 def test_what_a_step_changes_and_what_it_uses_are_told_apart(average: Any) -> None:
@@ -59,13 +59,54 @@ def test_to_assign_what_the_optimizer_trains_is_refused_with_the_line() -> None:
 
 
 def test_to_change_a_variable_in_the_loss_of_another_tower_is_refused_with_the_line(average: Any) -> None:
-    with tf.name_scope("tower_0"):
-        first = tf.assign_add(average, 1.0).op
-    with tf.name_scope("tower_1"):
-        second = tf.assign_add(average, 1.0).op
-    assert state([average], [first]).changed == ["average"]
+    first, second = (tf.assign_add(average, 1.0).op for _ in range(2))
+    assert state([average], [first], later={second}).changed == ["average"]
     with pytest.raises(JobError, match=r"test_state\.py:\d+: every tower would change the variable average once"):
-        state([average], [first, second])
+        state([average], [first, second], later={second})
+
+
+def test_a_change_inside_a_function_is_one_of_the_step_and_of_no_trained_variable() -> None:
+    average, weight = kept("average", use_resource=True), tf.get_variable("w", [], use_resource=True)
+    move = tf.function(lambda variable: variable.assign_add(1.0), autograph=False)
+    steps = [move(average), move(weight)]
+    assert state([average], steps).changed == ["average"]
+    with pytest.raises(JobError, match=r"test_state\.py:\d+: the model assigns the variable w, which the optimizer"):
+        state([weight], steps, {"w"})
+
+
+def local(name: str) -> Any:
+    return tf.get_local_variable(name, [], initializer=tf.zeros_initializer())
+
+
+@pytest.mark.parametrize("use", [lambda variable: variable + 1.0, lambda variable: tf.assign_add(variable, 1.0)])
+def test_a_local_variable_that_a_step_changes_is_refused_where_another_tower_uses_it_too(use: Any) -> None:
+    memory = local("memory")
+    moved, used = tf.assign(memory, memory + 2.0), use(memory)
+    refuse_shared_locals([memory], ancestors([moved]), {used.op})
+    with pytest.raises(JobError, match=r"test_state\.py:\d+: the step changes the local variable memory, which all"):
+        refuse_shared_locals([memory], ancestors([moved, used]), {used.op})
+
+
+def test_local_variables_that_only_one_tower_uses_or_that_no_step_changes_are_none_of_anybodys_business() -> None:
+    counted, constant = local("counted"), local("constant")
+    moved, used = tf.assign_add(counted, 1.0), [constant + 1.0, constant + 2.0]
+    refuse_shared_locals([counted, constant], ancestors([moved, *used]), {moved.op, used[1].op})
+
+
+def test_a_state_that_each_worker_would_move_by_its_own_examples_and_use_is_refused(average: Any) -> None:
+    example = tf.placeholder(tf.float32, [])
+    before = average + 0.0
+    with tf.control_dependencies([before]):
+        by_examples, by_itself = tf.assign(average, example), tf.assign(average, 0.5 * before)
+    with tf.control_dependencies([by_examples]):
+        loss, other_loss = before * example, example + 0.0
+    with pytest.raises(JobError, match=r"test_state\.py:\d+: each worker would change the variable average by its own"):
+        state([average], [loss]).refuse_own([example], [loss])
+    state([average], [other_loss]).refuse_own([example], [other_loss])  # changed, but used by no loss
+    state([average], [before, by_examples]).refuse_own([example], [before])  # beside the loss: the chief's counts
+    with tf.control_dependencies([by_itself]):
+        loss = before * example
+    state([average], [loss]).refuse_own([example], [loss])  # all workers change it alike
 
 
 def test_a_counter_from_which_keras_draws_is_each_workers_own() -> None:
@@ -77,8 +118,7 @@ def test_a_counter_from_which_keras_draws_is_each_workers_own() -> None:
 def test_what_is_published_is_what_the_step_has_made_of_it(average: Any) -> None:
     (target,) = servers_of([("ps", 1), ("worker", 1)])
     with tf.device("/job:worker/task:0"):
-        with tf.name_scope("tower_0"):
-            moved = tf.assign_add(average, 2.0).op
+        moved = tf.assign_add(average, 2.0).op
         masters = Masters(
             Layout(profile_variables([average], {}, True, set()), 1), {"average": 0}, {"average": average}, {}
         )

@@ -416,3 +416,37 @@ def test_an_optimizer_that_was_given_a_method_of_its_own_is_not_known_to_do_so(m
     changed = Adam(0.1)
     setattr(changed, method, print)
     assert not is_elementwise(changed)
+
+
+def rate_of_the_model() -> Any:
+    """A rate that a model may keep in a variable, and halve in each step."""
+    with tf.variable_scope("schedule", reuse=tf.AUTO_REUSE):
+        return tf.get_variable("rate", [], initializer=tf.ones_initializer(), trainable=False, use_resource=False)
+
+
+@pytest.mark.parametrize("make", [lambda: Descent(rate_of_the_model()), lambda: Descent(rate_of_the_model() * 1.0)])
+def test_what_the_model_changes_is_read_once_the_change_of_the_step_is_there(make: Callable[[], Any]) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.train.get_or_create_global_step()
+        mirrors = {"w": tf.get_variable("w", [], use_resource=False), "schedule/rate": rate_of_the_model()}
+        specs = {
+            "w": VariableSpec(mirrors["w"], CPU, False),
+            "schedule/rate": VariableSpec(rate_of_the_model(), CPU, None),
+        }
+        found = ImportedUpdate(make, specs, CPU, changing=["schedule/rate"])
+        assert found.reads_changing
+        rate = found.masters["schedule/rate"]
+        found.publish = lambda: tf.assign(rate, rate.read_value() / 2).op
+        update = found.apply_gradients([(tf.constant(1.0), found.masters["w"])])
+        session.run([tf.assign(found.masters["w"], 0.0), tf.assign(rate, 1.0)])
+        for expected in (-0.5, -0.75, -0.875):
+            session.run(update)
+            assert session.run(found.masters["w"]) == expected
+
+
+def test_an_update_that_reads_nothing_of_the_models_own_waits_for_no_change() -> None:
+    with tf.Graph().as_default():
+        tf.train.get_or_create_global_step()
+        mirrors = [tf.get_variable(name, [], use_resource=False) for name in ("w", "average")]
+        specs = {each.op.name: VariableSpec(each, CPU, False if each is mirrors[0] else None) for each in mirrors}
+        assert not ImportedUpdate(OPTIMIZERS["clipping"], specs, CPU, changing=["average"]).reads_changing

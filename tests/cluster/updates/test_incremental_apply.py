@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.updates.incremental_apply import IncrementalApply
+from cluster.updates.grouped import Grouped
+from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
 
 OPTIMIZERS: Dict[str, Callable[[], Any]] = {
     "sgd": lambda: tf.train.GradientDescentOptimizer(0.1),
@@ -61,3 +62,15 @@ def test_an_optimizer_with_a_way_of_its_own_to_apply_gradients_cannot() -> None:
 
     assert IncrementalApply.supports(OPTIMIZERS["adam"]())
     assert not IncrementalApply.supports(Own(0.1))
+
+
+@pytest.mark.parametrize("rate", [lambda it: it, lambda it: it * 0.5, lambda it: lambda: it / 2], ids=str)
+def test_an_optimizer_with_a_rate_that_the_model_changes_is_not_one_that_treats_elements_by_themselves(
+    rate: Callable[[Any], Any],
+) -> None:
+    with tf.Graph().as_default():
+        decayed, other = (tf.get_variable(name, [], trainable=False) for name in ("decayed", "other"))
+        optimizer = tf.train.MomentumOptimizer(rate(decayed), 0.9)
+        for each in (optimizer, Grouped({"": optimizer})):
+            assert is_elementwise(each) and is_elementwise(each, [other])
+            assert not is_elementwise(each, [other, decayed])

@@ -1,0 +1,106 @@
+"""Find which variables the functions of a graph change: bodies of ``tf.function``, ``Defun``, and branches and loops.
+
+An operation that calls functions takes a variable's handle like any other operation. Only the body shows whether the
+variable is read or changed. A body may call other functions.
+"""
+
+from typing import Any, Dict, Iterator, List, Set, Tuple
+
+# Operations on a resource variable's handle that leave its value as it is. Any other operation may change the value.
+READERS = (
+    "ReadVariableOp",
+    "ResourceGather",
+    "ResourceGatherNd",
+    "VariableShape",
+    "VarIsInitializedOp",
+    "DisableCopyOnRead",
+)
+# Operations whose outputs are the handle that they take.
+PASSES = ("Enter", "Exit", "Identity", "IdentityN", "Merge", "NextIteration", "Switch", "RefEnter", "RefExit",
+          "RefIdentity", "RefMerge", "RefNextIteration", "RefSwitch")  # fmt: skip
+
+
+class Functions:
+    """The functions of a graph. They are read from it when the first question about one is asked."""
+
+    def __init__(self, graph: Any):
+        self._graph = graph
+        self._found: Dict[str, Any] = {}
+        self._known: Dict[Tuple[str, int], bool] = {}
+
+    def change(self, op: Any, index: int) -> bool:
+        """Return whether a function that ``op`` calls may change the variable that is the input number ``index``."""
+        return self._call_changes(op.node_def, len(op.inputs), index)
+
+    def are_called_by(self, op: Any) -> bool:
+        """Return whether an operation calls functions: by an attribute, or by its type, as a ``Defun`` does."""
+        return bool(called(op.node_def)) or bool(self._graph._is_function(op.type))
+
+    @property
+    def _all(self) -> Dict[str, Any]:
+        if not self._found:
+            self._found = {each.signature.name: each for each in self._graph.as_graph_def().library.function}
+        return self._found
+
+    def _call_changes(self, node: Any, inputs: int, index: int) -> bool:
+        names = [node.op] if node.op in self._all else called(node)
+        return any(self._changes(name, self._argument(name, node.op, inputs, index)) for name in names)
+
+    def _argument(self, name: str, kind: str, inputs: int, index: int) -> int:
+        """Return which argument of a function an input of the call is: -1 or less for none.
+
+        A condition or a dataset comes before the function's arguments; gradients come behind them.
+        """
+        arguments = len(self._all[name].signature.input_arg) if name in self._all else 0
+        return index if kind == "SymbolicGradient" else index - (inputs - arguments)
+
+    def _changes(self, name: str, argument: int) -> bool:
+        if name not in self._all or not 0 <= argument < len(self._all[name].signature.input_arg):
+            return False
+        key = (name, argument)
+        if key not in self._known:
+            self._known[key] = False  # of a function that calls itself, the rest of its body decides
+            self._known[key] = self._body_changes(self._all[name], argument)
+        return self._known[key]
+
+    def _body_changes(self, function: Any, argument: int) -> bool:
+        handles = _handles(function, function.signature.input_arg[argument].name)
+        return any(
+            self._node_changes(node, len(inputs), index)
+            for node in function.node_def
+            for inputs in [_inputs(node)]
+            for index, each in enumerate(inputs)
+            if each in handles
+        )
+
+    def _node_changes(self, node: Any, inputs: int, index: int) -> bool:
+        if node.op in (*READERS, *PASSES):
+            return False
+        is_call = node.op in self._all or called(node)
+        return self._call_changes(node, inputs, index) if is_call else True
+
+
+def called(node: Any) -> List[str]:
+    """Return the names of the functions that a node's attributes name."""
+    return [name for attr in node.attr.values() for name in _named_by(attr)]
+
+
+def _named_by(attr: Any) -> Iterator[str]:
+    if attr.HasField("func"):
+        yield attr.func.name
+    elif attr.HasField("list"):
+        yield from (each.name for each in attr.list.func)
+
+
+def _inputs(node: Any) -> List[str]:
+    """Return, for each value that a node of a function takes, the argument or the node that it is from."""
+    return [each.split(":")[0] for each in node.input if not each.startswith("^")]
+
+
+def _handles(function: Any, argument: str) -> Set[str]:
+    """Return the argument, and the nodes of a function's body that hand it on."""
+    found, before = {argument}, 0
+    while len(found) > before:
+        before = len(found)
+        found |= {node.name for node in function.node_def if node.op in PASSES and found & set(_inputs(node))}
+    return found
