@@ -106,8 +106,14 @@ class ModelGraph:
         self.variables = {each.op.name: each for each in tf.global_variables() if each is not self.step}
         with self.noted.scope():
             self.evaluation = self._evaluation(setter)
+        self._drop_later_summaries()
         self.prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
         return self
+
+    def _drop_later_summaries(self) -> None:
+        """Keep the summaries of the first copy: a training step runs no evaluation, and shows one tower."""
+        later, summaries = self.sharing.later_operations(), tf.get_collection_ref(tf.GraphKeys.SUMMARIES)
+        summaries[:] = [each for each in summaries if each.op not in later]
 
     def _mean_loss(self) -> Any:
         if self.place is None:

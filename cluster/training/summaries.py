@@ -18,7 +18,6 @@ more and no example is used twice.
 import contextlib
 import math
 import os
-import re
 import socket
 import time
 from pathlib import Path
@@ -27,7 +26,6 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 from cluster.runtime.tf_compat import tf
 
 EVERY_S = 5.0
-_NOT_SHOWN = re.compile(r"(evaluation|tower_[1-9]\d*)/")  # scopes of what a training step does not run, or runs again
 
 
 class Summaries:
@@ -50,7 +48,7 @@ class Summaries:
         self._file = None if folder is None else EventFile(folder)
         self._tags, self._tensors = list(scalars), list(scalars.values())
         self._steps, self._global_batch_size, self._clock = steps, global_batch_size, clock
-        self._own = own_summaries()
+        self._own = tf.get_collection(tf.GraphKeys.SUMMARIES)
         self._step: Optional[int] = None  # that was written last, at _at
         self._at = 0.0
 
@@ -74,11 +72,6 @@ class Summaries:
             return {}
         rate = (step - self._step) / max(self._clock() - self._at, 1e-9)
         return {"steps_per_second": rate, "examples_per_second": rate * self._global_batch_size}
-
-
-def own_summaries() -> List[Any]:
-    """Return the summary operations that the job's model has made, those of one tower."""
-    return [each for each in tf.get_collection(tf.GraphKeys.SUMMARIES) if not _NOT_SHOWN.match(each.op.name)]
 
 
 class EventFile:

@@ -83,6 +83,8 @@ def test_step_times_are_named_by_task_in_the_order_of_the_workers() -> None:
 def model(x: Any) -> Any:
     w = tf.get_variable("w", [], initializer=tf.ones_initializer())
     tf.summary.scalar("own", tf.reduce_mean(x))
+    with tf.name_scope(None):
+        tf.summary.scalar("short", tf.reduce_mean(x))
     return w * x
 
 
@@ -109,8 +111,9 @@ def test_a_run_has_loss_rate_learning_rate_gradient_norm_and_what_the_model_adds
     assert [found[step]["gradient_norm"] for step in found] == pytest.approx([1.5, 3.0, 4.5, 6.0])
     assert [found[step]["tower_0/own"] for step in found] == [1, 2, 3, 4]
     assert found[1]["loss"] == pytest.approx(1.5)
+    assert [found[step]["short"] for step in found] == [1, 2, 3, 4]
     expected = {"loss", "steps_per_second", "examples_per_second", "learning_rate", "gradient_norm", "tower_0/own"}
-    assert set(found[4]) == {*expected, "step_time_ms/worker_0"}
+    assert set(found[4]) == {*expected, "short", "step_time_ms/worker_0"}
     assert found[4]["step_time_ms/worker_0"] > 0
 
 
