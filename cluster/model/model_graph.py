@@ -26,7 +26,7 @@ from cluster.stages import tower_on
 from cluster.task import Task, Train
 from cluster.towers import Devices, GradsAndVars, add_gradients, split_batch, stages_of
 from cluster.updates.grouped import Grouped
-from cluster.updates.optimizer_gradients import own_gradients, refuse_minimize
+from cluster.updates.optimizer_gradients import changed_gradients, own_gradients, refuse_minimize
 
 Setter = Callable[[str], Any]  # makes of a device what places a tower's operations
 
@@ -214,7 +214,10 @@ class ModelGraph:
                 loss = self._loss(len(self.losses), part._replace(batch=_after(before, part.batch)))
                 self.losses.append(loss)
                 found.append(self._gradients(loss, part))
-        return Gradients(self._added([pairs for pairs, _ in found], parts[:towers]), any(each for _, each in found))
+        pairs = self._added([pairs for pairs, _ in found], parts[:towers])
+        if self.train.sync == "stock":  # each worker does to its gradients what the optimizer does to them
+            return Gradients(self._changed(pairs), scales=False)
+        return Gradients(pairs, any(scales for _, scales in found))
 
     def _added(self, grads: Sequence[GradsAndVars], first: Sequence[Part]) -> GradsAndVars:
         """Return the sum of gradients of parts; ``first`` has one part of each tower."""
@@ -242,20 +245,21 @@ class ModelGraph:
                 self.model_variables = {each.op.name for each in tf.global_variables()}
                 self.optimizer = self.make_optimizer()
             with self.job.blame():
-                part = self.parts.weigh(loss, of.counts)
-                if self.train.sync == "stock":  # each worker does to its gradients what the optimizer does to them
-                    return self._whole_gradients(part), False
-                found = own_gradients(self.optimizer, part, tf.trainable_variables())
+                mean, weight = self.parts.weigh(loss, of.counts)
+                batch = tf.nest.flatten(self.batches, expand_composites=True)
+                found = own_gradients(self.optimizer, mean, tf.trainable_variables(), weight, batch)
         return found.pairs, found.scales
 
     def _refuse_without_variables(self, ok: bool) -> None:
         self.job.check("model", "one that depends on a trainable variable", "a loss without variables", ok)
 
-    def _whole_gradients(self, loss: Any) -> GradsAndVars:
-        variables = tf.trainable_variables()
-        pairs = self.optimizer.compute_gradients(loss, variables, colocate_gradients_with_ops=True)
-        found = {variable.name: grad for grad, variable in pairs}
-        return [(found.get(each.name), each) for each in variables]
+    def _changed(self, pairs: GradsAndVars) -> GradsAndVars:
+        """Return what the optimizer makes of a worker's gradients before it applies them."""
+        grads = {variable.op.name: grad for grad, variable in pairs}
+        with self.job.blame():
+            changed = changed_gradients(self.optimizer, grads, {variable.op.name: variable for _, variable in pairs})
+        found = {variable.name: grad for grad, variable in changed}
+        return [(found.get(each.name), each) for _, each in pairs]
 
     @property
     def owned(self) -> List[str]:

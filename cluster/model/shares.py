@@ -1,8 +1,8 @@
-"""Weight each worker's gradient by its part of a step's mean loss.
+"""Weigh each copy's mean loss by its part of a step's mean loss.
 
 A step's gradient is that of the mean loss over all examples of all workers. The servers add gradients up. So each
-worker takes the gradient of its own part of that mean. The sum of all parts is what one process computes, custom
-gradients that depend on the size of what comes to them included.
+worker takes, for every copy of the model, the gradient of that copy's mean times its weight. The sum of all parts is
+what one process computes, custom gradients that depend on the size of what comes to them included.
 
     every worker has as many examples     its part is one of N
     unlike numbers of towers              its part is its share, settled when it joins
@@ -10,7 +10,7 @@ gradients that depend on the size of what comes to them included.
     examples that do not count            likewise, with the number of those that do
 """
 
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
@@ -50,31 +50,42 @@ class Parts:
         """Return the number of examples in this worker's batch, where that varies."""
         return tf.add_n(self._sizes) if self._sizes else None
 
-    def weigh(self, loss: Any, counts: Any = None) -> Any:
-        """Return the part of the step's mean loss that ``loss``, one per example, makes.
+    def weigh(self, loss: Any, counts: Any = None) -> Tuple[Any, Any]:
+        """Return the mean of ``loss``, one per example, and its weight: the part of the step's mean loss that it makes.
 
         Args:
           counts: float32 [batch], 1 for an example that counts and 0 for another; None if all count.
+
+        Returns:
+          Two scalars. The mean is 0 where no example counts, and has no weight then. The weight may be a number of
+          Python, or None for 1.
         """
         if counts is not None:
-            return self._weigh_those(loss, counts)
-        varies = loss.shape.num_elements() is None
-        if varies:
-            self._sizes.append(tf.size(loss))
-        mean = tf.reduce_mean(loss)
-        if varies and self._counts:
-            whole = self._train.tower_batch_size * self._train.accumulate * self._required
-            self._weights.append(tf.cast(tf.size(loss), tf.float32) / whole)
-            return mean * tf.cast(self._weights[-1], mean.dtype)
-        part = mean if self._number * self._required == 1 else mean / (self._number * self._required)
-        return part if self.shares is None else part * tf.cast(self.shares.share, part.dtype)
+            counted = loss * tf.cast(counts, loss.dtype)
+            return self._weigh_by_number(counted, tf.reduce_sum(counts))
+        if loss.shape.num_elements() is not None:
+            return tf.reduce_mean(loss), self._fixed()
+        if self._counts:
+            return self._weigh_by_number(loss, tf.cast(tf.size(loss), tf.float32))
+        self._sizes.append(tf.size(loss))
+        return _mean(loss, tf.size(loss)), self._fixed()
 
-    def _weigh_those(self, loss: Any, counts: Any) -> Any:
-        whole = self._train.tower_batch_size * self._train.accumulate * self._required
-        number = tf.reduce_sum(counts)
+    def _weigh_by_number(self, loss: Any, number: Any) -> Tuple[Any, Any]:
         self._sizes.append(tf.cast(number, tf.int32))
-        self._weights.append(number / whole)
-        return tf.reduce_sum(loss * tf.cast(counts, loss.dtype)) / whole
+        self._weights.append(number / (self._train.tower_batch_size * self._train.accumulate * self._required))
+        return _mean(loss, number), self._weights[-1]
+
+    def _fixed(self) -> Any:
+        """Return the weight where all batches of this worker have the same size."""
+        part = None if self._number * self._required == 1 else 1 / (self._number * self._required)
+        if self.shares is None:
+            return part
+        return self.shares.share if part is None else self.shares.share * part
+
+
+def _mean(loss: Any, number: Any) -> Any:
+    """Return the mean of the losses of so many examples, 0 for none."""
+    return tf.reduce_sum(loss) / tf.cast(tf.maximum(number, 1), loss.dtype)
 
 
 class Shares:

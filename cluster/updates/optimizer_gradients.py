@@ -8,10 +8,11 @@ returns the mean, and the optimizer does the rest (``changed_gradients``).
 
 import contextlib
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
+from cluster.updates.passed_loss import NotLinear, PassedLoss
 from cluster.variables.uses import ancestors
 
 INNER_SCOPE = "apart/"  # of operations that are neither the model's nor the optimizer's
@@ -22,7 +23,7 @@ _OWN = tf.train.Optimizer.compute_gradients
 class OwnGradients(NamedTuple):
     """The gradients that TensorFlow's own ``compute_gradients`` returned.
 
-    ``scales``: whether ``compute_gradients`` was given another loss.
+    ``scales``: whether ``compute_gradients`` was given a multiple of the loss.
     """
 
     pairs: List[Tuple[Any, Any]]
@@ -42,32 +43,75 @@ def refuse_minimize(optimizer: Any) -> None:
         )
 
 
-def own_gradients(optimizer: Any, loss: Any, variables: Sequence[Any]) -> OwnGradients:
+def own_gradients(
+    optimizer: Any, loss: Any, variables: Sequence[Any], weight: Any = None, batch: Iterable[Any] = ()
+) -> OwnGradients:
     """Compute the gradients of a loss as ``optimizer`` does, without what it does to them afterwards.
+
+    The optimizer sees the mean loss of one copy of the model. What it passes on is multiplied by that copy's part of a
+    step before it is differentiated: so its own terms count once, however many copies there are.
+
+    Args:
+      loss: a scalar, the mean over the examples of one copy.
+      weight: the copy's part of a step's mean loss, a number or a scalar; None for 1.
+      batch: tensors of the batch, on which nothing may depend that the optimizer adds to the loss or multiplies it by.
 
     Returns:
       A (gradient or None, variable) for each of ``variables``, in their order.
 
     Raises:
-      JobError: the optimizer computes gradients in a way of its own.
+      JobError: the optimizer computes gradients in a way of its own, or of something that is no c · loss + r.
     """
     found: Dict[str, Any] = {}
-    losses: List[Any] = []
+    scales: List[bool] = []
+    judge = PassedLoss(loss, batch)
 
     def own(self: Any, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
-        pairs = _OWN(self, loss, var_list, *args, **kwargs)
+        scales.append(_judged(optimizer, judge, loss, [*args, *kwargs.values()]))
+        pairs = _OWN(self, _weighted(loss, weight), var_list, *args, **kwargs)
         if any(variable.name in found for _, variable in pairs):
             raise JobError(_refused(optimizer, "asks for one variable's gradient more than once"))
-        losses.append(loss)
         found.update({variable.name: grad for grad, variable in pairs})
         return pairs
 
-    scope = tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE)  # one set of variables for all towers
-    with _in_place_of_own(own), scope:
+    with _in_place_of_own(own), _one_set_of_variables():
         optimizer.compute_gradients(loss, list(variables), colocate_gradients_with_ops=True)
-    if not losses:
+    if not scales:
         raise JobError(_refused(optimizer, "does not call tf.train.Optimizer.compute_gradients"))
-    return OwnGradients([(found.get(each.name), each) for each in variables], any(each is not loss for each in losses))
+    return OwnGradients([(found.get(each.name), each) for each in variables], any(scales))
+
+
+def _judged(optimizer: Any, judge: PassedLoss, loss: Any, more: Sequence[Any]) -> bool:
+    """Return whether a multiple of the loss is passed on, with ``more`` arguments.
+
+    Raises:
+      JobError: something else is.
+    """
+    try:
+        for each in more:
+            judge.refuse_varying(each)
+        return judge.scales(loss)
+    except NotLinear as error:
+        raise JobError(
+            f"optimizer {type(optimizer).__name__}: expected a compute_gradients that passes on c · loss + r, where"
+            f" neither c nor r depends on the loss or on the batch, found one{_place(optimizer)} in which {error};"
+            " put such a term into the loss of each example, which model returns"
+        ) from error
+
+
+def _weighted(loss: Any, weight: Any) -> Any:
+    """Return a loss times a copy's weight, which costs one scalar.
+
+    Gradients of 16 bits that were multiplied afterwards would lose small numbers.
+    """
+    if weight is None:
+        return loss
+    return loss * (tf.cast(weight, loss.dtype) if isinstance(weight, tf.Tensor) else weight)
+
+
+def _one_set_of_variables() -> Any:
+    """Let every call of a ``compute_gradients`` that makes variables find those of the first."""
+    return tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE)
 
 
 def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
@@ -91,7 +135,7 @@ def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mappi
 
     with tf.name_scope(INNER_SCOPE):
         loss = tf.placeholder(tf.float32, [])
-    with _in_place_of_own(own):
+    with _in_place_of_own(own), _one_set_of_variables():
         pairs = list(optimizer.compute_gradients(loss, trained))
     needed = ancestors([grad for grad, _ in pairs])
     if loss.op in needed:
@@ -102,8 +146,15 @@ def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mappi
 def _refused(optimizer: Any, what: str) -> str:
     return (
         f"optimizer {type(optimizer).__name__}: expected a compute_gradients that calls TensorFlow's own once for each"
-        f" variable, found one that {what}; change the gradients that super().compute_gradients returns"
+        f" variable, found one{_place(optimizer)} that {what}; change the gradients that super().compute_gradients"
+        " returns"
     )
+
+
+def _place(optimizer: Any, method: str = "compute_gradients") -> str:
+    """Return " (file:line)" of an optimizer's method; "" where that is unknown."""
+    code = getattr(getattr(optimizer, method), "__code__", None)
+    return f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
 
 
 @contextlib.contextmanager

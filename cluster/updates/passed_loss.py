@@ -1,0 +1,103 @@
+"""The loss that an optimizer's ``compute_gradients`` passes on to TensorFlow's own: c · loss + r.
+
+Every copy of the model has a loss and a weight, and the weights of a step add up to 1. A step's gradient is the sum of
+weight · gradient(c · loss + r) over all copies. It is that of c · (mean loss) + r, as in one process, if c and r are
+the same in every copy. So neither may depend on the loss or on the batch; variables and constants are fine.
+"""
+
+from typing import Any, Iterable, Set
+
+from cluster.runtime.tf_compat import tf
+
+# Operations whose result is linear in those of their inputs that depend on the loss.
+_OF_THE_FIRST = (
+    "Identity", "Snapshot", "CheckNumerics", "Print", "Reshape", "Squeeze", "ExpandDims", "Sum", "Mean",
+    "Cast", "Neg", "RealDiv", "Div",
+)  # fmt: skip
+_OF_ALL = ("Add", "AddV2", "AddN", "Sub", "Pack")
+_OF_ONE = ("Mul",)
+_SCALES = ("Neg", "RealDiv", "Div", "Mul")
+
+
+class NotLinear(Exception):
+    """What was passed on is not c · loss + r; the text says why."""
+
+
+class PassedLoss:
+    """Judge what an optimizer makes of a loss, in the graph that it builds.
+
+    Args:
+      loss: a scalar, which the optimizer's ``compute_gradients`` gets.
+      batch: tensors of which the loss is made, and everything else that one copy of the model has and another has not.
+    """
+
+    def __init__(self, loss: Any, batch: Iterable[Any] = ()):
+        self._loss = loss
+        self._varying = {loss.op, *(each.op for each in batch)}
+
+    def scales(self, passed: Any) -> bool:
+        """Return whether c is another number than 1 in ``passed`` = c · loss + r.
+
+        Raises:
+          NotLinear: c or r depends on the loss or on the batch, or may do so.
+        """
+        if passed is self._loss:
+            return False
+        if not isinstance(passed, tf.Tensor):
+            raise NotLinear(f"a {type(passed).__name__} is passed on, which is no tensor")
+        return self._scales(passed)
+
+    def refuse_varying(self, tensor: Any) -> None:
+        """Refuse another argument that depends on the loss or on the batch.
+
+        Raises:
+          NotLinear: it does.
+        """
+        if isinstance(tensor, tf.Tensor) and self._varies(tensor):
+            raise _varying(tensor.op)
+
+    def _scales(self, tensor: Any) -> bool:
+        if tensor is self._loss:
+            return False
+        op = tensor.op
+        varying = [each for each in op.inputs if self._varies(each)]
+        if not _is_linear(op, varying):
+            raise _varying(op)
+        inner = [self._scales(each) for each in varying]
+        return any(inner) or len(varying) > 1 or _multiplies(op, varying)
+
+    def _varies(self, tensor: Any) -> bool:
+        """Return whether a tensor depends on the loss or on the batch, be it by what it waits for.
+
+        A variable that is read after a change may have got something of the loss.
+        """
+        found: Set[Any] = {tensor.op}
+        left = [tensor.op]
+        while left:
+            op = left.pop()
+            if op in self._varying:
+                return True
+            before = {each.op for each in op.inputs} | set([] if op.type == "Const" else op.control_inputs)
+            left += before - found
+            found |= before
+        return False
+
+
+def _varying(op: Any) -> NotLinear:
+    return NotLinear(f"{op.type} ({op.name}) is passed on, which depends on the loss or on the batch")
+
+
+def _is_linear(op: Any, varying: Any) -> bool:
+    """Return whether an operation's result is linear in its inputs that vary, once these are linear in the loss."""
+    if op.type == "Cast" and not (op.inputs[0].dtype.is_floating and op.outputs[0].dtype.is_floating):
+        return False
+    if op.type in _OF_THE_FIRST:
+        return [each is op.inputs[0] for each in varying] == [True]
+    return bool(varying) and (op.type in _OF_ALL or (op.type in _OF_ONE and len(varying) == 1))
+
+
+def _multiplies(op: Any, varying: Any) -> bool:
+    """Return whether an operation gives the loss another factor than 1."""
+    if op.type == "Sub":
+        return varying[0] is not op.inputs[0]
+    return op.type in _SCALES or (op.type == "Mean" and op.inputs[0].shape.num_elements() != 1)
