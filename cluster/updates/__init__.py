@@ -8,7 +8,9 @@ slots                make an optimizer's slots in few operations
 Any other optimizer needs all variables, whole and under the author's names:
 
 imported_update      build its update in a graph of its own, and import that
+counted_step         the global step that it sees there, and counts
 optimizer_gradients  the part of it that each worker does before pushing
+passed_loss          what it may make of the loss
 
 For both kinds:
 

@@ -49,9 +49,11 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         return [*([(_Plain(), own)] if own else []), *others]
 
     def apply_gradients(self, grads_and_vars: GradsAndVars, global_step: Any = None, name: Any = None) -> Any:
-        """Apply each part's gradients by that part."""
-        applied = [optimizer.apply_gradients(pairs) for optimizer, pairs in self.share_out(grads_and_vars)]
-        return tf.group(*applied, name=name)
+        """Apply each part's gradients by that part; the last one, after the others, counts the step."""
+        *others, (last, its_pairs) = self.share_out(grads_and_vars)
+        applied = [optimizer.apply_gradients(pairs) for optimizer, pairs in others]
+        with tf.control_dependencies(applied):
+            return last.apply_gradients(its_pairs, global_step=global_step, name=name)
 
     def share_out(self, grads_and_vars: GradsAndVars) -> List[Tuple[Any, List[Tuple[Any, Any]]]]:
         """Return optimizers with their part of these pairs, those that have any."""

@@ -10,10 +10,13 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from cluster.errors import JobError
 from cluster.runtime.gradients import clip
 from cluster.runtime.tf_compat import tf
+from cluster.updates.counted_step import CountedStep, applied
 from cluster.updates.nan_guard import NOT_FINITE
-from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients
+from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients, refuse_losses
 from cluster.variables.masters import SCOPE, plain_name
 from cluster.variables.uses import ancestors, replace
+
+_LOSSES = (tf.GraphKeys.LOSSES, tf.GraphKeys.REGULARIZATION_LOSSES)  # an optimizer may add what it finds there
 
 
 class VariableSpec(NamedTuple):
@@ -61,16 +64,20 @@ class ImportedUpdate:
         self._specs, self._step_device, self._clip_norm = specs, step_device, clip_norm
         self._made: List[Any] = []
         self._holes: Dict[str, List[str]] = {}
-        inner = tf.Graph()
+        inner, losses = tf.Graph(), {key: tf.get_collection(key) for key in _LOSSES}
         with inner.as_default(), inner.container(container), tf.variable_creator_scope(self._create):
             step, variables = self._make_variables()
+            counted = CountedStep(step, f"{INNER_SCOPE}global_step")
+            stand_ins = _stand_in_for(losses)
             grads = {name: self._stand_in(name, variable) for name, variable in variables.items()}
             optimizer = make()
-            update = self._update(optimizer, grads, variables)
+            update = self._update(optimizer, grads, variables, counted.variable)
             late = [_read_late(variables[name], ancestors([update]), _ready(grads)) for name in changing]
             self.reads_changing = any(late)
+            counted.settle(optimizer)
+            refuse_losses(optimizer, [update], stand_ins)
         with tf.control_dependencies(None):
-            self._bring_in(inner, step, update)
+            self._bring_in(inner, step, counted.variable, update)
 
     def _make_variables(self) -> Tuple[Any, Dict[str, Any]]:
         step = tf.train.get_or_create_global_step()
@@ -118,14 +125,14 @@ class ImportedUpdate:
         self._holes.setdefault(name, []).append(hole.op.name)
         return hole
 
-    def _update(self, optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
+    def _update(self, optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any], step: Any) -> Any:
         # What depends on no gradient, such as a decay, waits for all of them too: a step that is
         # given up while it waits has changed nothing.
         ready = _ready(grads)
         with tf.control_dependencies(ready):
             pairs = clip(changed_gradients(optimizer, grads, variables), self._clip_norm)
         with tf.control_dependencies(ready):
-            update = optimizer.apply_gradients(pairs)
+            update = applied(optimizer, pairs, step)
         if update is None:
             raise JobError(
                 f"optimizer {type(optimizer).__name__}: expected an operation of apply_gradients, found None"
@@ -133,7 +140,7 @@ class ImportedUpdate:
         with tf.name_scope(INNER_SCOPE):
             return tf.group(update)
 
-    def _bring_in(self, inner: Any, step: Any, update: Any) -> None:
+    def _bring_in(self, inner: Any, step: Any, counted: Any, update: Any) -> None:
         """Make the inner graph part of the current one."""
         definition = inner.as_graph_def()
         devices = _devices(inner, self._step_device)
@@ -150,6 +157,7 @@ class ImportedUpdate:
                 f"optimizer: expected to make the variable {missing[0]} wherever it is made, found it missing"
             )
         self.global_step = found.pop(step.op.name)
+        found.pop(counted.op.name)  # has no value of its own between two steps
         self.masters = {name: found.pop(name) for name in self._specs}
         self.others = list(found.values())
         self._graph = tf.get_default_graph()
@@ -190,6 +198,16 @@ def _read_late(variable: Any, update: Set[Any], ready: Sequence[Any]) -> bool:
         with tf.control_dependencies(ready):
             replace(read.outputs[0], variable.read_value(), set(users))
     return bool(users or direct)
+
+
+def _stand_in_for(losses: Mapping[str, Sequence[Any]]) -> List[Any]:
+    """Let the current graph's collections have as many losses as the model's, without a value."""
+    found: List[Any] = []
+    with tf.name_scope(INNER_SCOPE):
+        for key, each in losses.items():
+            tf.get_collection_ref(key)[:] = [tf.placeholder(loss.dtype, loss.shape) for loss in each]
+            found += tf.get_collection(key)
+    return found
 
 
 def _checked(variable: Any, update: Any) -> Any:

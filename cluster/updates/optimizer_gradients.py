@@ -137,10 +137,19 @@ def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mappi
         loss = tf.placeholder(tf.float32, [])
     with _in_place_of_own(own), _one_set_of_variables():
         pairs = list(optimizer.compute_gradients(loss, trained))
-    needed = ancestors([grad for grad, _ in pairs])
-    if loss.op in needed:
-        raise JobError(_refused(optimizer, "uses the loss for more than its gradient"))
+    refuse_losses(optimizer, [grad for grad, _ in pairs], [loss])
     return pairs
+
+
+def refuse_losses(optimizer: Any, made: Sequence[Any], losses: Sequence[Any]) -> None:
+    """Refuse what an optimizer has made of gradients if one of these losses, which have no value there, is part of it.
+
+    Raises:
+      JobError: it is.
+    """
+    needed = ancestors(made)
+    if any(each.op in needed for each in losses):
+        raise JobError(_refused(optimizer, "uses the loss for more than its gradient"))
 
 
 def _refused(optimizer: Any, what: str) -> str:

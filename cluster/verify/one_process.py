@@ -16,6 +16,7 @@ from cluster.model.state import State, changes
 from cluster.runtime.gradients import clip, copy_gradient
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
+from cluster.updates.counted_step import applied
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.updates.optimizer_gradients import changed_gradients
 from cluster.variables.buckets import Bucket
@@ -99,14 +100,15 @@ class OneProcess:
         sums = {name: added([of_worker[name] for of_worker in workers]) for name in workers[0]}
         computed = [*model.losses, *tensors_of([each for worker in workers for each in worker.values()])]
         self._settle_state(computed, ancestors([*computed, *model.updates]))
-        with tf.control_dependencies(tensors_of(list(sums.values()))):  # nothing changes before all is computed
+        following = model.step.read_value() + 1  # an optimizer may count the step, or leave it out
+        with tf.control_dependencies([following, *tensors_of(list(sums.values()))]):  # nothing changes before that
             sums = {name: copy_gradient(grad) for name, grad in self._divided(sums).items()}
         with tf.control_dependencies(model.updates):  # which may change what the optimizer reads
             updated = self._update(sums)
         with tf.control_dependencies([updated]):
             joined = self._pieces.join()
         with tf.control_dependencies([joined]):
-            return tf.assign_add(model.step, 1).op
+            return tf.assign(model.step, following).op
 
     def _settle_state(self, computed: Sequence[Any], step: Set[Any]) -> None:
         """Let what the model changes itself change when all towers have been computed, as on the chief."""
@@ -128,7 +130,8 @@ class OneProcess:
             pairs = [(grad, self._pieces.variables[name]) for name, grad in self._clipped(sums).items()]
             return optimizer.apply_gradients(pairs)
         grads = {name: sums.get(name) for name in model.variables}
-        return optimizer.apply_gradients(clip(changed_gradients(optimizer, grads, model.variables), self._clip_norm))
+        pairs = clip(changed_gradients(optimizer, grads, model.variables), self._clip_norm)
+        return applied(optimizer, pairs, model.step)
 
     def _clipped(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
         """Gradients scaled down, with the norm of what travels together: a sum depends on what is summed at once."""

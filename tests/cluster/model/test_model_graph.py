@@ -59,7 +59,10 @@ def gradients(optimizer: Any, workers: int, towers: int, counts: Any = None, **t
         whole.build(lambda device: HERE)
         session.run(tf.global_variables_initializer())
         pairs = [(tf.convert_to_tensor(each.grads["w"]), each.weight) for each in whole.workers]
-        return session.run([(grad, tf.constant(1.0 / workers) if weight is None else weight) for grad, weight in pairs])
+        given: List[Any] = session.run(
+            [(grad, tf.constant(1.0 / workers) if weight is None else weight) for grad, weight in pairs]
+        )
+        return given
 
 
 def in_one_process(x: Any, decay: float) -> Any:

@@ -122,6 +122,53 @@ class InALoop(Descent):  # type: ignore[misc]
         return super()._apply_dense(tf.while_loop(lambda index, _: index < 3, more, (0, grad))[1], var)
 
 
+class Regularised(Descent):  # type: ignore[misc]
+    """Adds to the loss a term without examples."""
+
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        decay = tf.add_n([tf.nn.l2_loss(each) for each in tf.trainable_variables()])
+        return super().compute_gradients(loss + 0.1 * decay, *args, **kwargs)
+
+
+class AddingWhatIsCollected(Descent):  # type: ignore[misc]
+    """Adds to the loss what the model has laid down for that."""
+
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        total = tf.add_n([loss, *tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)])
+        assert tf.add_n(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)).shape.ndims == 0
+        return super().compute_gradients(total, *args, **kwargs)
+
+
+class Averaging(Descent):  # type: ignore[misc]
+    """Keeps averages of variables that follow more slowly the more steps were counted, this one included."""
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+        updated = super().apply_gradients(grads_and_vars, global_step, name)
+        average = tf.train.ExponentialMovingAverage(0.99, num_updates=tf.train.get_global_step())
+        with tf.control_dependencies([updated]):
+            averaged = average.apply([variable for grad, variable in grads_and_vars if grad is not None])
+        with tf.control_dependencies([averaged]):
+            return tf.group(
+                *[
+                    tf.assign(each, average.average(each))
+                    for _, each in grads_and_vars
+                    if average.average(each) is not None
+                ]
+            )
+
+
+class Counting(AdamWeightDecay):
+    """Counts by itself what its base class does not."""
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+        updated = super().apply_gradients(grads_and_vars, None, name)
+        with tf.control_dependencies([updated, global_step.assign_add(1)]):
+            seen = tf.cast(tf.train.get_global_step(), tf.float32)
+            return tf.group(
+                *[variable.assign_add(0.01 * seen * tf.ones_like(variable)) for _, variable in grads_and_vars]
+            )
+
+
 class Scaling(Adam):  # type: ignore[misc]
     """Scales the loss, and gradients back, as for numbers of 16 bits."""
 
@@ -150,6 +197,10 @@ OPTIMIZERS: Dict[str, Callable[[], Any]] = {
     "decaying": lambda: Decaying(0.1),
     "by norm": lambda: ByNorm(0.1),
     "in a loop": lambda: InALoop(0.1),
+    "regularised": lambda: Regularised(0.1),
+    "adding what is collected": lambda: AddingWhatIsCollected(0.1),
+    "averaging": lambda: Averaging(0.1),
+    "counting": lambda: Counting(0.05),
     "scaling": lambda: Scaling(0.1),
     "of its step": of_its_step,
     "scaling dynamically": lambda: dynamically_scaling(2.0**10),
@@ -165,6 +216,7 @@ def model(ids: Any, constraint: Any) -> Any:
             shape,
             initializer=tf.constant_initializer(VALUES[name]),
             constraint=constraint if name == "l1/w" else None,
+            regularizer=(lambda value: 0.1 * tf.nn.l2_loss(value)) if name == "l1/w" else None,
             use_resource=False,
         )
         for name, shape in SHAPES.items()
@@ -182,11 +234,13 @@ def in_one_process(
         ids = tf.placeholder(tf.int64, [len(IDS[0])])
         loss, made = model(ids, constraint)
         step, optimizer = tf.train.get_or_create_global_step(), make()
+        following = tf.identity(step.read_value() + 1)
         pairs = optimizer.compute_gradients(loss, list(made.values()))
-        with tf.control_dependencies([tf.convert_to_tensor(grad) for grad, _ in pairs if grad is not None]):
-            update = optimizer.apply_gradients(pairs)
-        with tf.control_dependencies([update]):
-            counted = tf.assign_add(step, 1).op
+        computed = [tf.convert_to_tensor(grad) for grad, _ in pairs if grad is not None]
+        with tf.control_dependencies([following, *computed]):
+            update = optimizer.apply_gradients(pairs, global_step=step)
+        with tf.control_dependencies([update]):  # also where the optimizer does not count
+            counted = tf.assign(step, following).op
         session.run(tf.global_variables_initializer())
         return taken(session, ids, batches, [counted], made), sorted(each.op.name for each in tf.global_variables())
 
@@ -219,7 +273,7 @@ def imported(make: Callable[[], Any], constraint: Any = None) -> Whole:
             loss, made = model(part, constraint)
         known = len(tf.global_variables())
         optimizer = optimizer or make()
-        gradients.append(own_gradients(optimizer, loss / 2, list(made.values())))
+        gradients.append(own_gradients(optimizer, loss, list(made.values()), 0.5, [ids]))
         if len(gradients) == 1:
             own = tf.global_variables()[known:]
     pairs = add_gradients([each.pairs for each in gradients])
@@ -286,7 +340,7 @@ def test_gradients_are_clipped_by_the_norm_of_all_after_what_the_optimizer_does_
             found = ImportedUpdate(lambda: Freezing(1.0), specs, CPU, clip_norm=norm)
             frozen, free = found.masters.values()
             update = found.apply_gradients([(tf.fill([2], 100.0), frozen), (tf.constant([3.0, 4.0]), free)])
-            session.run([tf.assign(each, tf.zeros([2])) for each in (frozen, free)])
+            session.run([found.global_step.initializer, *(tf.assign(each, tf.zeros([2])) for each in (frozen, free))])
             session.run(update)
             moved[norm] = np.array(session.run([frozen, free]))
     np.testing.assert_allclose(moved[None], [[0, 0], [-3, -4]])
@@ -300,7 +354,7 @@ def test_where_only_the_optimizer_judges_gradients_a_new_value_that_is_no_number
         found = ImportedUpdate(OPTIMIZERS["scaling"], {"w": VariableSpec(mirror, CPU, False)}, CPU)
         found.is_checked = True
         update = found.apply_gradients([(tf.constant([1.0, np.nan]), found.masters["w"])])
-        session.run(tf.assign(found.masters["w"], tf.zeros([2])))
+        session.run([found.global_step.initializer, tf.assign(found.masters["w"], tf.zeros([2]))])
         for each in found.others:
             session.run(each.initializer)
         with pytest.raises(tf.errors.InvalidArgumentError) as caught:
@@ -308,7 +362,9 @@ def test_where_only_the_optimizer_judges_gradients_a_new_value_that_is_no_number
         assert nan_guard.reason(caught.value) == "the new value of w is not a finite number"
 
 
-@pytest.mark.parametrize(("name", "scales"), [("scaling", True), ("scaling dynamically", True), ("clipping", False)])
+@pytest.mark.parametrize(
+    ("name", "scales"), [("scaling", True), ("scaling dynamically", True), ("regularised", False), ("clipping", False)]
+)
 def test_whether_the_loss_was_scaled_before_is_told(name: str, scales: bool) -> None:
     with tf.Graph().as_default():
         assert imported(OPTIMIZERS[name]).scales is scales
@@ -341,6 +397,7 @@ def test_a_step_that_is_given_up_while_a_gradient_is_missing_has_changed_nothing
         a, b = found.masters.values()
         update = found.apply_gradients([(tf.ones([4]), a), (missing, b)])
         variables = [a, b, *found.others]
+        session.run(found.global_step.initializer)
         session.run([tf.assign(master, tf.fill([4], 3.0)) for master in (a, b)])
         for each in found.others:
             session.run(each.initializer)
@@ -368,6 +425,12 @@ class ByLoss(Adam):  # type: ignore[misc]
         return [(None if grad is None else tf.convert_to_tensor(grad) / (1 + loss), each) for grad, each in pairs]
 
 
+class ByCollectedLoss(Adam):  # type: ignore[misc]
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+        size = 1 + tf.losses.get_regularization_loss()
+        return super().apply_gradients([(grad / size, each) for grad, each in grads_and_vars if each.op.name == "l1/w"])
+
+
 class Nothing(Adam):  # type: ignore[misc]
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
         super().apply_gradients(grads_and_vars, global_step, name)
@@ -379,6 +442,7 @@ class Nothing(Adam):  # type: ignore[misc]
         (OnItsOwn, "does not call tf.train.Optimizer.compute_gradients"),
         (Twice, "asks for one variable's gradient more than once"),
         (ByLoss, "uses the loss for more than its gradient"),
+        (ByCollectedLoss, "uses the loss for more than its gradient"),
         (Nothing, "expected an operation of apply_gradients, found None"),
     ],
 )

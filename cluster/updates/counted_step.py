@@ -1,0 +1,82 @@
+"""The global step that an optimizer sees and counts; the servers' own is counted with the step's last word.
+
+In one process ``apply_gradients`` counts the step when the variables are updated, and what the optimizer does then may
+read the new number. On the servers others read the global step meanwhile. So the optimizer gets a variable that takes
+the servers' number when an update begins, and that nobody else reads.
+"""
+
+import inspect
+from typing import Any
+
+from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
+from cluster.variables.uses import handle_of, writes
+
+_LOOPS = ("Enter", "RefEnter")
+_MOVED = ("Cast", "Bitcast")
+
+
+class CountedStep:
+    """A variable in the place of a graph's global step.
+
+    Args:
+      step: the global step; whoever asks TensorFlow for it afterwards gets ``variable``.
+      name: of the variable.
+    """
+
+    def __init__(self, step: Any, name: str):
+        self._step = step
+        self.variable = tf.get_variable(
+            name, [], tf.int64, tf.zeros_initializer(), trainable=False, collections=[], use_resource=False
+        )
+        tf.get_collection_ref(tf.GraphKeys.GLOBAL_STEP)[:] = [self.variable]
+
+    def settle(self, optimizer: Any) -> None:
+        """Let the variable take the global step before anything uses it; call it when the update is built.
+
+        Raises:
+          JobError: the optimizer counts otherwise than one a step.
+        """
+        counts = writes(self.variable)
+        if len(counts) > 1 or not all(map(_adds_one, counts)) or writes(self._step):
+            raise JobError(
+                f"optimizer {type(optimizer).__name__}: expected apply_gradients to count a step by"
+                " global_step.assign_add(1), or not at all, found that it changes the global step otherwise; every step"
+                " counts once"
+            )
+        users = [op for op in handle_of(self.variable).consumers() if op is not self.variable.initializer]
+        # TensorFlow moves a cast to before the reading of its variable: it must wait itself.
+        users += [op for op in self.variable.graph.get_operations() if op.type in _MOVED and _is_outside(op)]
+        with tf.control_dependencies(None):
+            begin = tf.assign(self.variable, self._step.read_value()).op
+        for op in users:
+            op._add_control_input(begin)
+
+
+def applied(optimizer: Any, pairs: Any, step: Any) -> Any:
+    """Return what an optimizer's ``apply_gradients`` returns; it gets the global step, as in one process, if it may."""
+    try:
+        inspect.signature(optimizer.apply_gradients).bind(pairs, global_step=step)
+    except TypeError:
+        return optimizer.apply_gradients(pairs)
+    return optimizer.apply_gradients(pairs, global_step=step)
+
+
+def _is_outside(op: Any) -> bool:
+    return op._get_control_flow_context() is None
+
+
+def _adds_one(op: Any) -> bool:
+    """Return whether a change of the step adds 1; it may be in a branch, where an optimizer leaves a step out."""
+    if op.inputs[0].op.type in _LOOPS:
+        return False
+    if op.type == "AssignAdd":
+        return bool(tf.get_static_value(op.inputs[1]) == 1)
+    added = op.inputs[1].op
+    numbers = [tf.get_static_value(each) for each in added.inputs]
+    return op.type == "Assign" and added.type in ("Add", "AddV2") and 1 in numbers and _reads(added, op.inputs[0])
+
+
+def _reads(added: Any, handle: Any) -> bool:
+    """Return whether one of what is added is a plain read of the variable."""
+    return any(each.op.type == "Identity" and each.op.inputs[0] is handle for each in added.inputs)
