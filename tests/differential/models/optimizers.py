@@ -304,3 +304,59 @@ class Wrapped(tf.train.Optimizer):  # type: ignore[misc]
 def wrapper(x: Any, y: Any, args: Args) -> Any:
     """An optimizer that wraps another."""
     return _two_layers(x, y, args)
+
+
+class WithRegularization(tf.train.MomentumOptimizer):  # type: ignore[misc]
+    """Adds to the loss what ``tf.get_variable(regularizer=)`` has laid down."""
+
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> GradsAndVars:
+        """The gradients of both together, of which each variable's are clipped."""
+        found = super().compute_gradients(loss + tf.losses.get_regularization_loss(), *args, **kwargs)
+        return [(None if grad is None else tf.clip_by_norm(grad, 0.5), variable) for grad, variable in found]
+
+
+@author(lambda args: WithRegularization(0.05, 0.9))
+def decay_in_optimizer(x: Any, y: Any, args: Args) -> Any:
+    """A weight decay that the optimizer adds to the loss, from REGULARIZATION_LOSSES."""
+    return error_of(through(x, square(args, regularizer=lambda w: 0.3 * tf.nn.l2_loss(w))), y)
+
+
+class ScaledDecay(tf.train.GradientDescentOptimizer):  # type: ignore[misc]
+    """Adds a decay of all variables to the loss, and scales both."""
+
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> GradsAndVars:
+        """The true gradients, by way of larger ones."""
+        decay = tf.add_n([tf.nn.l2_loss(variable) for variable in tf.trainable_variables()])
+        found = super().compute_gradients(64.0 * (loss + 0.3 * decay), *args, **kwargs)
+        return [(None if grad is None else grad / 64.0, variable) for grad, variable in found]
+
+
+@author(lambda args: ScaledDecay(0.1))
+def scaled_decay_in_optimizer(x: Any, y: Any, args: Args) -> Any:
+    """A decay of all variables that the optimizer adds to the loss, scaled."""
+    return _two_layers(x, y, args)
+
+
+class Averaged(tf.train.Optimizer):  # type: ignore[misc]
+    """Keeps averages of what another optimizer trains, slow ones only after some steps."""
+
+    def __init__(self, inner: Any):
+        super().__init__(False, "Averaged")
+        self._inner = inner
+        self._average = tf.train.ExponentialMovingAverage(0.99, num_updates=tf.train.get_or_create_global_step())
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> GradsAndVars:
+        """Those of the other."""
+        found: GradsAndVars = self._inner.compute_gradients(*args, **kwargs)
+        return found
+
+    def apply_gradients(self, grads_and_vars: GradsAndVars, global_step: Any = None, name: Any = None) -> Any:
+        """Averages when the step is counted."""
+        with tf.control_dependencies([self._inner.apply_gradients(grads_and_vars, global_step, name)]):
+            return self._average.apply([variable for grad, variable in grads_and_vars if grad is not None])
+
+
+@author(lambda args: Averaged(tf.train.MomentumOptimizer(0.1, 0.9)))
+def averaged_by_step(x: Any, y: Any, args: Args) -> Any:
+    """Averages of variables whose decay is that of the step that was just counted."""
+    return _two_layers(x, y, args)
