@@ -1,10 +1,12 @@
 """Several optimizers, each for the variables whose names begin in one way, such as wide ones and deep ones."""
 
-from itertools import takewhile
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+import difflib
+from itertools import accumulate, takewhile
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
+from cluster.updates.counted_step import applied
 from cluster.variables.masters import plain_name
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
@@ -14,8 +16,8 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
     """One optimizer made of several.
 
     Args:
-      parts: by the beginning of names: ``wide`` is for ``wide`` and all of ``wide/…``, ``""`` for all that is left.
-        The longest that fits counts.
+      parts: by the beginning of names: ``wide`` is for ``wide`` and all of ``wide/…``, ``wide/`` for the latter alone,
+        ``""`` for all that is left. The longest that fits counts.
     """
 
     def __init__(self, parts: Mapping[str, Any]):
@@ -26,8 +28,9 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         """Compute each part's gradients in that part's way.
 
         Raises:
-          JobError: a variable is no part's.
+          JobError: a variable is no part's, or a part has none in the graph.
         """
+        self._refuse_unmatched([each.op.name for each in tf.global_variables()])
         variables = tf.trainable_variables() if var_list is None else list(var_list)
         found: Dict[str, Any] = {}
         for optimizer, names in self._together(variables):
@@ -35,6 +38,18 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
             pairs = optimizer.compute_gradients(loss, theirs, *args, **kwargs)
             found.update({variable.name: grad for grad, variable in pairs})
         return [(found.get(each.name), each) for each in variables]
+
+    def _refuse_unmatched(self, names: Sequence[str]) -> None:
+        for key in self.parts:
+            if not any(_fits(key, name) for name in names):
+                known = sorted({scope for name in names for scope in _scopes(name)})
+                near = difflib.get_close_matches(key, known, 1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                first = sorted({name.split("/")[0] for name in names})
+                raise JobError(
+                    f"optimizer: expected a variable for every key, found none for {key!r}{hint} among those of"
+                    f" {', '.join(first)}; correct the key, or leave it out"
+                )
 
     def _together(self, variables: Sequence[Any]) -> List[Tuple[Any, List[str]]]:
         """Optimizers, each with the names of its variables; those with TensorFlow's own way share a backpropagation."""
@@ -51,9 +66,9 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
     def apply_gradients(self, grads_and_vars: GradsAndVars, global_step: Any = None, name: Any = None) -> Any:
         """Apply each part's gradients by that part; the last one, after the others, counts the step."""
         *others, (last, its_pairs) = self.share_out(grads_and_vars)
-        applied = [optimizer.apply_gradients(pairs) for optimizer, pairs in others]
-        with tf.control_dependencies(applied):
-            return last.apply_gradients(its_pairs, global_step=global_step, name=name)
+        before = [optimizer.apply_gradients(pairs) for optimizer, pairs in others]
+        with tf.control_dependencies(before):
+            return tf.group(*before, applied(last, its_pairs, global_step), name=name)
 
     def share_out(self, grads_and_vars: GradsAndVars) -> List[Tuple[Any, List[Tuple[Any, Any]]]]:
         """Return optimizers with their part of these pairs, those that have any."""
@@ -70,13 +85,22 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         Raises:
           JobError: the variable is no part's.
         """
-        fitting = [each for each in self.parts if not each or name == each or name.startswith(f"{each}/")]
+        fitting = [each for each in self.parts if _fits(each, name)]
         if not fitting:
             raise JobError(
                 f"optimizer: expected one for every variable, found none for {name} among {', '.join(self.parts)};"
                 ' add one under "" for all that is left'
             )
         return max(fitting, key=len)
+
+
+def _fits(key: str, name: str) -> bool:
+    return not key or name == key or name.startswith(f"{key.rstrip('/')}/")
+
+
+def _scopes(name: str) -> Iterator[str]:
+    """Return the beginnings of a name that a key may be, the whole among them: ``a``, ``a/b``."""
+    return accumulate(name.split("/"), "{}/{}".format)
 
 
 def _has_a_way_of_its_own(optimizer: Any) -> bool:

@@ -46,6 +46,33 @@ def test_each_variable_is_trained_by_the_longest_beginning_that_fits() -> None:
     assert found["deep/w"] == 1
 
 
+def test_a_key_that_ends_in_a_slash_is_for_what_lies_beneath() -> None:
+    assert after(Grouped({"wide/": sgd(0.0), "": sgd(0.1)}), 1) == pytest.approx(
+        {"wide/w": 1, "wider": 0.8, "deep/w": 0.8}
+    )
+    found = Grouped({"wide": sgd(0.1), "wide/": sgd(0.2)})
+    assert [found.prefix(name) for name in ("wide", "wide/w")] == ["wide", "wide/"]
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("wyde", " (did you mean 'wide'?)"), ("deep/v", " (did you mean 'deep/w'?)"), ("", None), ("head", "")],
+)
+def test_a_key_that_no_variable_has_is_refused_with_the_near_name(key: str, hint: Any) -> None:
+    with tf.Graph().as_default():
+        made = list(variables().values())
+        grouped = Grouped({key: sgd(0.1), "wide": sgd(0.1), "wider": sgd(0.1), "deep": sgd(0.1)})
+        if hint is None:  # all may have a key of their own, none be left
+            own_gradients(grouped, tf.constant(0.0) * made[0][0], made)
+            return
+        with pytest.raises(JobError) as caught:
+            own_gradients(grouped, tf.constant(0.0) * made[0][0], made)
+    assert str(caught.value) == (
+        f"optimizer: expected a variable for every key, found none for {key!r}{hint} among those of deep, wide, wider;"
+        " correct the key, or leave it out"
+    )
+
+
 def test_a_part_with_a_way_of_its_own_goes_it() -> None:
     assert after(Grouped({"": Halving(0.1), "wide": sgd(0.1)}), 1) == pytest.approx(
         {"wide/w": 0.8, "wider": 0.9, "deep/w": 0.9}
