@@ -26,7 +26,7 @@ from cluster.stages import tower_on
 from cluster.task import Task, Train
 from cluster.towers import Devices, GradsAndVars, add_gradients, split_batch, stages_of
 from cluster.updates.grouped import Grouped
-from cluster.updates.optimizer_gradients import changed_gradients, own_gradients, refuse_minimize
+from cluster.updates.optimizer_gradients import changed_gradients, gathers, own_gradients, refuse_minimize
 
 Setter = Callable[[str], Any]  # makes of a device what places a tower's operations
 
@@ -130,10 +130,16 @@ class ModelGraph:
         ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
         expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
         self.job.check("optimizer", expected, optimizer, ok)
-        with self.job.blame():
-            for each in named.values():
-                refuse_minimize(each)
+        for each in named.values():
+            self._check_alone(each)
         return Grouped(optimizer) if isinstance(optimizer, dict) else optimizer
+
+    def _check_alone(self, optimizer: Any) -> None:
+        """Refuse an optimizer that does more than computing and applying gradients."""
+        expected = "the optimizer that it wraps: train.sync, mode and backup_workers say how workers make a step"
+        self.job.check("optimizer", expected, f"a {type(optimizer).__name__}", not gathers(optimizer))
+        with self.job.blame():
+            refuse_minimize(optimizer)
 
     def _inputs(self, estimate: bool) -> Tuple[List[Dict[str, Any]], Any]:
         """Return a batch of each member of the pool, read in its own memory, and what makes the datasets begin."""

@@ -11,6 +11,8 @@ imported_update      build its update in a graph of its own, and import that
 counted_step         the global step that it sees there, and counts
 optimizer_gradients  the part of it that each worker does before pushing
 passed_loss          what it may make of the loss
+handed_on            whether its minimize may be left out
+replaced             a method of TensorFlow's that is another one for a while
 
 For both kinds:
 

@@ -6,17 +6,21 @@ gradients. So a worker takes what TensorFlow's own returns there (``own_gradient
 returns the mean, and the optimizer does the rest (``changed_gradients``).
 """
 
-import contextlib
-import threading
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
+from cluster.updates.handed_on import hands_on
 from cluster.updates.passed_loss import NotLinear, PassedLoss
+from cluster.updates.replaced import in_place_of
 from cluster.variables.uses import ancestors
 
 INNER_SCOPE = "apart/"  # of operations that are neither the model's nor the optimizer's
-_ONE_AT_A_TIME = threading.RLock()  # a class has one method for all threads
+# TensorFlow's, and those of contrib.
+_GATHERING = (
+    "SyncReplicasOptimizer", "DropStaleGradientOptimizer", "ElasticAverageOptimizer", "ModelAverageOptimizer",
+    "AGNOptimizer",
+)  # fmt: skip
 _OWN = tf.train.Optimizer.compute_gradients
 
 
@@ -34,13 +38,19 @@ def refuse_minimize(optimizer: Any) -> None:
     """Refuse an optimizer that does in ``minimize`` what nobody would call here.
 
     Raises:
-      JobError: it has one of its own.
+      JobError: it has one of its own, which does more than handing its arguments on.
     """
-    if type(optimizer).minimize is not tf.train.Optimizer.minimize:
+    if type(optimizer).minimize is not tf.train.Optimizer.minimize and not hands_on(optimizer):
         raise JobError(
             f"optimizer {type(optimizer).__name__}: expected compute_gradients and apply_gradients to be all that it"
-            " does, found a minimize of its own, which is not called; do the same in these two"
+            f" does, found a minimize of its own{_place(optimizer, 'minimize')}, which is not called; do the same in"
+            " these two"
         )
+
+
+def gathers(optimizer: Any) -> bool:
+    """Return whether an optimizer is one of TensorFlow's that make the steps of several workers themselves."""
+    return any(each.__name__ in _GATHERING for each in type(optimizer).__mro__)
 
 
 def own_gradients(
@@ -74,7 +84,7 @@ def own_gradients(
         found.update({variable.name: grad for grad, variable in pairs})
         return pairs
 
-    with _in_place_of_own(own), _one_set_of_variables():
+    with in_place_of("compute_gradients", own), _one_set_of_variables():
         optimizer.compute_gradients(loss, list(variables), colocate_gradients_with_ops=True)
     if not scales:
         raise JobError(_refused(optimizer, "does not call tf.train.Optimizer.compute_gradients"))
@@ -135,7 +145,7 @@ def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mappi
 
     with tf.name_scope(INNER_SCOPE):
         loss = tf.placeholder(tf.float32, [])
-    with _in_place_of_own(own), _one_set_of_variables():
+    with in_place_of("compute_gradients", own), _one_set_of_variables():
         pairs = list(optimizer.compute_gradients(loss, trained))
     refuse_losses(optimizer, [grad for grad, _ in pairs], [loss])
     return pairs
@@ -164,13 +174,3 @@ def _place(optimizer: Any, method: str = "compute_gradients") -> str:
     """Return " (file:line)" of an optimizer's method; "" where that is unknown."""
     code = getattr(getattr(optimizer, method), "__code__", None)
     return f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
-
-
-@contextlib.contextmanager
-def _in_place_of_own(replacement: Callable[..., Any]) -> Iterator[None]:
-    with _ONE_AT_A_TIME:
-        tf.train.Optimizer.compute_gradients = replacement
-        try:
-            yield
-        finally:
-            tf.train.Optimizer.compute_gradients = _OWN

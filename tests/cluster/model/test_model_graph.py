@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 import numpy as np
 import pytest
 
+from cluster.errors import JobError
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS
@@ -95,3 +96,16 @@ def test_with_tensorflows_own_steps_the_optimizer_changes_a_workers_gradient_and
     ((found, _),) = gradients(Clipping(0.1), 1, 2, sync="stock")
     np.testing.assert_allclose(found, whole, rtol=1e-6)
     assert whole.tolist() == [20.0, pytest.approx(5.0)]
+
+
+def test_an_optimizer_that_brings_workers_together_itself_is_refused_with_the_line_of_optimizer() -> None:
+    class DropStaleGradientOptimizer(Descent):  # type: ignore[misc]
+        """As contrib has it, by name."""
+
+    stock = tf.train.SyncReplicasOptimizer(Descent(0.1), 1, 1)
+    for optimizer in (stock, DropStaleGradientOptimizer(0.1)):
+        found = (
+            rf"test_model_graph.py:\d+: optimizer returned a {type(optimizer).__name__}; expected the optimizer that"
+        )
+        with pytest.raises(JobError, match=found):
+            gradients(optimizer, 1, 1)

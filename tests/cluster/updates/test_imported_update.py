@@ -451,14 +451,41 @@ def test_what_cannot_be_done_with_the_mean_gradients_is_refused_by_name(kind: An
         imported(lambda: kind(0.1))
 
 
-def test_a_minimize_of_its_own_is_refused_and_tensorflows_own_is_none() -> None:
-    class Minimizing(Adam):  # type: ignore[misc]
+@pytest.mark.skipif(not tf.__version__.startswith("1."), reason="needs TensorFlow 1.15: contrib has these optimizers")
+@pytest.mark.parametrize("name", ["AdamWOptimizer", "MomentumWOptimizer", "extended"])
+def test_contribs_decoupled_weight_decay_is_as_in_one_process(name: str) -> None:
+    from tensorflow.contrib import opt
+
+    more = {"momentum": 0.9} if name == "MomentumWOptimizer" else {}
+    kind = getattr(opt, name, None) or opt.extend_with_decoupled_weight_decay(Adam)
+
+    def make() -> Any:
+        made = kind(weight_decay=0.05, learning_rate=0.1, **more)
+        refuse_minimize(made)
+        return made
+
+    (ours, our_names), (theirs, their_names) = (run(make) for run in (on_servers, in_one_process))
+    assert our_names == their_names
+    for each in SHAPES:
+        np.testing.assert_allclose(ours[-1][each], theirs[-1][each], rtol=1e-4, atol=1e-5, err_msg=each)
+
+
+def test_a_minimize_of_its_own_is_refused_but_one_that_hands_on() -> None:
+    class HandingOn(Adam):  # type: ignore[misc]
         def minimize(self, *args: Any, **kwargs: Any) -> Any:
             return super().minimize(*args, **kwargs)
 
-    refuse_minimize(Adam(0.1))
-    with pytest.raises(JobError, match=r"optimizer Minimizing: .* found a minimize of its own, which is not called"):
-        refuse_minimize(Minimizing(0.1))
+    class Minimizing(Adam):  # type: ignore[misc]
+        def minimize(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
+            return super().minimize(2.0 * loss, *args, **kwargs)
+
+    with tf.Graph().as_default():
+        for each in (Adam(0.1), HandingOn(0.1)):
+            refuse_minimize(each)
+        with pytest.raises(
+            JobError, match=r"optimizer Minimizing: .* found a minimize of its own \(\S+:\d+\), which is"
+        ):
+            refuse_minimize(Minimizing(0.1))
 
 
 def test_tensorflow_computes_gradients_as_before_afterwards_also_after_a_mistake() -> None:
