@@ -136,7 +136,7 @@ class ModelGraph:
 
     def _check_alone(self, optimizer: Any) -> None:
         """Refuse an optimizer that does more than computing and applying gradients."""
-        expected = "the optimizer that it wraps: train.sync, mode and backup_workers say how workers make a step"
+        expected = "the optimizer that it wraps: train.sync, mode and backup_workers decide how workers make a step"
         self.job.check("optimizer", expected, f"a {type(optimizer).__name__}", not gathers(optimizer))
         with self.job.blame():
             refuse_minimize(optimizer)

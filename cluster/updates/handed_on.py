@@ -1,4 +1,4 @@
-"""Whether an optimizer's ``minimize`` only hands on what it gets.
+"""Find whether an optimizer's ``minimize`` only hands on what it gets.
 
 Nobody calls ``minimize`` here, but its two halves. One that only hands its arguments on to TensorFlow's own, as that of
 every optimizer with decoupled weight decay does, may be left out. So it is called once, with TensorFlow's own replaced
