@@ -20,7 +20,7 @@ class CountedStep:
     """A variable in the place of a graph's global step.
 
     Args:
-      step: the global step; whoever asks TensorFlow for it afterwards gets ``variable``.
+      step: the global step; code that asks TensorFlow for it afterwards gets ``variable``.
       name: of the variable.
     """
 

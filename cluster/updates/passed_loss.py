@@ -20,7 +20,7 @@ _SCALES = ("Neg", "RealDiv", "Div", "Mul")
 
 
 class NotLinear(Exception):
-    """What was passed on is not c · loss + r; the text says why."""
+    """Report that what was passed on is not c · loss + r, and why."""
 
 
 class PassedLoss:
