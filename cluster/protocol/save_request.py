@@ -3,7 +3,7 @@
 The chief reads the file between steps. A second word has the manner:
 
     now   the chief saves before its next step
-    hold  the same, and it takes no further step: all that trains ends next, and goes on from this checkpoint
+    hold  the same, once no worker takes a step any more: all that trains ends next, and goes on from this checkpoint
     live  training goes on while most of the checkpoint is written: it is of a step that comes later
 """
 

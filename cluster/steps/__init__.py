@@ -27,5 +27,6 @@ async_worker       steps without waiting: servers apply each gradient at once
 once_async_worker  such steps that also move the places of their examples
 stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
 base_worker        what most of these answer a trainer about their data
+hold               let no worker take a step while the chief saves for the last time
 replica            the parts of one worker's graph that a session needs
 """

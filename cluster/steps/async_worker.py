@@ -14,14 +14,16 @@ The older the values are that a step computes with, the worse is its gradient:
 * After a pause longer than a step, such as for a checkpoint, the worker fetches all values again.
 """
 
+import contextlib
 import math
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import clip, scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker
 from cluster.steps.exchange import Exchange, Push, unpack_arrived
+from cluster.steps.hold import Gate
 from cluster.steps.send_window import SendWindow
 from cluster.steps.token_sync import counter
 from cluster.updates.incremental_apply import IncrementalApply
@@ -38,7 +40,14 @@ class AsyncWorker(BaseWorker):
     may_overlap = True  # with the steps before and after
 
     def __init__(
-        self, optimizer: Any, grads_and_vars: Any, global_step: Any, loss: Any, clip_norm: Any, exchange: Exchange
+        self,
+        optimizer: Any,
+        grads_and_vars: Any,
+        global_step: Any,
+        loss: Any,
+        clip_norm: Any,
+        exchange: Exchange,
+        gate: Gate,
     ):
         self.dropped = 0  # none ever is
         self.waited_s: Optional[float] = None  # for nobody
@@ -46,7 +55,7 @@ class AsyncWorker(BaseWorker):
         self._loss = loss
         self._optimizer = optimizer
         self._gradients = [grad for grad, _ in grads_and_vars]
-        self._exchange, self._copies = exchange, exchange.copies
+        self._exchange, self._copies, self._gate = exchange, exchange.copies, gate
         self._ended_s, self._took_s = 0.0, math.inf
         self._step = 0  # the newest that is known
         # What a session that was given up lays down late has another number, and is not taken for this one's.
@@ -67,6 +76,7 @@ class AsyncWorker(BaseWorker):
         self._brought = tf.group(laid, *published)
         with tf.device(global_step.device), tf.control_dependencies([finished]):
             self._next_step = tf.assign_add(global_step, 1, use_locking=True)
+            self._counted = gate.with_number(self._next_step)
         self._forget = exchange.forget()
 
     def _in_turn(self, pushes: Sequence[Push]) -> Tuple[Any, Any]:
@@ -91,14 +101,15 @@ class AsyncWorker(BaseWorker):
     @property
     def needed(self) -> List[Any]:
         """Return the variables beyond the global ones that must have a value before this worker can join."""
-        return []
+        return self._gate.state
 
     def is_open(self, session: Any) -> bool:
         """Return True: the chief keeps no worker out once every variable has a value."""
         return True
 
     def close(self, session: Any) -> None:
-        """Do nothing: only variables without a value keep workers out."""
+        """Reset the gate as the chief; only variables without a value keep workers out."""
+        session.run(self._gate.reset)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
         """Join as the chief; others may have changed the variables already."""
@@ -109,17 +120,20 @@ class AsyncWorker(BaseWorker):
         self._life = max(self._life + 1, time.time_ns())
         self._took_s = math.inf
         session.run(self._begin, {self._number: self._life})
+        self._gate.enter(session)
         self._step = int(session.run(self._global_step))
         self._copies.fill(session, self._step, [self._forget])
         return self._step
 
     def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
-        """Apply one gradient; return the global step after it, the loss, and ``more``."""
+        """Apply one gradient, once the gate is open; return the global step after it, the loss, and ``more``."""
+        self._gate.pass_through(session)
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
             self._copies.fill(session, self._step)
         self._load(session)
-        step, loss, fetched, _ = session.run([self._next_step, self._loss, list(more), self._brought])
+        (step, number), loss, fetched, _ = session.run([self._counted, self._loss, list(more), self._brought])
+        self._gate.note(number)
         self._step = int(step)
         self._ended_s = time.monotonic()
         self._took_s = self._ended_s - began_s
@@ -141,11 +155,14 @@ class AsyncWorker(BaseWorker):
         self._copies.fill(session, self._step)
 
     def owes(self, session: Any) -> bool:
-        """Return True: a step that lasts is always this worker's own.
+        """Return whether a step that lasts is this worker's own, as always but while the chief holds all workers."""
+        return not self._gate.is_closed
 
-        No worker waits for another.
-        """
-        return True
+    @contextlib.contextmanager
+    def held(self, session: Any, step: int) -> Iterator[int]:
+        """Keep all others at the gate; see ``BaseWorker.held``."""
+        with self._gate.closed(session):
+            yield int(session.run(self._global_step))
 
     def scalars(self) -> Dict[str, Any]:
         """Make, before the graph is finished, tensors that describe a step, by name."""

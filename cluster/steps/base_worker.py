@@ -1,7 +1,7 @@
 """The answers that most workers' steps have for a trainer: they read batches that need no care."""
 
 import contextlib
-from typing import Any, ContextManager, Optional
+from typing import Any, ContextManager, Iterator, Optional
 
 from cluster.protocol.flight_records import Wait
 
@@ -25,3 +25,11 @@ class BaseWorker:
     def paused(self, session: Any) -> ContextManager[Any]:
         """Return a context in which the chief saves; inside, no gradient is applied where a place goes with it."""
         return contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def held(self, session: Any, step: int) -> Iterator[int]:
+        """Return a context in which no worker takes a step; inside, the global step is what it gives.
+
+        The chief enters it between two steps of its own, after ``step``. Here no step is taken without the chief.
+        """
+        yield step

@@ -16,6 +16,7 @@ from cluster.runtime.gradients import copy_gradient, divide
 from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.exchange import Exchange, Push
+from cluster.steps.hold import Gate
 
 _LOOK_S = 0.1  # how often a worker without a shard looks for one
 _ASK_MS = 5000
@@ -40,16 +41,19 @@ class OnceAsyncWorker(AsyncWorker):
         loss: Any,
         clip_norm: Any,
         exchange: Exchange,
+        gate: Gate,
         weight: Any,
         places: OwnPlaces,
     ):
         self._places = places
         part = tf.where(weight > 0, weight, tf.ones_like(weight))
         pairs = [(None if grad is None else divide(grad, part), variable) for grad, variable in grads_and_vars]
-        super().__init__(optimizer, pairs, global_step, loss, clip_norm, exchange)
+        super().__init__(optimizer, pairs, global_step, loss, clip_norm, exchange, gate)
         self.waited_s = 0.0  # without a shard
         with tf.control_dependencies([self._next_step]):
             self._ends = tf.identity(places.has_ended_now())
+        with tf.device(global_step.device):
+            self._unchanged = gate.with_number(global_step.read_value())
 
     def _at_once(self, pushes: Sequence[Push]) -> Any:
         self._noted = self._places.note_own(self._stamp, [_tensor(push.grad) for push in pushes])
@@ -61,7 +65,7 @@ class OnceAsyncWorker(AsyncWorker):
     @property
     def needed(self) -> List[Any]:
         """Return the variables beyond the global ones that must have a value before this worker can join."""
-        return self._places.state
+        return [*super().needed, *self._places.state]
 
     def is_open(self, session: Any) -> bool:
         """Return whether the chief lets workers join; call it only when every variable has a value."""
@@ -69,6 +73,7 @@ class OnceAsyncWorker(AsyncWorker):
 
     def close(self, session: Any) -> None:
         """Keep workers out as the chief, while variables are initialised or restored."""
+        super().close(session)
         session.run(self._places.close)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
@@ -121,11 +126,13 @@ class OnceAsyncWorker(AsyncWorker):
     def _step_or_wait(self, session: Any, more: List[Any]) -> Tuple[int, float, List[Any]]:
         if self._places.source.next_real():
             return super().step(session, more)
+        self._gate.pass_through(session)
         time.sleep(_LOOK_S)
         self.waited_s = (self.waited_s or 0.0) + _LOOK_S
         # The empty batch has to go, or the reading waits for it; a loss need not depend on it.
-        fetches = [self._global_step, self._loss, [*more[:-1], self._places.has_ended], self._places.place]
-        step, loss, fetched, _ = session.run(fetches)
+        fetches = [self._unchanged, self._loss, [*more[:-1], self._places.has_ended], self._places.place]
+        (step, number), loss, fetched, _ = session.run(fetches)
+        self._gate.note(number)
         self._step = int(step)
         return self._step, float(loss), fetched
 
@@ -136,7 +143,7 @@ class OnceAsyncWorker(AsyncWorker):
           tf.errors.OpError: the servers do not answer in time.
         """
         options = tf.RunOptions(timeout_in_ms=_ASK_MS)
-        return not session.run(self._places.is_paused, options=options)
+        return super().owes(session) and not session.run(self._places.is_paused, options=options)
 
     def paused(self, session: Any) -> ContextManager[Any]:
         """Return a context in which the chief saves, and no worker applies a gradient."""

@@ -19,11 +19,13 @@ The class has known traps, of which ``cluster.steps.token_sync`` has none:
   Here its threads are daemons that no code joins, so it delays nothing.
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+import contextlib
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import copy_gradient, merge_rows, scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker
+from cluster.steps.hold import Crossing
 from cluster.steps.sync_worker import ASK_MS
 from cluster.steps.token_sync import counter
 
@@ -60,6 +62,7 @@ class StockWorker(BaseWorker):
         self._optimizer, self._global_step, self._loss = optimizer, global_step, loss
         self._gradients = [grad for grad, _ in grads_and_vars]
         self._is_chief, self._required = worker_index == 0, num_workers - backup_workers
+        self._is_alone = num_workers == 1
         self._local_step = 0  # that of the token which this worker has
         self._runner: Optional[Runner] = None
         self._entered = False
@@ -181,6 +184,15 @@ class StockWorker(BaseWorker):
             return False
         return not 0 < int(session.run(self._gathered, options=options)) < self._required
 
+    @contextlib.contextmanager
+    def held(self, session: Any, step: int) -> Iterator[int]:
+        """Stop the chief's queue runner; see ``BaseWorker.held``. Alone, the chief has nobody to stop."""
+        if self._runner is None or self._is_alone:
+            yield step
+            return
+        with self._runner.crossing.closed():
+            yield int(session.run(self._global_step))
+
     def scalars(self) -> Dict[str, Any]:
         """Make, before the graph is finished, tensors that describe a step: of this worker's gradients."""
         return scalars_of(self._optimizer, self._gradients)
@@ -191,7 +203,7 @@ class StockWorker(BaseWorker):
 
 
 class Runner(tf.train.Coordinator):  # type: ignore[misc]
-    """Coordinate the chief's queue runner: closes the session when it fails.
+    """Coordinate the chief's queue runner: closes the session when it fails, and may hold it between two steps.
 
     The chief's own step would otherwise wait for a token that nobody sends. And TensorFlow 2.x answers a request
     to stop by closing the token queue, for good, on a server that may live: in a closed session it cannot.
@@ -200,7 +212,13 @@ class Runner(tf.train.Coordinator):  # type: ignore[misc]
     def __init__(self, session: Any):
         super().__init__()
         self.error: Optional[Exception] = None
+        self.crossing = Crossing()
         self._session = session
+
+    def should_stop(self) -> bool:
+        """Return whether to stop, as the queue runner asks before each step; where it is held, wait first."""
+        self.crossing.cross()
+        return bool(super().should_stop())
 
     def request_stop(self, ex: Optional[Exception] = None) -> None:
         """Close the session, and keep the first error."""

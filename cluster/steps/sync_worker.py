@@ -1,14 +1,16 @@
 """Take strictly synchronous steps on one worker, and rejoin after a restart."""
 
+import contextlib
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from cluster.protocol.flight_records import Wait
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import BaseWorker
+from cluster.steps.hold import Crossing
 from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
 from cluster.tables.lookahead import Lookahead
 
@@ -167,6 +169,15 @@ class SyncWorker(BaseWorker):
         """Give the worker's variables the newest values, between two steps; the next step begins with them."""
         self._fill_copies(session)
 
+    @contextlib.contextmanager
+    def held(self, session: Any, step: int) -> Iterator[int]:
+        """Stop the thread that applies steps with backup workers; see ``BaseWorker.held``."""
+        if self._finisher is None:
+            yield step
+            return
+        with self._finisher.crossing.closed():
+            yield int(session.run(self._global_step))
+
     def _start_finisher(self, session: Any, steps: int) -> None:
         if self._optimizer.is_chief and not self._exact:
             self._finisher = Finisher(session, self._optimizer.finish, steps)
@@ -305,18 +316,22 @@ class Finisher(threading.Thread):
     Attributes:
       error: the error that ended the thread early. The thread has closed the session then, so that the chief's own
         step, which waits for a token that no task would send, ends too.
+      crossing: where it may be stopped, between two steps.
     """
 
     def __init__(self, session: Any, finish: Any, steps: int):
         super().__init__(name="finisher", daemon=True)
         self._session, self._finish, self._steps = session, finish, steps
         self.error: Optional[Exception] = None
+        self.crossing = Crossing()
 
     def run(self) -> None:
         """Run ``finish`` once for each step; on an error, keep it and close the session."""
         try:
             for _ in range(self._steps):
+                self.crossing.cross()
                 self._session.run(self._finish)
         except Exception as error:
             self.error = error
             self._session.close()
+        self.crossing.leave()

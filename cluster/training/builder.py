@@ -29,6 +29,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.shards import sources
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.exchange import Exchange
+from cluster.steps.hold import Gate
 from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.steps.once_sync import OnceSyncOptimizer
 from cluster.steps.once_worker import OnceWorker
@@ -307,7 +308,7 @@ class Builder:
         )  # an imported update clips after what the optimizer itself does
         with counting_by(self.global_step):
             if train.mode == "async":
-                applied = (optimizer, split, self.global_step, loss, clip_norm, exchange)
+                applied = (optimizer, split, self.global_step, loss, clip_norm, exchange, Gate(task))
                 if isinstance(self.places, OwnPlaces):
                     return OnceAsyncWorker(*applied, weight, self.places)
                 return AsyncWorker(*applied)

@@ -312,15 +312,27 @@ class Trainer:
         requests, checkpoints = self._requests, self._checkpoints
         if not requests.take():
             checkpoints.save_if_due(session, step)
+        elif requests.manner == HOLD:
+            self._save_and_hold(session, step)
         else:
             self._progress.report_now(step, self._saved())
             save = checkpoints.save_live if requests.manner == LIVE else checkpoints.save_quickly
             save(session, step)
         if requests.is_open and not checkpoints.is_saving:
-            requests.answer()
-            self._progress.report_now(step, self._saved())
-            if requests.manner == HOLD and checkpoints.step == step:
+            self._answer(step)
+
+    def _save_and_hold(self, session: Any, step: int) -> None:
+        """Save the last step of all workers, and take no further one, as long as this process may be about to end."""
+        self._progress.report_now(step, self._saved())
+        with self.replica.stepper.held(session, step) as step:
+            self._checkpoints.save_quickly(session, step)
+            self._answer(step)
+            if self._checkpoints.step == step:
                 time.sleep(HOLD_S)  # this process ends meanwhile, and all others with it
+
+    def _answer(self, step: int) -> None:
+        self._requests.answer()
+        self._progress.report_now(step, self._saved())
 
     def _saved(self) -> Dict[str, Any]:
         if not self.task.is_chief:
@@ -350,6 +362,7 @@ class Trainer:
         self.step = int(session.run(self.replica.global_step))
         print(self.replica.stepper.account(session), flush=True)
         self._checkpoints.save_last(session, self.step)
+        self._progress.report_now(self.step, self._saved())  # so that it is known whatever becomes of the evaluation
         metrics = self._evaluate(session)
         self._recorder.end(self.step)
         saved = self._checkpoints

@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Collection, Dict, List, NamedTuple, Optional, Sequence, Set
 
+from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import DrainRequested, Exited, Order, Prepare, Prepared, Start, Stop
 from launch.agent.supervision.absence import Absence
 from launch.agent.supervision.formation import Formation, describe, form, full_sizes, shortage, sizes
@@ -252,7 +253,7 @@ class Formations:
         ready = self._ready(now) if self._out and now >= self._rested_at else []
         if not ready or (self._saves and self._saving.is_pending(now)):
             return NOTHING
-        asked = self._saving.ask(now) if self._changes_cluster(ready) and not self._saves else []
+        asked = self._saving.ask(now, HOLD) if self._changes_cluster(ready) and not self._saves else []
         self._saves = bool(asked)
         if asked:
             return Decision(asked)

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
+from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import (
     Advanced,
     DrainRequested,
@@ -282,7 +283,7 @@ class Supervisor:
         return []
 
     def _on_stop(self, event: StopRequested, now: float) -> List[Order]:
-        orders = self.saving.ask(now) if self.state.phase is Phase.TRAINING else []
+        orders = self.saving.ask(now, HOLD) if self.state.phase is Phase.TRAINING else []
         self._close("stopped", event.reason, now)
         return orders
 

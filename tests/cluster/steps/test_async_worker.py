@@ -4,6 +4,7 @@ Two servers and two workers inside this process.
 """
 
 import math
+import threading
 import uuid
 from typing import Any, Callable, Iterator, List
 
@@ -13,14 +14,18 @@ import pytest
 from cluster.model.mirrors import make_wait
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.steps import hold
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.exchange import Exchange
+from cluster.steps.hold import Gate
+from cluster.task import Task
 from cluster.variables.buckets import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_overlapped_sync import mirrors_of
 from tests.cluster.steps.test_sync_worker import filters, servers_of
+from tests.support.waiting import let_pass
 
 BUCKETS = [Bucket(0, place, (name,)) for place, name in enumerate("abcde")] + [Bucket(1, 0, ("f", "g"))]
 NAMES = [name for bucket in BUCKETS for name in bucket.names]
@@ -68,7 +73,8 @@ class Worker:
                 for name, place in zip(NAMES, PLACES[:, 0])
             ]
             exchange = Exchange(copies, Wire(wire))
-            self.stepper = AsyncWorker(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange)
+            gate = Gate(Task("worker", index, {"ps": ["a:1"] * 2, "worker": ["b:1"] * 2}))
+            self.stepper = AsyncWorker(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange, gate)
             if not self.stepper.overlaps:
                 step = ancestors([grad for grad, _ in pairs])
                 with tf.control_dependencies(None):
@@ -80,6 +86,7 @@ class Worker:
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
             self.session.run([mirror.initializer for mirror in mirrors.values()])
         if index == 0:
+            self.stepper.close(self.session)
             self.session.run(initialise)
             self.stepper.open(self.session)
         else:
@@ -198,3 +205,53 @@ def test_what_a_session_that_was_given_up_lays_down_late_is_noticed(make: Make) 
     chief.session.run(late)
     np.testing.assert_allclose(chief.step(2), alone(OPTIMIZERS[0], 3), rtol=1e-6)
     assert chief.session.run(chief.copies.number) == 1
+
+
+# -- held by the chief
+
+
+def test_held_workers_end_the_step_that_they_are_in_and_go_on_when_they_may(make: Make) -> None:
+    chief, other = make(0), make(1)
+    other.step()
+    running = threading.Thread(target=other.step, args=[20])
+    running.start()
+    with chief.stepper.held(chief.session, 0) as step:
+        values = chief.values()
+        let_pass(0.3)  # in which the other would take steps
+        assert chief.session.run(chief.global_step) == step < 21
+        np.testing.assert_array_equal(chief.values(), values)
+        assert other.stepper.owes(other.session) is not running.is_alive()
+    running.join()
+    assert chief.session.run(chief.global_step) == 21
+
+
+def test_who_joins_while_all_are_held_waits_too(make: Make) -> None:
+    chief = make(0)
+    with chief.stepper.held(chief.session, 0) as step:
+        running = threading.Thread(target=make(1).step)
+        running.start()
+        running.join(0.3)
+        assert running.is_alive() and chief.session.run(chief.global_step) == step
+    running.join()
+    assert chief.session.run(chief.global_step) == step + 1
+
+
+def test_a_worker_that_hangs_is_waited_for_only_so_long_and_named(
+    make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    chief, _ = make(0), make(1)
+    monkeypatch.setattr(hold, "STILL_S", 0.1)
+    with chief.stepper.held(chief.session, 0) as step:
+        assert step == 0
+    assert "workers with index 1 take a step" in capsys.readouterr().out
+
+
+def test_the_chief_that_follows_one_that_died_lets_the_others_go_on(make: Make) -> None:
+    chief, other = make(0), make(1)
+    held = chief.stepper.held(chief.session, 0)
+    running = threading.Thread(target=other.step, args=[2])
+    running.start()
+    held.__enter__()
+    chief.stepper.join(chief.session, 100)
+    running.join()
+    assert chief.session.run(chief.global_step) == 2

@@ -20,6 +20,7 @@ from cluster.data.own_places import OwnPlaces
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.exchange import Exchange
+from cluster.steps.hold import Gate
 from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
@@ -63,7 +64,7 @@ class Worker:
             pairs = [(-part, self.ledger), (-weight, self.mean)]
             self.stepper = OnceAsyncWorker(
                 Both(), pairs, self.global_step, tf.constant(0.0), None,
-                Exchange(LocalCopies([], {}, worker_device("worker", index)), Wire()), weight, self.places,
+                Exchange(LocalCopies([], {}, worker_device("worker", index)), Wire()), Gate(task), weight, self.places,
             )  # fmt: skip
             self._make_late_move()
             self._initialise = [tf.global_variables_initializer(), *[each.initializer for each in self.places.saved]]

@@ -8,7 +8,7 @@ import ctypes
 import threading
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from cluster.job import Job
 from cluster.model.device_pool import count_devices
@@ -32,16 +32,19 @@ def keep_servers() -> None:
 class ThreadedRun:
     """A hosts file's run, on this machine; ``spec`` says which tasks, with CPU devices in the place of GPUs.
 
-    ``folder`` gets the checkpoints.
+    ``folder`` gets the checkpoints, ``reports`` a folder ``ROLE.INDEX`` of each task, where it reports every step.
     """
 
-    def __init__(self, spec: Spec, job: str, settings: Train, args: Dict[str, Any], folder: Path):
+    def __init__(
+        self, spec: Spec, job: str, settings: Train, args: Dict[str, Any], folder: Path, reports: Optional[Path] = None
+    ):
         self.job, self.settings, self.args, self.folder = Job.from_module(import_module(job)), settings, args, folder
         tasks = localised(spec, free_ports(len(spec.tasks))).tasks
         roles = {task.role for task in tasks}
         cluster = {role: [f"127.0.0.1:{task.port}" for task in tasks if task.role == role] for role in roles}
         self.tasks = [Task(task.role, task.index, cluster) for task in tasks]
         self.outcomes: List[Outcome] = []
+        self._reports = reports
 
     def start(self) -> "ThreadedRun":
         """Starts every task."""
@@ -74,4 +77,11 @@ class ThreadedRun:
 
     def _train(self, task: Task) -> None:
         folder = str(self.folder)
-        self.outcomes.append(train(self.job, task, self.settings, self.args, Reporter(None), folder))
+        self.outcomes.append(train(self.job, task, self.settings, self.args, self._reporter(task), folder))
+
+    def _reporter(self, task: Task) -> Reporter:
+        if self._reports is None:
+            return Reporter(None)
+        folder = self._reports / f"{task.role}.{task.index}"
+        folder.mkdir()
+        return Reporter(folder, every_s=0.0)

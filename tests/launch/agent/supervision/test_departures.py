@@ -40,7 +40,7 @@ def prepared(orders: List[Order]) -> List[str]:
 @pytest.mark.parametrize("host", ["a", "b"])
 def test_a_run_that_is_not_elastic_saves_and_stops_and_its_cause_has_the_next_command(host: str) -> None:
     replay = training()
-    assert replay.at(1, Leaving(host, WHY)) == [Save("worker:0", 0, 1)]
+    assert replay.at(1, Leaving(host, WHY)) == [Save("worker:0", 0, 1, HOLD)]
     assert replay.at(2, advanced("worker:0", 8, save_begun=1, save_done=1)) == [
         Stop("worker:0", 10.0), Stop("worker:1", 10.0),
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_host_that_has_left_is_an_incident_with_the_reason_and_disturbs_nobody
 def test_an_elastic_run_that_needs_the_host_stops() -> None:
     for options, host in (({"min_workers": 2}, "d"), ({"min_workers": 1}, "a")):
         run = Draining(**options)
-        assert run.at(10, Leaving(host, WHY)) == [Save("worker:0", 0, 1)]
+        assert run.at(10, Leaving(host, WHY)) == [Save("worker:0", 0, 1, HOLD)]
         assert run.run.state.cause == f"{host} {HOW}"
 
 

@@ -5,6 +5,7 @@ from typing import Any, Dict, List
 
 import pytest
 
+from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import (
     End,
     Exited,
@@ -320,7 +321,7 @@ def test_the_chief_saves_before_a_host_is_taken_back(run: Elastic) -> None:
     run.lose(100, "c")
     run.at(101, Joined("c"), advanced("worker:0", 50, 1, save_begun=0, save_done=0))
     now = 100 + REST_S
-    assert run.at(now) == [Save("worker:0", 1, 1)]
+    assert run.at(now) == [Save("worker:0", 1, 1, HOLD)]
     assert run.at(now + 1, advanced("worker:0", 60, 1, save_begun=1, save_done=0)) == []
     stops = run.at(now + 2, advanced("worker:0", 61, 1, save_begun=1, save_done=1))
     assert "worker:1" in places(run.obey(now + 3, stops))
@@ -329,7 +330,7 @@ def test_the_chief_saves_before_a_host_is_taken_back(run: Elastic) -> None:
 def test_a_host_lost_while_the_chief_saves_is_not_waited_for(run: Elastic) -> None:
     run.lose(100, "c")
     run.at(101, Joined("c"), advanced("worker:0", 50, 1, save_begun=0, save_done=0))
-    assert run.at(100 + REST_S) == [Save("worker:0", 1, 1)]
+    assert run.at(100 + REST_S) == [Save("worker:0", 1, 1, HOLD)]
     stops = run.at(101 + REST_S, Lost("d", 13.0))
     assert places(run.obey(102 + REST_S, stops)).keys() == {"ps:0", "ps:1", "worker:0", "worker:1"}
 

@@ -16,7 +16,7 @@ from launch.agent.protocol.messages import (
 from launch.agent.supervision.saving import LIVE_S, SAVE_S, TAKE_S
 from tests.support.agent.histories import Replay, advanced, failed, left
 
-ASKED: List[Order] = [Save("worker:0", 0, 1)]
+ASKED: List[Order] = [Save("worker:0", 0, 1, HOLD)]
 WORKERS = [Stop("worker:0", 10.0), Stop("worker:1", 10.0)]
 
 
@@ -91,7 +91,7 @@ def test_programs_of_others_are_not_asked() -> None:
 
 def test_each_request_has_a_number_of_its_own_so_that_an_answer_to_an_earlier_one_does_not_count() -> None:
     replay = training()
-    assert replay.run.saving.ask(1) == ASKED and replay.run.saving.is_pending(1)
+    assert replay.run.saving.ask(1) == [Save("worker:0", 0, 1)] and replay.run.saving.is_pending(1)
     replay.at(2, told(1, 1))
     assert not replay.run.saving.is_pending(2)
     assert replay.run.saving.ask(3) == [Save("worker:0", 0, 2)] and replay.run.saving.is_pending(3)
@@ -106,7 +106,7 @@ def test_a_save_while_training_goes_on_holds_no_end_up() -> None:
     assert replay.run.saving.awaits(request, 1) and not replay.run.saving.is_pending(1)
     replay.at(2, told(1, 0))
     assert replay.run.saving.awaits(request, LIVE_S) and not replay.run.saving.awaits(request, 1 + LIVE_S)
-    assert replay.at(2, StopRequested("enough")) == [Save("worker:0", 0, 2)]
+    assert replay.at(2, StopRequested("enough")) == [Save("worker:0", 0, 2, HOLD)]
     replay.at(3, told(2, 2))  # which is newer than both
     assert replay.run.saving.is_done(request) and not replay.run.saving.awaits(request, 3)
 

@@ -1,0 +1,51 @@
+"""Ctrl-C on a run that trains: the checkpoint is of the last step that was taken, and training goes on from there."""
+
+import shutil
+import signal
+from typing import Any, Dict
+
+from tests.support.launch.launcher import Launcher, finish
+from tests.support.training.jobs import counted
+from tests.support.waiting import PATIENCE_S, eventually
+
+MORE = 20  # steps of the run that goes on
+
+
+def interrupted(launch: Launcher, mode: str) -> Dict[str, Any]:
+    """The last status of a run that Ctrl-C ended; its workers have noted each gradient."""
+    shutil.copy(counted.__file__, str(launch.file.parent / "counted.py"))
+    (launch.folder / "notes").mkdir()
+    args = {"rows": mode == "async", "notes": str(launch.folder / "notes")}
+    launch.write(command=None, restart=None, job="counted.py", args=args, train={"batch_size": 2, "mode": mode})
+    process = launch.begin("up")
+    try:
+        eventually("steps", lambda: ((launch.status() or {}).get("global_step") or 0) > 20, PATIENCE_S)
+    finally:
+        process.send_signal(signal.SIGINT)
+        ran = finish(process)
+    assert ran.returncode == 128 + signal.SIGINT, ran.stdout + ran.stderr
+    return launch.status()
+
+
+def computed(launch: Launcher, *workers: str) -> int:
+    """How many gradients these have computed."""
+    return sum((launch.folder / "notes" / name).stat().st_size for name in workers)
+
+
+def test_no_synchronous_step_begins_after_the_checkpoint_of_a_stop(launch: Launcher) -> None:
+    status = interrupted(launch, "sync")
+    # Another worker computes its part of the next step, which nobody applies.
+    assert status["global_step"] == status["checkpoint_step"] == computed(launch, "worker.0")
+
+
+def test_asynchronous_workers_have_ended_their_steps_when_a_stop_saves_and_training_goes_on_from_there(
+    launch: Launcher,
+) -> None:
+    status = interrupted(launch, "async")
+    saved = status["checkpoint_step"]
+    assert status["global_step"] == saved == computed(launch, "worker.0", "worker.1")
+    ran = launch("up", "--resume", "--set", f"train.steps={saved + MORE}")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ended = launch.status()
+    assert (ended["state"], ended["lost_steps"]) == ("succeeded", 0)
+    assert set(counted.counts(ended["checkpoint"]).values()) == {ended["global_step"]}
