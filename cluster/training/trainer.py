@@ -309,7 +309,7 @@ class Trainer:
         self._saving_s += time.monotonic() - began
 
     def _save(self, session: Any, step: int) -> None:
-        requests, checkpoints = self._requests, self._checkpoints
+        requests, checkpoints, before = self._requests, self._checkpoints, self._checkpoints.saves
         if not requests.take():
             checkpoints.save_if_due(session, step)
         elif requests.manner == HOLD:
@@ -320,6 +320,8 @@ class Trainer:
             save(session, step)
         if requests.is_open and not checkpoints.is_saving:
             self._answer(step)
+        elif checkpoints.saves != before:  # it is known whatever becomes of a measurement that follows
+            self._progress.report_now(step, self._saved())
 
     def _save_and_hold(self, session: Any, step: int) -> None:
         """Save the last step of all workers, and take no further one, as long as this process may be about to end."""

@@ -114,16 +114,20 @@ class Saving:
 class CheckpointProblems:
     """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
 
-    Each problem is one incident, however often the chief reports it.
+    Each problem is one incident, however often the chief reports it. ``step`` is that of the newest checkpoint that any
+    of the chief's processes has reported, None before the first.
     """
 
     def __init__(self, incidents: Incidents):
         self._incidents = incidents
+        self.step: Optional[int] = None
         self._problem: Optional[str] = None
         self._incident: Optional[Incident] = None
 
     def record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record the chief's progress."""
+        reported = progress.get("checkpoint_step")
+        self.step = self.step if reported is None else reported
         problem = progress.get("checkpoint_problem")
         if problem == self._problem:
             return

@@ -44,12 +44,14 @@ def run_status(
     outcome: Mapping[str, Any],
     silent: List[str],
     now: float,
+    checkpoint_step: Optional[int],
 ) -> RunStatus:
     """Return the status, without the lead's additions: its clock, and the copies of checkpoints.
 
     Args:
       outcome: the chief's; empty before its end.
       silent: the hosts from which the lead receives nothing now.
+      checkpoint_step: of the newest checkpoint, before the chief's end.
     """
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
@@ -65,7 +67,7 @@ def run_status(
         steps_per_second=round(chief.rates(now)[0], 3) if chief else 0.0,
         examples_per_second=round(sum(task.rates(now)[1] for task in workers), 1),
         loss=report.get("loss"),
-        checkpoint_step=outcome.get("checkpoint_step", report.get("checkpoint_step")),
+        checkpoint_step=outcome.get("checkpoint_step", checkpoint_step),
         evaluation=_evaluation(tasks),
         cause=state.cause,
         training_metrics=_defined(report.get("metrics") or {}),

@@ -369,6 +369,14 @@ class Supervisor:
         """Return the run's status, as far as a supervisor knows it."""
         formation = self._formations.status(self.state.phase)
         status = run_status(
-            self.plan, self.state, self.tasks, self.incidents, formation, self.outcome, self.silent, self.now
+            self.plan,
+            self.state,
+            self.tasks,
+            self.incidents,
+            formation,
+            self.outcome,
+            self.silent,
+            self.now,
+            self._checkpoint_problems.step,
         )
         return replace(status, departed=self.departures.needed)

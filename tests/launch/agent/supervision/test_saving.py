@@ -14,7 +14,7 @@ from launch.agent.protocol.messages import (
     Tick,
 )
 from launch.agent.supervision.saving import LIVE_S, SAVE_S, TAKE_S
-from tests.support.agent.histories import Replay, advanced, failed, left
+from tests.support.agent.histories import Replay, advanced, failed, left, started
 
 ASKED: List[Order] = [Save("worker:0", 0, 1, HOLD)]
 WORKERS = [Stop("worker:0", 10.0), Stop("worker:1", 10.0)]
@@ -117,6 +117,18 @@ def test_no_other_save_takes_the_place_of_one_before_an_end() -> None:
     assert replay.run.saving.ask_live(1) == ([], None)
     replay.at(2, told(1, 1))
     assert replay.run.saving.ask_live(2)[0] == [Save("worker:0", 0, 2, LIVE)]
+
+
+# -- checkpoints that are there
+
+
+def test_a_checkpoint_is_known_when_the_chief_that_saved_it_has_failed_and_the_next_one_has_said_nothing() -> None:
+    replay = training(restart_max=1)
+    replay.at(1, advanced("worker:0", 100, checkpoint_step=100, examples=100))
+    replay.at(2, failed("worker:0"))
+    replay.at(3.5)
+    replay.at(4, started("worker:0", 1), failed("worker:0", 1))
+    assert (replay.run.state.result, replay.status()["checkpoint_step"]) == ("failed", 100)
 
 
 # -- checkpoints that fail

@@ -1,7 +1,7 @@
 """A job whose every gradient takes 1 from ``taken`` and from a row of a table: both show how many counted.
 
 args: pause_ms (of each batch), rows (whether there is a table), notes (a folder, whose file ``worker.INDEX`` gets a
-byte for each gradient that this process computes; none without).
+byte for each gradient that this process computes; none without), bad (whether an evaluation fails).
 """
 
 import json
@@ -26,6 +26,14 @@ def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
         return {"x": x}
 
     return tf.data.Dataset.range(1).repeat().map(batch)
+
+
+def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
+    def fail(x: Any) -> Any:
+        raise ValueError("no held-out examples today")
+
+    one = tf.data.Dataset.from_tensors({"x": tf.ones([task.batch_size])})
+    return one.map(lambda batch: {"x": tf.py_func(fail, [batch["x"]], tf.float32)}) if args.get("bad") else one
 
 
 def model(x: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
