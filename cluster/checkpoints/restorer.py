@@ -2,7 +2,7 @@
 
 import socket
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.checkpoints.streamed_saver import StreamedSaver
@@ -13,15 +13,23 @@ from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, reason_of
 
 
+class PassedOver(NamedTuple):
+    """Checkpoints that could not be read: the step of the newest, the step that was restored, and both in words."""
+
+    newest: int
+    restored: int
+    text: str
+
+
 class Restorer:
     """Restore checkpoints of a folder; without a folder there are none.
 
-    Args:
-      say: gets a problem that training can go on with.
+    ``passed_over`` is what the newest restore that had to pass over any has passed over; None where none had to.
     """
 
-    def __init__(self, saver: StreamedSaver, folder: Optional[str], say: Callable[[str], None]):
-        self._saver, self._folder, self._say = saver, folder, say
+    def __init__(self, saver: StreamedSaver, folder: Optional[str]):
+        self._saver, self._folder = saver, folder
+        self.passed_over: Optional[PassedOver] = None
 
     def stored(self) -> List[StoredCheckpoint]:
         """Return the checkpoints of the folder, newest first. Raises OSError: it cannot be read."""
@@ -40,13 +48,13 @@ class Restorer:
             those that this run has saved are gone.
           OSError: the folder cannot be read.
         """
-        unreadable: Dict[str, str] = {}  # path: reason
+        unreadable: Dict[StoredCheckpoint, str] = {}  # and the reason
         for each in self.stored():
             reason = self._why_unreadable(session, each.path)
             if reason is None:
                 self._pass_over(unreadable, each)
                 return each
-            unreadable[each.path] = reason
+            unreadable[each] = reason
         if unreadable:
             raise CheckpointError(
                 f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
@@ -72,15 +80,15 @@ class Restorer:
             return reason_of(error)
         return None
 
-    def _pass_over(self, unreadable: Dict[str, str], good: StoredCheckpoint) -> None:
+    def _pass_over(self, unreadable: Dict[StoredCheckpoint, str], good: StoredCheckpoint) -> None:
         if not unreadable:
             return
-        for path in unreadable:
-            checkpoint_files.set_aside(path)
-        self._say(
-            f"checkpoints that cannot be read on {socket.gethostname()}, set aside: {_list(unreadable)};"
-            f" continuing from {good.path}"
-        )
+        newest, host = max(unreadable).step, socket.gethostname()
+        text = f"checkpoints that cannot be read on {host}, set aside: {_list(unreadable)}; continuing from {good.path}"
+        self.passed_over = PassedOver(newest, good.step, text)
+        print(text, flush=True)
+        for each in unreadable:
+            checkpoint_files.set_aside(each.path)
 
 
 _REFUSED = (
@@ -102,5 +110,5 @@ def _is_of_another_job(error: Exception) -> bool:
     return isinstance(error, tf.errors.InvalidArgumentError)
 
 
-def _list(unreadable: Dict[str, str]) -> str:
-    return ", ".join(f"{path} ({reason})" for path, reason in unreadable.items())
+def _list(unreadable: Dict[StoredCheckpoint, str]) -> str:
+    return ", ".join(f"{each.path} ({reason})" for each, reason in unreadable.items())

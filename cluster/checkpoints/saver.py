@@ -64,7 +64,7 @@ class Checkpoints:
         self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
         deltas = self._delta_every_s is not None
         self._saver = StreamedSaver(saved_variables(variables), host, tables=tables, deltas=deltas)
-        self._restorer = Restorer(self._saver, folder, self._say)
+        self._restorer = Restorer(self._saver, folder)
         self._board, self._still = Noticeboard(host), still
         self._durable: Optional[int] = None  # the step of the newest checkpoint that is safe on the disk
         self._while_training = while_training
@@ -188,7 +188,16 @@ class Checkpoints:
 
     def progress_fields(self) -> Dict[str, Any]:
         """Return the fields of ``Progress`` on checkpoints."""
-        return {"checkpoint_step": self.step, "checkpoint_problem": self.problem}
+        fields = {"checkpoint_step": self.step, "checkpoint_problem": self.problem}
+        passed = self._restorer.passed_over
+        if passed is not None:
+            fields.update(passed_over=passed.text, passed_over_from=passed.newest, passed_over_to=passed.restored)
+        return fields
+
+    @property
+    def has_passed_over(self) -> bool:
+        """Return whether checkpoints that cannot be read were passed over."""
+        return self._restorer.passed_over is not None
 
     def _has(self, step: int) -> bool:
         return self.step == step and os.path.exists(f"{self.path}.index")

@@ -45,10 +45,12 @@ class Progress:
     that it waited for the other workers' gradients, None where no worker waits for another.
 
     Of the chief, ``saving_s``: seconds that it spent saving and measuring between steps since it started;
-    ``checkpoint_problem``: why checkpoints are not written now, or one could not be read, None once one
-    has been written; ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that
-    it took up, and followed. ``metrics``: of an evaluator, on held-out examples; of the chief, of those that trained.
-    ``best``: the step of the best checkpoint so far, and its metric (``train.best``).
+    ``checkpoint_problem``: why checkpoints are not written now, None once one has been written; ``save_begun`` and
+    ``save_done``: the newest request for a checkpoint (``save_request``) that it took up, and followed. ``metrics``:
+    of an evaluator, on held-out examples; of the chief, of those that trained. ``best``: the step of the best
+    checkpoint so far, and its metric (``train.best``). ``passed_over``: which checkpoints could not be read and why, as
+    long as the chief's process lives; ``passed_over_from`` and ``passed_over_to`` are the step of the newest of them,
+    and the step that was restored.
     """
 
     step: int
@@ -66,6 +68,9 @@ class Progress:
     time: float = 0.0  # seconds since the epoch, on the task's own clock
     best: Dict[str, float] = field(default_factory=dict)
     saving_s: float = 0.0
+    passed_over: Optional[str] = None
+    passed_over_from: int = 0
+    passed_over_to: int = 0
 
 
 @dataclass(frozen=True)
@@ -227,8 +232,12 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
       ValueError: it is no progress.
     """
     progress = _read(Path(folder) / PROGRESS, Progress)
-    problem = progress and progress.checkpoint_problem
-    return replace_fields(progress, checkpoint_problem=_short(problem)) if progress and problem else progress
+    if progress is None:
+        return None
+    problem, passed = progress.checkpoint_problem, progress.passed_over
+    return replace_fields(
+        progress, checkpoint_problem=problem and _short(problem), passed_over=passed and _short(passed)
+    )
 
 
 def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:

@@ -235,6 +235,8 @@ class Trainer:
             self._heartbeat.note("builds the one process to compare with")
             self._verification.begin(session)
         self._progress.begin(self.step)
+        if self.task.is_chief and self._checkpoints.has_passed_over:
+            self._progress.report_now(self.step, self._saved())  # at once: the next process would find no trace of them
         self._tracing.begin(self.step)
         self._heartbeat.ask = lambda: self.replica.stepper.owes(session)
         self._placed: Set[int] = set()

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from cluster.protocol.checkpoint_files import BEST
+from cluster.protocol.checkpoint_files import BEST, list_checkpoints
 from launch.agent.checkpoints import local
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder, expand
@@ -42,7 +42,7 @@ def prepare(
         return
     target = chief_folder(folder, directory)
     if resume and wanted is not None and wanted.run is not None:
-        _copy(_found(_earlier(folder, name, directory), wanted), target)
+        _copy(_found(_earlier(folder, name, directory), wanted)[1], target)
     held = local.checkpoints(target)
     if held and not resume:
         raise ValueError(
@@ -93,7 +93,7 @@ def source(request: HandoverRequest) -> local.Checkpoint:
     folder = _host_folder(request.run)
     if wanted.run is None:
         return _of(wanted, [local.of_step(chief_folder(folder, directory), wanted.step)])
-    return _found(_earlier(folder, request.run.name, directory), wanted)
+    return _found(_earlier(folder, request.run.name, directory), wanted)[1]
 
 
 def target(request: HandoverRequest) -> Path:
@@ -143,32 +143,49 @@ def _left_by_runs(
             yield run, found[-1]
 
 
-def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> local.Checkpoint:
-    """Return the checkpoint ``wanted`` of an earlier run.
+def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, local.Checkpoint]:
+    """Return an earlier run, and its checkpoint ``wanted``.
 
     Raises:
       ValueError: the checkpoint is gone.
     """
     run = next((run for run in earlier if run.run == wanted.run), None)
-    places = [] if run is None else [run.checkpoint, run.replica]  # the chief's own first
-    return _of(wanted, [local.of_step(place, wanted.step) for place in places])
+    if run is None:
+        raise _gone(wanted)
+    places = [run.checkpoint, run.replica]  # the chief's own first
+    return run, _of(wanted, [local.of_step(place, wanted.step) for place in places])
 
 
 def _of(wanted: Wanted, found: List[Optional[local.Checkpoint]]) -> local.Checkpoint:
     there = next((each for each in found if each is not None), None)
     if there is None:
-        raise ValueError(f"the checkpoint of step {wanted.step} of {wanted.run or 'train.checkpoint.dir'} is gone")
+        raise _gone(wanted)
     return there
+
+
+def _gone(wanted: Wanted) -> ValueError:
+    return ValueError(f"the checkpoint of step {wanted.step} of {wanted.run or 'train.checkpoint.dir'} is gone")
 
 
 def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
     if wanted is not None:
-        _copy_with_older(_found(_earlier(folder, name, None), wanted), folder.checkpoint)
-        return
-    found = next(_left_by_runs(folder, name, None), None)
-    if found is None:
-        raise ValueError(f"nothing to resume: no earlier run of {name} left a checkpoint on this host")
-    _copy_with_older(found[1], folder.checkpoint)
+        run, found = _found(_earlier(folder, name, None), wanted)
+    else:
+        left = next(_left_by_runs(folder, name, None), None)
+        if left is None:
+            raise ValueError(f"nothing to resume: no earlier run of {name} left a checkpoint on this host")
+        run, found = left
+    _copy_with_older(found, folder.checkpoint)
+    _link_damaged(run, found.step, folder.checkpoint)
+
+
+def _link_damaged(run: RunFolder, step: int, folder: Path) -> None:
+    """Carry over what is left of newer checkpoints: the chief names them, and their steps count as lost."""
+    for place in (run.replica, run.checkpoint):
+        with contextlib.suppress(OSError):
+            for each in list_checkpoints(place):
+                if each.step > step and local.of_step(place, each.step) is None:
+                    link_all(local.Checkpoint(each.step, os.path.basename(each.path), place), folder)
 
 
 def _copy_with_older(checkpoint: local.Checkpoint, folder: Path) -> None:

@@ -169,6 +169,11 @@ class Incidents:
             self._began_at = now
         return now - self._began_at
 
+    def record_passed_over(self, task: str, cause: str, newest: int, restored: int, now: float) -> None:
+        """Record that the chief went on from the checkpoint ``restored``, because newer ones could not be read."""
+        self.begin("checkpoint", now, task, cause=cause)
+        self.stalls.pass_over(newest, restored, now)
+
     # -- how training resumes
 
     def record_start(self, task: str, now: float) -> None:

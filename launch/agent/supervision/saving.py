@@ -114,20 +114,23 @@ class Saving:
 class CheckpointProblems:
     """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
 
-    Each problem is one incident, however often the chief reports it. ``step`` is that of the newest checkpoint that any
-    of the chief's processes has reported, None before the first.
+    Each problem is one incident, however often the chief reports it. Checkpoints that a restore passed over are one,
+    too: the steps from the one that was restored to the newest of them are lost. ``step`` is that of the newest
+    checkpoint that any of the chief's processes has reported, None before the first.
     """
 
     def __init__(self, incidents: Incidents):
         self._incidents = incidents
         self.step: Optional[int] = None
         self._problem: Optional[str] = None
+        self._passed_over: Optional[str] = None
         self._incident: Optional[Incident] = None
 
     def record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record the chief's progress."""
         reported = progress.get("checkpoint_step")
         self.step = self.step if reported is None else reported
+        self._record_passed_over(task, progress, now)
         problem = progress.get("checkpoint_problem")
         if problem == self._problem:
             return
@@ -138,3 +141,10 @@ class CheckpointProblems:
                 f"a checkpoint of step {progress.get('checkpoint_step')} is written", now, self._incident
             )
         self._problem = problem
+
+    def _record_passed_over(self, task: str, progress: Mapping[str, Any], now: float) -> None:
+        passed = progress.get("passed_over")
+        if passed is not None and passed != self._passed_over:
+            newest, restored = progress["passed_over_from"], progress["passed_over_to"]
+            self._incidents.record_passed_over(task, passed, newest, restored, now)
+            self._passed_over = passed

@@ -9,6 +9,7 @@ from typing import Any, Deque, Dict, Mapping, NamedTuple, Optional, Tuple
 
 LEAST_S = 1.5  # a pause that is shorter is none: progress is reported about once a second
 USUAL_PART = 0.1  # of the newest pause in the mean of the usual ones
+_AFTER_S = 0.001  # what is recorded with an incident is not before it, however times are rounded
 KEPT = 32  # of the newest pauses and falls: enough for the incidents that are open at a time
 
 
@@ -71,6 +72,18 @@ class Stalls:
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
+
+    def pass_over(self, newest: int, restored: int, now: float) -> None:
+        """Record that training goes on from ``restored``, and that an earlier run had reached the step ``newest``.
+
+        A step that this run has reached itself is lost when a worker reports an earlier one.
+        """
+        if self.newest is None or newest > self.newest:
+            lost = max(0, newest - max(restored, self.newest or 0))
+            self.newest, self._newest_at, self._fell = newest, now, newest - restored
+            self.advances += 1
+            self.steps_lost += lost
+            self._falls.append(Span(now + _AFTER_S, lost, restored))
 
     def restart_examples(self, task: str) -> None:
         """Restart the count of a task's examples at 0, for its new process."""

@@ -186,10 +186,10 @@ class Supervisor:
         if task is not None:
             self._roster.turn(task, "running", process=True)
             task.record_progress(now, event.progress)
-            if not task.frozen:  # it may run for the moment in which it writes its stack
-                self.incidents.record_progress(event.task, event.progress, now)
             if task.plan.chief:
                 self._checkpoint_problems.record(event.task, event.progress, now)
+            if not task.frozen:  # it may run for the moment in which it writes its stack
+                self.incidents.record_progress(event.task, event.progress, now)
         return []
 
     def _on_measured(self, event: Measured, now: float) -> List[Order]:

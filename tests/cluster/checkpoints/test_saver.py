@@ -120,7 +120,9 @@ def test_of_a_broken_newest_checkpoint_the_one_before_is_used_and_file_and_host_
     found.open()
     assert found.restore(session) and found.step == 2
     assert session.run(w).tolist() == [2, 2]
-    told = str(found.progress_fields()["checkpoint_problem"])
+    fields = found.progress_fields()
+    told = str(fields["passed_over"])
+    assert (fields["passed_over_from"], fields["passed_over_to"], fields["checkpoint_problem"]) == (3, 2, None)
     assert f"{tmp_path}/model-3 (" in told and f"on {socket.gethostname()}" in told and "model-2" in told
     assert capsys.readouterr().out.splitlines() == [told]
 
@@ -133,10 +135,12 @@ def test_a_checkpoint_that_was_set_aside_counts_no_more_and_its_files_stay(sessi
     found = checkpoints(tmp_path)
     found.open()
     assert found.restore(session)
+    passed = found.progress_fields()["passed_over"]
     found.save_now(session, 4)
     assert kept(tmp_path) == ["model-2", "model-4"]
     assert (tmp_path / DATA).exists() and (tmp_path / f"{INDEX}.unreadable").exists()
-    assert found.progress_fields() == {"checkpoint_step": 4, "checkpoint_problem": None}
+    fields = found.progress_fields()
+    assert (fields["checkpoint_step"], fields["passed_over"]) == (4, passed)  # a save does not hide it
     later = checkpoints(tmp_path)
     later.open()
     assert (tmp_path / DATA).exists()

@@ -155,7 +155,10 @@ def test_a_task_that_closes_its_own_folder_does_not_end_its_agent(host: Host) ->
 
 
 RECORDS: Dict[str, Any] = {
-    PROGRESS: (Progress(7, 0.5, 12.0, 100, 5, 1, 2, 0.5, "none", 1, 1, {"a": 1.0}, 5.0), read_progress),
+    PROGRESS: (
+        Progress(7, 0.5, 12.0, 100, 5, 1, 2, 0.5, "none", 1, 1, {"a": 1.0}, 5.0, {"a": 1.0}, 1.0, "none"),
+        read_progress,
+    ),
     OUTCOME: (Outcome(True, 7, "none", "none", True, "/nowhere/model-7", 7, {"a": 1.0}, 5.0), read_outcome),
     PULSE: (Sign(7, "step", 1.0, 2.0, 1.0, True, "nothing"), read_sign),
 }

@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
-from cluster.protocol.checkpoint_files import BEST
+from cluster.protocol.checkpoint_files import BEST, list_checkpoints
 from launch.agent.checkpoints.resume import held, prepare, receive, source
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, note_generation
@@ -41,6 +41,17 @@ def test_a_resumed_run_gets_the_checkpoints_of_the_newest_run_that_has_any(tmp_p
     assert steps(folder.checkpoint) == [5, 10]  # the older one, should the newest be unreadable
     assert '"model-5"' in (folder.checkpoint / "checkpoint").read_text()
     assert (folder.checkpoint / "model-10.data-00000-of-00001").read_text() == "data 10"
+
+
+def test_what_is_left_of_a_newer_checkpoint_is_carried_over_too_so_that_the_chief_names_it(tmp_path: Path) -> None:
+    earlier = run(tmp_path, "a-20261119-120000", 5, 10)
+    (earlier.checkpoint / "model-10.data-00000-of-00001").unlink()
+    for wanted in (None, Wanted(earlier.run, 5)):
+        folder = run(tmp_path, NOW if wanted is None else "a-20261121-120000")
+        prepare(folder, "a", None, resume=True, wanted=wanted)
+        assert steps(folder.checkpoint) == [5]
+        assert [each.step for each in list_checkpoints(folder.checkpoint)] == [10, 5]
+        folder.own.rename(folder.own.with_name("gone"))
 
 
 def test_all_pieces_of_a_checkpoint_are_carried_over(tmp_path: Path) -> None:
