@@ -6,7 +6,7 @@ So memory has a bound. An id is forgotten only if it does not come while a whole
 Most ids that are asked for are in the younger generation: the older one is searched for the others alone.
 """
 
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple, Sequence, Tuple
 
 from cluster.runtime.declared import count_from_zero
 from cluster.runtime.tensors import where_true
@@ -31,10 +31,11 @@ class Candidates:
       name: of the store.
       size: ids in a full generation.
       counts: whether it matters in how many steps an id came.
+      names: of all tables, in the order of their numbers.
     """
 
-    def __init__(self, name: str, size: int, counts: bool):
-        self._size, self.counts = size, counts
+    def __init__(self, name: str, size: int, counts: bool, names: Sequence[str]):
+        self._size, self.counts, self._names = size, counts, names
         self._tables = [
             tf.raw_ops.MutableHashTableV2(
                 key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"{name}/candidates_{index}"
@@ -72,7 +73,8 @@ class Candidates:
             return self.write(keys, tables, tf.zeros_like(keys))
         known = self.of(keys)
         is_new = known.tables < 0
-        with tf.control_dependencies([refuse_collisions(tf.where(is_new, tables, known.tables), tables)]):
+        held = tf.where(is_new, tables, known.tables)
+        with tf.control_dependencies([refuse_collisions(keys, held, tables, self._names)]):
             places = where_true(is_new)
             keys, tables = tf.gather(keys, places), tf.gather(tables, places)
         return self.write(keys, tables, tf.zeros_like(keys))

@@ -31,11 +31,13 @@ def distinct(ids: Sequence[Any], of: Sequence[Table], tables: Sequence[Table]) -
     sizes = [tf.size(each) for each in ids]
     numbers = tf.concat([tf.fill([size], tables.index(table)) for size, table in zip(sizes, of)], 0)
     salts = tf.gather(tf.constant([salt(table.name) for table in tables], tf.int64), numbers)
-    found, where = tf.unique(mix(tf.concat(list(ids), 0) + salts))
+    all_keys = mix(tf.concat(list(ids), 0) + salts)
+    found, where = tf.unique(all_keys)
     order = tf.argsort(found)
     places = tf.gather(tf.math.invert_permutation(order), where)
     of_keys = tf.dynamic_stitch([places], [numbers])
-    with tf.control_dependencies([refuse_collisions(tf.gather(of_keys, places), numbers)]):
+    names = [table.name for table in tables]
+    with tf.control_dependencies([refuse_collisions(all_keys, tf.gather(of_keys, places), numbers, names)]):
         keys = tf.gather(found, order)
     split = tf.split(tf.cast(places, tf.int64), sizes) if len(sizes) > 1 else [tf.cast(places, tf.int64)]
     return Distinct(keys, of_keys, split)

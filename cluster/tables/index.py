@@ -1,15 +1,18 @@
 """The index of a store: from keys to the places of their rows.
 
 It is one of TensorFlow's hash tables. The dense one takes half the memory, and never uses the entry of a removed key
-again. So it serves a store whose rows stay; where rows expire, the other one does.
+again. So it serves a store whose rows stay; where rows expire, the other one does. The dense one marks entries
+by two keys, and takes them from nobody. Ids may have these, too: a small table of the other kind leads to their rows.
 """
 
 from typing import Any
 
+from cluster.runtime.tensors import where_true
 from cluster.runtime.tf_compat import tf
 
 NO_ROW = -1
-_NO_KEY, _REMOVED = 0x3C6EF372FE94F82B, 0x1F83D9ABFB41BD6B  # entries without a key; a lookup of these two fails
+_NO_KEY, _REMOVED = 0x3C6EF372FE94F82B, 0x1F83D9ABFB41BD6B  # what the dense table has in entries without a key
+_OTHER = 0  # any other key
 _FIRST_ENTRIES = 1 << 12
 _LOAD = 0.8  # of the entries have keys when the dense table doubles
 
@@ -25,23 +28,41 @@ class Index:
     def __init__(self, name: str, removes: bool):
         self._is_dense = not removes
         self._dtype = tf.int32 if self._is_dense else tf.int64
-        self._name = f"{name}/dense_index" if self._is_dense else f"{name}/index"
-        self._made = None if self._is_dense else _sparse(self._name)
+        self._name = f"{name}/dense_index"
+        self._sparse = _sparse(f"{name}/marks" if self._is_dense else f"{name}/index", self._dtype)
 
     def find(self, keys: Any) -> Any:
         """Return the places of keys [n], int64 [n]; ``NO_ROW`` for a key without one."""
+        if not self._is_dense:
+            return self._find_in(self._sparse, keys)
+        is_mark = _are_marks(keys)
+        return tf.cond(
+            tf.reduce_any(is_mark),
+            lambda: tf.where(is_mark, self._find_in(self._sparse, keys), self._find_dense(_without(is_mark, keys))),
+            lambda: self._find_dense(keys),
+        )
+
+    def _find_dense(self, keys: Any) -> Any:
+        return self._find_in(self._dense(keys), keys)
+
+    def _find_in(self, table: Any, keys: Any) -> Any:
         none = tf.constant(NO_ROW, self._dtype)
-        found = tf.raw_ops.LookupTableFindV2(table_handle=self._table(keys), keys=keys, default_value=none)
+        found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value=none)
         return tf.cast(tf.reshape(found, [-1]), tf.int64)
 
     def insert(self, keys: Any, places: Any) -> Any:
         """Make the operation that leads keys [n] to places, int64 [n]."""
         places = tf.cast(places, self._dtype)
-        return tf.raw_ops.LookupTableInsertV2(table_handle=self._table(keys), keys=keys, values=places)
+        if not self._is_dense:
+            return _insert(self._sparse, keys, places)
+        is_mark = _are_marks(keys)
+        marks, others = where_true(is_mark), where_true(tf.logical_not(is_mark))
+        into = ((self._sparse, marks), (self._dense(keys), others))
+        return tf.group(*[_insert(table, tf.gather(keys, some), tf.gather(places, some)) for table, some in into])
 
     def remove(self, keys: Any) -> Any:
         """Make the operation that removes those of the keys [n] that are there."""
-        return tf.raw_ops.LookupTableRemoveV2(table_handle=self._table(keys), keys=keys)
+        return tf.raw_ops.LookupTableRemoveV2(table_handle=self._sparse, keys=keys)
 
     def empty(self) -> Any:
         """Make the operation that removes all keys.
@@ -49,24 +70,38 @@ class Index:
         The dense table cannot be emptied. So it is given up, and whatever uses the index next makes another one.
         """
         nothing = tf.zeros([0], tf.int64)
-        table = self._table(nothing)
-        if self._is_dense:
-            return tf.raw_ops.DestroyResourceOp(resource=table, ignore_lookup_error=True)
-        return tf.raw_ops.LookupTableImportV2(table_handle=table, keys=nothing, values=nothing)
+        places = tf.zeros([0], self._dtype)
+        emptied = tf.raw_ops.LookupTableImportV2(table_handle=self._sparse, keys=nothing, values=places)
+        if not self._is_dense:
+            return emptied
+        return tf.group(
+            emptied, tf.raw_ops.DestroyResourceOp(resource=self._dense(nothing), ignore_lookup_error=True)
+        )
 
-    def _table(self, needed: Any) -> Any:
-        """Return the table, for an operation that needs this first.
+    def _dense(self, needed: Any) -> Any:
+        """Return the dense table, for an operation that needs this first.
 
-        A step that asked for the dense table when it began would still ask for that one after ``empty``, and fail.
+        A step that asked for it when it began would still ask for that one after ``empty``, and fail.
         """
-        if self._made is not None:
-            return self._made
         with tf.control_dependencies([needed]):
             return _dense(self._name)
 
 
-def _sparse(name: str) -> Any:
-    return tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name=name)
+def _are_marks(keys: Any) -> Any:
+    no_key, removed = (tf.equal(keys, tf.constant(mark, tf.int64)) for mark in (_NO_KEY, _REMOVED))
+    return tf.logical_or(no_key, removed)
+
+
+def _without(is_mark: Any, keys: Any) -> Any:
+    return tf.where(is_mark, tf.fill(tf.shape(keys), tf.constant(_OTHER, tf.int64)), keys)
+
+
+def _insert(table: Any, keys: Any, places: Any) -> Any:
+    return tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=places)
+
+
+def _sparse(name: str, dtype: Any) -> Any:
+    return tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=dtype, shared_name=name)
 
 
 def _dense(name: str) -> Any:

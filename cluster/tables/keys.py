@@ -8,9 +8,10 @@ generators", OOPSLA 2014.
 """
 
 import hashlib
-from typing import Any
+from functools import partial
+from typing import Any, Sequence
 
-from cluster.runtime.tensors import call
+from cluster.runtime.tensors import call, where_true
 from cluster.runtime.tf_compat import tf
 
 _BUCKET_BITS = 64 - 12
@@ -68,11 +69,30 @@ def _bucket(keys: Any) -> Any:
     return tf.cast(tf.bitwise.right_shift(keys, tf.constant(_BUCKET_BITS, tf.int64)), tf.int32) + BUCKETS // 2
 
 
-def refuse_collisions(held: Any, tables: Any) -> Any:
-    """Make the operation that fails where keys [n] are those of two tables: ``held`` and ``tables``, int32 [n]."""
-    return tf.debugging.assert_equal(
-        held, tables, message="two tables have ids with the same key; give one of them another name"
-    )
+def refuse_collisions(keys: Any, held: Any, tables: Any, names: Sequence[str]) -> Any:
+    """Make the operation that fails where one of keys [n] is of two tables: ``held`` and ``tables``, int32 [n].
+
+    The error has both tables and their ids.
+
+    Args:
+      names: of all tables, in the order of their numbers.
+    """
+
+    def fail() -> Any:
+        text = call(f"collision {[*names]}", partial(_collision, names), keys, held, tables)
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[text])]):
+            return tf.constant(False)
+
+    return tf.cond(tf.reduce_all(tf.equal(held, tables)), lambda: tf.constant(True), fail).op
+
+
+def _collision(names: Sequence[str], keys: Any, held: Any, tables: Any) -> Any:
+    first = where_true(tf.not_equal(held, tables))[0]
+    both = tf.stack([held[first], tables[first]])
+    ids = unmix(keys[first]) - tf.gather(tf.constant([salt(each) for each in names], tf.int64), both)
+    found = tf.strings.join([tf.gather(tf.constant([*names]), both), tf.strings.as_string(ids)], ": id ")
+    listed = tf.strings.reduce_join(found, separator=" and ")
+    return tf.strings.join(["two tables have ids with the same key, ", listed, "; give one table another name"])
 
 
 def unmix(numbers: Any) -> Any:

@@ -82,7 +82,8 @@ class Store:
             self.used = reserve(f"{name}/used", [], tf.int32, capacity)
             self.updates = count_from_zero(f"{name}/updates")
             self._mutex = tf.raw_ops.MutexV2(shared_name=f"{name}/mutex")
-            self.candidates = Candidates(name, CANDIDATES if counts else _FRESH, counts)
+            self._names = [each.name for each in tables]
+            self.candidates = Candidates(name, CANDIDATES if counts else _FRESH, counts, self._names)
             self._expiry = Expiry([each.expire for each in tables])
             self._index = Index(name, removes=self._expiry.happens)
             self.places = Places(name, capacity, self.used, f"{full}; add parameter servers", self._expiry.happens)
@@ -206,7 +207,8 @@ class Store:
             if self._expiry.happens:  # else the count of updates would be read for nothing
                 numbers = self._unexpired(numbers, self.updates.read_value() + 1)
             if len(self.all_tables) > 1:
-                with tf.control_dependencies([refuse_collisions(tf.where(numbers < 0, tables, held), tables)]):
+                held = tf.where(numbers < 0, tables, held)
+                with tf.control_dependencies([refuse_collisions(keys, held, tables, self._names)]):
                     numbers = tf.identity(numbers)
 
             def add_first() -> Any:

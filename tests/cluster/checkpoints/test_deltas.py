@@ -19,6 +19,7 @@ from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.tables.store import Store
 from cluster.tables.stores import Kind
 from cluster.task import Checkpoint
+from tests.cluster.tables import plain
 
 WIDTH, SERVERS, HERE = 4, 2, "/cpu:0"
 Content = Dict[Tuple[str, int], Tuple[Any, ...]]  # (used, row, slots) of each (table, id)
@@ -110,8 +111,10 @@ def rows_in(path: str, table: embedding.Table) -> Dict[int, bytes]:
 
 
 def drawn(random: Any, number: int, most: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Ids and their tables, each pair once; 0 and 1 are those of the first table that a hash table refuses."""
     pairs = np.unique(np.stack([random.zipf(1.2, number) % most, random.randint(0, 2, number)], 1), axis=0)
-    return pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int32)
+    ids = [plain.marks("plain")[each] if each < 2 and not table else each for each, table in pairs.tolist()]
+    return np.array(ids, np.int64), pairs[:, 1].astype(np.int32)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -34,6 +34,11 @@ def key(name: str, identity: int) -> int:
     return _mix((identity + _number(name)) & _WORD)
 
 
+def marks(name: str) -> List[int]:
+    """The ids of a table whose keys are those by which TensorFlow's dense hash table marks entries without one."""
+    return [int(each) for each in ids_of(np.array([0x3C6EF372FE94F82B, 0x1F83D9ABFB41BD6B]), name)]
+
+
 def ids_of(keys: np.ndarray, name: str) -> np.ndarray:
     """The ids whose keys these are."""
     found = keys.astype(np.int64).view(np.uint64)

@@ -81,7 +81,7 @@ def train(args: Dict[str, Any], batch: int, steps: int, staleness: int = 0) -> T
 
     A step looks up the rows as they were so many steps before.
     """
-    values = drawn.examples(args["seed"], args["steps"] * batch)
+    values = drawn.examples(args, args["steps"] * batch)
     ids = [plain.identities(each) for name, each in values.items() if name != "y"]
     tables = _Tables(sorted(set(np.concatenate([each.ravel() for each in ids]).tolist()) | set(range(5))))
     # A resource's value stays what a step has read, whichever gradient is applied first.

@@ -7,6 +7,7 @@ import pytest
 
 from cluster.runtime.tf_compat import tf
 from cluster.tables.index import NO_ROW, Index
+from tests.cluster.tables import plain
 
 
 class Indexed:
@@ -40,8 +41,13 @@ def graph() -> Iterator[None]:
         yield
 
 
+MARKS = [plain.key("t", each) for each in plain.marks("t")]  # keys that TensorFlow's dense table takes from nobody
+
+
 def drawn_keys(random: np.random.RandomState, number: int) -> np.ndarray:
-    return random.randint(-(1 << 63), 1 << 62, number, dtype=np.int64) * 2 + random.randint(0, 2, number)
+    """Any keys, and mostly one of the marks or both."""
+    drawn = random.randint(-(1 << 63), 1 << 62, number, dtype=np.int64) * 2 + random.randint(0, 2, number)
+    return np.concatenate([drawn, random.permutation(MARKS)[: random.randint(0, 3)]])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -69,7 +75,7 @@ def test_keys_lead_to_their_places_until_they_are_removed(removes: bool, seed: i
 def test_an_index_that_was_emptied_has_no_key_and_takes_others(removes: bool) -> None:
     random, index = np.random.RandomState(0), Indexed(removes)
     for size in (10, 20_000, 5):
-        keys = np.unique(drawn_keys(random, size))
+        keys = np.unique([*drawn_keys(random, size), *MARKS])
         index.insert(keys, np.arange(len(keys)))
         np.testing.assert_array_equal(index.find(keys), np.arange(len(keys)))
         index.empty()
@@ -79,10 +85,10 @@ def test_an_index_that_was_emptied_has_no_key_and_takes_others(removes: bool) ->
 @pytest.mark.usefixtures("graph")
 def test_a_step_that_began_before_the_index_was_emptied_goes_on_with_the_empty_one() -> None:
     with tf.device("/cpu:0"):
-        index, keys = Index("some", removes=False), tf.constant([1, 2], tf.int64)
+        index, keys = Index("some", removes=False), tf.constant([1, *MARKS], tf.int64)
         inserted = index.insert(keys, keys)
         with tf.control_dependencies([index.empty()]):
             found = index.find(tf.identity(keys))
     with tf.Session() as session:
         session.run(inserted)
-        assert session.run(found).tolist() == [NO_ROW, NO_ROW]
+        assert session.run(found).tolist() == [NO_ROW] * 3

@@ -8,6 +8,7 @@ import pytest
 from cluster.runtime.tf_compat import tf
 from cluster.tables import keys
 from tests.cluster.tables import plain
+from tests.support.training.jobs import clicks
 
 EDGES = [0, 1, -1, 2, -2, 1 << 31, -(1 << 31), 1 << 62, (1 << 63) - 1, -(1 << 63)]
 
@@ -32,6 +33,11 @@ def test_keys_are_those_of_whole_numbers_and_come_back(name: str) -> None:
         found, first, back = computed(made, alone, keys.unmix(made) - keys.salt(name))
     assert found == [keys.signed(plain.key(name, each)) for each in ids]
     assert first == found[0] and back == ids and len(set(found)) == len(ids)
+
+
+def test_users_of_the_jobs_have_both_keys_by_which_a_hash_table_marks_its_entries() -> None:
+    assert plain.marks("user") == list(clicks.REFUSED)
+    assert {*plain.marks("user")} <= {*clicks.examples(16)["user"].tolist()}
 
 
 @pytest.mark.parametrize("by", [0, 1, 31, 52, 63])

@@ -8,7 +8,7 @@ import pytest
 
 from cluster import embedding
 from cluster.runtime.tf_compat import tf
-from cluster.tables.keys import signed
+from cluster.tables.keys import salt, signed
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.tables.store import Store
 from tests.cluster.tables import plain
@@ -121,6 +121,12 @@ def drawn_tables(random: np.random.RandomState) -> List[embedding.Table]:
     ]
 
 
+def drawn_id(random: np.random.RandomState, tables: List[embedding.Table], each: int) -> Id:
+    """An id of any table; 2 and 3 are those of the first one that a hash table refuses."""
+    table = int(random.randint(len(tables)))
+    return table, plain.marks(tables[table].name)[each - 2] if each in (2, 3) and not table else each
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_appear_and_expire_as_in_a_dictionary(seed: int) -> None:
     random = np.random.RandomState(seed)
@@ -129,7 +135,7 @@ def test_rows_appear_and_expire_as_in_a_dictionary(seed: int) -> None:
         expected, server = Dictionary(tables, 12), Server(tables)
         for _ in range(60):
             drawn: Set[Id] = {
-                (int(random.randint(len(tables))), int(each)) for each in random.zipf(1.4, random.randint(0, 12)) % 50
+                drawn_id(random, tables, int(each)) for each in random.zipf(1.4, random.randint(0, 12)) % 50
             }
             ids = sorted(drawn)
             for trains in (False, True):
@@ -181,6 +187,18 @@ def test_no_gradient_is_lost_where_workers_do_not_wait_for_one_another() -> None
         np.testing.assert_allclose(found[(0, 0)][1], totals[-1], rtol=1e-5)
         np.testing.assert_allclose(found[(0, 0)][0], -np.sum(RATE / np.sqrt(totals)), rtol=1e-4)
         assert sum(row[1][0] - FIRST for row in found.values()) == pytest.approx(workers * times * 11, rel=1e-5)
+
+
+@pytest.mark.parametrize(("admit", "updates"), [(None, 1), (embedding.after(2), 0), (embedding.after(2), 2)])
+def test_ids_of_two_tables_with_one_key_are_refused_by_name_and_id(admit: Any, updates: int) -> None:
+    with tf.Graph().as_default():
+        server = Server([embedding.table(name, WIDTH, admit=admit) for name in ("users", "items")])
+        server.look_up([(0, 7)], True)
+        for _ in range(updates):
+            server.update([(0, 7)], np.ones([1, WIDTH], np.float32))
+        other = signed((7 + salt("users") - salt("items")) % (1 << 64))
+        with pytest.raises(tf.errors.InvalidArgumentError, match=rf"users: id 7 and items: id {other}; give one"):
+            server.look_up([(1, other)], True)
 
 
 def test_a_store_begins_again_without_rows() -> None:

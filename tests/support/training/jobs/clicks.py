@@ -12,6 +12,7 @@ from cluster import embedding
 from cluster.task import Task
 
 WIDTH, WORDS = 4, 3
+REFUSED = (-9083939946084972772, 5902373223066527662)  # users whose keys TensorFlow's dense hash table refuses
 OPTIMIZERS: Dict[str, Callable[[], tf.train.Optimizer]] = {
     "sgd": lambda: tf.train.GradientDescentOptimizer(0.5),
     "momentum": lambda: tf.train.MomentumOptimizer(0.2, 0.9),
@@ -26,6 +27,7 @@ def examples(number: int) -> Dict[str, np.ndarray]:
     """Ids as logs have them: a few often, most of them rarely, anywhere in 64 bits."""
     random = np.random.RandomState(1)
     users = random.zipf(1.3, number).astype(np.int64) * -(1 << 40)
+    users[3::7], users[5::9] = REFUSED
     words = np.array([[f"word {word}" for word in row] for row in random.zipf(1.2, [number, WORDS]) % 1000])
     hours = random.randint(0, 24, number).astype(np.int32)
     return {"user": users, "words": words, "hour": hours, "y": (users % 7 > 3).astype(np.float32)}

@@ -1,6 +1,7 @@
 """A job for tests: a model that is drawn by its seed, of several embedding tables, looked up in several ways.
 
-args: seed, steps (how many batches there are before they repeat), optimizer, dense (whether there is a dense part).
+args: seed, steps (how many batches there are before they repeat), optimizer, dense (whether there is a dense part),
+also (further ids that come among the drawn ones).
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
@@ -55,7 +56,8 @@ def features(seed: int) -> List[Feature]:
             for place, some in enumerate(used)]  # fmt: skip
 
 
-def examples(seed: int, number: int) -> Dict[str, np.ndarray]:
+def examples(args: Dict[str, Any], number: int) -> Dict[str, np.ndarray]:
+    seed, also = int(args["seed"]), args["also"]
     random = np.random.RandomState(seed)
     values: Dict[str, np.ndarray] = {"y": random.randint(0, 2, number).astype(np.float32)}
     for each in features(seed):
@@ -66,11 +68,13 @@ def examples(seed: int, number: int) -> Dict[str, np.ndarray]:
             values[each.name] = np.array([f"{word}" for word in ids[:, 0]])
         else:  # in a sparse tensor, a place with 0 has none
             values[each.name] = ids * random.randint(-1 if each.kind == "bag" else 0, 2, ids.shape)
+        if each.kind in ("one", "bag"):
+            values[each.name].flat[number // 3 :: 7] = np.resize(also, values[each.name].flat[number // 3 :: 7].shape)
     return values
 
 
 def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
-    values = examples(int(args["seed"]), int(args["steps"]) * task.batch_size * task.num_workers)
+    values = examples(args, int(args["steps"]) * task.batch_size * task.num_workers)
     data = tf.data.Dataset.from_tensor_slices(values).shard(task.num_workers, task.worker_index)
     return data.repeat().batch(task.batch_size, drop_remainder=True)
 
@@ -105,7 +109,7 @@ def model(args: Dict[str, Any], **batch: tf.Tensor) -> tf.Tensor:
 
 
 def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
-    return tf.data.Dataset.from_tensor_slices(examples(int(args["seed"]), 32)).batch(16)
+    return tf.data.Dataset.from_tensor_slices(examples(args, 32)).batch(16)
 
 
 def optimizer(args: Dict[str, Any]) -> tf.train.Optimizer:
