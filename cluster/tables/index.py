@@ -74,9 +74,7 @@ class Index:
         emptied = tf.raw_ops.LookupTableImportV2(table_handle=self._sparse, keys=nothing, values=places)
         if not self._is_dense:
             return emptied
-        return tf.group(
-            emptied, tf.raw_ops.DestroyResourceOp(resource=self._dense(nothing), ignore_lookup_error=True)
-        )
+        return tf.group(emptied, tf.raw_ops.DestroyResourceOp(resource=self._dense(nothing), ignore_lookup_error=True))
 
     def _dense(self, needed: Any) -> Any:
         """Return the dense table, for an operation that needs this first.
