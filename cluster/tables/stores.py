@@ -152,14 +152,17 @@ class Stores:
           host: the device of the worker's memory.
           lookahead: by which lookups of training run before their step.
         """
+        unfed = [each.rows for each in self._lookups if _is_unfed(each)]
         for level in self._levels():
             for kind in self._stores:
                 of_kind = [each for each in level if self._kinds[each.table.name] == kind]
                 trained = [each for each in of_kind if each.rows in step]
+                others = [each for each in of_kind if each.rows not in step]
                 with tf.control_dependencies(None), tf.device(host):
                     if trained:
                         self._look_up_to_train(kind, trained, lookahead)
-                    self._look_up(kind, [each for each in of_kind if each.rows not in step])
+                    self._look_up(kind, [each for each in others if each.rows not in unfed])
+                    self._look_up(kind, [each for each in others if each.rows in unfed])  # which nobody runs
 
     def _levels(self) -> List[List[Lookup]]:
         """Return the lookups in groups, of which each waits for none but those before."""
@@ -255,6 +258,11 @@ class Stores:
         noted = [store.note(*pair) for pair in asked] if self._ahead else []
         with tf.device(store.device), tf.control_dependencies([*self._taken[store.rows.op.name], *noted]):
             return tf.identity(keys) if mask is None else chosen(asked[0][0], mask)
+
+
+def _is_unfed(lookup: Lookup) -> bool:
+    """Return whether ids need a ``tf.keras.Input``: building a functional model calls its layers once."""
+    return any(op.type == "Placeholder" for op in ancestors([lookup.ids]))
 
 
 def _by_server(keys: Any, columns: Sequence[Any], servers: int) -> List[List[Any]]:
