@@ -54,12 +54,13 @@ class Checkpoints:
         self.step: Optional[int] = None  # of the newest checkpoint, once there is one
         self.path: Optional[str] = None
         self.problem: Optional[str] = None
-        self.saves = 0  # by this process
+        self.whole_saves = 0  # by this process, deltas left out
         self.spared: Optional[int] = None  # the step of a checkpoint that stays, however old
         self._unwritable: Optional[str] = None  # why, as long as saves fail
         self._every_s, self._delta_every_s, self._keep = settings.every_s, settings.delta_every_s, settings.keep
         self._clock, self._pause = clock, pause
         self._saved_at = self._whole_at = clock()
+        self._is_delta = False  # the newest save
         self._where = f"{folder} on {socket.gethostname()}"
         self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
         deltas = self._delta_every_s is not None
@@ -152,7 +153,7 @@ class Checkpoints:
             self._conclude(step)
 
     def _note_begin(self, is_delta: bool) -> None:
-        self._saved_at = self._clock()
+        self._saved_at, self._is_delta = self._clock(), is_delta
         if not is_delta:
             self._whole_at = self._saved_at
 
@@ -226,7 +227,7 @@ class Checkpoints:
 
     def _conclude(self, step: int) -> None:
         self.path, self.step = self._prefix(step), step
-        self.saves += 1
+        self.whole_saves += not self._is_delta
         self._end_deltas_without_links()
         if self._unwritable is not None:
             print(f"checkpoints are written again into {self._where}, step {step}", flush=True)

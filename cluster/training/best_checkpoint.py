@@ -1,6 +1,7 @@
-"""The chief's part of ``train.best``: measure each checkpoint, keep the best, and end training when it gets no better.
+"""The chief's part of ``train.best``: measure checkpoints, keep the best, and end training when it gets no better.
 
-The chief measures when it has saved, with the variables of the checkpoint. In synchronous training the others wait.
+The chief measures when it has saved, with the variables of the checkpoint. In synchronous training the others wait. It
+measures whole checkpoints only, as often as ``checkpoint.every_s``: deltas come much more often, for restarts.
 """
 
 from dataclasses import replace
@@ -38,7 +39,7 @@ class BestCheckpoint:
         self._checkpoints, self._last, self._replica, self._heartbeat = checkpoints, last, replica, heartbeat
         self._record = best.begin(settings.best, None)
         self._problem: Optional[str] = None
-        self._saves = checkpoints.saves
+        self._whole_saves = checkpoints.whole_saves
         if self._settings.metric and checkpoints.folder is None:
             raise TrainingError("train.best: expected a run that saves checkpoints, found none; set checkpoint.dir")
         if self._settings.metric:
@@ -61,9 +62,9 @@ class BestCheckpoint:
             self._last.step = min(self._last.step, self._record.last)
 
     def measure_if_due(self, session: Any, step: int) -> None:
-        """Measure the checkpoint of ``step`` if it is new and not the last; end training if the patience is over."""
-        is_new = self._checkpoints.saves != self._saves
-        self._saves = self._checkpoints.saves
+        """Measure the checkpoint of ``step`` if it is new, whole and not the last; end training if patience is over."""
+        is_new = self._checkpoints.whole_saves != self._whole_saves
+        self._whole_saves = self._checkpoints.whole_saves
         if not self._settings.metric or not is_new or step >= self._last.step:
             return
         self._heartbeat.begin_phase("evaluating")

@@ -210,7 +210,7 @@ def test_due_checkpoints_of_tables_are_written_while_training_goes_on(tmp_path: 
     run.train()
     run.saves.save_if_due(run.session, run.step)
     assert run.saves.is_saving and run.saves.step is None
-    run.train_until(lambda: run.saves.saves == 2)
+    run.train_until(lambda: run.saves.whole_saves == 2)
     assert run.saves.step in run.steps()
 
 

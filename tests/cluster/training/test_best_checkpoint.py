@@ -10,11 +10,13 @@ from cluster.checkpoints import best
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.device_pool import Member
+from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.task import Best, Task, Train
 from cluster.training.builder import Builder
-from tests.support.training.jobs import scored, table
+from tests.support.training.alone import train_alone
+from tests.support.training.jobs import clicks, scored, table
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually
 
@@ -78,6 +80,23 @@ def test_a_chief_that_starts_again_goes_on_with_the_patience_of_the_one_before(t
         check_files(outcome)
     assert outcome.best["step"] == before.step
     assert str(outcome.ended_early).endswith(f"in {before.worse + 2} measurements")
+
+
+def test_deltas_are_saved_and_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.05)
+    measured, run, steps = [], Evaluation.run, 8
+
+    def count(*args: Any) -> Dict[str, float]:
+        measured.append(args)
+        return run(*args)
+
+    monkeypatch.setattr(Evaluation, "run", count)
+    checkpoint = {"every_s": 3600, "delta_every_s": 0.0001, "keep": 100}
+    outcome = train_alone(clicks, tmp_path, {"steps": 2}, steps=steps, batch_size=8, towers=1,
+                          best={"min": "loss", "patience": 1}, checkpoint=checkpoint)  # fmt: skip
+    assert outcome.succeeded and outcome.step == steps
+    assert len(list((tmp_path / "checkpoint").glob("*.index"))) == steps
+    assert len(measured) == 2  # the first, which is whole, and the last
 
 
 def test_a_metric_that_the_job_has_not_is_refused_before_training() -> None:
