@@ -77,14 +77,14 @@ class Evaluation:
         """Return the mean over the held-out examples of the loss and of each metric, or the metric's own value.
 
         For metrics of ``cluster.metrics`` the method keeps their columns until the end: 8 bytes per example for a label
-        and a score of float32. It reads a metric of ``tf.metrics`` at the end. A value that is not defined is NaN.
+        and a score of float32. Where no more fit into memory, it measures these on the first examples, and prints that.
+        It reads a metric of ``tf.metrics`` at the end. A value that is not defined is NaN.
 
         Args:
           batches: takes at most so many of them; all if it is None.
 
         Raises:
           JobError: a metric has no meaning for the examples.
-          TrainingError: there are too many examples to keep.
         """
         session.run(self._start)
         examples = 0
@@ -93,10 +93,17 @@ class Evaluation:
         for size, totals, columns, _ in islice(_until_end(session, self._fetches), batches):
             examples += int(size)
             sums = {name: sum_ + float(totals[name]) for name, sum_ in sums.items()}
-            kept.add(columns)
+            kept.add(columns, int(size))
+        if kept.is_full:
+            print(_of_the_first(kept.length, examples, self._columns.names), flush=True)
         found = {name: sum_ / max(examples, 1) for name, sum_ in sums.items()}
         found.update(self._columns.values(kept.columns()) if examples else {})
         return {**found, **{name: float(value) for name, value in session.run(self._counted).items()}}
+
+
+def _of_the_first(kept: int, examples: int, names: Sequence[str]) -> str:
+    what = f"{', '.join(names)}: of the first {kept:,} of {examples:,} held-out examples"
+    return f"{what}, which take a quarter of the memory that was left; the loss is of all"
 
 
 def _total(values: Any) -> Any:

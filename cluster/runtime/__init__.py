@@ -11,6 +11,7 @@ bandwidth     how quick the network to the servers is, measured
 constants     small constants, each made once on each device
 declared      a server's variable as a single operation
 allocator     return freed memory to the system
+memory        how much of it this process may still take
 gradients     merging rows, copying, clipping and measuring gradients
 subgraph      a part of a graph once more, for other inputs
 tensors       small functions of tensors, made of few operations

@@ -5,41 +5,50 @@ from typing import Any, Deque, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from cluster.errors import TrainingError
+from cluster.runtime import memory
 
-MOST = 100_000_000  # of an evaluation
+_OF_A_STRING = 200  # bytes, beside its own: Python's, and an entry of a dictionary
+_PART_OF_MEMORY = 0.25  # for columns: to measure takes up to three times as much again
 
 
 class AllExamples:
-    """The columns of every example so far. A string takes 8 bytes for each example, and its own length once."""
+    """The columns of all examples, the first of them if no more fit into memory.
+
+    A string takes 8 bytes for each example, and its own length once.
+
+    Attributes:
+      length: how many examples are kept.
+      is_full: whether there were more.
+    """
 
     def __init__(self, columns: int):
         self._chunks: List[List[np.ndarray]] = [[] for _ in range(columns)]
         self._strings: Dict[Any, Any] = {}
-        self._length = 0
+        self._left = int(_PART_OF_MEMORY * memory.left())  # bytes
+        self.length, self.is_full = 0, False
 
-    def add(self, columns: Sequence[np.ndarray]) -> None:
-        """Add a batch.
-
-        Raises:
-          TrainingError: these are more than ``MOST`` examples in all.
-        """
-        self._length += max((len(each) for each in columns), default=0)
-        if self._length > MOST:
-            raise TrainingError(
-                f"evaluation: expected at most {MOST:,} examples for metrics, found more; set train.evaluate_batches"
-            )
+    def add(self, columns: Sequence[np.ndarray], length: int) -> None:
+        """Add a batch of so many examples, of which columns may have fewer; none after the first that does not fit."""
+        columns = [self._shared(each) if each.dtype == object else each for each in columns]
+        self._left -= sum(each.nbytes for each in columns)
+        self.is_full |= self._left < 0
+        if self.is_full:
+            return
+        self.length += length
         for chunks, each in zip(self._chunks, columns):
-            chunks.append(self._shared(each) if each.dtype == object else each)
+            chunks.append(each)
 
     def _shared(self, strings: np.ndarray) -> np.ndarray:
+        self._left -= sum(len(each) + _OF_A_STRING for each in {*strings} - self._strings.keys())
         shared = np.empty(len(strings), object)
         shared[:] = [self._strings.setdefault(each, each) for each in strings]
         return shared
 
     def columns(self) -> List[np.ndarray]:
-        """Return each column, [n]."""
-        return [np.concatenate(chunks) if chunks else np.zeros(0) for chunks in self._chunks]
+        """Return each column, [n]; one of them at a time is in memory twice."""
+        for index, chunks in enumerate(self._chunks):
+            self._chunks[index] = [np.concatenate(chunks) if chunks else np.zeros(0)]
+        return [joined for (joined,) in self._chunks]
 
 
 class NewestExamples:

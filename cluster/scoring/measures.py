@@ -3,12 +3,13 @@
 Every function takes arrays of one number per example, [n], and returns NaN where the value is not defined.
 """
 
-from typing import Callable, Dict, Mapping, Optional
+from typing import Callable, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
 import numpy as np
 
 from cluster.scoring.ranking import area_under_curve, grouped_area
 
+_AT_ONCE = 1 << 20  # examples: with what is computed of them
 CLIP = 1e-7  # from 0 and 1, as far as a probability of float32 is known
 
 
@@ -18,10 +19,23 @@ class BadExamples(ValueError):
 
 def mean(value: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
     """Return the weighted mean of ``value``."""
-    value = value.astype(np.float64)
-    weight = np.ones(len(value)) if weight is None else weight.astype(np.float64)
-    total = float(weight.sum())
-    return float((value * weight).sum() / total) if total else float("nan")
+    return _mean((value[part].astype(np.float64), _weight(weight, part)) for part in _parts(len(value)))
+
+
+def _mean(parts: Iterable[Tuple[np.ndarray, np.ndarray]]) -> float:
+    """Return the mean of values with weights, a part at a time."""
+    sum_ = total = 0.0
+    for value, weight in parts:
+        sum_, total = sum_ + float((value * weight).sum()), total + float(weight.sum())
+    return sum_ / total if total else float("nan")
+
+
+def _parts(length: int) -> Iterator[slice]:
+    return (slice(begin, min(begin + _AT_ONCE, length)) for begin in range(0, length, _AT_ONCE))
+
+
+def _weight(weight: Optional[np.ndarray], part: slice) -> np.ndarray:
+    return np.ones(part.stop - part.start) if weight is None else weight[part].astype(np.float64)
 
 
 def calibration(label: np.ndarray, score: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
@@ -36,12 +50,17 @@ def logloss(label: np.ndarray, score: np.ndarray, weight: Optional[np.ndarray] =
     Raises:
       BadExamples: a label or a score is not from 0 to 1.
     """
-    for part, values in (("labels", label), ("scores", score)):
+    for name, values in (("labels", label), ("scores", score)):
         outside = values[(values < 0) | (values > 1)]
         if len(outside):
-            raise BadExamples(f"expected {part} from 0 to 1, found {outside[0]:.6g}; pass probabilities, not logits")
+            raise BadExamples(f"expected {name} from 0 to 1, found {outside[0]:.6g}; pass probabilities, not logits")
+    return _mean((_entropy(label[part], score[part]), _weight(weight, part)) for part in _parts(len(label)))
+
+
+def _entropy(label: np.ndarray, score: np.ndarray) -> np.ndarray:
     likely = np.clip(score.astype(np.float64), CLIP, 1 - CLIP)
-    return mean(-(label * np.log(likely) + (1 - label) * np.log1p(-likely)), weight)
+    found: np.ndarray = -(label * np.log(likely) + (1 - label) * np.log1p(-likely))
+    return found
 
 
 _BY_KIND: Dict[str, Callable[..., float]] = {

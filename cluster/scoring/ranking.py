@@ -1,8 +1,10 @@
 """Measure how well scores rank examples of two kinds."""
 
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 import numpy as np
+
+_AT_ONCE = 1 << 20  # examples: with what is computed of them
 
 
 def area_under_curve(labels: np.ndarray, scores: np.ndarray, weights: Optional[np.ndarray] = None) -> float:
@@ -37,20 +39,63 @@ def grouped_area(
     """
     if not len(labels) or np.isnan(scores).any():
         return float("nan")
-    weights = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
     order = np.argsort(scores) if groups is None else np.lexsort((scores, groups))
-    scores, weights = scores[order], weights[order]
-    positive = np.where(np.asarray(labels)[order] > 0.5, weights, 0.0)
-    negative = np.where(np.asarray(labels)[order] > 0.5, 0.0, weights)
-    new_group = _begins(np.zeros(len(order)) if groups is None else groups[order])
-    ties = np.flatnonzero(new_group | _begins(scores))  # the first of each run of equal scores of one group
-    at, of_negative = np.add.reduceat(positive, ties), np.add.reduceat(negative, ties)
-    first = np.flatnonzero(new_group[ties])  # the runs with which groups begin
-    below = np.cumsum(of_negative) - of_negative
-    below -= np.repeat(below[first], np.diff([*first, len(ties)]))
-    won, p, n = (np.add.reduceat(each, first) for each in (at * (below + of_negative / 2), at, of_negative))
-    counts = (p > 0) & (n > 0)
-    return float(np.average(won[counts] / (p * n)[counts], weights=(p + n)[counts])) if counts.any() else float("nan")
+    areas = _Areas()
+    for begin in range(0, len(order), _AT_ONCE):
+        some = order[begin : begin + _AT_ONCE]
+        weight = np.ones(len(some)) if weights is None else np.asarray(weights[some], np.float64)
+        is_positive = np.asarray(labels)[some] > 0.5
+        group = np.zeros(len(some), np.int8) if groups is None else groups[some]
+        areas.add(group, scores[some], np.where(is_positive, weight, 0.0), np.where(is_positive, 0.0, weight))
+    return areas.mean()
+
+
+class _Areas:
+    """The areas of groups, of which examples come in the order of group and score, any number at once.
+
+    Equal scores of a group are a run. The last one may go on with the next examples, and so may its group: until then
+    both are open.
+    """
+
+    def __init__(self) -> None:
+        self._sum = self._weight = 0.0  # of the areas of groups that have ended
+        self._won = self._positive = self._negative = 0.0  # of the open group, without the open run
+        self._run: List[np.ndarray] = [np.zeros(0)] * 4  # group, score and weights of the open run, as one example
+
+    def add(self, *examples: np.ndarray) -> None:
+        """Add examples: their groups, their scores, and their weights as positive and as negative ones, [n] each."""
+        if len(self._run[0]):
+            examples = tuple(np.concatenate(pair) for pair in zip(self._run, examples))
+        group, score, positive, negative = examples
+        new_group = _begins(group)
+        runs = np.flatnonzero(new_group | _begins(score))  # the first example of each
+        p, n = np.add.reduceat(positive, runs), np.add.reduceat(negative, runs)
+        self._run = [group[-1:], score[-1:], p[-1:].copy(), n[-1:].copy()]
+        p[-1] = n[-1] = 0.0
+        self._add_runs(np.flatnonzero(new_group[runs]), p, n)
+
+    def _add_runs(self, first: np.ndarray, p: np.ndarray, n: np.ndarray) -> None:
+        """Add runs by their weights; ``first`` are the places of those that begin a group, 0 the open one."""
+        below = np.cumsum(n) - n
+        below -= np.repeat(below[first], np.diff([*first, len(n)]))
+        won, positive, negative = (np.add.reduceat(each, first) for each in (p * (below + n / 2), p, n))
+        won[0] += self._won + positive[0] * self._negative
+        positive[0] += self._positive
+        negative[0] += self._negative
+        self._end(won[:-1], positive[:-1], negative[:-1])
+        self._won, self._positive, self._negative = (float(each[-1]) for each in (won, positive, negative))
+
+    def _end(self, won: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> None:
+        counts = (positive > 0) & (negative > 0)
+        won, positive, negative = won[counts], positive[counts], negative[counts]
+        self._sum += float((won / (positive * negative) * (positive + negative)).sum())
+        self._weight += float((positive + negative).sum())
+
+    def mean(self) -> float:
+        """Return the mean of the groups' areas by their weights, once all examples were added; NaN without any."""
+        p, n = self._run[2:]
+        self._end(self._won + p * (self._negative + n / 2), self._positive + p, self._negative + n)
+        return self._sum / self._weight if self._weight else float("nan")
 
 
 def _begins(values: np.ndarray) -> Any:

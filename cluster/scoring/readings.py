@@ -49,6 +49,6 @@ def _with_slices(name: str, reading: Reading, parts: Dict[str, np.ndarray]) -> D
         return found
     if len(values) != len(next(iter(parts.values()))):
         raise BadExamples(f"expected a slice of each example, found {len(values)} slices")
-    for each in largest_slices(values.tolist(), reading.most):
+    for each in largest_slices(values, reading.most):
         found[f"{name}/{each.name}"] = measure(reading.kind, {part: of[each.examples] for part, of in parts.items()})
     return found

@@ -1,12 +1,13 @@
 """The slices of the data, by the number of their examples."""
 
 import hashlib
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Union
 
 import numpy as np
 
 OTHERS = "others"
 MOST_VALUES = 100_000  # different ones that are told apart; examples of further ones are among the others
+_AT_ONCE = 1 << 16  # values
 _LONGEST = 40  # characters of a name
 
 
@@ -17,7 +18,7 @@ class Slice(NamedTuple):
     examples: np.ndarray
 
 
-def largest_slices(values: Sequence[Any], most: int) -> List[Slice]:
+def largest_slices(values: Union[Sequence[Any], np.ndarray], most: int) -> List[Slice]:
     """Return the ``most`` slices with the most examples, then one of all other examples if there are any.
 
     Of slices with as many examples, the one that came first counts as larger.
@@ -26,13 +27,22 @@ def largest_slices(values: Sequence[Any], most: int) -> List[Slice]:
       values: the slice of each example: integers, booleans, or strings as bytes.
     """
     codes: Dict[Any, int] = {}
-    numbers = np.fromiter((_code(codes, value) for value in values), np.int64, len(values))
+    numbers = np.fromiter((_code(codes, value) for value in _of_python(values)), np.int32, len(values))
     sizes = np.bincount(numbers[numbers < MOST_VALUES], minlength=len(codes))
     chosen = np.argsort(-sizes, kind="stable")[:most]
     names = list(codes)
     found = [Slice(slice_name(names[code]), numbers == code) for code in chosen]
-    others = ~np.isin(numbers, chosen)
+    is_other = np.ones(MOST_VALUES + 1, bool)
+    is_other[chosen] = False
+    others = is_other[numbers]
     return [*found, Slice(OTHERS, others)] if others.any() else found
+
+
+def _of_python(values: Union[Sequence[Any], np.ndarray]) -> Iterator[Any]:
+    """Yield values as Python has them, without an object for each at once."""
+    for begin in range(0, len(values), _AT_ONCE):
+        some = values[begin : begin + _AT_ONCE]
+        yield from some.tolist() if isinstance(some, np.ndarray) else some
 
 
 def _code(codes: Dict[Any, int], value: Any) -> int:

@@ -5,8 +5,10 @@ from typing import Any, Dict, Iterator
 import numpy as np
 import pytest
 
+from cluster import metrics
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
+from cluster.runtime import memory
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.variables import Sharing
 from cluster.task import Task
@@ -49,6 +51,16 @@ def run(evaluation: Evaluation, times: int = 1, **settings: Any) -> Any:
 def absolute_errors(x: Any) -> Any:
     w = tf.get_variable("w", [], initializer=tf.ones_initializer())
     return w * x, {"even": tf.cast(tf.equal(x % 2, 0), tf.float32)}
+
+
+def test_metrics_of_more_examples_than_memory_holds_are_of_the_first_and_the_loss_is_of_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(memory, "left", lambda: 4 * 4 * 7)  # a float32 for each of seven
+    evaluation = built(lambda x: (x, {"last": metrics.mean(x)}))
+    assert run(evaluation) == [{"loss": 4.5, "last": 1.5}]
+    assert "last: of the first 4 of 10 held-out examples" in capsys.readouterr().out
+    assert run(evaluation, batches=1) == [{"loss": 1.5, "last": 1.5}] and not capsys.readouterr().out
 
 
 def test_it_is_the_mean_over_examples_however_they_are_batched() -> None:

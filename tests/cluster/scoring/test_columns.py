@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cluster import metrics
-from cluster.errors import JobError, TrainingError
+from cluster.errors import JobError
 from cluster.job import Job
+from cluster.runtime import memory
 from cluster.runtime.tf_compat import tf
-from cluster.scoring import examples
 from cluster.scoring.columns import Columns
 from cluster.scoring.examples import AllExamples, NewestExamples
 
@@ -94,15 +94,18 @@ def test_the_newest_examples_are_the_last_of_all_and_stay_side_by_side(seed: int
     for _ in range(30):
         batch = random.rand(random.randint(0, 15))
         newest.add([batch, -batch])
-        everything.add([batch, -batch])
+        everything.add([batch, -batch], len(batch))
         first, second = newest.columns() or []
         assert (first == everything.columns()[0][-most:]).all()
         assert (second == -first).all()
 
 
-def test_an_evaluation_of_more_examples_than_can_be_kept_is_refused(monkeypatch: Any) -> None:
-    monkeypatch.setattr(examples, "MOST", 5)
+@pytest.mark.parametrize("batch", [np.arange(5, dtype=np.float32), np.array([b"a", b"b", b"a", b"c", b"c"], object)])
+def test_an_evaluation_keeps_the_first_examples_that_fit_into_memory(batch: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(memory, "left", lambda: 4 * (2 * batch.nbytes + 1000))
     kept = AllExamples(1)
-    kept.add([np.zeros(5)])
-    with pytest.raises(TrainingError, match=r"set train\.evaluate_batches"):
-        kept.add([np.zeros(1)])
+    for _ in range(60):
+        kept.add([batch], 5)
+    assert kept.is_full and kept.length == len(kept.columns()[0]) >= 10
+    assert kept.columns()[0].tolist() == (60 * batch.tolist())[: kept.length]
+    assert kept.length * batch.itemsize <= 2 * batch.nbytes + 1000

@@ -1,11 +1,13 @@
 """Every measure is what its definition says, written out over pairs and examples."""
 
 import math
+import tracemalloc
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 import pytest
 
+from cluster.scoring import measures, ranking
 from cluster.scoring.measures import BadExamples, measure
 
 SEEDS = range(30)
@@ -21,6 +23,12 @@ def drawn(seed: int) -> Dict[str, np.ndarray]:
         "weight": random.randint(0, 4, n).astype(np.float32) / 2,
         "group": random.randint(-3, 3, n),
     }
+
+
+@pytest.fixture(autouse=True, params=[1, 2, 7, 1 << 20])
+def few_at_once(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (measures, ranking):
+        monkeypatch.setattr(module, "_AT_ONCE", request.param)
 
 
 def area_by_pairs(label: Any, score: Any, weight: Any) -> Optional[float]:
@@ -115,3 +123,21 @@ def test_a_score_that_is_no_number_makes_the_value_undefined(kind: str) -> None:
 def test_examples_without_a_meaning_are_refused(parts: Dict[str, Any], message: str) -> None:
     with pytest.raises(BadExamples, match=message):
         measure("logloss", {"label": np.array([0.0, 1.0]), "score": np.array([0.5, 0.5]), **parts})
+
+
+@pytest.mark.parametrize(("kind", "most"), [("auc", 13), ("grouped_auc", 21), ("logloss", 5), ("calibration", 1)])
+def test_to_measure_takes_few_bytes_an_example_beside_its_columns(
+    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, n = np.random.RandomState(0), 200_000
+    parts = {"label": random.randint(0, 2, n).astype(np.float32), "score": random.rand(n).astype(np.float32)}
+    if kind == "grouped_auc":
+        parts["group"] = random.randint(0, 1000, n)
+    for module in (measures, ranking):
+        monkeypatch.setattr(module, "_AT_ONCE", 1 << 10)
+    tracemalloc.start()
+    try:
+        measure(kind, parts)
+        assert tracemalloc.get_traced_memory()[1] < most * n
+    finally:
+        tracemalloc.stop()

@@ -24,6 +24,16 @@ def test_the_largest_have_results_of_their_own_and_all_others_one_together(seed:
     assert (np.sum([each.examples for each in found], axis=0) == 1).all()
 
 
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_values_of_an_array_are_those_of_a_list(at_once: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(slices, "_AT_ONCE", at_once)
+    values = np.random.RandomState(0).zipf(1.5, 100)
+    found, expected = largest_slices(values, 5), largest_slices(values.tolist(), 5)
+    assert [(each.name, each.examples.tolist()) for each in found] == [
+        (each.name, each.examples.tolist()) for each in expected
+    ]
+
+
 def test_values_beyond_those_that_are_told_apart_are_among_the_others(monkeypatch: Any) -> None:
     monkeypatch.setattr(slices, "MOST_VALUES", 2)
     found = largest_slices(["a", "b", "c", "c", "c", "a"], 5)
