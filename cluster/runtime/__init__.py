@@ -9,6 +9,7 @@ tf_errors     the words of a TensorFlow error that name the cause
 server_state  variables, locks and queues that servers keep beside the model
 bandwidth     how quick the network to the servers is, measured
 constants     small constants, each made once on each device
+conditional   a choice between two branches, whatever control flow the job has switched on
 declared      a server's variable as a single operation
 allocator     return freed memory to the system
 memory        how much of it this process may still take

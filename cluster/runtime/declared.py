@@ -5,6 +5,7 @@ from typing import Any, Sequence, Tuple
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.core.framework.variable_pb2 import VariableDef
 
+from cluster.runtime.conditional import cond
 from cluster.runtime.tf_compat import tf
 
 MOST = 1 << 30  # rows of a variable that is reserved, as graphs have it
@@ -50,7 +51,7 @@ def reserve(name: str, width: Sequence[int], dtype: Any, rows: Any) -> Any:
             return tf.constant(True)
 
     has_memory = tf.raw_ops.IsVariableInitialized(ref=held)
-    return variable_of(held, tf.cond(has_memory, lambda: tf.constant(True), make).op)
+    return variable_of(held, cond(has_memory, lambda: tf.constant(True), make).op)
 
 
 def _hand_over(held: Any, shape: Any) -> Any:

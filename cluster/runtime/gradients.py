@@ -48,13 +48,50 @@ def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tupl
     """Return the gradients scaled down so that their global norm is at most ``clip_norm``; None leaves them."""
     if clip_norm is None:
         return list(grads_and_vars)
-    grads, _ = tf.clip_by_global_norm([grad for grad, _ in grads_and_vars], clip_norm)
+    grads = _clipped([grad for grad, _ in grads_and_vars], clip_norm)
     return [(grad, variable) for grad, (_, variable) in zip(grads, grads_and_vars)]
+
+
+def _clipped(grads: Sequence[Any], clip_norm: Any) -> List[Any]:
+    if _suit_tensorflow(grads):
+        return list(tf.clip_by_global_norm(grads, clip_norm)[0])
+    norm = global_norm(grads)
+    scale = clip_norm / tf.maximum(norm, clip_norm) + (norm - norm)  # not a number where the norm is none
+    return [None if grad is None else _scaled(grad, tf.cast(scale, grad.dtype)) for grad in grads]
+
+
+def _scaled(grad: Any, scale: Any) -> Any:
+    with tf.device(grad.device):
+        if isinstance(grad, tf.IndexedSlices):
+            return tf.IndexedSlices(grad.values * scale, grad.indices, grad.dense_shape)
+        return grad * scale
+
+
+def global_norm(grads: Sequence[Any]) -> Any:
+    """Return the norm of all these gradients together, a scalar.
+
+    Gradients of several types have one in float64.
+    """
+    if _suit_tensorflow(grads):
+        return tf.global_norm(grads)
+    return tf.sqrt(tf.add_n([_squares(grad) for grad in grads if grad is not None]))
+
+
+def _suit_tensorflow(grads: Sequence[Any]) -> bool:
+    """Return whether TensorFlow's own functions of norms can do it: they want real numbers of one type."""
+    types = {grad.dtype.base_dtype for grad in grads if grad is not None}
+    return len(types) < 2 and not any(each.is_complex for each in types)
+
+
+def _squares(grad: Any) -> Any:
+    values = grad.values if isinstance(grad, tf.IndexedSlices) else grad
+    with tf.device(values.device):
+        return tf.reduce_sum(tf.square(tf.cast(tf.abs(values), tf.float64)))
 
 
 def scalars_of(optimizer: Any, gradients: List[Any]) -> Dict[str, Any]:
     """Return the norm of all these gradients together and, where it can be known, the optimizer's learning rate."""
-    norm = tf.global_norm([gradient for gradient in gradients if gradient is not None])
+    norm = global_norm(gradients)
     rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))  # TensorFlow has no public name for it
     rate = rate() if callable(rate) else rate
     return {"gradient_norm": norm, **({} if rate is None else {"learning_rate": tf.convert_to_tensor(rate)})}

@@ -6,6 +6,7 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from cluster.protocol.flight_records import Wait
+from cluster.runtime.conditional import cond
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
@@ -80,7 +81,7 @@ class SyncWorker(BaseWorker):
         self._set_era = tf.assign(optimizer.era, self._number)
         has_era = tf.is_variable_initialized(optimizer.era)
         none = tf.constant(0, tf.int64)
-        self._last_era = tf.cond(has_era, optimizer.era.read_value, lambda: none)
+        self._last_era = cond(has_era, optimizer.era.read_value, lambda: none)
         with tf.device(optimizer.contributions.device):
             everyone = tf.fill([optimizer.num_workers], self._number)
             self._count_all = tf.assign(optimizer.contributions, everyone)

@@ -8,6 +8,7 @@ Most ids that are asked for are in the younger generation: the older one is sear
 
 from typing import Any, NamedTuple, Sequence, Tuple
 
+from cluster.runtime.conditional import cond
 from cluster.runtime.declared import count_from_zero
 from cluster.runtime.tensors import where_true
 from cluster.runtime.tf_compat import tf
@@ -48,7 +49,7 @@ class Candidates:
         """Return what is known of ids [n]."""
         is_first = tf.equal(self._younger(), 0)
         younger = self._find_if(is_first, keys)
-        found = tf.cond(
+        found = cond(
             tf.reduce_any(younger < 0),
             lambda: tf.where(younger < 0, self._find_if(tf.logical_not(is_first), keys), younger),
             lambda: tf.identity(younger),
@@ -64,7 +65,7 @@ class Candidates:
             found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value=none)
             return tf.reshape(found, [-1])
 
-        return tf.cond(is_first, lambda: find(self._tables[0]), lambda: find(self._tables[1]))
+        return cond(is_first, lambda: find(self._tables[0]), lambda: find(self._tables[1]))
 
     def note(self, keys: Any, tables: Any) -> Any:
         """Make the operation that adds those ids [n] of tables [n] that are unknown."""
@@ -89,12 +90,12 @@ class Candidates:
                 return tf.constant(True)
 
         is_first = tf.equal(self._younger(), 0)
-        return tf.cond(is_first, lambda: insert(self._tables[0]), lambda: insert(self._tables[1])).op
+        return cond(is_first, lambda: insert(self._tables[0]), lambda: insert(self._tables[1])).op
 
     def age(self) -> Any:
         """Make the operation that empties the older generation if the younger one is full."""
         sizes = tf.stack([tf.raw_ops.LookupTableSizeV2(table_handle=each) for each in self._tables])
-        return tf.cond(tf.gather(sizes, self._younger()) > self._size, self._swap, lambda: tf.constant(0, tf.int64)).op
+        return cond(tf.gather(sizes, self._younger()) > self._size, self._swap, lambda: tf.constant(0, tf.int64)).op
 
     def _swap(self) -> Any:
         younger = self._younger()
@@ -103,7 +104,7 @@ class Candidates:
             return tf.assign_add(self.turn, 1)
 
     def _keep_if(self, table: Any, condition: Any) -> Any:
-        return tf.cond(condition, lambda: tf.constant(True), lambda: _emptied(table)).op
+        return cond(condition, lambda: tf.constant(True), lambda: _emptied(table)).op
 
     def forget(self) -> Any:
         """Make the operation that empties both generations."""
@@ -115,7 +116,7 @@ class Candidates:
         pairs = [tf.reshape(tf.stack([each.keys, each.values], 1), [-1, 2]) for each in both]
         is_first = tf.equal(self._younger(), 0)
         keys, values = tf.unstack(
-            tf.cond(is_first, lambda: tf.concat(pairs[::-1], 0), lambda: tf.concat(pairs, 0)), num=2, axis=1
+            cond(is_first, lambda: tf.concat(pairs[::-1], 0), lambda: tf.concat(pairs, 0)), num=2, axis=1
         )
         return keys, Candidate(tf.cast(values % _COUNTS, tf.int32), values // _COUNTS)
 

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from cluster.embedding import Table
+from cluster.runtime.conditional import cond
 from cluster.runtime.declared import MOST, count_from_zero, reserve
 from cluster.runtime.server_state import locked
 from cluster.runtime.tensors import call, where_true
@@ -143,7 +144,7 @@ class Store:
         with tf.control_dependencies(list(part.values())):
             is_its = tf.equal(self._index.find(tf.identity(part["keys"])), places)
         names = list(part)
-        columns = tf.cond(
+        columns = cond(
             tf.reduce_all(is_its),
             lambda: [tf.identity(part[name]) for name in names],
             lambda: [tf.gather(part[name], where_true(is_its)) for name in names],
@@ -217,7 +218,7 @@ class Store:
                 with tf.control_dependencies([self.candidates.note(new, of)] if trains else []):
                     return self._with_first_values(rows, new, of, places)
 
-            return tf.cond(tf.reduce_any(numbers < 0), add_first, lambda: tf.identity(rows))
+            return cond(tf.reduce_any(numbers < 0), add_first, lambda: tf.identity(rows))
 
     def _tables_at(self, places: Any) -> Any:
         return tf.cast(tf.gather(self.tables, places), tf.int32)
@@ -256,11 +257,11 @@ class Store:
     def _update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]]) -> Any:
         number = tf.assign_add(self.updates, 1)
         numbers = self._unexpired(self._index.find(keys), number)
-        numbers = tf.cond(
+        numbers = cond(
             tf.reduce_any(numbers < 0), lambda: self._admit(keys, numbers, number, asked), lambda: tf.identity(numbers)
         )
         has_row = numbers >= 0
-        places, grads = tf.cond(
+        places, grads = cond(
             tf.reduce_all(has_row),
             lambda: (tf.identity(numbers), tf.identity(grads)),
             lambda: tuple(tf.gather(each, where_true(has_row)) for each in (numbers, grads)),
