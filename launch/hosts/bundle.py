@@ -15,7 +15,7 @@ import os
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from launch.agent.tasks.work_folder import MANIFEST
 from launch.errors import UsageError
@@ -32,6 +32,7 @@ _ON_HOSTS = (
     "jobs/data/*",
 )
 _LAUNCHERS_OWN = "cluster/spec"  # reads hosts files, with packages that hosts need not have
+_PACKAGES = ("cluster", "jobs", "launch")  # of this project: a task imports these, whatever lies beside its job
 
 
 @dataclass(frozen=True)
@@ -95,21 +96,39 @@ def find_job(name: str, beside: Path, at: str = "job") -> JobCode:
     ``jobs/NAME.py`` beside the hosts file, or else one of this project's own jobs.
 
     Raises:
-      UsageError: there is no such file.
+      UsageError: there is no such file, or a module with it has the name of one of this project's packages.
     """
     if name.endswith(".py"):
         candidates = [beside / os.path.expanduser(name)]
     elif "." in name:
         top = name.split(".")[0]
         here = (beside / top).is_dir()
+        _refuse_hidden(beside, [f"{name.replace('.', '/')}.py"] if top in _PACKAGES else [], at)
         return JobCode(beside if here else None, name, top if here else None)
     else:
         candidates = [beside / "jobs" / f"{name}.py", PROJECT / "jobs" / f"{name}.py"]
     for path in candidates:
         if path.is_file():
-            return JobCode(path.parent.resolve(), path.name)
+            folder = path.parent.resolve()
+            modules = [file for each in _PACKAGES for file in (f"{each}.py", f"{each}/__init__.py")]
+            _refuse_hidden(folder, [file for file in modules if file != path.name], at)
+            return JobCode(folder, path.name)
     looked = " and ".join(dict.fromkeys(str(path) for path in candidates))
     raise UsageError(f"{at}: expected a file, found none at {looked}; {_other_jobs(name, beside)}")
+
+
+def _refuse_hidden(folder: Path, modules: Sequence[str], at: str) -> None:
+    """Refuse modules that a task would not import: it imports this project's package of the same name.
+
+    Raises:
+      UsageError: one of these files exists in the folder, which is not this project's.
+    """
+    hidden = [folder / file for file in modules if (folder / file).is_file() and folder.resolve() != PROJECT]
+    if hidden:
+        raise UsageError(
+            f"{at}: expected files and folders of other names than {', '.join(_PACKAGES)}, found {hidden[0]}; a task"
+            " imports this project's package of that name in its place; rename yours, and its imports"
+        )
 
 
 def _other_jobs(name: str, beside: Path) -> str:

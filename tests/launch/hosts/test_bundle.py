@@ -295,6 +295,31 @@ def test_a_path_that_is_nowhere_is_refused(tmp_path: Path) -> None:
         find_job("sub/job.py", tmp_path)
 
 
+@pytest.mark.parametrize("hidden", ["cluster.py", "jobs.py", "launch.py", "cluster/__init__.py", "launch/__init__.py"])
+def test_a_module_beside_the_job_that_this_projects_own_would_replace_is_refused(tmp_path: Path, hidden: str) -> None:
+    write(tmp_path, "train.py", hidden)
+    with pytest.raises(UsageError) as caught:
+        find_job("train.py", tmp_path, "hosts.yaml:1:6: job")
+    assert str(caught.value) == (
+        "hosts.yaml:1:6: job: expected files and folders of other names than cluster, jobs, launch, found "
+        f"{tmp_path}/{hidden}; a task imports this project's package of that name in its place; rename yours, and its"
+        " imports"
+    )
+
+
+def test_a_dotted_job_in_a_package_that_this_projects_own_would_replace_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "jobs/mine.py")
+    with pytest.raises(UsageError, match=f"found {tmp_path}/jobs/mine.py; a task imports this project's package"):
+        find_job("jobs.mine", tmp_path)
+    assert find_job("jobs.digits", tmp_path).entry == "jobs.digits"  # this project's
+
+
+def test_a_job_may_have_a_packages_name_itself_and_lie_beside_folders_that_are_no_packages(tmp_path: Path) -> None:
+    write(tmp_path, "launch.py", "jobs/mine.py", "cluster/data.csv")
+    assert find_job("launch.py", tmp_path).entry == "launch.py"
+    assert find_job("jobs.digits", PROJECT).package == "jobs"
+
+
 def test_a_folder_that_was_copied_is_the_same_bundle(tmp_path: Path) -> None:
     write(tmp_path, "a/job.py", "a/lib/part.py")
     shutil.copytree(str(tmp_path / "a"), str(tmp_path / "b"))
