@@ -16,9 +16,13 @@ from launch.hosts.bundle import launcher_code
 from tests.support import ROOT
 
 ROOMS = ("cluster", "launch", "jobs")
-LOCKS = {"requirements/tf1.lock", "requirements/tf2.lock"}
+LOCKS = {
+    "launch/environments/tf1.lock": "requirements/tf1.lock",
+    "launch/environments/tf2.lock": "requirements/tf2.lock",
+}
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 ABSENT = "raise ModuleNotFoundError('No module named ' + repr(__name__))\n"
+OWN_LOCKS = "from launch.environments import identity; print(identity.own_locks())"
 SHIPPED = "from launch.hosts.bundle import launcher_code; print(launcher_code().hashes['launcher'])"
 
 
@@ -38,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     for room in (*ROOMS, "requirements", "tests/support"):
         shutil.copytree(str(ROOT / room), str(folder / "copy" / room), ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(str(ROOT / name), str(folder / "copy"))
     run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", "out", "./copy", cwd=folder)
     (built,) = (folder / "out").iterdir()
@@ -68,7 +72,9 @@ def files(room: str) -> Set[str]:
 def test_the_wheel_has_every_file_of_the_packages_the_locks_of_setup_and_no_other(wheel: Path) -> None:
     with zipfile.ZipFile(str(wheel)) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert inside == set.union(LOCKS, *map(files, ROOMS))
+        locks = {name: archive.read(name) for name in LOCKS}
+    assert inside == {*LOCKS}.union(*map(files, ROOMS))
+    assert locks == {name: (ROOT / source).read_bytes() for name, source in LOCKS.items()}
 
 
 def test_the_wheel_names_its_license_and_has_its_text(wheel: Path) -> None:
@@ -96,6 +102,11 @@ def test_an_installed_launcher_ships_the_code_that_a_checkout_ships(venv: Path, 
     assert run(str(venv / "bin" / "python"), "-c", SHIPPED, cwd=tmp_path).split() == [
         launcher_code().hashes["launcher"]
     ]
+
+
+def test_an_installed_launcher_reads_the_locks_of_its_wheel(venv: Path, tmp_path: Path) -> None:
+    (site,) = venv.glob("lib/python*/site-packages")
+    assert run(str(venv / "bin" / "python"), "-c", OWN_LOCKS, cwd=tmp_path).split() == [f"{site}/launch/environments"]
 
 
 def test_an_installed_launcher_trains_on_a_python_that_has_tensorflow(venv: Path, tmp_path: Path) -> None:

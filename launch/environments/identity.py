@@ -31,8 +31,14 @@ def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
     """
     if setup.lock is not None:
         return {ANY: read_lock(beside(spec, setup.lock))}
-    ours = PROJECT / "requirements"
+    ours = own_locks()
     return {"3.7": read_lock(ours / "tf1.lock"), ANY: read_lock(ours / "tf2.lock")}
+
+
+def own_locks() -> Path:
+    """Return the folder of this project's locks: this package where it was installed (setup.py), else requirements/."""
+    installed = Path(__file__).parent
+    return installed if (installed / "tf1.lock").is_file() else PROJECT / "requirements"
 
 
 def beside(spec: Spec, path: str) -> Path:
