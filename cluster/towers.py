@@ -6,6 +6,7 @@ that however many towers there are, a variable travels once to the worker and a 
 once back.
 """
 
+from itertools import zip_longest
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from cluster.runtime.devices import available_gpus as available_gpus
@@ -156,6 +157,37 @@ def add_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
       variables × (gradient, variable); the gradient is None where no tower has one.
     """
     return [(_added([grad for grad, _ in row]), row[0][1]) for row in zip(*tower_grads)]
+
+
+def average_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
+    """Return the mean over the towers of each variable's gradient, on the current device, for a loop written by hand.
+
+    It is that of the mean of the towers' losses. The trainer adds weighted parts instead (``add_gradients``).
+
+    Args:
+      tower_grads: towers × variables × (gradient, variable), as each tower's ``compute_gradients`` returns them.
+
+    Returns:
+      variables × (gradient, variable). A tower without a gradient counts as one of zeros; the gradient is None where no
+      tower has one. It is of rows (``tf.IndexedSlices``) where all are.
+
+    Raises:
+      ValueError: towers have gradients of other variables, or in another order.
+    """
+    for row in zip_longest(*tower_grads, fillvalue=(None, None)):
+        if any(variable is not row[0][1] for _, variable in row):
+            names = ", ".join("none" if variable is None else variable.name for _, variable in row)
+            raise ValueError(
+                f"expected gradients of one variable from all towers, found {names}; share variables by reuse, and give"
+                " each compute_gradients the same var_list"
+            )
+    return [(_divided(total, len(tower_grads)), variable) for total, variable in add_gradients(tower_grads)]
+
+
+def _divided(grad: Any, number: int) -> Any:
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(grad.values / number, grad.indices, grad.dense_shape)
+    return None if grad is None else grad / number
 
 
 def _added(grads: Sequence[Any]) -> Any:

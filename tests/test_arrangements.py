@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 import pytest
@@ -31,7 +31,8 @@ def slug(heading: str) -> str:
 def arrangements() -> Dict[str, List[str]]:
     """The hosts files of each section of the page that has any."""
     sections = re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    return {slug(name): re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) for name, text in sections}
+    found = {slug(name): re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) for name, text in sections}
+    return {name: files for name, files in found.items() if files}
 
 
 ARRANGEMENTS = arrangements()
@@ -71,17 +72,38 @@ def test_the_variables_are_those_of_one_device_and_the_whole_batch(name: str, op
         np.testing.assert_allclose(variables[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-def one_device(optimizer: str) -> Dict[str, Any]:
+def on_the_whole_batch(model: Callable[..., Any], optimizer: Any, batch: Dict[str, Any]) -> Any:
+    return optimizer.minimize(tf.reduce_mean(model(**batch)))
+
+
+def one_device(optimizer: str, minimize: Callable[..., Any] = on_the_whole_batch) -> Dict[str, Any]:
     """All variables, slots too, after a plain program has trained on the same batches, dense and sparse."""
     values = table.examples(EXAMPLES)
-    with tf.Graph().as_default(), tf.Session() as session:
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
         batch = {name: tf.placeholder(value.dtype, [16, *value.shape[1:]]) for name, value in values.items()}
-        train = table.optimizer({"optimizer": optimizer}).minimize(tf.reduce_mean(table.model(**batch)))
+        train = minimize(table.model, table.optimizer({"optimizer": optimizer}), batch)
         session.run(tf.global_variables_initializer())
         for step in range(12):
             part = slice(16 * step, 16 * (step + 1))
             session.run(train, {batch[name]: value[part] for name, value in values.items()})
         return {variable.op.name: session.run(variable) for variable in tf.global_variables()}
+
+
+BY_HAND = re.findall(r"```python\n(.*?)```", PAGE.partition("### A loop written by hand\n")[2], re.DOTALL)[0]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_the_loop_written_by_hand_takes_the_steps_of_one_device(optimizer: str) -> None:
+    page: Dict[str, Any] = {}
+    exec(BY_HAND, page)
+
+    def two_towers(model: Callable[..., Any], by: Any, batch: Dict[str, Any]) -> Any:
+        return page["minimize"](model, by, batch, ["CPU:0", "CPU:1"])
+
+    found = one_device(optimizer, two_towers)
+    for name, value in one_device(optimizer).items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 def test_in_graph_workers_serve_and_succeed_under_the_launcher(tmp_path: Path) -> None:
@@ -113,7 +135,7 @@ def test_every_test_that_the_table_names_exists() -> None:
 
 def test_every_row_of_the_table_leads_to_a_hosts_file_or_a_function_and_names_a_test() -> None:
     linked = re.findall(r"\]\(#([^)]+)\)", "\n".join(rows()))
-    assert sorted(linked) == sorted(ARRANGEMENTS)
+    assert sorted(linked) == sorted([*ARRANGEMENTS, "a-loop-written-by-hand"])
     assert all("::test_" in row for row in rows())
 
 

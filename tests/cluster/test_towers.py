@@ -7,7 +7,7 @@ import pytest
 
 from cluster.runtime.devices import available_gpus, device_names, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.towers import add_gradients, make_parallel, split_batch, tower_outputs
+from cluster.towers import add_gradients, average_gradients, make_parallel, split_batch, tower_outputs
 from cluster.updates.optimizer_gradients import own_gradients
 from cluster.variables.placement import Placement, device_setter
 
@@ -196,6 +196,35 @@ def test_add_gradients_of_a_gathered_table_stays_sparse(graph: Any) -> None:
     assert isinstance(total, tf.IndexedSlices)
     with session() as sess:
         assert sess.run(tf.convert_to_tensor(total)).ravel().tolist() == [2, 2, 0, 8]
+
+
+def test_average_gradients_takes_the_mean_over_all_towers_one_without_a_gradient_included(graph: Any) -> None:
+    dense, none, one = (tf.get_variable(name, [2]) for name in ("dense", "none", "one"))
+    first = [(tf.constant([1.0, 2.0]), dense), (None, none), (tf.constant([3.0, 5.0]), one)]
+    second = [(tf.constant([3.0, 6.0]), dense), (None, none), (None, one)]
+    (mean, variable), (nothing, _), (halved, _) = average_gradients([first, second])
+    assert variable is dense and nothing is None
+    with session() as sess:
+        assert [each.tolist() for each in sess.run([mean, halved])] == [[2, 4], [1.5, 2.5]]
+
+
+@pytest.mark.parametrize("towers", [1, 2, 3])
+def test_average_gradients_of_a_gathered_table_stays_sparse(graph: Any, towers: int) -> None:
+    table = tf.get_variable("table", [4, 1])
+    rows = [tf.IndexedSlices(tf.constant([[6.0], [12.0]]), tf.constant([i, 3]), tf.constant([4, 1])) for i in range(3)]
+    ((mean, _),) = average_gradients([[(each, table)] for each in rows[:towers]])
+    assert isinstance(mean, tf.IndexedSlices)
+    with session() as sess:
+        found = sess.run(tf.convert_to_tensor(mean)).ravel().tolist()
+    assert found == [*[6 / towers] * towers, *[0] * (3 - towers), 12]
+
+
+def test_average_gradients_refuses_towers_that_share_no_variables(graph: Any) -> None:
+    one, other = tf.get_variable("one", [1]), tf.get_variable("other", [1])
+    grad = tf.constant([1.0])
+    for towers, found in (([[(grad, one)], [(grad, other)]], "one:0, other:0"), ([[(grad, one)], []], "one:0, none")):
+        with pytest.raises(ValueError, match=f"found {found}; share variables by reuse"):
+            average_gradients(towers)
 
 
 def test_a_worker_pulls_each_variable_once_however_many_towers_it_has(graph: Any) -> None:
