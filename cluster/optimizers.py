@@ -8,6 +8,7 @@ args:
   epsilon: 1.0e-8              # adam, rmsprop (1.0e-10)
 """
 
+from collections import ChainMap
 from typing import Any, Callable, Dict, Mapping, Tuple
 
 from cluster.errors import JobError
@@ -39,7 +40,8 @@ def from_args(args: Mapping[str, Any], **defaults: Any) -> Any:
     Raises:
       JobError: a value cannot be used; names the key, what was expected and found.
     """
-    values = {"optimizer": "adam", "learning_rate": 0.001, **defaults, **args}
+    given: Any = args
+    values = ChainMap(given, defaults, {"optimizer": "adam", "learning_rate": 0.001})  # reads no other key of args
     name = values["optimizer"]
     if name not in _OPTIMIZERS:
         raise JobError(f"args.optimizer: expected one of {', '.join(_OPTIMIZERS)}, found {name!r}")

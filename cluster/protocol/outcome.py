@@ -14,7 +14,7 @@ import traceback
 from dataclasses import asdict, dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 from cluster.errors import JobError, TaskError, TrainingError
 from cluster.protocol import failures
@@ -32,6 +32,7 @@ _ROOM_BYTES = 4096
 LARGEST = 1 << 20  # bytes of either file
 _LONGEST_TRACE = 100_000  # characters
 _LONGEST_NAME = 100
+_MOST_WARNINGS = 20
 _HOPELESS = (ImportError, SyntaxError)  # of Python: another attempt would find the same files
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class Progress:
     of an evaluator, on held-out examples; of the chief, of those that trained. ``best``: the step of the best
     checkpoint so far, and its metric (``train.best``). ``passed_over``: which checkpoints could not be read and why, as
     long as the chief's process lives; ``passed_over_from`` and ``passed_over_to`` are the step of the newest of them,
-    and the step that was restored.
+    and the step that was restored. ``warnings``: mistakes of the job's author that end no run, a sentence each.
     """
 
     step: int
@@ -71,6 +72,7 @@ class Progress:
     passed_over: Optional[str] = None
     passed_over_from: int = 0
     passed_over_to: int = 0
+    warnings: List[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Reporter:
         self._folder = None if folder is None else Path(folder)
         self.heartbeat = Heartbeat(folder)
         self.recorder = FlightRecorder(folder, attempt)
-        self._clock, self._job_dir = clock, job_dir
+        self._clock, self._job_dir, self.attempt = clock, job_dir, attempt
         self._every_s = every_s
         self._written_at: Optional[float] = None
         self._failing = False
@@ -172,7 +174,8 @@ class Reporter:
         if force or self.due():
             first = self._written_at is None
             self._written_at = self._clock()
-            self._replace(PROGRESS, {**asdict(progress), "time": self._written_at})
+            warnings = [self._as_the_author_knows_it(text) for text in progress.warnings]
+            self._replace(PROGRESS, {**asdict(progress), "warnings": warnings, "time": self._written_at})
             if first and self._folder is not None:
                 with contextlib.suppress(OSError):
                     reserve(self._folder / _ROOM, _ROOM_BYTES)
@@ -235,8 +238,12 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
     if progress is None:
         return None
     problem, passed = progress.checkpoint_problem, progress.passed_over
+    warnings = [_short(text) for text in progress.warnings[:_MOST_WARNINGS]]
     return replace_fields(
-        progress, checkpoint_problem=problem and _short(problem), passed_over=passed and _short(passed)
+        progress,
+        checkpoint_problem=problem and _short(problem),
+        passed_over=passed and _short(passed),
+        warnings=warnings,
     )
 
 

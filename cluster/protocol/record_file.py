@@ -61,6 +61,8 @@ def _fits(value: Any, hint: Any, any_number: bool) -> bool:
             and all(name.isprintable() for name in value)
             and all(_fits(each, hint.__args__[1], any_number) for each in value.values())
         )
+    if origin is list:
+        return isinstance(value, list) and all(_fits(each, hint.__args__[0], any_number) for each in value)
     if hint is float:
         return type(value) in (int, float) and _is_sane(value, any_number)
     return type(value) is hint and (hint is not int or _is_sane(value, False))
@@ -75,6 +77,8 @@ def _is_sane(value: Union[int, float], any_number: bool) -> bool:
 def _name(hint: Any) -> str:
     if getattr(hint, "__origin__", None) is Union:
         return " or ".join(_name(each) for each in hint.__args__)
+    if getattr(hint, "__origin__", None) is list:
+        return "a list of texts"
     return _NAMES.get(hint, "an object of numbers")
 
 

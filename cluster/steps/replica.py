@@ -1,7 +1,7 @@
 """The parts of one worker's graph that a session needs, however the graph was built."""
 
 from dataclasses import dataclass, field
-from typing import Any, List, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 from cluster.data.places import Places
 from cluster.model.evaluation import Evaluation
@@ -30,7 +30,8 @@ class Replica:
     varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
     a verified run what each worker has computed, and with which batch. ``tables`` holds the model's embedding
     tables, and ``measured`` the metrics that training measures. ``places`` is there where every example counts once.
-    ``of_model`` are those of the servers' variables that are the model's own.
+    ``of_model`` are those of the servers' variables that are the model's own. ``batches`` has the tensors of the batch
+    of each task in the pool; none where every example counts once.
     """
 
     graph: Any
@@ -53,3 +54,4 @@ class Replica:
     places: Optional[Places] = None
     first_slots: List[Any] = field(default_factory=list)
     of_model: List[Any] = field(default_factory=list)
+    batches: List[Dict[str, Any]] = field(default_factory=list)

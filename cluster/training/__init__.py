@@ -10,6 +10,8 @@ graph_agreement   a check that all workers built the same variables
 step_errors       what a person can act on, in place of TensorFlow's error
 global_step       the step that counts, on the servers
 description       a worker's first line
+first_batches     workers that begin with the same batch
+read_args         the job's args, and those of them that no function reads
 progress          what a worker reports while it trains
 summaries         what TensorBoard shows of a run
 step_times        how long each worker's steps take

@@ -250,6 +250,7 @@ class Builder:
             self.places,
             self._first_slots(slots),
             [piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces],
+            [] if model.place is not None else model.batches,
         )
 
     def _exchange(self) -> Exchange:

@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import replace
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Sequence, Set
 
 from cluster.errors import NonFiniteError
 from cluster.protocol.outcome import Outcome, Progress, Reporter
@@ -23,6 +23,7 @@ class TrainingProgress:
         self._ignored = 0
         self._loss = math.nan  # of the last batch in which an example counts
         self._last: Optional[Progress] = None
+        self._warned: Set[str] = set()
 
     def begin(self, step: int) -> None:
         """Print that this worker joined at ``step``, and begin to measure step times.
@@ -77,6 +78,14 @@ class TrainingProgress:
         rate = f"{progress.step_time_ms:.1f} ms/step"
         goal = f"/{self._steps}" if self._steps else ""
         print(f"step {progress.step}{goal} loss {loss:.4g} {rate}{ignored}", flush=True)
+        self._warn(progress.warnings)
+
+    def _warn(self, warnings: Sequence[str]) -> None:
+        """Print each warning once."""
+        for text in warnings:
+            if text not in self._warned:
+                print(f"warning: {text}", flush=True)
+        self._warned.update(warnings)
 
     def refuse_nothing_trained(self, task: str) -> None:
         """Refuse a run in which this worker has trained nothing in at least ``_ENOUGH`` steps, or all of the run.
@@ -95,6 +104,7 @@ class TrainingProgress:
     def report_now(self, step: int, saved: Mapping[str, Any]) -> None:
         """Report the newest progress again, with ``step`` and the checkpoint fields ``saved``."""
         self._last = replace(self._last or Progress(step), step=step, **saved)
+        self._warn(self._last.warnings)
         self._reporter.progress(self._last, force=True)
 
     def end(self, outcome: Outcome) -> Outcome:

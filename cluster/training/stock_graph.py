@@ -60,4 +60,5 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
         model.start_input,
         [tf.global_variables_initializer()],
         measured=model.measured,
+        batches=model.batches,
     )

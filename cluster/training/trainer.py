@@ -26,10 +26,12 @@ from cluster.trace.recording import Tracing
 from cluster.training.best_checkpoint import BestCheckpoint
 from cluster.training.builder import Builder
 from cluster.training.description import description, exchanges
+from cluster.training.first_batches import FirstBatches
 from cluster.training.first_values import FirstValues
 from cluster.training.joining import Joining
 from cluster.training.last_step import LastStep
 from cluster.training.progress import TrainingProgress
+from cluster.training.read_args import ReadArgs, UnreadArgs
 from cluster.training.step_errors import explain_errors
 from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
@@ -86,7 +88,9 @@ class Trainer:
         reporter: Reporter,
         checkpoint_dir: Optional[str],
     ):
+        args = ReadArgs(args)
         self.job, self.task, self.settings, self.args = job.with_args(args), task, settings, args
+        self._unread = UnreadArgs(args, job)
         self.step: Optional[int] = None
         self._folder = None if settings.verify else checkpoint_dir
         self._reporter = reporter
@@ -148,6 +152,8 @@ class Trainer:
             )
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()
+            is_first = self.step is None and not self._reporter.attempt
+            self._first_batches = FirstBatches(self.job, self._pool, self.replica.batches, is_first)
         self._recorder.describe(exchanges(self.replica))
         self._tracing = Tracing(self.task.name, self.settings, self._reporter.beside("trace"))
         self.replica.graph.finalize()
@@ -247,6 +253,7 @@ class Trainer:
             self._metrics.note(session, self.step, fetched.pop(0))
             self._last.note(fetched.pop(0))
             examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
+            self._first_batches.note(session, fetched)
             if examples:
                 self._summaries.note(self.step, loss, fetched, self._metrics.latest)
             self._after_step(session, loss, examples)
@@ -255,7 +262,8 @@ class Trainer:
     def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
         examples = self.replica.examples
         summaries = self._summaries.wanted(int(self.step or 0))
-        more = [self._metrics.fetches, self._last.fetches, *([] if examples is None else [examples]), *summaries]
+        more = [self._metrics.fetches, self._last.fetches, *([] if examples is None else [examples])]
+        more += [*self._first_batches.fetches, *summaries]
         self._begin_step(len(more))
         with explain_errors(self.job, self.task, self.step, self.replica.graph):
             return self.replica.stepper.step(session, more)
@@ -291,6 +299,7 @@ class Trainer:
         )
         if step_time_ms is not None:
             self._step_times.report(session, step_time_ms)
+            self._first_batches.compare(session)
 
     def _pause_as_chief(self, session: Any, step: int) -> None:
         """Save, measure and compare after a step, whichever is due."""
@@ -343,7 +352,9 @@ class Trainer:
             return {}
         reports = {**self._checkpoints.progress_fields(), **self._requests.progress_fields()}
         best = self._best.measurement if self._best else {}
-        return {**reports, "saving_s": self._saving_s, "metrics": self._metrics.latest, "best": best}
+        warnings = [*self._first_batches.warnings(), *self._unread.warnings()]
+        found = {"metrics": self._metrics.latest, "best": best, "warnings": warnings}
+        return {**reports, "saving_s": self._saving_s, **found}
 
     def _evaluate(self, session: Any) -> Dict[str, float]:
         if self._verification is not None:
@@ -364,6 +375,7 @@ class Trainer:
         for index in self._shutdown.wait_for_others(session):
             print(f"worker with index {index} has not left; ending without it", flush=True)
         self.step = int(session.run(self.replica.global_step))
+        self._first_batches.compare(session)
         print(self.replica.stepper.account(session), flush=True)
         self._checkpoints.save_last(session, self.step)
         self._progress.report_now(self.step, self._saved())  # so that it is known whatever becomes of the evaluation

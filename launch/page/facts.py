@@ -68,7 +68,7 @@ def lines(status: RunStatus) -> List[str]:
         parts.append(run_text.evaluation(status.evaluation))
     starting = run_text.starting(status)
     troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.hook_problem(status)]
-    return [*parts, *([starting] if starting else []), *troubles]
+    return [*parts, *([starting] if starting else []), *troubles, *run_text.warnings(status)]
 
 
 def copies(status: RunStatus) -> List[str]:

@@ -120,6 +120,10 @@ class RunStatus:
     ended_early: Optional[str] = field(
         default=None, metadata=means("Reason for an end before the last step, by train.best; null for none.")
     )
+    warnings: List[str] = field(
+        default_factory=list,
+        metadata=means("Mistakes of the job's author that end no run, a sentence each; docs/jobs.md lists them."),
+    )
     checkpoint: Optional[str] = field(
         default=None, metadata=means("Path of the final checkpoint, on the chief's host; null before the end.")
     )

@@ -68,7 +68,7 @@ class Picture:
     def _troubles(self, console: Console, options: ConsoleOptions) -> List[RenderableType]:
         status = self._status
         lines = [*run_text.formation(status), *run_text.silence(status), *run_text.slowness(status)]
-        lines += run_text.hook_problem(status)
+        lines += [*run_text.hook_problem(status), *run_text.warnings(status)]
         return [*_texts(lines, "yellow"), *self._incidents(console, options)]
 
     def _incidents(self, console: Console, options: ConsoleOptions) -> Sequence[RenderableType]:

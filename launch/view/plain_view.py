@@ -8,7 +8,16 @@ from typing import Any, Dict, Iterator, List, Optional, TextIO
 from launch.agent.text.plain_text import without_controls
 from launch.status import incident_text
 from launch.status.run import RunStatus
-from launch.view.run_text import count, evaluation, formation, hook_problem, progress, starting, training_metrics
+from launch.view.run_text import (
+    count,
+    evaluation,
+    formation,
+    hook_problem,
+    progress,
+    starting,
+    training_metrics,
+    warnings,
+)
 
 EVERY_S = 5.0
 STARTING_EVERY_S = 2.0
@@ -67,6 +76,9 @@ class View:
         if self._shown.get("hook", []) != problem:
             self._shown["hook"] = problem
             lines += problem
+        new = [each for each in warnings(status) if ("warned", each) not in self._shown]
+        self._shown.update({("warned", each): True for each in new})
+        lines += new
         found = status.evaluation
         if found and self._shown.get("evaluation") != found:
             self._shown["evaluation"] = found

@@ -9,7 +9,7 @@ from launch.status import incident_text
 from launch.status.incident import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.view.run_text import best, hook_problem, metrics
+from launch.view.run_text import best, hook_problem, metrics, warnings
 
 
 def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -> List[str]:
@@ -20,7 +20,7 @@ def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -
       local: whether the files of all hosts are on this machine (``--local``).
     """
     head = f"{status.run} {status.state}"
-    lines = [*what_happened(status), *hook_problem(status)]
+    lines = [*what_happened(status), *hook_problem(status), *warnings(status)]
     if status.state != "succeeded":
         return [*lines, *saved(status, asked), f"{head}: {status.cause}"]
     if status.checkpoint is not None:

@@ -189,6 +189,11 @@ def silence(status: RunStatus) -> List[str]:
     return [f"no messages now from {fold(silent)}"] if silent and status.state not in ENDED else []
 
 
+def warnings(status: RunStatus) -> List[str]:
+    """Return a line for each mistake of the job's author that ends no run."""
+    return [f"warning: {text}" for text in status.warnings]
+
+
 def hook_problem(status: RunStatus) -> List[str]:
     """Return a line with the newest problem of a receiver of events; nothing where each takes them."""
     return [f"hook {status.hook_problem}"] if status.hook_problem else []

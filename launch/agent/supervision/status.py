@@ -75,6 +75,7 @@ def run_status(
         best=outcome.get("best") or report.get("best") or None,
         best_checkpoint=outcome.get("best_checkpoint"),
         ended_early=outcome.get("ended_early"),
+        warnings=list(report.get("warnings") or []),
         checkpoint=outcome.get("checkpoint"),
         incidents=incidents.statuses(),
         silent=silent,

@@ -1,5 +1,6 @@
 """What a task tells its agent, in files."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,21 @@ def test_progress_and_outcome_come_back_as_they_were_written(tmp_path: Path) -> 
     found = read_outcome(tmp_path)
     assert found == Outcome(True, 3, checkpoint="model-3", checkpoint_step=3, metrics={"accuracy": 0.5}, time=100.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["outcome.json", "progress.json"]
+
+
+def test_warnings_name_the_authors_own_file_and_few_and_short_ones_are_read(tmp_path: Path) -> None:
+    reporter = Reporter(tmp_path, Clock(100.0), job_dir="/home/me/houses")
+    reporter.progress(Progress(3, warnings=[f"{tmp_path / WORK}/job.py:3: x\ny", *["z" * 1000] * 30]))
+    found = read_progress(tmp_path)
+    assert found is not None and found.warnings[0] == "/home/me/houses/job.py:3: x y"
+    assert len(found.warnings) == 20 and len(found.warnings[1]) == 500
+
+
+@pytest.mark.parametrize("warnings", ["x", [1], [["x"]], {"x": "y"}, None])
+def test_warnings_that_are_no_list_of_texts_are_refused(tmp_path: Path, warnings: Any) -> None:
+    (tmp_path / PROGRESS).write_text(json.dumps({"step": 1, "warnings": warnings}))
+    with pytest.raises(ValueError, match="warnings: expected a list of texts, found"):
+        read_progress(tmp_path)
 
 
 def test_without_a_folder_nothing_is_written_and_nothing_fails() -> None:

@@ -67,6 +67,12 @@ def starts(name: str, doing: str) -> Any:
     return task(f"{name}@h", "starting", doing=doing)
 
 
+def test_each_warning_is_told_once() -> None:
+    first, second = "args.rat: unread", "job.py:3: same"
+    lines = lines_of(*(status(warnings=found) for found in ([first], [second, first], [first])))
+    assert [line for line in lines if "warning" in line] == [f"warning: {first}", f"warning: {second}"]
+
+
 def test_what_tasks_do_while_they_start_is_told_as_it_changes() -> None:
     first = status(starts("ps:0", "loads TensorFlow"), *(starts(f"worker:{n}", "builds its graph") for n in range(6)))
     later = status(task("ps:0@h"), *(starts(f"worker:{n}", "reads") for n in range(4)))

@@ -170,3 +170,9 @@ def test_a_detached_run_in_a_job_of_slurm_names_that_job_last() -> None:
 def test_a_receiver_that_takes_no_events_is_a_line_before_the_end() -> None:
     lines = ending(replace(BROKEN, hook_problem="on.failed (page): exit code 3"), 1.0, "r.yaml")
     assert lines[0] == "hook on.failed (page): exit code 3" and lines[-1].startswith("r-1 failed: ")
+
+
+@pytest.mark.parametrize("run", [DONE, BROKEN])
+def test_what_the_author_may_have_forgotten_is_said_before_the_end(run: Any) -> None:
+    lines = ending(replace(run, warnings=["args.rat: unread", "job.py:3: same"]), 1.0, "r.yaml")
+    assert lines[:2] == ["warning: args.rat: unread", "warning: job.py:3: same"]

@@ -62,7 +62,7 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
     assert status - contract == {
         "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
         "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated", "training_metrics",
-            "best", "best_checkpoint", "departed", "hook_problem", "ended_early", "effective",
+            "best", "best_checkpoint", "departed", "hook_problem", "ended_early", "effective", "warnings",
     }  # fmt: skip
 
 
@@ -91,6 +91,13 @@ def test_the_global_step_is_the_farthest_workers_and_the_loss_the_chiefs() -> No
     replay.at(1, advanced("worker:0", 40, loss=0.5, checkpoint_step=20), advanced("worker:1", 42, loss=0.1))
     summary = replay.status()
     assert (summary["global_step"], summary["loss"], summary["checkpoint_step"]) == (42, 0.5, 20)
+
+
+def test_the_warnings_are_the_chiefs() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, advanced("worker:0", 40, warnings=["args.x: unread"]), advanced("worker:1", 42, warnings=["y"]))
+    assert replay.status()["warnings"] == ["args.x: unread"]
 
 
 def test_rates_are_those_of_the_last_seconds_steps_of_the_chief_examples_of_all_workers() -> None:
