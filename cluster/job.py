@@ -54,7 +54,9 @@ class Job:
         path = str(module.__file__)
         missing = [name for name in _FUNCTIONS if not callable(getattr(module, name, None))]
         if missing:
-            raise JobError(f"{path}: expected the functions {', '.join(_FUNCTIONS)}; found no {', '.join(missing)}")
+            script = "; a script that trains by itself goes under `command:`" if "inputs" in missing else ""
+            found = f"found no {', '.join(missing)}{script}"
+            raise JobError(f"{path}: expected the functions {', '.join(_FUNCTIONS)}; {found}")
         evaluate, predict = (getattr(module, name, None) for name in ("evaluate", "predict"))
         return cls(path, module.inputs, module.model, module.optimizer, evaluate, predict)
 

@@ -6,6 +6,7 @@ that however many towers there are, a variable travels once to the worker and a 
 once back.
 """
 
+import re
 from itertools import zip_longest
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -20,6 +21,7 @@ from cluster.stages import Device, tower_on
 
 Devices = Union[Device, Sequence[Device]]  # of one tower: one, or one for each of its stages
 GradsAndVars = List[Tuple[Any, Any]]
+_INDIVISIBLE = re.compile(r"\[([^\[\]]*: expected a batch that divides among \d+ towers, found)\] \[(\d+)")
 
 
 def make_parallel(fn: Callable[..., Any], devices: Union[int, Sequence[Devices]], **batch: Any) -> Any:
@@ -143,6 +145,12 @@ def _checks(name: str, size: Optional[int], shape: Any, towers: int) -> List[Any
     if size % towers:
         raise ValueError(f"{message}, found {size} examples; take a multiple of {towers}")
     return []
+
+
+def indivisible(error: Any) -> Optional[str]:
+    """Return what is wrong with a batch that did not divide, from the error of a session; None for another error."""
+    found = _INDIVISIBLE.search(str(error.message))
+    return f"{found[1]} {found[2]} examples; batch with drop_remainder=True" if found else None
 
 
 def add_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:

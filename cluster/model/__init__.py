@@ -7,6 +7,7 @@ reads              one read of a variable a step and device
 state              variables that the model changes itself
 shares             the part of each worker's gradient in a step
 batches            the next batch of a job's dataset
+remedies           what an author may write in the place of what was refused
 evaluation         the model's loss and metrics on held-out examples
 update_operations  operations that run beside a step
 nccl               gradients of towers added up on GPUs

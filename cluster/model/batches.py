@@ -3,6 +3,7 @@
 from typing import Any, Callable, Dict, Tuple
 
 from cluster.job import Job
+from cluster.model.remedies import described, named_parts
 from cluster.runtime.tf_compat import tf
 
 
@@ -22,5 +23,7 @@ def batch_of(job: Job, function: str, make: Callable[[], Any], ahead: int = 0) -
     job.check(function, "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
     iterator = tf.data.make_initializable_iterator(dataset.prefetch(ahead) if ahead else dataset)
     batch = iterator.get_next()
-    job.check(function, "a dataset of {name: tensor}", batch, isinstance(batch, dict))
+    if not isinstance(batch, dict):
+        expected = "a dataset of {name: tensor}" + named_parts(job, batch)
+        job.check(function, expected, described(batch), ok=False)
     return batch, iterator.initializer

@@ -16,6 +16,7 @@ from cluster.model.evaluation import Evaluation
 from cluster.model.mirrors import NotedInitializers
 from cluster.model.nccl import add_gradients_on_gpus
 from cluster.model.reads import read_before_loops
+from cluster.model.remedies import of_tf_train
 from cluster.model.shares import Parts
 from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
@@ -129,7 +130,7 @@ class ModelGraph:
         named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
         ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
         expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
-        self.job.check("optimizer", expected, optimizer, ok)
+        self.job.check("optimizer", expected + of_tf_train(list(named.values())), optimizer, ok)
         for each in named.values():
             self._check_alone(each)
         return Grouped(optimizer) if isinstance(optimizer, dict) else optimizer

@@ -3,6 +3,7 @@
 import contextlib
 from typing import Any, Iterator, Optional
 
+from cluster import towers
 from cluster.errors import JobError, NonFiniteError
 from cluster.job import Job, quote_line
 from cluster.runtime.tf_compat import tf
@@ -34,6 +35,9 @@ def explain_errors(job: Job, task: Task, step: Optional[int], graph: Any) -> Ite
                 f"{task.name}: {reason} in step {step}, and it was not applied;"
                 " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
             ) from error
+        indivisible = towers.indivisible(error)
+        if indivisible is not None:
+            raise JobError(f"{job.place('inputs')}: {indivisible}") from error
         place = job.line_that_made(error, graph)
         if place is None:
             raise

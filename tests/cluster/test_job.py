@@ -54,7 +54,9 @@ def test_a_syntax_error_is_told_with_file_and_line(tmp_path: Path) -> None:
 
 def test_a_missing_function_is_told_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, "def model(x): ...\n")
-    assert refused(path) == f"{path}: expected the functions inputs, model, optimizer; found no inputs, optimizer"
+    head = f"{path}: expected the functions inputs, model, optimizer; found no"
+    assert refused(path) == f"{head} inputs, optimizer; a script that trains by itself goes under `command:`"
+    assert refused(written(tmp_path, "def model(x): ...\ndef inputs(task, args): ...\n")) == f"{head} optimizer"
 
 
 def test_an_exception_in_the_jobs_code_is_told_with_the_innermost_line_of_its_file(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from tests.support.training.alone import train_alone
 OPTIMIZER = "def optimizer(args): return tf.train.GradientDescentOptimizer(0.1)"
 INPUTS = "def inputs(task, args): return tf.data.Dataset.from_tensors({'x': tf.ones([4])}).repeat()"
 MODEL = "def model(x): return x * tf.get_variable('w', [])"
+SEVEN = "def inputs(task, args): return tf.data.Dataset.from_tensor_slices({'x': tf.ones([7])}).batch(4)"
+PAIR = "(tf.ones([4]), tf.ones([4]))"
 HEAD = "import tensorflow.compat.v1 as tf"
 OWN = "def model(x):\n    w = tf.Variable(1.0, name=f'w{len(tf.global_variables())}')\n    return x * w"
 
@@ -41,6 +43,23 @@ OWN = "def model(x):\n    w = tf.Variable(1.0, name=f'w{len(tf.global_variables(
         ([OPTIMIZER, MODEL, INPUTS.replace(".repeat()", "")], 4, "the dataset of inputs ended after step 1"),
         ([OPTIMIZER, MODEL, INPUTS.replace("[4]", "[5]")], 4, "inputs returned batches of [5] as 'x'"),
         ([INPUTS, OPTIMIZER, OWN], 5, "NotShared: tower 1 made variables of its own (w2)"),
+        (
+            [OPTIMIZER, MODEL, SEVEN],
+            4,
+            "x: expected a batch that divides among 2 towers, found 3 examples; batch with drop_remainder=True",
+        ),
+        (
+            [OPTIMIZER, MODEL.replace("(x)", "(x, label, args)"), INPUTS.replace("{'x': tf.ones([4])}", PAIR)],
+            4,
+            "inputs returned a dataset of tuples of 2; expected a dataset of {name: tensor}; name its parts:"
+            ' data.map(lambda x, label: {"x": x, "label": label})',
+        ),
+        (
+            [INPUTS, MODEL, "def optimizer(args): return tf.keras.optimizers.RMSprop(0.1)"],
+            4,
+            "expected a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}; make a"
+            " tf.train.RMSPropOptimizer in the place of Keras's RMSprop",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_file_and_line(tmp_path: Path, lines: Any, line: int, told: str) -> None:

@@ -529,7 +529,7 @@ def test_what_the_model_changes_is_read_once_the_change_of_the_step_is_there(mak
         rate = found.masters["schedule/rate"]
         found.publish = lambda: tf.assign(rate, rate.read_value() / 2).op
         update = found.apply_gradients([(tf.constant(1.0), found.masters["w"])])
-        session.run([tf.assign(found.masters["w"], 0.0), tf.assign(rate, 1.0)])
+        session.run([tf.assign(found.masters["w"], 0.0), tf.assign(rate, 1.0), found.global_step.initializer])
         for expected in (-0.5, -0.75, -0.875):
             session.run(update)
             assert session.run(found.masters["w"]) == expected
