@@ -9,6 +9,8 @@ A row that a worker finds when it joins is of a batch whose gradient may have be
 process that died. The batch is trained again: it may count twice, is never lost, and the log names it. What a dead
 process has left on its way moves nothing, because the row is not there any more.
 
+A worker that died keeps its shards for its next process. The others train one epoch more of their shards, then wait.
+
 The chief saves while no worker is between noting and clearing (``cluster.data.turns``).
 """
 
@@ -50,6 +52,8 @@ class OwnPlaces(Places):
       is_open: whether they may.
       is_paused: whether the chief saves, 1 or 0.
     """
+
+    most_ahead = 1
 
     def __init__(self, source: Source, place: Any, task: Task, global_step: Any, epochs: Optional[int]):
         self._is_chief = task.is_chief

@@ -52,7 +52,10 @@ class Places:
       open: frees all shards. The chief runs it when ``saved`` have their values, and before others join.
       has_ended: whether every shard has been trained in all epochs, and the step of the last record is counted.
       is_torn: whether a step was begun and not counted; of use only while no chief takes steps.
+      most_ahead: how many epochs further a shard may be that is given out than the last of all; None for no limit.
     """
+
+    most_ahead: Optional[int] = None  # in a synchronous step no worker goes on without the others
 
     def __init__(self, source: Source, place: Any, task: Task, global_step: Any, epochs: Optional[int]):
         self.source, self.place, self._global_step = source, place, global_step
@@ -163,6 +166,8 @@ class Places:
         may = tf.logical_and(tf.logical_and(tf.equal(owner, FREE), epochs < self._epochs), is_newest)
         first_epoch = tf.reduce_min(tf.where(may, epochs, tf.fill([self._number], tf.int64.max)))
         may = tf.logical_and(may, tf.equal(epochs, first_epoch))
+        if self.most_ahead is not None:
+            may = tf.logical_and(may, first_epoch <= tf.reduce_min(epochs) + self.most_ahead)
         shard = tf.argmin(tf.where(may, self._order(seed, first_epoch), tf.fill([self._number], tf.int64.max)))
         found = may[shard]
         given = tf.where(found, tf.constant(self._worker, tf.int64), owner[shard])

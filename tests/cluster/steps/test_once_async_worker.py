@@ -46,7 +46,7 @@ def files(tmp_path: Path) -> List[str]:
 class Worker:
     """A worker whose gradient of ``ledger`` counts its examples; ``mean`` gets 1 for each mean over its examples."""
 
-    def __init__(self, target: str, container: str, index: int, files: List[str]):
+    def __init__(self, target: str, container: str, index: int, files: List[str], epochs: int):
         task = Task("worker", index, {"ps": ["a:1"], "worker": ["b:1"] * WORKERS}, SIZE)
         with tf.Graph().as_default() as graph, tf.container(container), tf.device(worker_device("worker", index)):
             with tf.device(ps_device(0)):
@@ -60,7 +60,7 @@ class Worker:
             weight = tf.reduce_sum(batch[shards.COUNTS]) / SIZE
             places = tf.one_hot(batch["n"] + index * EXAMPLES, WORKERS * EXAMPLES)
             part = tf.reduce_sum(places * batch[shards.COUNTS][:, tf.newaxis], 0) / SIZE
-            self.places = OwnPlaces(shards.sources(graph)[0], batch[shards.PLACE], task, self.global_step, 1)
+            self.places = OwnPlaces(shards.sources(graph)[0], batch[shards.PLACE], task, self.global_step, epochs)
             pairs = [(-part, self.ledger), (-weight, self.mean)]
             self.stepper = OnceAsyncWorker(
                 Both(), pairs, self.global_step, tf.constant(0.0), None,
@@ -119,14 +119,14 @@ class Both(tf.train.Optimizer):  # type: ignore[misc]
 class Run:
     """The workers of a run, which may be replaced by others."""
 
-    def __init__(self, targets: List[str], files: List[str]):
-        self._container, self._files, self._targets = uuid.uuid4().hex, files, targets
+    def __init__(self, targets: List[str], files: List[str], epochs: int = 1):
+        self._container, self._files, self._targets, self._epochs = uuid.uuid4().hex, files, targets, epochs
         self.workers = [self._worker(index) for index in range(WORKERS)]
         self.workers[0].open()
         self.workers[1].join()
 
     def _worker(self, index: int) -> Worker:
-        return Worker(self._targets[index], self._container, index, self._files)
+        return Worker(self._targets[index], self._container, index, self._files, self._epochs)
 
     def replace(self, index: int) -> Worker:
         """The next process of a worker, which has not joined yet."""
@@ -186,6 +186,26 @@ def test_a_worker_without_a_shard_waits_for_the_end_and_counts_no_step(run: Run)
     assert not chief.stepper.has_ended
     run.finish()
     assert run.twice() == 0 and run.read("mean") == run.read("global_step")
+
+
+def test_others_train_one_epoch_more_than_a_worker_that_does_nothing_and_then_wait_for_it(
+    targets: List[str], files: List[str]
+) -> None:
+    run = Run(targets, files, epochs=4)
+    chief, other = run.workers
+    other.step()
+
+    def wait() -> None:
+        while (chief.stepper.waited_s or 0) < 1.0:
+            chief.step()
+
+    together(wait)
+    epochs = chief.session.run(chief.places.progress)[:, 0].tolist()
+    assert min(epochs) == 0 and set(epochs) <= {0, 2}, epochs
+    run.finish()
+    assert chief.session.run(chief.places.progress).tolist() == [[4, 0]] * SHARDS
+    assert (run.read("ledger").reshape([WORKERS, EXAMPLES]).sum(0).round(3) == 4).all()
+    run.end()
 
 
 @pytest.mark.parametrize("seed", range(4))
