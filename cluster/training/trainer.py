@@ -320,7 +320,7 @@ class Trainer:
         self._saving_s += time.monotonic() - began
 
     def _save(self, session: Any, step: int) -> None:
-        requests, checkpoints, before = self._requests, self._checkpoints, self._checkpoints.saves
+        requests, checkpoints, before = self._requests, self._checkpoints, self._checkpoints.step
         if not requests.take():
             checkpoints.save_if_due(session, step)
         elif requests.manner == HOLD:
@@ -331,7 +331,7 @@ class Trainer:
             save(session, step)
         if requests.is_open and not checkpoints.is_saving:
             self._answer(step)
-        elif checkpoints.saves != before:  # it is known whatever becomes of a measurement that follows
+        elif checkpoints.step != before:  # it is known whatever becomes of a measurement that follows
             self._progress.report_now(step, self._saved())
 
     def _save_and_hold(self, session: Any, step: int) -> None:

@@ -20,7 +20,7 @@ from tests.support.training.alone import train_alone
 WIDTH, IDS = 3, 40
 
 
-class Rows(tf.keras.layers.Layer):
+class Rows(tf.keras.layers.Layer):  # type: ignore[misc]
     """An id's rows of two tables, of which the second one's id is made of the first row."""
 
     def call(self, ids: Any) -> Any:
@@ -35,7 +35,7 @@ def in_keras(ids: Any) -> Any:
 
 
 def by_hand(ids: Any) -> Any:
-    return tf.reduce_sum(Rows.call(None, ids) * tf.get_variable("out", [WIDTH], initializer=tf.ones_initializer()), 1)
+    return tf.reduce_sum(Rows().call(ids) * tf.get_variable("out", [WIDTH], initializer=tf.ones_initializer()), 1)
 
 
 def job_of(score: Any) -> Job:
