@@ -56,7 +56,11 @@ def author(
 
 
 def named(name: str) -> Author:
-    """The author of that name, or the one whose recipe it is (``tests.differential.generated``)."""
+    """The author of that name, or the one whose recipe or construction it is."""
+    if name.startswith('{"construction"'):
+        from tests.differential.constructions import models
+
+        return models.composed(name)
     if name.startswith("{"):
         from tests.differential.recipes import composed
 

@@ -45,21 +45,31 @@ class Trained(NamedTuple):
 
 
 SWAY = 2.0**-21  # some of the last bits of float32
+_AVERAGE = "/ExponentialMovingAverage"  # the end of its name
+_MOST_TURNS = 4  # for each step that counts
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a plain program runs: once at the start, then once a step; ``saver`` saves the author's ``variables``."""
+    """What a plain program runs: once at the start, then once a step, which counts unless its optimizer leaves it out.
+
+    ``read`` begins with the first examples again. ``saver`` saves the author's ``variables``, and averages of them that
+    an optimizer makes.
+    """
 
     start: Any
+    read: Any
     step: Any
+    count: Any
     saver: Any
     variables: List[Any]
     travelling: InFull
 
 
-def train(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float] = None) -> Trained:
-    """Trains ``args["steps"]`` steps of ``batch`` examples."""
+def train(
+    author: Author, args: Mapping[str, Any], batch: int, clip_norm: Optional[float] = None, rounded: bool = True
+) -> Trained:
+    """Trains ``args["steps"]`` steps of ``batch`` examples; what is not ``rounded`` has no bfloat16 on the way."""
     with tf.Graph().as_default():
         program = _program(author, args, batch, clip_norm, InFull())
         with tf.Session() as session:
@@ -67,9 +77,11 @@ def train(author: Author, args: Mapping[str, Any], batch: int, clip_norm: Option
             first = session.run(program.variables)
         before, after = _run(program, args, first)
         swayed = _run(program, args, _off(first))[1]
+    if not rounded:
+        return Trained(before, after, swayed, after)
     with tf.Graph().as_default():
-        rounded = _run(_program(author, args, batch, clip_norm, Rounded()), args, first)[1]
-    return Trained(before, after, swayed, rounded)
+        short = _run(_program(author, args, batch, clip_norm, Rounded()), args, first)[1]
+    return Trained(before, after, swayed, short)
 
 
 def _run(program: Program, args: Mapping[str, Any], first: List[Any]) -> Tuple[Values, Values]:
@@ -79,9 +91,19 @@ def _run(program: Program, args: Mapping[str, Any], first: List[Any]) -> Tuple[V
         for variable, value in zip(program.variables, first):
             variable.load(value, session)
         before = _saved(program.saver, session)
-        for _ in range(int(args["steps"])):
-            program.travelling.run(session, program.step)
+        for last in args.get("legs", [args["steps"]]):
+            session.run(program.read)
+            _reach(int(last), program, session)
         return before, _saved(program.saver, session)
+
+
+def _reach(last: int, program: Program, session: Any) -> None:
+    """Trains until so many steps have counted."""
+    for _ in range(_MOST_TURNS * last):
+        if int(session.run(program.count)) >= last:
+            return
+        program.travelling.run(session, program.step)
+    raise RuntimeError(f"after {_MOST_TURNS * last} turns fewer than {last} steps have counted")
 
 
 def _off(values: List[Any]) -> List[Any]:
@@ -110,10 +132,11 @@ def _program(
     loss = tf.reduce_mean(_per_example(bound(author, args)(**iterator.get_next())))
     optimizer = author.optimizer(args)
     own = tf.global_variables()
-    saver = tf.train.Saver(own)
     step = _step(optimizer, loss, clip_norm, global_step, travelling)
+    averages = [each for each in tf.global_variables()[len(own) :] if each.op.name.endswith(_AVERAGE)]
     start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
-    return Program([*start, iterator.initializer], step, saver, own, travelling)
+    read, saver = iterator.initializer, tf.train.Saver([*own, *averages])
+    return Program(start, read, step, global_step, saver, own, travelling)
 
 
 def _per_example(output: Any) -> Any:
@@ -138,14 +161,19 @@ def _step(optimizer: Any, loss: Any, clip_norm: Optional[float], global_step: An
 
 
 def _groups(optimizer: Any) -> List[Tuple[Any, Optional[List[Any]]]]:
-    """Each optimizer with its variables, by the longest prefix of their names; one alone finds its own."""
+    """Each optimizer with its variables, by the longest beginning of their names; one alone finds its own."""
     if not isinstance(optimizer, dict):
         return [(optimizer, None)]
     prefixes = sorted(optimizer, key=len, reverse=True)
-    owner = {v.op.name: next(p for p in prefixes if v.op.name.startswith(p)) for v in tf.trainable_variables()}
+    owner = {v.op.name: next(p for p in prefixes if _begins(v.op.name, p)) for v in tf.trainable_variables()}
     return [
         (optimizer[prefix], [v for v in tf.trainable_variables() if owner[v.op.name] == prefix]) for prefix in prefixes
     ]
+
+
+def _begins(name: str, prefix: str) -> bool:
+    """Whether a name is ``prefix`` or lies below it; below "" lie all."""
+    return not prefix or name == prefix or name.startswith(prefix.rstrip("/") + "/")
 
 
 def _clipped(groups: List[GradsAndVars], norm: Optional[float]) -> List[GradsAndVars]:

@@ -1,0 +1,92 @@
+"""Kinds of constructions that once trained to another result without a word, as values of the axes.
+
+A seed meets a row whose values it has. With the row's mend taken out, it differs.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Tuple
+
+from tests.differential.constructions.axes import CONTROL_FLOW_V2, STATES
+from tests.differential.constructions.manners import Drawn
+
+Values = Mapping[str, Tuple[Any, ...]]
+_ADDED_AGAIN = ("regularization", "losses")
+_LEAVES_ITS_COPY = ("cleared", "absolute", "layer")
+_HIDDEN = ("function", "defun", *CONTROL_FLOW_V2)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind: ``of`` a construction, in a ``way``; ``copies`` and ``parts`` are the fewest of these."""
+
+    about: str
+    of: Values
+    way: Values = field(default_factory=dict)
+    copies: int = 1
+    parts: int = 1
+
+    def is_met_by(self, drawn: Drawn) -> bool:
+        """Whether a seed's construction and manner are of this kind."""
+        has = all(getattr(drawn.construction, axis) in values for axis, values in self.of.items())
+        has = has and all(getattr(drawn.way, axis) in values for axis, values in self.way.items())
+        return has and drawn.way.copies >= self.copies and drawn.way.parts >= self.parts
+
+
+ROWS: Dict[str, Row] = {
+    "S1 by hand": Row(
+        "a decay that the model adds to a collection, and sums into its loss",
+        {"term": ("by_hand",), "collection": ("regularization",)},
+        copies=2,
+    ),
+    "S1 activity": Row("a layer's activity_regularizer, or its losses", {"term": ("activity", "layer_losses")}, copies=2),
+    "S2 regularized": Row(
+        "an optimizer that passes the loss and the regularization on", {"wrapper": ("regularized",)}, parts=2
+    ),
+    "S2 decaying": Row("an optimizer that adds its variables' squares", {"wrapper": ("decaying",)}, parts=2),
+    "S2 nonlinear": Row("an optimizer whose loss is not linear in the mean", {"wrapper": ("nonlinear",)}, parts=2),
+    "S3 slash": Row("a key of several optimizers that ends in a slash", {"wrapper": ("keys_slash",)}),
+    "S3 misspelt": Row("a key that is no variable's", {"wrapper": ("keys_misspelt",)}),
+    "S4 dropped": Row(
+        "UPDATE_OPS outside of the scope of a copy",
+        {"update": ("update_ops", "average"), "scope": ("cleared", "absolute")},
+    ),
+    "S4 twice": Row(
+        "a loss that waits for a change outside of the scope of its copy",
+        {"update": ("waited", "average_waited"), "scope": _LEAVES_ITS_COPY},
+        copies=2,
+    ),
+    "S4 layer": Row(
+        "an object that is made once and registers a change in each call",
+        {"update": ("update_ops", "average", "batch_norm"), "scope": ("layer",)},
+        copies=2,
+    ),
+    "S5 hidden": Row(
+        "a change within a function", {"inside": _HIDDEN, "update": ("update_ops",), "target": ("counter",)}
+    ),
+    "S5 trained": Row(
+        "a trained variable, changed within a function",
+        {"inside": _HIDDEN, "update": ("update_ops", "waited"), "target": ("trained",)},
+    ),
+    "S6": Row("a learning rate in a variable that UPDATE_OPS decay", {"wrapper": ("decayed",)}),
+    "S7 average": Row("an average by the number of the step", {"wrapper": ("averaging",)}),
+    "S7 counts": Row("an apply_gradients that counts the step itself", {"wrapper": ("counting",)}),
+    "S7 skips": Row("a step that a loss-scaling optimizer skips", {"wrapper": ("skipping",)}),
+    "S7 on a part": Row("a scale that is decided on a part of the batch", {"wrapper": ("skipping",)}, parts=2),
+    "S9 shared": Row(
+        "a recurrent state of the worker that its towers share", {"target": ("local_state",)}, copies=2
+    ),
+    "S9 resumed": Row(
+        "a recurrent state that each worker keeps, after --resume",
+        {"target": STATES},
+        {"workers": (2,), "resumed": (True,)},
+    ),
+    "crash mixed": Row("variables of float32 beside float64", {"dtype": ("mixed",)}),
+    "crash control flow": Row("the newer control flow", {"inside": CONTROL_FLOW_V2}),
+    "crash stock": Row("an optimizer that synchronises", {"wrapper": ("sync_replicas", "drop_stale")}),
+    "crash minimize": Row("a minimize that only passes arguments on", {"wrapper": ("passing", "adamw")}),
+}
+
+
+def rows_of(drawn: Drawn) -> List[str]:
+    """Names of the rows that a seed meets."""
+    return [name for name, row in ROWS.items() if row.is_met_by(drawn)]
