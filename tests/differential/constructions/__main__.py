@@ -22,6 +22,7 @@ from tests.differential.constructions.manners import MANNERS, Drawn
 from tests.differential.constructions.rows import ROWS, rows_of
 from tests.differential.verdict import DIFFERENT, KINDS, REFUSED, Verdict
 
+NO_ROW = "none"
 _LIVES = 120  # seeds of a process, whose graphs and servers take memory
 _PATIENCE_S = 60.0  # for a run; a process that does not answer by itself is ended some time later
 
@@ -41,7 +42,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     allowed = {axis: getattr(options, axis) for axis in (*AXES, *MANNERS) if getattr(options, axis)}
     allowed["runtime"] = ready(allowed.get("runtime", MANNERS["runtime"]))
     results, began = [], time.monotonic()
-    for result in _carried_out(all_of(numbers, allowed), options):
+    chosen = [each for each in all_of(numbers, allowed) if not options.rows or {*(rows_of(each) or [NO_ROW])} & {*options.rows}]
+    for result in _carried_out(chosen, options):
         results.append(result)
         if options.verbose or result.verdict.kind == DIFFERENT:
             print(f"{result.verdict.kind}: {result.drawn}: {result.verdict.text}", flush=True)
@@ -90,13 +92,13 @@ def _summary(results: Sequence[Result], wall_s: float) -> List[str]:
 def _rows(results: Sequence[Result]) -> List[str]:
     """A line for each row: seeds that meet it, those of them that differ, and those that meet no other row."""
     lines = [f"{'row':20} {'met':>5} {'refused':>8} {'differ':>7} {'differ, no other row':>21}"]
-    met = {result.drawn.number: rows_of(result.drawn) for result in results}
-    for name in [*ROWS, ""]:
-        mine = [each for each in results if (name in met[each.drawn.number] if name else not met[each.drawn.number])]
+    met = {result.drawn.number: rows_of(result.drawn) or [NO_ROW] for result in results}
+    for name in [*ROWS, NO_ROW]:
+        mine = [each for each in results if name in met[each.drawn.number]]
         differ = [each for each in mine if each.verdict.kind == DIFFERENT]
-        alone = [each for each in differ if met[each.drawn.number] in ([name], [])]
+        alone = [each for each in differ if met[each.drawn.number] == [name]]
         refused = sum(each.verdict.kind == REFUSED for each in mine)
-        lines.append(f"{name or 'none':20} {len(mine):5} {refused:8} {len(differ):7} {len(alone):21}")
+        lines.append(f"{name:20} {len(mine):5} {refused:8} {len(differ):7} {len(alone):21}")
     return lines
 
 
@@ -118,6 +120,7 @@ def _options(argv: Optional[List[str]]) -> Any:
     parser.add_argument("--patience", type=float, default=_PATIENCE_S, help="seconds, after which a run hangs (60)")
     parser.add_argument("--folder", help="where logs are kept (build/differential)")
     parser.add_argument("--verbose", action="store_true", help="a line for those that do not differ, too")
+    parser.add_argument("--rows", nargs="+", metavar="ROW", choices=[*ROWS, NO_ROW], help="only seeds that meet these")
     for axis, weights in {**AXES, **MANNERS}.items():
         kind = type(next(iter(weights)))
         read = (lambda text: text == "True") if kind is bool else kind

@@ -11,12 +11,12 @@ Weights = Mapping[Any, int]
 
 AXES: Dict[str, Weights] = {
     # Where a term without examples enters the loss.
-    "term": {"none": 25, "loss": 8, "by_hand": 27, "regularizer": 15, "activity": 12, "layer_losses": 13},
+    "term": {"none": 48, "loss": 6, "by_hand": 27, "regularizer": 15, "activity": 12, "layer_losses": 13},
     # Where a term by hand lies meanwhile; "object": in a list of the author's own.
     "collection": {"regularization": 55, "losses": 15, "own": 15, "object": 15},
     # How what changes a variable is registered.
     "update": {
-        "none": 25,
+        "none": 36,
         "update_ops": 35,
         "waited": 14,
         "average": 9,
@@ -25,11 +25,11 @@ AXES: Dict[str, Weights] = {
         "own_collection": 6,
     },
     # What is changed: a number, a variable that the optimizer trains, a recurrent state, local or global.
-    "target": {"counter": 76, "trained": 5, "local_state": 13, "state": 6},
+    "target": {"counter": 60, "trained": 13, "local_state": 20, "state": 7},
     # Whether the loss reads a counter before it changes.
     "read": {False: 60, True: 40},
     # The scope of what is added by hand; "layer": that of an object which is made once, and called by each copy.
-    "scope": {"none": 30, "cleared": 18, "absolute": 18, "variable": 8, "layer": 26},
+    "scope": {"none": 42, "cleared": 18, "absolute": 18, "variable": 8, "layer": 26},
     # The function within which the variable changes; without such a change, the one that computes the term.
     "inside": {
         "plain": 46,
@@ -37,22 +37,22 @@ AXES: Dict[str, Weights] = {
         "defun": 8,
         "cond": 7,
         "while": 7,
-        "cond_v2": 5,
-        "while_v2": 4,
+        "cond_v2": 7,
+        "while_v2": 6,
         "custom_gradient": 10,
     },
     "wrapper": {
-        "none": 30,
+        "none": 62,
         "keys": 4,
         "keys_slash": 4,
         "keys_leaf": 3,
         "keys_misspelt": 2,
         "regularized": 9,
-        "decaying": 4,
+        "decaying": 5,
         "scaled": 4,
-        "skipping": 5,
+        "skipping": 10,
         "clipping": 5,
-        "nonlinear": 3,
+        "nonlinear": 4,
         "averaging": 4,
         "counting": 4,
         "decayed": 7,

@@ -1,11 +1,13 @@
 """A seed is a construction and a manner, in any process and on any Python."""
 
 import random
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Sequence
 
-from tests.differential.constructions.axes import AXES, Construction, Weights, sensible
+from tests.differential.constructions.axes import AXES, STATES, Construction, Weights, sensible
 from tests.differential.constructions.manners import MANNERS, Drawn, Manner, legal
 
+_RESUMED = 0.4  # of those with a recurrent state
 Allowed = Mapping[str, Sequence[Any]]
 
 
@@ -13,8 +15,10 @@ def drawn(number: int, allowed: Allowed = {}) -> Drawn:  # noqa: B006 (it is onl
     """What a seed draws; of an axis in ``allowed`` one of the values there."""
     chance = random.Random(number)
     construction = sensible(Construction(**_one_of_each(AXES, chance, allowed)))
-    manner = legal(Manner(**_one_of_each(MANNERS, chance, allowed)), construction)
-    return Drawn(number, construction, manner)
+    manner = Manner(**_one_of_each(MANNERS, chance, allowed))
+    if construction.target in STATES and chance.random() < _RESUMED and True in allowed.get("resumed", [True]):
+        manner = replace(manner, resumed=True)  # what a worker keeps is most at risk there
+    return Drawn(number, construction, legal(manner, construction))
 
 
 def all_of(numbers: Sequence[int], allowed: Allowed) -> List[Drawn]:

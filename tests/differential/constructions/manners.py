@@ -13,13 +13,13 @@ CLIP_NORM = 0.3
 MANNERS: Dict[str, Mapping[Any, int]] = {
     "runtime": {"tf1": 1, "tf2": 1},
     "sync": {"overlapped": 38, "plain": 9, "clipped": 11, "backup": 5, "async": 11, "in-graph": 15, "stock": 11},
-    "ps": {1: 45, 2: 40, 3: 15},
-    "workers": {1: 50, 2: 50},
+    "ps": {1: 60, 2: 30, 3: 10},
+    "workers": {1: 58, 2: 42},
     "towers": {1: 50, 2: 50},
     "accumulate": {1: 65, 2: 35},
     "wire": {"float32": 85, "bfloat16": 15},
     "rewritten": {False: 85, True: 15},
-    "resumed": {False: 88, True: 12},
+    "resumed": {False: 93, True: 7},
 }
 
 

@@ -3,15 +3,17 @@
 A seed meets a row whose values it has. With the row's mend taken out, it differs.
 """
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Tuple
 
-from tests.differential.constructions.axes import CONTROL_FLOW_V2, STATES
-from tests.differential.constructions.manners import Drawn
+from tests.differential.constructions.axes import AXES, CONTROL_FLOW_V2, STATES, Construction, sensible
+from tests.differential.constructions.manners import BATCH, Drawn
 
 Values = Mapping[str, Tuple[Any, ...]]
-_ADDED_AGAIN = ("regularization", "losses")
+_IN_THE_LOSS = tuple(wrapper for wrapper in AXES["wrapper"] if wrapper != "regularized")
 _LEAVES_ITS_COPY = ("cleared", "absolute", "layer")
+_UPDATED: Dict[str, Any] = {"update": "update_ops"}  # without which some values mean nothing
 _HIDDEN = ("function", "defun", *CONTROL_FLOW_V2)
 
 
@@ -24,18 +26,19 @@ class Row:
     way: Values = field(default_factory=dict)
     copies: int = 1
     parts: int = 1
+    most_parts: int = BATCH
 
     def is_met_by(self, drawn: Drawn) -> bool:
         """Whether a seed's construction and manner are of this kind."""
         has = all(getattr(drawn.construction, axis) in values for axis, values in self.of.items())
         has = has and all(getattr(drawn.way, axis) in values for axis, values in self.way.items())
-        return has and drawn.way.copies >= self.copies and drawn.way.parts >= self.parts
+        return has and drawn.way.copies >= self.copies and self.parts <= drawn.way.parts <= self.most_parts
 
 
 ROWS: Dict[str, Row] = {
     "S1 by hand": Row(
         "a decay that the model adds to a collection, and sums into its loss",
-        {"term": ("by_hand",), "collection": ("regularization",)},
+        {"term": ("by_hand",), "collection": ("regularization",), "wrapper": _IN_THE_LOSS},
         copies=2,
     ),
     "S1 activity": Row("a layer's activity_regularizer, or its losses", {"term": ("activity", "layer_losses")}, copies=2),
@@ -70,7 +73,7 @@ ROWS: Dict[str, Row] = {
     "S6": Row("a learning rate in a variable that UPDATE_OPS decay", {"wrapper": ("decayed",)}),
     "S7 average": Row("an average by the number of the step", {"wrapper": ("averaging",)}),
     "S7 counts": Row("an apply_gradients that counts the step itself", {"wrapper": ("counting",)}),
-    "S7 skips": Row("a step that a loss-scaling optimizer skips", {"wrapper": ("skipping",)}),
+    "S7 skips": Row("a step that a loss-scaling optimizer skips", {"wrapper": ("skipping",)}, most_parts=1),
     "S7 on a part": Row("a scale that is decided on a part of the batch", {"wrapper": ("skipping",)}, parts=2),
     "S9 shared": Row(
         "a recurrent state of the worker that its towers share", {"target": ("local_state",)}, copies=2
@@ -90,3 +93,11 @@ ROWS: Dict[str, Row] = {
 def rows_of(drawn: Drawn) -> List[str]:
     """Names of the rows that a seed meets."""
     return [name for name, row in ROWS.items() if row.is_met_by(drawn)]
+
+
+def examples(name: str) -> List[Construction]:
+    """The constructions of a row, plain in every other axis, that a seed may draw."""
+    of = ROWS[name].of
+    combined = [dict(zip(of, values)) for values in itertools.product(*of.values())]
+    found = [sensible(Construction(**{**more, **values})) for more in ({}, _UPDATED) for values in combined]
+    return [each for each in dict.fromkeys(found) if all(getattr(each, axis) in values for axis, values in of.items())]
