@@ -64,7 +64,7 @@ ROWS: Dict[str, Row] = {
         copies=2,
     ),
     "S5 hidden": Row(
-        "a change within a function", {"inside": _HIDDEN, "update": ("update_ops",), "target": ("counter",)}
+        "a change within a function", {"inside": _HIDDEN, "update": ("update_ops", "waited"), "target": ("counter",)}
     ),
     "S5 trained": Row(
         "a trained variable, changed within a function",
@@ -78,10 +78,18 @@ ROWS: Dict[str, Row] = {
     "S9 shared": Row(
         "a recurrent state of the worker that its towers share", {"target": ("local_state",)}, copies=2
     ),
+    "S9 others": Row(
+        "a recurrent state of each worker that UPDATE_OPS change",
+        {"target": ("local_state",), "update": ("update_ops",)},
+        {"workers": (2,)},
+    ),
     "S9 resumed": Row(
         "a recurrent state that each worker keeps, after --resume",
         {"target": STATES},
         {"workers": (2,), "resumed": (True,)},
+    ),
+    "own collection": Row(
+        "a change in a collection for which the optimizer waits", {"update": ("own_collection",)}
     ),
     "crash mixed": Row("variables of float32 beside float64", {"dtype": ("mixed",)}),
     "crash control flow": Row("the newer control flow", {"inside": CONTROL_FLOW_V2}),
