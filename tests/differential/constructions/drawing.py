@@ -2,23 +2,32 @@
 
 import random
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from tests.differential.constructions.axes import AXES, STATES, Construction, Weights, sensible
+from tests.differential.constructions.axes import AXES, ONLY_RESOURCES, STATES, Construction, Weights, sensible
 from tests.differential.constructions.manners import MANNERS, Drawn, Manner, legal
 
-_RESUMED = 0.4  # of those with a recurrent state
+_RESUMED, _TRAINED = 0.4, 0.1  # of those with a recurrent state, and of changes within a function
 Allowed = Mapping[str, Sequence[Any]]
 
 
 def drawn(number: int, allowed: Allowed = {}) -> Drawn:  # noqa: B006 (it is only read)
     """What a seed draws; of an axis in ``allowed`` one of the values there."""
     chance = random.Random(number)
-    construction = sensible(Construction(**_one_of_each(AXES, chance, allowed)))
+    construction = Construction(**_one_of_each(AXES, chance, allowed))
     manner = Manner(**_one_of_each(MANNERS, chance, allowed))
-    if construction.target in STATES and chance.random() < _RESUMED and True in allowed.get("resumed", [True]):
-        manner = replace(manner, resumed=True)  # what a worker keeps is most at risk there
+    construction, manner = _at_risk(construction, manner, chance.random(), allowed)
+    construction = sensible(construction)
     return Drawn(number, construction, legal(manner, construction))
+
+
+def _at_risk(of: Construction, manner: Manner, share: float, allowed: Allowed) -> Tuple[Construction, Manner]:
+    """Both, more often with two values that are of interest together."""
+    if of.target in STATES and share < _RESUMED and True in allowed.get("resumed", [True]):
+        manner = replace(manner, resumed=True)  # what a worker keeps
+    if of.inside in ONLY_RESOURCES and share < _TRAINED and "trained" in allowed.get("target", ["trained"]):
+        of = replace(of, target="trained")  # what is changed where nobody sees it
+    return of, manner
 
 
 def all_of(numbers: Sequence[int], allowed: Allowed) -> List[Drawn]:

@@ -5,7 +5,7 @@ A seed meets a row whose values it has. With the row's mend taken out, it differ
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from tests.differential.constructions.axes import AXES, CONTROL_FLOW_V2, STATES, Construction, sensible
 from tests.differential.constructions.manners import BATCH, Drawn
@@ -42,6 +42,11 @@ ROWS: Dict[str, Row] = {
         copies=2,
     ),
     "S1 activity": Row("a layer's activity_regularizer, or its losses", {"term": ("activity", "layer_losses")}, copies=2),
+    "S1 object": Row(
+        "a decay in the list of an object that is made once, which grows with each call",
+        {"term": ("by_hand",), "collection": ("object",)},
+        copies=2,
+    ),
     "S2 regularized": Row(
         "an optimizer that passes the loss and the regularization on", {"wrapper": ("regularized",)}, parts=2
     ),
@@ -52,6 +57,10 @@ ROWS: Dict[str, Row] = {
     "S4 dropped": Row(
         "UPDATE_OPS outside of the scope of a copy",
         {"update": ("update_ops", "average"), "scope": ("cleared", "absolute")},
+    ),
+    "S4 backwards": Row(
+        "UPDATE_OPS that join while the loss is differentiated",
+        {"inside": ("custom_gradient",), "update": ("update_ops",)},
     ),
     "S4 twice": Row(
         "a loss that waits for a change outside of the scope of its copy",
@@ -109,3 +118,23 @@ def examples(name: str) -> List[Construction]:
     combined = [dict(zip(of, values)) for values in itertools.product(*of.values())]
     found = [sensible(Construction(**{**more, **values})) for more in ({}, _UPDATED) for values in combined]
     return [each for each in dict.fromkeys(found) if all(getattr(each, axis) in values for axis, values in of.items())]
+
+
+def sample(seeds: Sequence[Drawn]) -> List[Drawn]:
+    """A seed for each row that any of them meets: the one that meets the fewest others, and takes the fewest graphs."""
+    chosen = []
+    for row in ROWS.values():
+        mine = [each for each in seeds if row.is_met_by(each)]
+        chosen += sorted(mine, key=_cost)[:1]
+    return list(dict.fromkeys(chosen))
+
+
+def _cost(drawn: Drawn) -> Tuple[Any, ...]:
+    """What speaks against a seed: it is refused for another reason, shows other rows, or takes long."""
+    return drawn.construction.must_be_refused, len(rows_of(drawn)), _graphs(drawn), drawn.number
+
+
+def _graphs(drawn: Drawn) -> int:
+    """How many graphs of how many copies its runs build."""
+    clients = 1 if drawn.way.sync == "in-graph" else drawn.way.workers
+    return clients * len(drawn.args()["legs"]) * (3 + drawn.way.copies)
