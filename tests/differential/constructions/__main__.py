@@ -42,7 +42,11 @@ def main(argv: Optional[List[str]] = None) -> int:
     allowed = {axis: getattr(options, axis) for axis in (*AXES, *MANNERS) if getattr(options, axis)}
     allowed["runtime"] = ready(allowed.get("runtime", MANNERS["runtime"]))
     results, began = [], time.monotonic()
-    chosen = [each for each in all_of(numbers, allowed) if not options.rows or {*(rows_of(each) or [NO_ROW])} & {*options.rows}]
+    chosen = [
+        each
+        for each in all_of(numbers, allowed)
+        if not options.rows or {*(rows_of(each) or [NO_ROW])} & {*options.rows}
+    ]
     for result in _carried_out(chosen, options):
         results.append(result)
         if options.verbose or result.verdict.kind == DIFFERENT:
@@ -54,7 +58,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 def _carried_out(drawn: Sequence[Drawn], options: Any) -> Iterator[Result]:
     folder = Path(options.folder or ROOT / "build" / "differential")
     folder.mkdir(parents=True, exist_ok=True)
-    benches: "Queue[Dict[str, Asked]]" = Queue()
+    benches: Queue[Dict[str, Asked]] = Queue()
     for index in range(options.jobs):
         log = folder / f"constructions.{index}.log"
         answers = "tests.differential.constructions.answers"
@@ -122,8 +126,8 @@ def _options(argv: Optional[List[str]]) -> Any:
     parser.add_argument("--verbose", action="store_true", help="a line for those that do not differ, too")
     parser.add_argument("--rows", nargs="+", metavar="ROW", choices=[*ROWS, NO_ROW], help="only seeds that meet these")
     for axis, weights in {**AXES, **MANNERS}.items():
-        kind = type(next(iter(weights)))
-        read = (lambda text: text == "True") if kind is bool else kind
+        kind: Any = type(next(iter(weights)))
+        read: Any = (lambda text: text == "True") if kind is bool else kind
         parser.add_argument(f"--{axis}", nargs="+", type=read, choices=list(weights), help="only these")
     return parser.parse_args(argv)
 

@@ -61,7 +61,9 @@ def legal(manner: Manner, of: Construction) -> Manner:
     if manner.sync == "backup":
         manner = replace(manner, workers=2)
     if manner.sync == "stock" and not of.must_be_refused:
-        manner = replace(manner, sync="plain")  # its tokens are preloaded, so it chooses by chance which gradients count
+        manner = replace(
+            manner, sync="plain"
+        )  # its tokens are preloaded, so it chooses by chance which gradients count
     if manner.sync in ("async", "stock"):  # two workers make steps in no settled order
         manner = replace(manner, workers=1)
     if manner.sync == "stock":
@@ -107,7 +109,7 @@ class Drawn:
         way = self.way
         settings: Dict[str, Any] = {"steps": steps, "batch_size": self.per_tower}
         settings.update(towers=way.towers, accumulate=way.accumulate, wire=way.wire, **self.construction.settings)
-        own = {
+        own: Dict[str, Dict[str, Any]] = {
             "async": {"mode": "async"},
             "backup": {"backup_workers": 1},
             "clipped": {"clip_norm": CLIP_NORM},

@@ -13,7 +13,7 @@ from tests.differential.constructions.rows import ROWS, examples, rows_of
 
 NIGHT = [drawn(number) for number in range(1000)]
 FEWEST = 10  # seeds of a night that meet a row
-DIGEST = "?"
+DIGEST = "5c50b0b2bd3be1628288e684f061a00f1491037a"  # of a night, alike on every runtime; new with other weights
 
 
 def test_a_seed_is_the_same_in_any_process_and_on_any_python() -> None:

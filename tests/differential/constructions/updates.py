@@ -54,7 +54,9 @@ class Update:
         if how.target == "trained":
             return next(each for each in tf.trainable_variables() if each.op.name == "a/w")
         if how.target not in STATES:
-            return tf.get_variable("n", [], initializer=tf.ones_initializer(), trainable=False, use_resource=how.resource)
+            return tf.get_variable(
+                "n", [], initializer=tf.ones_initializer(), trainable=False, use_resource=how.resource
+            )
         make = tf.get_local_variable if how.target == "local_state" else tf.get_variable
         shape = [int(size) for size in hidden.shape]
         kind = {} if how.target == "local_state" else {"trainable": False}
@@ -81,7 +83,7 @@ class Update:
         if self._how.target == "trained":
             return self._variable.assign_sub(0.1 * tf.ones([6, 6]), read_value=read_value)
         if self._read is not None:
-            return self._variable.assign(_DECAY * self._read + 1.0, read_value=read_value)
+            return self._variable.assign_add(1.0 - _DECAY * self._read, read_value=read_value)  # twice is not once
         return self._variable.assign_add(1.0, read_value=read_value)
 
     @contextlib.contextmanager

@@ -17,9 +17,7 @@ class Regularized(tf.train.Optimizer):  # type: ignore[misc]
 
     def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> GradsAndVars:
         """The gradients of both."""
-        found: GradsAndVars = super().compute_gradients(
-            loss + tf.losses.get_regularization_loss(), *args, **kwargs
-        )
+        found: GradsAndVars = super().compute_gradients(loss + tf.losses.get_regularization_loss(), *args, **kwargs)
         return found
 
 
