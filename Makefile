@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-fast differential chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-drain bench-export bench-starved bench-recommend bench-scale bench-faults ring lock
+.PHONY: help up test test-fast differential nightly chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-drain bench-export bench-starved bench-recommend bench-scale bench-faults ring lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -40,6 +40,11 @@ differential: ## train small models beside plain TensorFlow in one process, ever
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.differential $(or $(ARGS),--pairs --docs)
 	@$(VENV)/bin/python -m tests.differential.generated --seeds $(or $(SEEDS),500)
+	@$(VENV)/bin/python -m tests.differential.constructions --seeds $(or $(SEEDS),1000)
+
+nightly: ## train 1,000 constructions of authors beside plain TensorFlow, and list those that differ (SEEDS=; ARGS="--first 1000")
+	@requirements/bootstrap.sh test
+	@$(VENV)/bin/python -m tests.differential.constructions --seeds $(or $(SEEDS),1000) $(ARGS)
 
 chaos: ## inject random faults into N runs on fake hosts, from SEED on, and list those that went wrong (as root; ARGS=)
 	@requirements/bootstrap.sh test

@@ -87,4 +87,8 @@ writes this page; `python -m tests.differential --sample --docs` tries each mode
 {numbers}. `=` is equal to the bit. `≈` is equal within 1e-5 of the largest value, because sums have another order;
 with bfloat16 on the wire it is equal within the bits of that. A model may differ by twice the effect of a rounding in
 one process: of its first values or, there, of all values that travel.
+
+A model trains differently because of how its parts are written. So `make nightly` draws 1,000 constructions from a grammar, each trained in a
+manner of its own: where a term enters the loss, how an update is registered, under which scope, within which function, and by which
+optimizer. Each must be equal to plain TensorFlow, or refused: [how](../development.md#constructions).
 """
