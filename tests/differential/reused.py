@@ -119,7 +119,8 @@ def _cleared(tasks: Tasks, threads: List[threading.Thread]) -> bool:
     if any(thread.is_alive() for thread in threads):
         return False
     for session in sessions:
-        session.close()
+        with contextlib.suppress(tf.errors.OpError):  # the reset has closed it
+            session.close()
     for containers in (None, [f"slices-{number}" for number in {*CHOICES, SLICES}]):
         tf.Session.reset(target, containers)
     server._kept[:] = [each for each in server._kept if each not in sessions]
