@@ -99,11 +99,7 @@ ROWS: Dict[str, Row] = {
         {"target": ("local_state",), "update": ("update_ops",)},
         {"workers": (2,)},
     ),
-    "S9 resumed": Row(
-        "a recurrent state that each worker keeps, after --resume",
-        {"target": STATES},
-        {"workers": (2,), "resumed": (True,)},
-    ),
+    "S9 resumed": Row("a recurrent state of each worker, after --resume", {"target": STATES}, {"resumed": (True,)}),
     "own collection": Row("a change in a collection for which the optimizer waits", {"update": ("own_collection",)}),
     "crash mixed": Row("variables of float32 beside float64", {"dtype": ("mixed",)}),
     "crash control flow": Row(
