@@ -88,7 +88,8 @@ writes this page; `python -m tests.differential --sample --docs` tries each mode
 with bfloat16 on the wire it is equal within the bits of that. A model may differ by twice the effect of a rounding in
 one process: of its first values or, there, of all values that travel.
 
-A model trains differently because of how its parts are written. So `make nightly` draws 1,000 constructions from a grammar, each trained in a
-manner of its own: where a term enters the loss, how an update is registered, under which scope, within which function, and by which
-optimizer. Each must be equal to plain TensorFlow, or refused: [how](../development.md#constructions).
+A model trains differently because of how its parts are written. So `make nightly` draws 1,000 constructions from a
+grammar, each trained in a manner of its own: where a term enters the loss, how an update is registered, under which
+scope, within which function, and by which optimizer. Each must be equal to plain TensorFlow, or refused:
+[how](../development.md#constructions).
 """
