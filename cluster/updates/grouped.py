@@ -30,7 +30,8 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         Raises:
           JobError: a variable is no part's, or a part has none in the graph.
         """
-        self._refuse_unmatched([each.op.name for each in tf.global_variables()])
+        step = tf.train.get_global_step()
+        self._refuse_unmatched([each.op.name for each in tf.global_variables() if each is not step])
         variables = tf.trainable_variables() if var_list is None else list(var_list)
         found: Dict[str, Any] = {}
         for optimizer, names in self._together(variables):
