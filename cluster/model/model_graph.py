@@ -11,6 +11,7 @@ from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
 from cluster.model.batches import batch_of
+from cluster.model.borrowed import refuse_borrowed
 from cluster.model.device_pool import Member
 from cluster.model.evaluation import Evaluation
 from cluster.model.mirrors import NotedInitializers
@@ -22,6 +23,7 @@ from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.columns import Columns
 from cluster.shards import COUNTS, PLACE, sources
+from cluster.sharing.graph_collections import own_entries
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task, Train
@@ -64,6 +66,7 @@ class ModelGraph:
     Attributes:
       step: the variable of the global step that the model sees.
       sharing: the copies of the model in the graph.
+      collections: what the first copy found in collections when it was built, by name.
       updates: what the first copy wants run beside each step (``tf.GraphKeys.UPDATE_OPS``).
       loss: the mean over the towers' losses.
       losses: the loss per example of each part of the batch.
@@ -97,8 +100,10 @@ class ModelGraph:
         self.optimizer: Any = None
         self.losses: List[Any] = []
         self._metrics: List[Dict[str, Metric]] = []
+        self._results: List[List[Any]] = []  # of each copy: its loss and gradients
         with self.noted.scope():
             self.gradients = self._differentiate(self._parts(batches, setter))
+        self._refuse_borrowed()
         self.loss = self._mean_loss()
         # A batch of shards may have copies of examples, which do not count.
         any_measured = any(self._metrics) and not self.train.verify and self.place is None
@@ -116,6 +121,11 @@ class ModelGraph:
         later, summaries = self.sharing.later_operations(), tf.get_collection_ref(tf.GraphKeys.SUMMARIES)
         summaries[:] = [each for each in summaries if each.op not in later]
 
+    def _refuse_borrowed(self) -> None:
+        """Refuse a copy of the model whose loss depends on what another copy computes."""
+        varying = {each.op for each in (*tf.global_variables(), *tf.local_variables(), *self.examples)}
+        refuse_borrowed(self.sharing, self._results, varying)
+
     def _mean_loss(self) -> Any:
         if self.place is None:
             return tf.reduce_mean(tf.stack([tf.reduce_mean(loss) for loss in self.losses]))
@@ -125,15 +135,20 @@ class ModelGraph:
 
     def make_optimizer(self) -> Any:
         """Make the job's optimizer in the current graph."""
+        updates = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
+        known = len(updates)
         with self.job.blame():
             optimizer = self.job.optimizer(self.args)
+        nowhere = "no operation in tf.GraphKeys.UPDATE_OPS, which is the model's; run it in apply_gradients"
+        self.job.check("optimizer", nowhere, f"{len(updates) - known} beside an optimizer", len(updates) == known)
         named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
         ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
         expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
         self.job.check("optimizer", expected + of_tf_train(list(named.values())), optimizer, ok)
         for each in named.values():
             self._check_alone(each)
-        return Grouped(optimizer) if isinstance(optimizer, dict) else optimizer
+        who = f"{self.job.place('optimizer')}: optimizer"
+        return Grouped(optimizer, who) if isinstance(optimizer, dict) else optimizer
 
     def _check_alone(self, optimizer: Any) -> None:
         """Refuse an optimizer that does more than computing and applying gradients."""
@@ -221,6 +236,10 @@ class ModelGraph:
                 loss = self._loss(len(self.losses), part._replace(batch=_after(before, part.batch)))
                 self.losses.append(loss)
                 found.append(self._gradients(loss, part))
+                self._results.append([loss, *(grad for grad, _ in found[-1][0])])
+                if len(self.losses) == 1:  # more than one copy's would change a variable several times a step
+                    self.collections = own_entries()
+                    self.updates = self.collections.get(tf.GraphKeys.UPDATE_OPS, [])
         pairs = self._added([pairs for pairs, _ in found], parts[:towers])
         if self.train.sync == "stock":  # each worker does to its gradients what the optimizer does to them
             return Gradients(self._changed(pairs), scales=False)
@@ -236,8 +255,6 @@ class ModelGraph:
         """Return the loss per example of one part."""
         with self.job.blame(), tower_on(stages_of(part.devices)):
             output = self.sharing.call(self.job.model, part.batch, f"tower_{index}", f"tower {index}", training=True)
-            if index == 0:  # more would change one variable several times a step
-                self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
             read_before_loops(tf.trainable_variables())
         loss, metrics = self.job.losses(output)
         self._metrics.append(metrics_of(metrics))

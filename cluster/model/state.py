@@ -60,11 +60,7 @@ class State:
         Args:
           step: what a step computes with the old values: losses and gradients.
         """
-        needed = ancestors(step)
-        last = list(dict.fromkeys(op for thing in step for op in ops_of(thing)))
-        for way in dict.fromkeys(way for found in self._writes.values() for way in found.values()):
-            if way not in needed:
-                way._add_control_inputs(last)
+        _write_last(self._writes, step)
 
     def refuse_own(self, batch: Sequence[Any], results: Sequence[Any]) -> None:
         """Refuse a state that each worker would have for itself, by its own examples, and that its results depend on.
@@ -84,8 +80,8 @@ class State:
             if own and self._variables[name].op in behind:
                 raise JobError(
                     f"{place(own[0])}: each worker would change the variable {name} by its own examples, and its loss"
-                    " depends on it; expected one state for all: add the operation to tf.GraphKeys.UPDATE_OPS, of"
-                    " which the chief's counts, or make a local variable, which each worker has for itself"
+                    " depends on it; expected a local variable, which each worker has for itself, or one state for all,"
+                    " by the chief's examples, which an operation in tf.GraphKeys.UPDATE_OPS changes"
                 )
 
     def publish(self, masters: Masters) -> Any:
@@ -107,6 +103,14 @@ def changes(variables: Mapping[str, Any], step: Set[Any]) -> Dict[str, Dict[Any,
     return {name: each for name, each in of_step.items() if each}
 
 
+def _write_last(found: Mapping[str, Mapping[Any, Any]], step: Sequence[Any]) -> None:
+    needed = ancestors(step)
+    last = list(dict.fromkeys(op for thing in step for op in ops_of(thing)))
+    for way in dict.fromkeys(way for of_variable in found.values() for way in of_variable.values()):
+        if way not in needed:
+            way._add_control_inputs(last)
+
+
 def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any]) -> None:
     """Refuse a change that a copy of the model after the first makes in a step: it would come several times."""
     for name, of_variable in found.items():
@@ -118,23 +122,54 @@ def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any
             )
 
 
-def refuse_shared_locals(variables: Iterable[Any], step: Set[Any], later: Container[Any]) -> None:
-    """Refuse local variables that a step changes and that several copies of the model use.
+class LocalState:
+    """Local variables that a step changes and that its results depend on: a state of each worker's own.
 
-    A state that belongs to one tower's examples would be overwritten by another tower's.
-
-    Raises:
-      JobError: there is one.
+    Args:
+      variables: the worker's local ones.
+      step: the operations that a step of the chief runs.
+      results: losses and gradients.
     """
-    found = {each.op.name: each for each in variables}
-    for name, of_variable in changes(found, step).items():
-        users = {op for op, _ in readers(found[name]) if op in step}
-        if len({op in later for op in users}) > 1:
-            raise JobError(
-                f"{place(next(iter(of_variable)))}: the step changes the local variable {name}, which all towers share;"
-                " expected one for each: make it with tf.Variable(…, collections=[tf.GraphKeys.LOCAL_VARIABLES]), or"
-                " let train.towers and train.accumulate be 1"
-            )
+
+    def __init__(self, variables: Iterable[Any], step: Set[Any], results: Sequence[Any]):
+        self._variables = {each.op.name: each for each in variables}
+        self._step, self._results = step, results
+        self._changes = changes(self._variables, step)
+
+    def refuse_shared(self, later: Container[Any]) -> None:
+        """Refuse such a state of one tower's examples that another tower uses and would overwrite.
+
+        Raises:
+          JobError: there is one.
+        """
+        for name, found in self._changes.items():
+            users = {op for op, _ in readers(self._variables[name]) if op in self._step}
+            if len({op in later for op in users}) > 1:
+                raise JobError(
+                    f"{place(next(iter(found)))}: the step changes the local variable {name}, which all towers share;"
+                    " expected one for each: make it with tf.Variable(…, collections=[tf.GraphKeys.LOCAL_VARIABLES]),"
+                    " or let train.towers and train.accumulate be 1"
+                )
+
+    def write_last(self) -> None:
+        """Let such a state change when the whole step has been computed, as ``State.write_last`` does."""
+        _write_last(self._changes, self._results)
+
+    def refuse_beside(self) -> None:
+        """Refuse, with several workers, such a state that is changed beside the loss: only the chief would change it.
+
+        Raises:
+          JobError: there is one.
+        """
+        needed, behind = ancestors(self._results), sources(self._results)
+        for name, found in self._changes.items():
+            beside = [op for op in found if op not in needed]
+            if beside and self._variables[name].op in behind:
+                raise JobError(
+                    f"{place(beside[0])}: only the chief runs tf.GraphKeys.UPDATE_OPS, and each worker has the local"
+                    f" variable {name} for itself; expected a loss that waits for the change: put tf.identity of the"
+                    " loss under tf.control_dependencies"
+                )
 
 
 def place(op: Any) -> str:

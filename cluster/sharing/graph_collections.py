@@ -57,6 +57,24 @@ class Collections:
             _extend(self._of_copies, {name: _without(each, self._made.get(name, ())) for name, each in added.items()})
 
 
+def own_entries() -> Entries:
+    """Return what an author may have put into the current graph's collections, by name, as it is shown now."""
+    return {name: tf.get_collection(name) for name in _own_names()}
+
+
+@contextlib.contextmanager
+def showing(entries: Mapping[str, Sequence[Any]]) -> Iterator[None]:
+    """Let collections have these entries inside, as ``own_entries`` returned them, and no others."""
+    before = own_entries()
+    for name in {*before, *entries}:
+        tf.get_collection_ref(name)[:] = entries.get(name, ())
+    try:
+        yield
+    finally:
+        for name, found in before.items():
+            tf.get_collection_ref(name)[:] = found
+
+
 def _own_names() -> List[str]:
     """Return the collections that an author may use."""
     names = tf.get_default_graph().get_all_collection_keys()

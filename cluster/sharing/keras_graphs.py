@@ -65,11 +65,14 @@ def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.null
 
 
 @contextlib.contextmanager
-def losses_alone() -> Iterator[None]:
+def losses_alone(making: Callable[[], Any]) -> Iterator[None]:
     """Take from layers afterwards what they noted as losses of their calls inside.
 
     A layer that was made once has no losses of other copies then, while one is built. A loss that a layer notes as it
     makes its variables stays.
+
+    Args:
+      making: a context in which a layer makes its variables.
     """
     layer = tf.keras.layers.Layer if _IS_KERAS_2 else _internal("keras.src.layers.layer").Layer
     add_loss, build = layer.add_loss, layer._maybe_build
@@ -87,7 +90,8 @@ def losses_alone() -> Iterator[None]:
     def maybe_build(self: Any, *args: Any, **kwargs: Any) -> Any:
         building.append(self)
         try:
-            return build(self, *args, **kwargs)
+            with making():
+                return build(self, *args, **kwargs)
         finally:
             building.pop()
 

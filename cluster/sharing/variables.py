@@ -70,6 +70,7 @@ class Sharing:
         self.copies: List[range] = []
         self._made: Dict[str, List[_Made]] = {}
         self._collections = Collections()
+        self._making: List[range] = []  # operations made while variables were, which belong to all copies
         self._keras_names: Optional[Dict[str, int]] = None  # as they were before the first call
         self._is_open = False
 
@@ -86,11 +87,25 @@ class Sharing:
         """
         begin, self._is_open = _operations(), True
         try:
-            with self._collections.alone(), keras_graphs.losses_alone():
+            with self._collections.alone(), keras_graphs.losses_alone(self._made_for_all):
                 yield
         finally:
             self._is_open = False
             self.copies.append(range(begin, _operations()))
+
+    @contextlib.contextmanager
+    def _made_for_all(self) -> Iterator[None]:
+        """Note what is made inside, with a variable, as all copies' own."""
+        begin = _operations()
+        with self._collections.making():
+            yield
+        self._making.append(range(begin, _operations()))
+
+    def of_others(self, index: int) -> Set[Any]:
+        """Return the operations that copies but that of this index made for themselves, and not with a variable."""
+        operations = tf.get_default_graph().get_operations()
+        own = {operations[each] for part in (self.copies[index], *self._making) for each in part}
+        return {operations[each] for copy in self.copies for each in copy} - own
 
     def later_operations(self) -> Set[Any]:
         """Return the operations of the graph that copies after the first made, their differentiation included."""
@@ -126,7 +141,7 @@ class Sharing:
         # The first call makes the variables, or finds them as the caller's scope says; the rest reuse.
         making: Callable[[], Any] = contextlib.nullcontext
         if is_first:
-            making = self._collections.making
+            making = self._made_for_all
         build = _Build(self._made, is_first, who, outer, making)
         with build.within(scope), keras_graphs.layers(training, making):
             output = model(**batch)
@@ -162,6 +177,8 @@ class _Build:
 
     def _get(self, scope: str, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
         """Stand in for ``tf.get_variable``, which has a way of its own to find a variable again."""
+        if not self._is_first and tf.is_tensor(kwargs.get("initializer")):
+            kwargs["dtype"] = kwargs["initializer"].dtype.base_dtype  # as TensorFlow took it for the first call
         before, self._is_getting = self._is_getting, True
         try:
             with self._making():

@@ -21,7 +21,7 @@ from cluster.model.mirrors import Mirrors, device_setter
 from cluster.model.model_graph import ModelGraph
 from cluster.model.reads import read_once
 from cluster.model.seeds import set_seed
-from cluster.model.state import State, changes, refuse_shared_locals
+from cluster.model.state import LocalState, State, changes
 from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
@@ -130,11 +130,14 @@ class Builder:
         )
         later = model.sharing.later_operations()
         self.state = State(model.own_variables, grads, self.step if self.task.is_chief else step, later)
-        refuse_shared_locals(tf.local_variables(), self.step, later)
         results = [model.loss, *grads.values(), *self.row_grads.values(), *measured]
+        local = LocalState(tf.local_variables(), self.step, results)
+        local.refuse_shared(later)
         if self.task.num_workers > 1:
+            local.refuse_beside()
             self.state.refuse_own(model.examples, results)
         self.state.write_last(results)
+        local.write_last()
         read_once([each for name, each in model.variables.items() if name in grads], self.step)
 
     def _make_stores(self) -> Optional[Stores]:
@@ -213,7 +216,13 @@ class Builder:
         }
         with self.job.blame():
             imported = ImportedUpdate(
-                self.model.make_optimizer, specs, ps_device(0), container, self.train.clip_norm, self.changing
+                self.model.make_optimizer,
+                specs,
+                ps_device(0),
+                container,
+                self.train.clip_norm,
+                self.changing,
+                self.model.collections,
             )
         imported.is_checked = self.model.gradients.scales
         refuse_backup_of_changing(self.train, imported.reads_changing)

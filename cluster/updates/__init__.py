@@ -9,6 +9,7 @@ Any other optimizer needs all variables, whole and under the author's names:
 
 imported_update      build its update in a graph of its own, and import that
 counted_step         the global step that it sees there, and counts
+model_collections    what the model has put into collections, for that graph
 optimizer_gradients  the part of it that each worker does before pushing
 passed_loss          what it may make of the loss
 handed_on            whether its minimize may be left out

@@ -10,6 +10,7 @@ from typing import Any
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
+from cluster.updates.optimizer_gradients import described
 from cluster.variables.uses import handle_of, writes
 
 _LOOPS = ("Enter", "RefEnter")
@@ -40,7 +41,7 @@ class CountedStep:
         counts = writes(self.variable)
         if len(counts) > 1 or not all(map(_adds_one, counts)) or writes(self._step):
             raise JobError(
-                f"optimizer {type(optimizer).__name__}: expected apply_gradients to count a step by"
+                f"{described(optimizer, 'apply_gradients')}: expected apply_gradients to count a step by"
                 " global_step.assign_add(1), or not at all, found that it changes the global step otherwise; every step"
                 " counts once"
             )

@@ -18,11 +18,12 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
     Args:
       parts: by the beginning of names: ``wide`` is for ``wide`` and all of ``wide/…``, ``wide/`` for the latter alone,
         ``""`` for all that is left. The longest that fits counts.
+      who: begins an error, with the place of the author's function.
     """
 
-    def __init__(self, parts: Mapping[str, Any]):
+    def __init__(self, parts: Mapping[str, Any], who: str = "optimizer"):
         super().__init__(use_locking=False, name="Grouped")
-        self.parts = dict(parts)
+        self.parts, self._who = dict(parts), who
 
     def compute_gradients(self, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Compute each part's gradients in that part's way.
@@ -48,7 +49,7 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
                 first = sorted({name.split("/")[0] for name in names})
                 raise JobError(
-                    f"optimizer: expected a variable for every key, found none for {key!r}{hint} among those of"
+                    f"{self._who}: expected a variable for every key, found none for {key!r}{hint} among those of"
                     f" {', '.join(first)}; correct the key, or leave it out"
                 )
 
@@ -89,7 +90,7 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         fitting = [each for each in self.parts if _fits(each, name)]
         if not fitting:
             raise JobError(
-                f"optimizer: expected one for every variable, found none for {name} among {', '.join(self.parts)};"
+                f"{self._who}: expected one for every variable, found none for {name} among {', '.join(self.parts)};"
                 ' add one under "" for all that is left'
             )
         return max(fitting, key=len)

@@ -11,12 +11,11 @@ from cluster.errors import JobError
 from cluster.runtime.gradients import clip
 from cluster.runtime.tf_compat import tf
 from cluster.updates.counted_step import CountedStep, applied
+from cluster.updates.model_collections import ModelCollections
 from cluster.updates.nan_guard import NOT_FINITE
-from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients, refuse_losses
+from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients, described
 from cluster.variables.masters import SCOPE, plain_name
 from cluster.variables.uses import ancestors, replace
-
-_LOSSES = (tf.GraphKeys.LOSSES, tf.GraphKeys.REGULARIZATION_LOSSES)  # an optimizer may add what it finds there
 
 
 class VariableSpec(NamedTuple):
@@ -39,6 +38,7 @@ class ImportedUpdate:
       clip_norm: of all gradients together, as the optimizer would apply them; None does not clip.
       changing: names of variables that the model changes itself. An update that reads one, such as a learning rate,
         reads it once the change of its step is there, as one process does.
+      collections: what the model has put into collections of its graph, by name.
 
     Attributes:
       masters: the variables of ``specs``, by name.
@@ -60,22 +60,23 @@ class ImportedUpdate:
         container: str = "",
         clip_norm: Any = None,
         changing: Sequence[str] = (),
+        collections: Optional[Mapping[str, Sequence[Any]]] = None,
     ):
         self._specs, self._step_device, self._clip_norm = specs, step_device, clip_norm
         self._made: List[Any] = []
         self._holes: Dict[str, List[str]] = {}
-        inner, losses = tf.Graph(), {key: tf.get_collection(key) for key in _LOSSES}
+        inner = tf.Graph()
         with inner.as_default(), inner.container(container), tf.variable_creator_scope(self._create):
             step, variables = self._make_variables()
             counted = CountedStep(step, f"{INNER_SCOPE}global_step")
-            stand_ins = _stand_in_for(losses)
+            found = ModelCollections(collections or {}, variables, INNER_SCOPE)
             grads = {name: self._stand_in(name, variable) for name, variable in variables.items()}
             optimizer = make()
             update = self._update(optimizer, grads, variables, counted.variable)
             late = [_read_late(variables[name], ancestors([update]), _ready(grads)) for name in changing]
             self.reads_changing = any(late)
             counted.settle(optimizer)
-            refuse_losses(optimizer, [update], stand_ins)
+            found.refuse_needed(update, described(optimizer, "apply_gradients"))
         with tf.control_dependencies(None):
             self._bring_in(inner, step, counted.variable, update)
 
@@ -198,16 +199,6 @@ def _read_late(variable: Any, update: Set[Any], ready: Sequence[Any]) -> bool:
         with tf.control_dependencies(ready):
             replace(read.outputs[0], variable.read_value(), set(users))
     return bool(users or direct)
-
-
-def _stand_in_for(losses: Mapping[str, Sequence[Any]]) -> List[Any]:
-    """Let the current graph's collections have as many losses as the model's, without a value."""
-    found: List[Any] = []
-    with tf.name_scope(INNER_SCOPE):
-        for key, each in losses.items():
-            tf.get_collection_ref(key)[:] = [tf.placeholder(loss.dtype, loss.shape) for loss in each]
-            found += tf.get_collection(key)
-    return found
 
 
 def _checked(variable: Any, update: Any) -> Any:

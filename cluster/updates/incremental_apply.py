@@ -43,7 +43,7 @@ def is_elementwise(optimizer: Any, changed: Collection[Any] = ()) -> bool:
 def _settings(optimizer: Any) -> List[Any]:
     """Return the settings of one of TensorFlow's optimizers that are no plain numbers, as tensors."""
     values = [value() if callable(value) else value for value in vars(optimizer).values()]
-    return [tf.convert_to_tensor(each) for each in values if isinstance(each, (tf.Tensor, tf.Variable))]
+    return [tf.convert_to_tensor(each) for each in values if tf.is_tensor(each)]
 
 
 class IncrementalApply:

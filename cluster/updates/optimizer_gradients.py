@@ -147,19 +147,9 @@ def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mappi
         loss = tf.placeholder(tf.float32, [])
     with in_place_of("compute_gradients", own), _one_set_of_variables():
         pairs = list(optimizer.compute_gradients(loss, trained))
-    refuse_losses(optimizer, [grad for grad, _ in pairs], [loss])
-    return pairs
-
-
-def refuse_losses(optimizer: Any, made: Sequence[Any], losses: Sequence[Any]) -> None:
-    """Refuse what an optimizer has made of gradients if one of these losses, which have no value there, is part of it.
-
-    Raises:
-      JobError: it is.
-    """
-    needed = ancestors(made)
-    if any(each.op in needed for each in losses):
+    if loss.op in ancestors([grad for grad, _ in pairs]):
         raise JobError(_refused(optimizer, "uses the loss for more than its gradient"))
+    return pairs
 
 
 def _refused(optimizer: Any, what: str) -> str:
@@ -168,6 +158,11 @@ def _refused(optimizer: Any, what: str) -> str:
         f" variable, found one{_place(optimizer)} that {what}; change the gradients that super().compute_gradients"
         " returns"
     )
+
+
+def described(optimizer: Any, method: str) -> str:
+    """Return an optimizer's class and the ``file:line`` of one of its methods, for an error."""
+    return f"optimizer {type(optimizer).__name__}{_place(optimizer, method)}"
 
 
 def _place(optimizer: Any, method: str = "compute_gradients") -> str:

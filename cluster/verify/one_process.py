@@ -16,6 +16,7 @@ from cluster.model.state import State, changes
 from cluster.runtime.gradients import clip, copy_gradient
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
+from cluster.sharing.graph_collections import showing
 from cluster.updates.counted_step import applied
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.updates.optimizer_gradients import changed_gradients
@@ -103,7 +104,8 @@ class OneProcess:
         following = model.step.read_value() + 1  # an optimizer may count the step, or leave it out
         with tf.control_dependencies([following, *tensors_of(list(sums.values()))]):  # nothing changes before that
             sums = {name: copy_gradient(grad) for name, grad in self._divided(sums).items()}
-        with tf.control_dependencies(model.updates):  # which may change what the optimizer reads
+        # The updates may change what the optimizer reads.
+        with tf.control_dependencies(model.updates), showing(model.collections):
             updated = self._update(sums)
         with tf.control_dependencies([updated]):
             joined = self._pieces.join()
