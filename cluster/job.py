@@ -30,6 +30,7 @@ from cluster.errors import ClusterError, JobError
 from cluster.metrics import Metric
 
 _FUNCTIONS = ("inputs", "model", "optimizer")
+_OPTIMIZER = "/python/training/optimizer.py"  # TensorFlow's file of it
 _LONGEST = 100  # characters of a line that an error quotes
 
 
@@ -68,14 +69,34 @@ class Job:
         except ClusterError:
             raise
         except Exception as error:
-            raise JobError(_blamed(self.path, error)) from error
+            raise JobError(self.blamed(error)) from error
 
-    def line_that_made(self, error: Any, graph: Any) -> Optional[str]:
+    def blamed(self, error: Exception) -> str:
+        """Return an error of building the graph with the place in this job that is at fault.
+
+        Without a line of its own it is that of the function that was called wrongly, or whose optimizer failed.
+        """
+        place = _place(self.path, error)
+        if place == self.path:
+            called = [name for name in (*_FUNCTIONS, "evaluate") if str(error).startswith(f"{name}() ")]
+            called += ["optimizer"] if _is_of_optimizer(error) else []
+            place = self.place(called[0]) if called else place
+        return _told(place, error)
+
+    def line_that_raised(self, error: Any) -> Optional[str]:
+        """Return ``file:line`` of this job whose Python, run by a session, raised ``error``, else None."""
+        lines = re.findall(rf'File "{re.escape(self.path)}", line (\d+)', str(error.message))
+        return f"{self.path}:{lines[-1]}" if lines else None
+
+    def line_that_made(self, error: Any, graph: Any, task: str = "") -> Optional[str]:
         """Return ``file:line`` of this job that made an operation named by ``error``, else None.
 
-        ``error`` is an error of a session.
+        Args:
+          error: an error of a session.
+          task: only operations on devices of it count; "" for those of any task.
         """
-        lines = [line for op in _ops_named_by(error, graph) for line in _lines_of_op(self.path, op)[-1:]]
+        ops = [op for op in _ops_named_by(error, graph) if op.device.startswith(task)]
+        lines = [line for op in ops for line in _lines_of_op(self.path, op)[-1:]]
         return f"{self.path}:{lines[0]}" if lines else None
 
     def place(self, function: str) -> str:
@@ -123,11 +144,14 @@ class Job:
             "model", "a loss, {name: loss}, or a pair of one and {metric: tensor}", output, isinstance(metrics, dict)
         )
         named = loss if isinstance(loss, dict) else {"loss": loss}
+        self.check("model", "losses and metrics by names", output, all(isinstance(n, str) for n in [*named, *metrics]))
         self.check("model", "losses and metrics of different names", [*named, *metrics], not set(named) & set(metrics))
         self.check("model", "losses of names other than 'loss'", [*named], named is not loss or "loss" not in named)
         plain = {name: value for name, value in metrics.items() if not isinstance(value, Metric)}
         for name, value in {**plain, **named}.items():
             self._check_per_example(name, value)
+        for name, value in named.items():
+            self.check("model", f"a {name} of a type like float32", value, value.dtype.is_floating)
         sliced = tuple(f"{name}/" for name in metrics if name not in plain)
         taken = [name for name in {**metrics, **named} if name.startswith(sliced)]
         self.check("model", "names that are none of a metric's slices", taken, not taken)
@@ -206,12 +230,11 @@ def _import_blamed(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise JobError(_blamed(path, error)) from error
+        raise JobError(_told(_place(path, error), error)) from error
 
 
-def _blamed(path: str, error: BaseException) -> str:
-    """Return an error of the job's file with its place, and the text of that line."""
-    place = _place(path, error)
+def _told(place: str, error: BaseException) -> str:
+    """Return an error with its place in the job, and the text of that line."""
     return f"{place}: {_described(error)}{quote_line(place)}{_advice(error)}"
 
 
@@ -229,9 +252,21 @@ def _place(path: str, error: BaseException) -> str:
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    lines = lines or _lines_of_op(path, getattr(error, "op", None))
+    lines = _lines_of_frames(path, error) or _lines_of_op(path, getattr(error, "op", None))
     return f"{path}:{lines[-1]}" if lines else path
+
+
+def _lines_of_frames(path: str, error: Optional[BaseException]) -> List[Optional[int]]:
+    """Return the lines of a file in which an error was raised, or that which it followed; the innermost last."""
+    if error is None:
+        return []
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines or _lines_of_frames(path, error.__context__)
+
+
+def _is_of_optimizer(error: BaseException) -> bool:
+    """Return whether TensorFlow's optimizer was at work."""
+    return any(frame.filename.endswith(_OPTIMIZER) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _lines_of_op(path: str, op: Any) -> List[Optional[int]]:

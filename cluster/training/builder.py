@@ -48,6 +48,7 @@ from cluster.training.refusals import (
     refuse_cold_copies,
     refuse_too_large,
     refuse_unknown_shapes,
+    refuse_unlisted,
 )
 from cluster.training.stock_graph import stock_replica
 from cluster.updates.imported_update import ImportedUpdate, VariableSpec
@@ -118,6 +119,7 @@ class Builder:
         self.grads = grads
         measured = model.measured.tensors if model.measured else []
         step = ancestors([model.loss, *grads.values(), *measured])
+        refuse_unlisted(self.job, grads, model.variables)
         refuse_unknown_shapes(self.job, model.variables)
         refuse_cold_copies(self.job, self.train, model.variables, model.owned)
         self.step = step | ancestors(model.updates)

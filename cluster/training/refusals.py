@@ -23,6 +23,17 @@ def refuse_unknown_shapes(job: Job, variables: Mapping[str, Any]) -> None:
         job.check("model", "variables of known shape", f"one of shape {variable.shape} as {name!r}", known)
 
 
+def refuse_unlisted(job: Job, trained: Collection[str], variables: Collection[str]) -> None:
+    """Refuse trained variables, by name, that are none of the graph's ``variables``: nothing gives them first values.
+
+    Raises:
+      JobError: there are some.
+    """
+    for name in trained:
+        expected = "a trained variable in the collection tf.GraphKeys.GLOBAL_VARIABLES"
+        job.check("model", expected, f"{name!r} that is in others only", name in variables)
+
+
 def refuse_too_large(job: Job, profiles: Mapping[str, VariableProfile], cuts: Collection[str]) -> None:
     """Refuse variables that are too large to travel.
 

@@ -32,7 +32,7 @@ from cluster.training.joining import Joining
 from cluster.training.last_step import LastStep
 from cluster.training.progress import TrainingProgress
 from cluster.training.read_args import ReadArgs, UnreadArgs
-from cluster.training.step_errors import explain_errors
+from cluster.training.step_errors import explain_building, explain_errors
 from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
 from cluster.training.training_metrics import TrainingMetrics
@@ -126,8 +126,16 @@ class Trainer:
         self._is_built = True
 
     def _build(self) -> None:
-        """Build the graph, which does not change afterwards."""
+        """Build the graph, which does not change afterwards.
+
+        Raises:
+          JobError: it cannot be built, by this attempt or another one.
+        """
         self._heartbeat.note("builds its graph")
+        with explain_building(self.job):
+            self._build_graph()
+
+    def _build_graph(self) -> None:
         self._waited_before_s = 0.0
         self.replica = Builder(
             self.job, self.task, self.settings, self.args, self._pool, self._partition_count.choose

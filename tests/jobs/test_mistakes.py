@@ -71,6 +71,55 @@ def test_a_mistake_is_told_with_file_and_line(tmp_path: Path, lines: Any, line: 
     assert told in str(outcome.cause)
 
 
+def with_rate(rate: str) -> str:
+    return OPTIMIZER.replace("0.1", rate)
+
+
+GENERATED = """def inputs(task, args):
+    def numbers():
+        yield 1.0
+        {}
+    data = tf.data.Dataset.from_generator(numbers, tf.float32, []).map(lambda x: {{'x': x}})
+    return data.repeat().batch(task.batch_size, drop_remainder=True)"""
+UNLISTED = MODEL.replace("w', []", "w', [], collections=['mine']")
+UNSET = UNLISTED.replace("[],", "[], trainable=False,").replace("return ", "return tf.get_variable('v', []) * ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "told"),
+    [
+        ([INPUTS, MODEL, with_rate("None")], 4, "ValueError: None values not supported"),
+        ([INPUTS, MODEL, with_rate("tf.ones([2])")], 4, "ValueError: Shape must be rank 0 but is rank 1"),
+        ([INPUTS, MODEL, "def optimizer(): return 1"], 4, "TypeError: optimizer() takes 0 positional arguments"),
+        ([INPUTS, OPTIMIZER, MODEL.replace("(x)", "(x, z)")], 4, "TypeError: model() missing 1 required"),
+        ([INPUTS, OPTIMIZER, MODEL + " > 0"], 4, "expected a loss of a type like float32"),
+        ([INPUTS, OPTIMIZER, MODEL + ", {3: x}"], 4, "expected losses and metrics by names"),
+        ([OPTIMIZER, MODEL, GENERATED.format("raise KeyError('age')")], 7, "KeyError: 'age', in `raise KeyError"),
+        ([OPTIMIZER, MODEL, GENERATED.format("yield 'a'")], 4, "TypeError: `generator` yielded an element"),
+        ([INPUTS, OPTIMIZER, MODEL + " + tf.py_func(lambda y: 1 / 0, [1], tf.float32)"], 4, "ZeroDivisionError: "),
+        ([INPUTS, OPTIMIZER, UNLISTED], 4, "expected a trained variable in the collection tf.GraphKeys.GLOBAL_VAR"),
+        ([INPUTS, OPTIMIZER, UNSET], 4, "Attempting to use uninitialized value w"),
+    ],
+)
+def test_a_mistake_that_tensorflow_finds_is_told_with_file_and_line_and_not_tried_again(
+    tmp_path: Path, lines: Any, line: int, told: str
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("\n".join([HEAD, *lines]))
+    outcome = train_alone(load(str(path), tmp_path), tmp_path, {}, steps=3, batch_size=4)
+    assert not outcome.succeeded and not outcome.retry
+    assert str(outcome.cause).startswith(f"{path}:{line}: "), outcome.cause
+    assert told in str(outcome.cause)
+
+
+@pytest.mark.parametrize("error", ["OSError('no such disk')", "ConnectionError('nobody there')"])
+def test_what_a_generator_could_not_read_is_tried_again(tmp_path: Path, error: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("\n".join([HEAD, OPTIMIZER, MODEL, GENERATED.format(f"raise {error}")]))
+    outcome = train_alone(load(str(path), tmp_path), tmp_path, {}, steps=3, batch_size=4)
+    assert not outcome.succeeded and outcome.retry
+
+
 def test_variables_that_an_evaluation_would_not_share_are_told(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     evaluate = INPUTS.replace("inputs", "evaluate").replace(".repeat()", "")
