@@ -24,9 +24,19 @@ class Evaluation:
       start: the operation that restarts the dataset.
       metrics: as ``Job.losses`` returns them.
       counters: the local variables in which metrics of ``tf.metrics`` count.
+      size: the number of the dataset's batches, as far as TensorFlow knows it.
     """
 
-    def __init__(self, job: Job, start: Any, loss: Any, metrics: Mapping[str, Any], counters: Sequence[Any] = ()):
+    def __init__(
+        self,
+        job: Job,
+        start: Any,
+        loss: Any,
+        metrics: Mapping[str, Any],
+        counters: Sequence[Any] = (),
+        size: Any = None,
+    ):
+        self._job, self._size = job, size
         measured = metrics_of(metrics)
         means = {"loss": loss, **{name: value for name, value in metrics.items() if name not in measured}}
         counted = {name: pair for name, pair in means.items() if isinstance(pair, tuple)}  # as of ``tf.metrics``
@@ -54,7 +64,9 @@ class Evaluation:
         if job.evaluate is None:
             return None
         evaluate = job.evaluate
-        batch, start = batch_of(job, "evaluate", lambda: evaluate(task, args))
+        with job.blame():
+            dataset = evaluate(task, args)
+        batch, start = batch_of(job, "evaluate", lambda: dataset)
         job.check("evaluate", "a dataset without cluster.shards", "one of it", PLACE not in batch)
         before, sharing = _local_variables(), sharing or Sharing()
         with job.blame(), tower_on(stages_of(device)):
@@ -62,7 +74,18 @@ class Evaluation:
             output = sharing.call(model, batch, "evaluation", "the evaluation", training=False)
         loss, metrics = job.losses(output)
         counters = [each for key, each in _local_variables().items() if key not in before]
-        return cls(job, start, loss, metrics, counters)
+        return cls(job, start, loss, metrics, counters, tf.data.experimental.cardinality(dataset))
+
+    def refuse_endless(self, session: Any, batches: Optional[int]) -> None:
+        """Refuse a dataset that never ends, of which all ``batches`` are to be taken, before training.
+
+        Raises:
+          JobError: it is one.
+        """
+        if batches is None and self._size is not None:
+            ok = session.run(self._size) != tf.data.experimental.INFINITE_CARDINALITY
+            expected = "held-out examples that end: leave out .repeat(), or set train.evaluate_batches"
+            self._job.check("evaluate", expected, "a dataset without an end", ok)
 
     def measures(self, name: str) -> bool:
         """Return whether ``name`` is the loss, a metric or a slice of one."""
@@ -78,7 +101,8 @@ class Evaluation:
 
         For metrics of ``cluster.metrics`` the method keeps their columns until the end: 8 bytes per example for a label
         and a score of float32. Where no more fit into memory, it measures these on the first examples, and prints that.
-        It reads a metric of ``tf.metrics`` at the end. A value that is not defined is NaN.
+        It reads a metric of ``tf.metrics`` at the end. A value that is not defined is NaN, as every mean over no
+        examples.
 
         Args:
           batches: takes at most so many of them; all if it is None.
@@ -96,7 +120,7 @@ class Evaluation:
             kept.add(columns, int(size))
         if kept.is_full:
             print(_of_the_first(kept.length, examples, self._columns.names), flush=True)
-        found = {name: sum_ / max(examples, 1) for name, sum_ in sums.items()}
+        found = {name: sum_ / examples if examples else float("nan") for name, sum_ in sums.items()}
         found.update(self._columns.values(kept.columns()) if examples else {})
         return {**found, **{name: float(value) for name, value in session.run(self._counted).items()}}
 

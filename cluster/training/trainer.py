@@ -242,6 +242,8 @@ class Trainer:
         self._heartbeat.note("begins to read its data")
         session.run(self.replica.prepare)
         session.run(self.replica.start_input)
+        if self.replica.evaluation is not None:
+            self.replica.evaluation.refuse_endless(session, self.settings.evaluate_batches)
         self.step = self._joining.join(session, self._heartbeat)
         self._recorder.end(self.step)
         self.replica.stepper.begin_reading(session)

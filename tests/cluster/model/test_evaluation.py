@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cluster import metrics
+from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
 from cluster.runtime import memory
@@ -35,8 +36,8 @@ def held_out(task: Any, args: Any) -> Any:
     return tf.data.Dataset.from_tensor_slices({"x": X}).batch(4)  # the last one has two
 
 
-def built(model: Any, sharing: Any = None) -> Evaluation:
-    job = Lenient("job.py", held_out, model, lambda args: None, held_out)
+def built(model: Any, sharing: Any = None, evaluate: Any = held_out) -> Evaluation:
+    job = Lenient("job.py", held_out, model, lambda args: None, evaluate)
     found = Evaluation.build(job, TASK, {}, "/device:CPU:0", sharing)
     assert found is not None
     return found
@@ -69,6 +70,22 @@ def test_it_is_the_mean_over_examples_however_they_are_batched() -> None:
 
 def test_it_may_be_limited_to_some_batches_and_begins_anew_each_time() -> None:
     assert run(built(absolute_errors), times=2, batches=2) == [{"loss": 3.5, "even": 0.5}] * 2
+
+
+def test_a_dataset_without_an_end_is_refused_unless_the_evaluation_is_limited() -> None:
+    sharing = Sharing()
+    endless = built(absolute_errors, sharing, lambda *of: held_out(*of).repeat())
+    ending = built(absolute_errors, sharing)
+    with tf.Session() as session:
+        with pytest.raises(JobError, match=r"^.*test_evaluation\.py:\d+: evaluate returned a dataset without an end"):
+            endless.refuse_endless(session, None)
+        endless.refuse_endless(session, 2)
+        ending.refuse_endless(session, None)
+
+
+def test_no_examples_have_no_mean() -> None:
+    (found,) = run(built(absolute_errors, evaluate=lambda *of: held_out(*of).take(0)))
+    assert np.isnan([found["loss"], found["even"]]).all()
 
 
 def test_a_metric_of_tf_metrics_counts_from_nothing_in_each_run() -> None:
