@@ -9,9 +9,9 @@ optimizer(args)       -> tf.train.Optimizer
 evaluate(task, args)  -> optional; a finite dataset of held-out examples, batched
 predict(**batch)      -> optional; {name: tensor} of a batch without labels, for ``cluster.serving``
 
-The batch of ``model`` is one part of a step's: of one tower of one worker, in one of its accumulated batches. The loss of
-an example must not depend on the others, as with negatives from the same batch, weights that are divided by their sum, or
-the batch's mean. With more than one part it is another loss than in one process; docs/jobs.md has remedies.
+The batch of ``model`` is one part of a step's: of one tower of one worker, in one of its accumulated batches. The loss
+of an example must not depend on the others, as with negatives from the same batch, weights that are divided by their
+sum, or the batch's mean. With more than one part it is another loss than in one process; docs/jobs.md has remedies.
 """
 
 import contextlib

@@ -102,11 +102,11 @@ class OneProcess:
         computed = [*model.losses, *tensors_of([each for worker in workers for each in worker.values()])]
         self._settle_state(computed, ancestors([*computed, *model.updates]))
         following = model.step.read_value() + 1  # an optimizer may count the step, or leave it out
-        with tf.control_dependencies([following, *tensors_of(list(sums.values()))]):  # nothing changes before that
-            sums = {name: copy_gradient(grad) for name, grad in self._divided(sums).items()}
-        # The updates may change what the optimizer reads.
-        with tf.control_dependencies(model.updates), showing(model.collections):
-            updated = self._update(sums)
+        # The optimizer changes nothing before all is computed, and the model's updates have read what it changes. These
+        # may change what the optimizer reads.
+        ready = [following, *tensors_of(list(sums.values())), *self._digests, *model.updates]
+        with tf.control_dependencies(ready), showing(model.collections):
+            updated = self._update({name: copy_gradient(grad) for name, grad in self._divided(sums).items()})
         with tf.control_dependencies([updated]):
             joined = self._pieces.join()
         with tf.control_dependencies([joined]):
