@@ -41,21 +41,25 @@ def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Op
     return None
 
 
-def unlike_gradient(found: Sequence[int], expected: Sequence[int]) -> str:
+def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequence[str]) -> str:
     """Return the end of a message: which worker, if any, gave another gradient.
 
     The other gradient is that which the chief's host computes of the same batch.
 
     Args:
       found: digests of the gradients that the workers have given; ``expected`` has those of one process.
+      hosts: of the workers, the chief's first.
     """
-    workers = [str(worker) for worker, (one, other) in enumerate(zip(found, expected)) if one != other]
+    workers = [worker for worker, (one, other) in enumerate(zip(found, expected)) if one != other]
     if not workers:
         return "; every worker gave the right gradient, so the sum or the update differs"
-    return (
-        f"; worker {workers[0]} gave another gradient than one process, from the same batch and variables;"
-        " compare the processor and the libraries of its host with the chief's"
+    is_here = hosts[workers[0]] == hosts[0]
+    advice = (
+        "look in the model for operations without an order, as this is the chief's own host"
+        if is_here
+        else "compare the processor and the libraries of its host with the chief's"
     )
+    return f"; worker {workers[0]} gave another gradient than one process, from the same batch and variables; {advice}"
 
 
 def _unlike(one: Any, other: Any) -> Any:

@@ -1,7 +1,7 @@
 """The chief's part of ``launch verify``: after every step it compares the servers' variables with one process."""
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from cluster.errors import TrainingError
 from cluster.job import Job
@@ -9,9 +9,12 @@ from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.task import TRAINERS, Task, Train
 from cluster.variables.layout import whole
-from cluster.variables.masters import plain_name
+from cluster.variables.masters import plain_name, saved_variables
+from cluster.verify.beside_plain import BesidePlain
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
 from cluster.verify.digests import digests_of
+from cluster.verify.fresh_job import fresh
+from cluster.verify.named_values import Values, joined
 from cluster.verify.one_process import OneProcess
 from cluster.verify.reader import Reader
 from cluster.verify.whole_model import WholeModel
@@ -34,6 +37,7 @@ class Verification:
         self._job, self._task, self._devices, self._train, self._args = job, task, devices, train, args
         self._replica = replica
         self._servers = {plain_name(each): _read(each) for each in replica.variables}
+        self._saved = saved_variables(replica.variables)
         self._model = [plain_name(each) for each in replica.agreed]
         self.steps = 0  # that were compared
 
@@ -48,13 +52,16 @@ class Verification:
         self._refuse_unlike_workers(session)
         self._refuse_begun(int(session.run(self._replica.global_step)))
         train = self._train_of_all()
-        self._readers = [Reader(self._job, task, train, self._args) for task in self._tasks()]
+        self._readers = [Reader(self._fresh(), task, train, self._args) for task in self._tasks()]
         structures = [reader.structure for reader in self._readers]
         layout, buckets = self._replica.layout, self._replica.buckets
         self._one = OneProcess(self._whole_model, train.clip_norm, layout, buckets, structures)
         self._refuse_other_names()
         self._one.begin({name: first[name] for name in self._model})
-        self._compare(0, first)
+        _refuse(self._bits(0, first))
+        self._plain = BesidePlain(self._job, self._train, self._args, len(self._devices), structures)
+        self._before = self._whole_values(first)
+        _refuse(self._plain.begin(self._before))
 
     def step(self, session: Any, step: int) -> None:
         """Train one step in one process, and compare.
@@ -69,7 +76,13 @@ class Verification:
         there = digests_of(session.run(self._replica.digests))
         _refuse(unlike_batch(step, there.batches, [batch.digest for batch in batches]))
         gradients = self._one.step(batches)
-        self._compare(step, session.run(self._servers), unlike_gradient(there.gradients, gradients))
+        found = session.run(self._servers)
+        bits = self._bits(step, found)
+        before, self._before = self._before, self._whole_values(found)
+        fault = self._plain.check(step, before, self._before, batches)
+        if fault is not None and (fault.kind or bits is None):
+            _refuse(fault.text)
+        _refuse(bits and bits + unlike_gradient(there.gradients, gradients, self._hosts()))
         self.steps += 1
 
     def result(self) -> Dict[str, float]:
@@ -80,17 +93,30 @@ class Verification:
         """
         if not self.steps:
             _refuse("expected at least one step to compare, found none; let train.steps be at least 1")
+        if self._plain.problem is not None:
+            print(f"not compared with plain TensorFlow: {self._plain.problem}", flush=True)
         names = {whole(name) for name in self._model}
         others = {name for name in self._servers if whole(name) not in names and name not in self._model}
         return {
             "verified_steps": self.steps,
             "verified_variables": len(names),
             "verified_optimizer_variables": len(others),
+            **self._plain.result(),
         }
 
-    def _compare(self, step: int, found: Mapping[str, Any], reason: str = "") -> None:
-        text = difference(step, found, self._one.values(list(found)))
-        _refuse(text and text + reason)
+    def _bits(self, step: int, found: Mapping[str, Any]) -> Optional[str]:
+        return difference(step, found, self._one.values(list(found)))
+
+    def _whole_values(self, found: Mapping[str, Any]) -> Values:
+        return joined(self._saved, [found[plain_name(each.variable)] for each in self._saved])
+
+    def _fresh(self) -> Job:
+        """Return the job's functions for another graph."""
+        return fresh(self._job, self._args)
+
+    def _hosts(self) -> List[str]:
+        """Return the host of each worker, the chief's first."""
+        return [task.cluster[task.role][task.index].rsplit(":", 1)[0] for task in self._tasks()]
 
     def _tasks(self) -> List[Task]:
         """Return every worker, the chief first, with as many examples as it."""
@@ -105,7 +131,7 @@ class Verification:
         return replace(self._train, towers=len(self._devices))
 
     def _whole_model(self, batches: Sequence[Dict[str, Any]]) -> WholeModel:
-        return WholeModel(self._job, self._tasks(), self._devices, self._train_of_all(), self._args, batches)
+        return WholeModel(self._fresh(), self._tasks(), self._devices, self._train_of_all(), self._args, batches)
 
     def _refuse_unlike_workers(self, session: Any) -> None:
         shares = self._replica.shares

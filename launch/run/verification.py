@@ -1,7 +1,7 @@
 """Prepare a hosts file for ``launch verify``, and report what the chief has compared."""
 
 from dataclasses import replace
-from typing import List
+from typing import Dict, List, Mapping
 
 from cluster.protocol.quantity import quantity
 from cluster.protocol.verifiable import unverifiable
@@ -13,6 +13,9 @@ from launch.status.run import RunStatus
 from launch.view import report
 
 _STEPS, _MODEL, _OPTIMIZER = "verified_steps", "verified_variables", "verified_optimizer_variables"
+_PLAIN, _BY_PARTS, _NOT_FINITE = "verified_plain_steps", "verified_plain_steps_by_parts", "not_compared_steps"
+_BY_DESIGN, _NOT_COMPARED = "differs_by_design/", "not_compared/"  # each with the name of a variable
+_MOST = 5  # variables of one kind that have a line
 
 
 def prepared(spec: Spec, steps: int) -> Spec:
@@ -56,17 +59,41 @@ def is_equal(status: RunStatus) -> bool:
 def ending(status: RunStatus) -> List[str]:
     """Return the last lines of ``launch verify``."""
     if is_equal(status):
-        return [f"{status.run} {_equal(status)}"]
+        return [*_beside_plain(_whole_numbers(status)), f"{status.run} {_equal(status)}"]
     if status.state == "succeeded":
         return [f"{status.run}: expected the chief's report of the comparison, found none; see its log"]
     return [*report.what_happened(status), f"{status.run} {status.state}: {status.cause}"]
 
 
 def _equal(status: RunStatus) -> str:
-    metrics = {name: int(value or 0) for name, value in status.metrics.items()}
+    metrics = _whole_numbers(status)
     workers = sum(task.role in TRAINERS for task in status.tasks)
     return (
         f"equals one process bit by bit in {quantity(metrics[_STEPS], 'step')}:"
         f" {quantity(metrics[_MODEL], 'variable')} and {metrics[_OPTIMIZER]} of the optimizer,"
         f" {quantity(workers, 'worker')}"
     )
+
+
+def _whole_numbers(status: RunStatus) -> Dict[str, int]:
+    return {name: int(value or 0) for name, value in status.metrics.items()}
+
+
+def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
+    """Return what was compared with plain TensorFlow, and what was not, a line each."""
+    if not metrics.get(_PLAIN):
+        return ["not compared with plain TensorFlow: the log of the chief has the reason"]
+    lines = [f"equals plain TensorFlow, but for rounding, in {quantity(metrics[_PLAIN], 'step')}"]
+    if metrics.get(_BY_PARTS):
+        lines.append("batch statistics differ by design: each tower's part has its own, also there")
+    if metrics.get(_NOT_FINITE):
+        lines.append(f"not compared in {quantity(metrics[_NOT_FINITE], 'step')}: numbers that are not finite")
+    lines += _named(metrics, _BY_DESIGN, "differs by design: the first tower's part of a batch updates it")
+    return lines + _named(metrics, _NOT_COMPARED, "not compared: only one side has it")
+
+
+def _named(metrics: Mapping[str, int], beginning: str, text: str) -> List[str]:
+    names = [name[len(beginning) :] for name in metrics if name.startswith(beginning)]
+    more = len(names) - _MOST
+    lines = [f"{name} {text}" for name in (names if more < 2 else names[:_MOST])]
+    return lines if more < 2 else [*lines, f"and {more} more: launch status --json has their names"]

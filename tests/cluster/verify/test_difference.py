@@ -47,5 +47,5 @@ def test_the_first_worker_whose_batch_differs_is_named() -> None:
 
 
 def test_a_gradient_that_differs_is_told_from_a_sum_that_does() -> None:
-    assert "worker 1 gave another gradient" in unlike_gradient([1, 5], [1, 2])
-    assert "the sum or the update differs" in unlike_gradient([1, 2], [1, 2])
+    assert "worker 1 gave another gradient" in unlike_gradient([1, 5], [1, 2], ["a", "b"])
+    assert "the sum or the update differs" in unlike_gradient([1, 2], [1, 2], ["a", "b"])

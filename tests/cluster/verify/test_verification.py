@@ -7,6 +7,7 @@ from typing import Any, Dict
 
 import pytest
 
+from cluster.model.shares import Parts
 from cluster.runtime.tf_compat import tf
 from cluster.steps.ordered import Ordered
 from tests.cluster.verify.runs import cause, compared, ended
@@ -32,6 +33,8 @@ def test_three_workers_and_two_servers_compute_what_one_process_does(
 ) -> None:
     found = compared(ended(tmp_path, args, workers=3, **train))
     assert (found["verified_steps"], found["verified_variables"]) == (8, 5 if args.get("average") else 4)
+    assert found["verified_plain_steps"] == 8
+    assert {name for name in found if "/" in name} == ({"differs_by_design/mean"} if args.get("average") else set())
 
 
 # -- what is found
@@ -63,6 +66,26 @@ def test_an_update_that_is_missing_is_found_with_its_step_and_variable(tmp_path:
     text = cause(ended(tmp_path, {}))
     assert text.startswith("step 3: servers' "), text
     assert " differs from one process in " in text and ", by at most " in text
+
+
+def test_a_mistake_that_one_process_of_the_same_code_makes_too_is_found_beside_plain_tensorflow(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    weighed = Parts.weigh
+    monkeypatch.setattr(Parts, "weigh", lambda self, loss, counts=None: 2 * weighed(self, loss, counts))
+    text = cause(ended(tmp_path, {}, towers=2))
+    assert "step 1: servers' " in text and " differs from plain TensorFlow in " in text, text
+    assert text.endswith("it looks like gradients that are counted 2 times")
+
+
+def test_a_model_that_couples_examples_is_found_and_the_hosts_are_not_blamed(tmp_path: Path) -> None:
+    def model(x: Any, ids: Any, y: Any, args: Dict[str, Any]) -> Any:
+        loss, weights = verified.model(x, ids, y, args), tf.exp(x[:, 0])
+        return tf.fill([tf.shape(x)[0]], tf.reduce_sum(weights * loss) / tf.reduce_sum(weights))
+
+    text = cause(ended(tmp_path, {"optimizer": "adam"}, job=_with(model=model)))
+    assert "step 1: servers' " in text and "it looks like a model that couples examples" in text, text
+    assert len(text) < 480 and "processor" not in text
 
 
 def test_a_worker_that_reads_the_shard_of_another_is_named(tmp_path: Path) -> None:

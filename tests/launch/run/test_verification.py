@@ -73,9 +73,10 @@ def test_a_hosts_file_cannot_ask_for_it(tmp_path: Path) -> None:
         spec(tmp_path, "train: {verify: true}")
 
 
-def test_equal_is_said_in_one_line() -> None:
-    assert ending(status(metrics=COMPARED)) == [
-        "digits-1 equals one process bit by bit in 20 steps: 8 variables and 19 of the optimizer, 2 workers"
+def test_equal_is_said_in_one_line_for_each_comparison() -> None:
+    assert ending(status(metrics={**COMPARED, "verified_plain_steps": 20.0})) == [
+        "equals plain TensorFlow, but for rounding, in 20 steps",
+        "digits-1 equals one process bit by bit in 20 steps: 8 variables and 19 of the optimizer, 2 workers",
     ]
 
 
@@ -87,3 +88,23 @@ def test_a_difference_is_the_cause() -> None:
 def test_a_run_that_tells_of_no_comparison_is_not_equal() -> None:
     assert not is_equal(status()) and not is_equal(status("failed", metrics=COMPARED))
     assert "expected the chief's report" in ending(status())[0]
+
+
+def test_what_was_compared_with_plain_tensorflow_and_what_was_not_has_a_line_each() -> None:
+    more = {"verified_plain_steps": 20.0, "not_compared_steps": 1.0, "verified_plain_steps_by_parts": 20.0}
+    names = {"differs_by_design/norm/mean": 20.0, **{f"not_compared/{number}": 1.0 for number in range(7)}}
+    *lines, last = ending(status(metrics={**COMPARED, **more, **names}))
+    assert lines == [
+        "equals plain TensorFlow, but for rounding, in 20 steps",
+        "batch statistics differ by design: each tower's part has its own, also there",
+        "not compared in 1 step: numbers that are not finite",
+        "norm/mean differs by design: the first tower's part of a batch updates it",
+        *[f"{number} not compared: only one side has it" for number in range(5)],
+        "and 2 more: launch status --json has their names",
+    ]
+    assert all(len(line) <= 80 for line in lines) and "bit by bit" in last
+
+
+def test_a_model_that_plain_tensorflow_cannot_build_is_said_to_be_compared_with_one_process_alone() -> None:
+    first, last = ending(status(metrics={**COMPARED, "verified_plain_steps": 0.0}))
+    assert first == "not compared with plain TensorFlow: the log of the chief has the reason" and "bit by bit" in last

@@ -1,0 +1,180 @@
+"""Compare each step of a run with one of plain TensorFlow, which begins with the run's own values.
+
+whole   the batch of all workers at once, as a script for one machine computes it
+parts   each tower's part by itself, and the mean of the gradients: what a run is to compute of a model whose examples
+        depend on each other, by batch normalisation for example
+"""
+
+from collections import Counter
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Counter as Counts
+
+from cluster.errors import JobError
+from cluster.job import Job
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_errors import line_of
+from cluster.task import Train
+from cluster.verify.fresh_job import fresh
+from cluster.verify.kinds import Suspect, coupled, kind
+from cluster.verify.named_values import Values
+from cluster.verify.plain import Plain
+from cluster.verify.reader import Batch
+from cluster.verify.reference import Reference
+from cluster.verify.tolerance import largest
+from cluster.verify.traits import coarsest, takes_statistics
+from cluster.verify.whole_batch import Cut, WholeBatch
+
+_UNKNOWN = "it looks like none of the kinds that launch verify knows"
+
+
+class Fault(NamedTuple):
+    """A variable that differs, in words, and the kind of mistake that this looks like, if it is known."""
+
+    what: str
+    kind: Optional[str]
+
+    @property
+    def text(self) -> str:
+        """Return both in one line."""
+        return f"{self.what}; {self.kind or _UNKNOWN}"
+
+
+class BesidePlain:
+    """The author's functions in plain TensorFlow beside a run.
+
+    Args:
+      job: with its args bound.
+      towers: of each worker.
+      structures: what the dataset of each worker gives.
+
+    Attributes:
+      problem: why nothing can be compared; None while it can.
+      steps: that were compared; ``steps_by_parts`` of them part by part.
+      by_design: in how many steps a variable differed because only one part updates it, by name.
+      missing: names of variables that only one side has.
+      not_finite: steps that were not compared, as plain TensorFlow gave no finite numbers.
+    """
+
+    def __init__(
+        self, job: Job, train: Train, args: Mapping[str, Any], towers: int, structures: Sequence[Mapping[str, Any]]
+    ):
+        self._job, self._train, self._args = job, train, args
+        self._workers, self._parts = len(structures), towers * train.accumulate
+        self.steps = self.steps_by_parts = self.not_finite = 0
+        self.by_design: Counts[str] = Counter()
+        self.missing: List[str] = []
+        self.problem: Optional[str] = None
+        self._of_part: Optional[Plain] = None
+        self._build(structures)
+
+    def _build(self, structures: Sequence[Mapping[str, Any]]) -> None:
+        self._batch = WholeBatch(structures, self._parts)
+        try:
+            self._whole = self._make(self._batch.whole)
+            self._eps = coarsest(self._whole)
+            self._takes_statistics = self._number > 1 and takes_statistics(self._whole)
+        except JobError as error:
+            self.problem = str(error)
+
+    @property
+    def _number(self) -> int:
+        return self._workers * self._parts
+
+    def _make(self, structure: Mapping[str, Any]) -> Plain:
+        return Plain(fresh(self._job, self._args), self._args, self._train.clip_norm, structure)
+
+    def begin(self, first: Values) -> Optional[str]:
+        """Compare the names of variables with the servers'; return what is wrong with them, None if nothing is."""
+        if self.problem is not None:
+            return None
+        names = self._whole.names
+        self.missing = [*(name for name in first if name not in names), *(name for name in names if name not in first)]
+        lacking = [name for name in self._whole.trained if name not in first]
+        if not lacking:
+            return None
+        return f"expected the author's variables on the servers, found no {lacking[0]}, which plain TensorFlow trains"
+
+    def check(self, step: int, before: Values, found: Values, batches: Sequence[Batch]) -> Optional[Fault]:
+        """Return what is wrong with a step; None if nothing is.
+
+        Args:
+          before, found: the servers' values before and after it, by name.
+        """
+        if self.problem is not None:
+            return None
+        try:
+            return self._check(step, before, found, self._batch.cut(batches))
+        except tf.errors.OpError as error:
+            self.problem = f"{type(error).__name__}: {line_of(error)}"
+            return None
+
+    def _check(self, step: int, before: Values, found: Values, cut: Cut) -> Optional[Fault]:
+        reference = self._by_parts(before, cut) if self._takes_statistics else self._by_whole(before, cut)
+        if not reference.is_finite:
+            self.not_finite += 1
+            return None
+        self.steps += 1
+        self.steps_by_parts += self._takes_statistics
+        names = reference.unlike(found)
+        reference.plain.settle(reference.after)
+        if names and not self._takes_statistics and self._number > 1:
+            return self._beside_parts(step, before, found, names, reference, self._by_parts(before, cut))
+        return self._fault(step, before, found, names, reference) if names else None
+
+    def _by_whole(self, before: Values, cut: Cut) -> Reference:
+        return Reference(self._whole, self._eps, before, [cut.whole])
+
+    def _by_parts(self, before: Values, cut: Cut) -> Reference:
+        if self._of_part is None:
+            self._of_part = self._make(self._batch.part)
+        return Reference(self._of_part, self._eps, before, cut.parts)
+
+    def _beside_parts(
+        self, step: int, before: Values, found: Values, names: List[str], whole: Reference, parts: Reference
+    ) -> Optional[Fault]:
+        """Return what is wrong if the step differs from that of the whole batch."""
+        others = parts.unlike(found)
+        if others:
+            both = [name for name in names if name in others]
+            return self._fault(step, before, found, both or others, whole if both else parts)
+        if all(self._is_state(name) for name in names):
+            self.by_design.update(names)
+            return None
+        trained = [name for name in names if not self._is_state(name)]
+        return Fault(_differs(step, trained[0], before, found, whole), coupled(self._number) + _losses(whole, parts))
+
+    def _is_state(self, name: str) -> bool:
+        """Return whether a variable is the model's own, and no gradient changes it."""
+        return name in self._whole.model_names and name not in self._whole.trained and name != "global_step"
+
+    def _fault(self, step: int, before: Values, found: Values, names: List[str], reference: Reference) -> Fault:
+        structure = self._batch.part if reference.is_of_parts else self._batch.whole
+        numbers = (self._parts, self._workers)
+        suspect = Suspect(names, found, before, reference, *numbers, again=lambda: self._make(structure))
+        return Fault(_differs(step, names[0], before, found, reference), kind(suspect))
+
+    def result(self) -> Dict[str, float]:
+        """Return what was compared, and what was not, as metrics of the run."""
+        found: Dict[str, float] = {
+            "verified_plain_steps": self.steps,
+            "verified_plain_steps_by_parts": self.steps_by_parts,
+        }
+        found.update({f"differs_by_design/{name}": steps for name, steps in self.by_design.items()})
+        found.update({f"not_compared/{name}": 1 for name in self.missing})
+        if self.not_finite:
+            found["not_compared_steps"] = self.not_finite
+        return found
+
+
+def _differs(step: int, name: str, before: Values, found: Values, reference: Reference) -> str:
+    unlike = reference.elements(name, found)
+    there = reference.after[name]
+    return (
+        f"step {step}: servers' {name} differs from plain TensorFlow in {unlike.sum():,} of"
+        f" {unlike.size:,} elements, by at most {largest(found[name], there):.2g}, and it moved by"
+        f" {largest(there, before[name]):.2g}"
+    )
+
+
+def _losses(whole: Reference, parts: Reference) -> str:
+    return f" (the loss of the whole batch is {whole.loss:.6g}, that of its parts {parts.loss:.6g})"

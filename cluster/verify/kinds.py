@@ -1,0 +1,134 @@
+"""The kinds of mistakes that a difference from plain TensorFlow may look like, in words."""
+
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional
+
+import numpy as np
+
+from cluster.verify.named_values import Values
+from cluster.verify.reference import Reference
+from cluster.verify.traits import computed, read_while_changed
+
+_STEP = "global_step"
+
+
+class Suspect(NamedTuple):
+    """Variables that differ from a step of plain TensorFlow.
+
+    ``names`` are the variables, in order; ``found`` are the servers' values; a batch has ``parts`` on a worker, and
+    ``workers`` have one each. ``again`` builds the author's functions once more.
+    """
+
+    names: List[str]
+    found: Values
+    before: Values
+    reference: Reference
+    parts: int
+    workers: int
+    again: Callable[[], Any]
+
+
+def kind(of: Suspect) -> Optional[str]:
+    """Return what a difference looks like, as the end of a sentence; None for nothing that is known."""
+    looks = (_random, _race, _counted_step, _counted_terms, _read_too_early, _scaled, _counted_change, _kept)
+    return next(filter(None, (look(of) for look in looks)), None)
+
+
+def coupled(parts: int) -> str:
+    """Return the words for a model whose examples depend on each other."""
+    return (
+        "it looks like a model that couples examples: the loss of one depends on the others of its batch, and each of"
+        f" the {parts} parts of a step is a batch of its own; let a loss depend on its own example alone, or train with"
+        " one worker, one tower and no accumulate"
+    )
+
+
+def _random(of: Suspect) -> Optional[str]:
+    one, other = computed(of.reference.plain), computed(of.again())
+    unlike = sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
+    if not unlike:
+        return None
+    return (
+        f"it looks like random numbers of Python: two builds of the model differ in {unlike[0]}; draw them in inputs,"
+        " or from a fixed seed in each call of the model"
+    )
+
+
+def _race(of: Suspect) -> Optional[str]:
+    if not of.reference.never_alike:
+        return None
+    return (
+        f"it looks like a race: plain TensorFlow also gives {of.reference.never_alike[0]} two values from the same"
+        " ones; let one of the operations wait for the other, by tf.control_dependencies"
+    )
+
+
+def _counted_step(of: Suspect) -> Optional[str]:
+    if of.names[0] != _STEP:
+        return None
+    here, there = (int(values[_STEP] - of.before[_STEP]) for values in (of.found, of.reference.after))
+    return f"the step counts {here} here, and {there} there; the optimizer itself may count, or not count, the step"
+
+
+def _counted_terms(of: Suspect) -> Optional[str]:
+    for name in of.reference.terms:
+        for more in _numbers(of):
+            if _explains(of, of.reference.with_term(name, more).after):
+                return (
+                    f"it looks like a term that is counted {_times(1 + more)}: what is in the collection {name}"
+                    f" counts once in plain TensorFlow"
+                )
+    return None
+
+
+def _numbers(of: Suspect) -> Iterator[float]:
+    """Return how many times more a term is counted if each part, tower or worker counts it, or sums all before it."""
+    for number in dict.fromkeys((of.parts, of.parts * of.workers, of.workers)):
+        yield from () if number == 1 else ((number - 1) / 2, number - 1.0, 1 / number - 1)
+    yield from (-1.0, 1.0)
+
+
+def _read_too_early(of: Suspect) -> Optional[str]:
+    name = read_while_changed(of.reference.plain)
+    if name is None:
+        return None
+    return f"it looks like a race: the optimizer reads {name}, which tf.GraphKeys.UPDATE_OPS change in the same step"
+
+
+def _scaled(of: Suspect) -> Optional[str]:
+    for more in _numbers(of):
+        if more != -1 and _explains(of, of.reference.scaled(1 + more).after):
+            return f"it looks like gradients that are counted {_times(1 + more)}"
+    return None
+
+
+def _counted_change(of: Suspect) -> Optional[str]:
+    name = of.names[0]
+    plain = of.reference.plain
+    if name in plain.trained or name not in plain.model_names:
+        return None
+    number = _ratio(*(np.asarray(values[name], np.float64) for values in (of.before, of.found, of.reference.after)))
+    if number is None:
+        return "it looks like a change of the model's own that is counted another number of times"
+    return f"it looks like a change that is counted {_times(number)}: plain TensorFlow makes it once a step"
+
+
+def _ratio(before: Any, found: Any, expected: Any) -> Optional[float]:
+    moved = expected != before
+    return float(np.median((found - before)[moved] / (expected - before)[moved])) if moved.any() else None
+
+
+def _kept(of: Suspect) -> Optional[str]:
+    if any(name in of.reference.plain.model_names for name in of.names):
+        return None
+    return (
+        "it looks like a step that is read at another time: only what the optimizer keeps differs; it may use the"
+        " global step, or the loss, of another moment"
+    )
+
+
+def _explains(of: Suspect, after: Values) -> bool:
+    return of.reference.explains(of.found, after, of.names)
+
+
+def _times(number: float) -> str:
+    return "once" if number == 1 else f"{number:.3g} times"

@@ -1,0 +1,247 @@
+"""The author's functions in plain TensorFlow, as a script for one machine has them.
+
+    loss   = tf.reduce_mean(model(**batch))
+    grads  = optimizer.compute_gradients(loss)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        step = optimizer.apply_gradients(grads, global_step)
+
+No tower, no sharing, no weighing, and no server is in it. What builds the graphs of a run is not used: only Keras is
+called as there, whose version 3 builds no graph for sessions by itself.
+"""
+
+import functools
+import operator
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from cluster.job import Job
+from cluster.runtime.server import keep
+from cluster.runtime.tf_compat import tf
+from cluster.sharing import keras_graphs
+from cluster.variables.masters import saved_variables
+from cluster.variables.uses import ancestors
+from cluster.verify.named_values import Values, fitting, joined, part_of
+from cluster.verify.own_gradients import feeds, noted
+from cluster.verify.reader import HERE, placeholders, session_config
+
+GradsAndVars = List[Tuple[Any, Any]]
+
+
+class Given(NamedTuple):
+    """The loss of a batch with some values of the variables, its examples, and TensorFlow's gradients."""
+
+    loss: float
+    examples: int
+    grads: List[Any]
+
+
+class Taken(NamedTuple):
+    """The loss of a step, and all variables after it."""
+
+    loss: float
+    after: Values
+
+
+class Plain:
+    """A job's training in a graph and a session of its own; each step begins with values that are given.
+
+    Args:
+      job: with its args bound.
+      clip_norm: of the run.
+      structure: what the model gets; tensors in another graph.
+
+    Attributes:
+      variables: all, the local ones too; ``model_names`` of those that the model made.
+      noted: the gradients that TensorFlow computes, each with its variable.
+      loss, train: the mean loss, and the step.
+      of_updates: the operations that what is in ``tf.GraphKeys.UPDATE_OPS`` needs.
+      optimizer: the author's, or the mapping of several.
+
+    Raises:
+      JobError: the author's functions fail.
+    """
+
+    def __init__(self, job: Job, args: Mapping[str, Any], clip_norm: Optional[float], structure: Mapping[str, Any]):
+        self._job, self._args, self._clip_norm = job, args, clip_norm
+        with tf.Graph().as_default() as graph, tf.device(HERE):
+            tf.set_random_seed(0)
+            self._step = tf.train.get_or_create_global_step()
+            self.fed, batch = placeholders(structure)
+            with job.blame():
+                self._build(batch)
+                saved = saved_variables([*tf.global_variables(), *tf.local_variables()])
+            self._saved = [each for each in saved if each.variable.shape.is_fully_defined()]
+            self.variables = [each.variable for each in self._saved]
+            self._reads = [each.variable.read_value() for each in self._saved]
+            self._holes = {id(each): tf.placeholder(each.dtype, each.shape) for each in self._saved}
+            self._gives = {id(each): tf.assign(each.variable, self._holes[id(each)]).op for each in self._saved}
+            start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
+        self._graph, self._start = graph, start
+        self._begun: Any = None
+        self._own: Optional[Values] = None
+
+    @property
+    def _session(self) -> Any:
+        """Return the session, which begins with its first use: some plain graphs are only looked at."""
+        if self._begun is None:
+            self._begun = keep(tf.Session(graph=self._graph, config=session_config()))
+            self._begun.run(self._start)
+        return self._begun
+
+    def _build(self, batch: Mapping[str, Any]) -> None:
+        keras_graphs.rename_from(keras_graphs.names())
+        with keras_graphs.layers(training=True):
+            per_example = _losses(self._job.model(**batch))
+        self._examples = tf.size(per_example)
+        self.loss = tf.reduce_mean(per_example)
+        self.model_names = {each.name for each in saved_variables(tf.global_variables())}
+        self.optimizer = self._job.optimizer(self._args)
+        self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        with noted() as self.noted:
+            pairs = self._compute()
+        self.of_updates = ancestors(self.updates)
+        _read_before(self.of_updates, [self.loss, *(grad for grad, _ in pairs if grad is not None)])
+        computed = [tensor for grad, _ in pairs for tensor in _tensors(grad)]
+        with tf.control_dependencies([*self.updates, *computed]):
+            self.train = self._apply(_clipped(pairs, self._clip_norm))
+        self.terms = _terms([each.variable for each in self.noted], ancestors([each.loss for each in self.noted]))
+
+    def _compute(self) -> GradsAndVars:
+        if not isinstance(self.optimizer, dict):
+            return list(self.optimizer.compute_gradients(self.loss))
+        return [
+            pair
+            for each, mine in self._groups(tf.trainable_variables())
+            for pair in each.compute_gradients(self.loss, mine)
+        ]
+
+    def _apply(self, pairs: GradsAndVars) -> Any:
+        if not isinstance(self.optimizer, dict):
+            return self.optimizer.apply_gradients(pairs, global_step=self._step)
+        grads = {variable.name: grad for grad, variable in pairs}
+        groups = self._groups([variable for _, variable in pairs])
+        applied = [
+            each.apply_gradients([(grads[variable.name], variable) for variable in mine])
+            for each, mine in groups
+            if any(grads[variable.name] is not None for variable in mine)
+        ]
+        with tf.control_dependencies(applied):
+            return tf.assign_add(self._step, 1).op
+
+    def _groups(self, variables: Sequence[Any]) -> List[Tuple[Any, List[Any]]]:
+        """Return each optimizer with its variables, whose names begin with its key; the longest key counts."""
+        found: Dict[str, List[Any]] = {}
+        for variable in variables:
+            fitting_keys = [key for key in self.optimizer if _begins(variable.op.name, key)]
+            found.setdefault(max(fitting_keys, key=len), []).append(variable)
+        return [(self.optimizer[key], mine) for key, mine in found.items()]
+
+    @property
+    def names(self) -> List[str]:
+        """Return the names of all variables, the local ones too."""
+        return list(dict.fromkeys(each.name for each in self._saved))
+
+    @property
+    def trained(self) -> List[str]:
+        """Return the names of the variables that have a gradient, in its order."""
+        return [each.name for each in saved_variables([each.variable for each in self.noted])]
+
+    def first(self) -> Values:
+        """Return the values with which the graph begins by itself."""
+        if self._own is None:
+            self._own = self._read()
+        return dict(self._own)
+
+    def give(self, before: Values, batch: Sequence[Any]) -> Given:
+        """Compute the loss and the gradients of a batch."""
+        self._load(before)
+        fetched = [self.loss, self._examples, [each.grad for each in self.noted]]
+        return Given(*self._session.run(fetched, self._feed(batch)))
+
+    def terms_of(self, before: Values, batch: Sequence[Any]) -> Dict[str, List[Any]]:
+        """Compute the gradient of the sum of each collection of terms, for each noted variable, or None."""
+        self._load(before)
+        present = {
+            (name, at): grad for name, of in self.terms.items() for at, grad in enumerate(of) if grad is not None
+        }
+        found = self._session.run(present, self._feed(batch))
+        return {name: [found.get((name, at)) for at in range(len(of))] for name, of in self.terms.items()}
+
+    def take(self, before: Values, batch: Sequence[Any], grads: Optional[Sequence[Any]] = None) -> Taken:
+        """Train one step that begins with these values; what has none there keeps its own.
+
+        Args:
+          batch: its arrays.
+          grads: what TensorFlow computes of it; None lets it.
+        """
+        self._load(before)
+        fed = {} if grads is None else feeds(self.noted, grads)
+        loss, _ = self._session.run([self.loss, self.train], {**self._feed(batch), **fed})
+        return Taken(float(loss), self._read())
+
+    def settle(self, after: Values) -> None:
+        """Let the next step begin, for what has no value on the servers, with what this one left."""
+        self._own = {**self.first(), **after}
+
+    def _feed(self, batch: Sequence[Any]) -> Dict[Any, Any]:
+        return dict(zip(self.fed, batch))
+
+    def _load(self, before: Values) -> None:
+        values = {**self.first(), **before}
+        given = fitting(self._saved, values)
+        feed = {self._holes[id(each)]: part_of(each, values) for each in given}
+        self._session.run([self._gives[id(each)] for each in given], feed)
+
+    def _read(self) -> Values:
+        return joined(self._saved, self._session.run(self._reads))
+
+
+def _losses(output: Any) -> Any:
+    """Return the loss per example that is trained: without metrics, and the sum of several."""
+    loss = output[0] if isinstance(output, tuple) else output
+    return functools.reduce(operator.add, loss.values()) if isinstance(loss, dict) else loss
+
+
+def _begins(name: str, key: str) -> bool:
+    return not key or name == key.rstrip("/") or name.startswith(key.rstrip("/") + "/")
+
+
+def _read_before(of_updates: Set[Any], computed: Sequence[Any]) -> None:
+    """Let what only updates change be changed after a loss and its gradients, where TensorFlow leaves this open."""
+    last = [tensor.op for each in computed for tensor in _tensors(each)]
+    for op in of_updates - ancestors(computed):
+        if _may_change(op) and op._get_control_flow_context() is None:
+            op._add_control_inputs(last)
+
+
+def _may_change(op: Any) -> bool:
+    takes = [*op.inputs]
+    return bool(takes) and any(each.dtype._is_ref_dtype or each.dtype == tf.resource for each in takes)
+
+
+def _clipped(pairs: GradsAndVars, norm: Optional[float]) -> GradsAndVars:
+    if norm is None:
+        return pairs
+    grads, _ = tf.clip_by_global_norm([grad for grad, _ in pairs], norm)
+    return [(grad, variable) for grad, (_, variable) in zip(grads, pairs)]
+
+
+def _tensors(grad: Any) -> List[Any]:
+    if grad is None:
+        return []
+    return [grad.values, grad.indices] if isinstance(grad, tf.IndexedSlices) else [grad]
+
+
+def _terms(variables: Sequence[Any], of_loss: Any) -> Dict[str, List[Any]]:
+    """Return the gradient, or None, of each variable of the terms of the loss that a collection has, by collection."""
+    found: Dict[str, List[Any]] = {}
+    for name in tf.get_default_graph().get_all_collection_keys():
+        terms = [each for each in tf.get_collection(name) if _is_term(each, of_loss)]
+        if terms:
+            of_one_type = [each for each in terms if each.dtype == terms[0].dtype]
+            grads = tf.gradients(tf.add_n(of_one_type), list(variables))
+            found[str(name)] = [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
+    return {name: of for name, of in found.items() if any(grad is not None for grad in of)}
+
+
+def _is_term(each: Any, of_loss: Any) -> bool:
+    return isinstance(each, tf.Tensor) and each.dtype.is_floating and each.shape.ndims == 0 and each.op in of_loss
