@@ -18,11 +18,13 @@ from launch.verbs.options import with_hosts_file
     help="Number of steps to compare, at most train.steps.",
 )  # fmt: skip
 def verify(target: Target, steps: int) -> int:
-    """Train, and compare each step with one process, bit by bit.
+    """Train, and compare each step with one process and with plain TensorFlow.
 
-    Both train on the same batches. Exit code 0: every variable was equal after every step.
-    Exit code 1: the report names the first step and variable that differ. Tasks compute on CPUs,
-    never restart, and neither read nor write a checkpoint.
+    All train on the same batches. One process is equal bit by bit; the author's functions in
+    plain TensorFlow, with the whole batch, are equal but for rounding. Exit code 0: every variable
+    was equal after every step. Exit code 1: the report names the first step and variable that
+    differ, and what that looks like. Tasks compute on CPUs, never restart, and neither read nor
+    write a checkpoint.
 
     \b
     Example:  launch verify hosts.yaml --steps 20
