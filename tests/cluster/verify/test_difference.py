@@ -49,3 +49,8 @@ def test_the_first_worker_whose_batch_differs_is_named() -> None:
 def test_a_gradient_that_differs_is_told_from_a_sum_that_does() -> None:
     assert "worker 1 gave another gradient" in unlike_gradient([1, 5], [1, 2], ["a", "b"])
     assert "the sum or the update differs" in unlike_gradient([1, 2], [1, 2], ["a", "b"])
+
+
+def test_the_processor_of_the_chief_s_own_host_is_not_blamed() -> None:
+    assert "compare the processor" in unlike_gradient([1, 5], [1, 2], ["a", "b"])
+    assert "this is the chief's own host" in unlike_gradient([1, 5], [1, 2], ["a", "a"])
