@@ -72,7 +72,12 @@ def test_a_mistake_that_one_process_of_the_same_code_makes_too_is_found_beside_p
     tmp_path: Path, monkeypatch: Any
 ) -> None:
     weighed = Parts.weigh
-    monkeypatch.setattr(Parts, "weigh", lambda self, loss, counts=None: 2 * weighed(self, loss, counts))
+
+    def doubled(self: Parts, loss: Any, counts: Any = None) -> Any:
+        mean, weight = weighed(self, loss, counts)
+        return 2 * mean, weight
+
+    monkeypatch.setattr(Parts, "weigh", doubled)
     text = cause(ended(tmp_path, {}, towers=2))
     assert "step 1: servers' " in text and " differs from plain TensorFlow in " in text, text
     assert text.endswith("it looks like gradients that are counted 2 times")
