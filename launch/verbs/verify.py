@@ -18,7 +18,7 @@ from launch.verbs.options import with_hosts_file
     help="Number of steps to compare, at most train.steps.",
 )  # fmt: skip
 def verify(target: Target, steps: int) -> int:
-    """Train, and compare each step with one process and with plain TensorFlow.
+    """Train, and compare each step with one process, bit by bit.
 
     All train on the same batches. One process is equal bit by bit; the author's functions in
     plain TensorFlow, with the whole batch, are equal but for rounding. Exit code 0: every variable

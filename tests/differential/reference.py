@@ -135,7 +135,9 @@ def _program(
     step = _step(optimizer, loss, clip_norm, global_step, travelling)
     averages = [each for each in tf.global_variables()[len(own) :] if each.op.name.endswith(_AVERAGE)]
     start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
-    read, saver = iterator.initializer, tf.train.Saver([*own, *averages])
+    # A program that goes on from a checkpoint begins its local variables again: TensorFlow saves none.
+    read = tf.group(iterator.initializer, tf.local_variables_initializer())
+    saver = tf.train.Saver([*own, *averages])
     return Program(start, read, step, global_step, saver, own, travelling)
 
 

@@ -112,8 +112,11 @@ class Construction:
 
     @property
     def same(self) -> bool:
-        """Whether every copy must have the same examples: what the model does depends on which are in its batch."""
-        return self.update == "batch_norm"
+        """Whether every copy must have the same examples: what the model does depends on which are in its batch.
+
+        A state of all that UPDATE_OPS change is by the examples of the chief's first tower, as batch statistics are.
+        """
+        return self.update == "batch_norm" or (self.target == "state" and self.update == "update_ops")
 
 
 def from_json(text: str) -> Construction:

