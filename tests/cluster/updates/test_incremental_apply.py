@@ -64,7 +64,9 @@ def test_an_optimizer_with_a_way_of_its_own_to_apply_gradients_cannot() -> None:
     assert not IncrementalApply.supports(Own(0.1))
 
 
-@pytest.mark.parametrize("rate", [lambda it: it, lambda it: it * 0.5, lambda it: lambda: it / 2], ids=str)
+@pytest.mark.parametrize(
+    "rate", [lambda it: it, lambda it: it * 0.5, lambda it: lambda: it / 2], ids=["it", "half", "called"]
+)
 def test_an_optimizer_with_a_rate_that_the_model_changes_is_not_one_that_treats_elements_by_themselves(
     rate: Callable[[Any], Any],
 ) -> None:
