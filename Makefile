@@ -13,8 +13,8 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 	@requirements/bootstrap.sh run
 	@$(VENV)/bin/launch up hosts.yaml $(ARGS)
 
-# A file is one process's: its tests share hosts and clusters. They are run in three stages: clusters in a test's
-# process leave threads and thousands of files open until it ends. Tests wait a third of their time, those of the
+# A file is one process's: its tests share hosts and clusters. They are run in four stages: clusters in a test's
+# process leave threads, memory and thousands of files open until it ends. Tests wait a third of their time, those of the
 # launcher more: as many processes share two cores. The longest files go first (tests/support/order.py).
 # Bytecode is written whatever the environment says: else each of hundreds of launchers and tasks compiles its modules.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(VENV)/bin/python -m pytest -n 3 --dist loadfile
@@ -26,7 +26,8 @@ test: ## build .venv with the test extras, then run the whole test suite (ARGS= 
 	@rm -f $(SKIPPED)
 ifeq ($(strip $(ARGS)),)
 	@$(PYTEST) -n 4 tests/launch tests/support/hosts
-	@$(PYTEST) tests/cluster tests/differential tests/benchmarks
+	@$(PYTEST) tests/cluster --ignore=tests/cluster/verify
+	@$(PYTEST) tests/cluster/verify tests/differential tests/benchmarks
 	@$(PYTEST) tests $(addprefix --ignore=tests/,launch support/hosts cluster differential benchmarks)
 else
 	@$(PYTEST) $(ARGS)

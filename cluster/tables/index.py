@@ -7,6 +7,7 @@ by two keys, and takes them from nobody. Ids may have these, too: a small table 
 
 from typing import Any
 
+from cluster.runtime.conditional import cond
 from cluster.runtime.tensors import where_true
 from cluster.runtime.tf_compat import tf
 
@@ -36,7 +37,7 @@ class Index:
         if not self._is_dense:
             return self._find_in(self._sparse, keys)
         is_mark = _are_marks(keys)
-        return tf.cond(
+        return cond(
             tf.reduce_any(is_mark),
             lambda: tf.where(is_mark, self._find_in(self._sparse, keys), self._find_dense(_without(is_mark, keys))),
             lambda: self._find_dense(keys),

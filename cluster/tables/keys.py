@@ -11,6 +11,7 @@ import hashlib
 from functools import partial
 from typing import Any, Sequence
 
+from cluster.runtime.conditional import cond
 from cluster.runtime.tensors import call, where_true
 from cluster.runtime.tf_compat import tf
 
@@ -83,7 +84,7 @@ def refuse_collisions(keys: Any, held: Any, tables: Any, names: Sequence[str]) -
         with tf.control_dependencies([tf.raw_ops.Assert(condition=tf.constant(False), data=[text])]):
             return tf.constant(False)
 
-    return tf.cond(tf.reduce_all(tf.equal(held, tables)), lambda: tf.constant(True), fail).op
+    return cond(tf.reduce_all(tf.equal(held, tables)), lambda: tf.constant(True), fail).op
 
 
 def _collision(names: Sequence[str], keys: Any, held: Any, tables: Any) -> Any:

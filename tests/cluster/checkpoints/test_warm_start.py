@@ -96,6 +96,7 @@ def begun(args: Dict[str, Any], settings: Train, servers: int) -> Tuple[Values, 
     first.end(session)
     assert first.are_complete(session)
     found = _whole(session, replica.variables)
+    replica.stepper.close(session)
     replica.stepper.open(session, 1, first.are_the_chiefs)
     # Rows stay on the servers, and TensorFlow names the parts that an author cut.
     own = [each for each in replica.graph.get_collection("variables") if each.op.name in set(model) - {warm.ROWS}]

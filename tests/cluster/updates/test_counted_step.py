@@ -86,7 +86,7 @@ def test_a_rate_that_decays_by_the_step_is_that_of_the_servers_step() -> None:
 )
 def test_another_way_to_count_is_refused(count: Any) -> None:
     with tf.Graph().as_default(), pytest.raises(
-        JobError, match=r"^optimizer Counting: expected apply_gradients to count"
+        JobError, match=r"^optimizer Counting \(.*py:\d+\): expected apply_gradients to count"
     ):
         imported(lambda: Counting(count))
 

@@ -62,6 +62,7 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     for given in (replica.prepare, replica.start_input, *replica.first_values, *replica.first_slots):
         session.run(given)
     keep_servers()
+    replica.stepper.close(session)
     replica.stepper.open(session)
     replica.stepper.begin_reading(session)
     return replica, session
