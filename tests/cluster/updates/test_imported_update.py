@@ -209,6 +209,25 @@ OPTIMIZERS: Dict[str, Callable[[], Any]] = {
 }
 
 
+def of_contrib(name: str) -> Callable[[], Any]:
+    """What makes an optimizer with decoupled weight decay, whose ``minimize`` only hands its arguments on."""
+
+    def make() -> Any:
+        from tensorflow.contrib import opt
+
+        more = {"momentum": 0.9} if name == "MomentumWOptimizer" else {}
+        kind = getattr(opt, name, None) or opt.extend_with_decoupled_weight_decay(Adam)
+        made = kind(weight_decay=0.05, learning_rate=0.1, **more)
+        refuse_minimize(made)
+        return made
+
+    return make
+
+
+if tf.__version__.startswith("1."):  # 2.x has no contrib
+    OPTIMIZERS.update({each: of_contrib(each) for each in ("AdamWOptimizer", "MomentumWOptimizer", "extended")})
+
+
 def model(ids: Any, constraint: Any) -> Any:
     """The mean loss, and the variables by name; one of them is not trained."""
     made = {
@@ -450,25 +469,6 @@ class Nothing(Adam):  # type: ignore[misc]
 def test_what_cannot_be_done_with_the_mean_gradients_is_refused_by_name(kind: Any, told: str) -> None:
     with tf.Graph().as_default(), pytest.raises(JobError, match=rf"^optimizer {kind.__name__}( \(\S+\))?: .*{told}"):
         imported(lambda: kind(0.1))
-
-
-@pytest.mark.skipif(not tf.__version__.startswith("1."), reason="needs TensorFlow 1.15: contrib has these optimizers")
-@pytest.mark.parametrize("name", ["AdamWOptimizer", "MomentumWOptimizer", "extended"])
-def test_contribs_decoupled_weight_decay_is_as_in_one_process(name: str) -> None:
-    from tensorflow.contrib import opt
-
-    more = {"momentum": 0.9} if name == "MomentumWOptimizer" else {}
-    kind = getattr(opt, name, None) or opt.extend_with_decoupled_weight_decay(Adam)
-
-    def make() -> Any:
-        made = kind(weight_decay=0.05, learning_rate=0.1, **more)
-        refuse_minimize(made)
-        return made
-
-    (ours, our_names), (theirs, their_names) = (run(make) for run in (on_servers, in_one_process))
-    assert our_names == their_names
-    for each in SHAPES:
-        np.testing.assert_allclose(ours[-1][each], theirs[-1][each], rtol=1e-4, atol=1e-5, err_msg=each)
 
 
 def test_a_minimize_of_its_own_is_refused_but_one_that_hands_on() -> None:

@@ -37,7 +37,8 @@ def decayed_by_hand(x: Any, ids: Any, y: Any, args: Args) -> Any:
 
 
 def decayed_by_argument(x: Any, ids: Any, y: Any, args: Args) -> Any:
-    decay = tf.get_variable("decayed", [3], regularizer=tf.nn.l2_loss, initializer=tf.ones_initializer())
+    first = tf.constant_initializer([1.0, 2.0, 3.0])  # whose decay is no multiple of the other gradient
+    decay = tf.get_variable("decayed", [3], regularizer=lambda it: 0.05 * tf.nn.l2_loss(it), initializer=first)
     return verified.model(x, ids, y, args) + tf.reduce_sum(decay)
 
 
