@@ -108,7 +108,7 @@ def step_before_it_counts(patch: Any) -> None:
 
 CASES = {
     "it looks like a term that is counted 1.5 times": Case(collections_of_all_copies, decayed_by_hand),
-    "it looks like a term that is counted 4 times": Case(
+    "servers' decayed differs from plain TensorFlow in 3 of 3 elements": Case(
         weights_before_the_optimizer, decayed_by_argument, lambda args: Decaying(0.1)
     ),
     "it looks like a change that is counted 0 times (updates by a name)": Case(
