@@ -84,7 +84,7 @@ def test_rows_of_embedding_tables_are_counted_in_the_format_in_which_they_travel
 
 ARGS: Dict[str, Any] = {
     "mnist": {"data_dir": "/nonexistent"}, "cifar_resnet": {"data_dir": "/nonexistent"},
-    "drawn": {"steps": 10, "seed": 0, "dense": True, "optimizer": "sgd"},
+    "drawn": {"steps": 10, "seed": 0, "dense": True, "optimizer": "sgd", "also": [1]},
     "synthetic": {"model": "embedding"}, "unlike": {"sizes": [[8], [8]]}, "words": {"steps": 10},
     "clicks": {"steps": 10}, "served": {"steps": 10}, "scored": {"examples": 100},
     "large": {"steps": 10}, "late": {"steps": 10}, "recalled": {"steps": 10},
