@@ -20,6 +20,8 @@ def refuse_borrowed(sharing: Sharing, results: Sequence[Sequence[Any]], varying:
     Raises:
       JobError: there is one; names the line of what it depends on.
     """
+    if len(results) == 1:  # the graph of most workers need not be walked
+        return
     for index, of_copy in enumerate(results):
         found = sources(of_copy) & sharing.of_others(index)
         borrowed = [op for op in found if ({op} | sources(op.inputs)) & varying]

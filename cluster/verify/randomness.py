@@ -1,10 +1,11 @@
 """Models that draw random numbers: every graph draws others, so they cannot be verified."""
 
 import re
-from typing import Any, Iterable, Iterator, Set
+from typing import Any, Iterable, Iterator
 
 from cluster.errors import JobError
 from cluster.model.state import place
+from cluster.variables.functions import called
 
 # Operations that count by themselves; those called "Stateless…" get all they need as an input.
 _DRAWS = re.compile(
@@ -34,19 +35,14 @@ def refuse_random(ops: Iterable[Any]) -> None:
 def _kinds(op: Any) -> Iterator[str]:
     """Return the type of an operation, and of those in the functions that it calls."""
     yield op.type
-    if not _calls(op.node_def):
+    if not called(op.node_def):
         return
     library = {each.signature.name: each for each in op.graph.as_graph_def().library.function}
-    left, seen = list(_calls(op.node_def)), {""}
+    left, seen = called(op.node_def), {""}
     while left:
         name = left.pop()
         if name not in seen and name in library:
             seen.add(name)
             for node in library[name].node_def:
                 yield node.op
-                left += _calls(node)
-
-
-def _calls(node: Any) -> Set[str]:
-    """Return the functions that a node of a graph names."""
-    return {attr.func.name for attr in node.attr.values() if attr.HasField("func")}
+                left += called(node)
