@@ -12,7 +12,7 @@ from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.variables.functions import Functions
 from cluster.variables.masters import Masters
-from cluster.variables.uses import ancestors, ops_of, readers, sources, ways_out, writes
+from cluster.variables.uses import ancestors, finish_turns, ops_of, readers, sources, ways_out, writes
 
 # The files of this package, of TensorFlow and of Keras.
 _LIBRARIES = re.compile(re.escape(os.path.dirname(__file__)) + r"/|.*/(site|dist)-packages/(tensorflow\w*|keras)/")
@@ -84,6 +84,17 @@ class State:
                     " by the chief's examples, which an operation in tf.GraphKeys.UPDATE_OPS changes"
                 )
 
+    def refuse_by_each_worker(self, results: Sequence[Any]) -> None:
+        """Refuse, where all workers have one variable, a change that every worker's step makes.
+
+        Args:
+          results: losses and gradients.
+
+        Raises:
+          JobError: there is one.
+        """
+        _refuse_several(self._writes, ancestors(results), "worker")
+
     def publish(self, masters: Masters) -> Any:
         """Make the operation that writes to the servers what this step has changed."""
         done = [end for found in self._writes.values() for op in found for end in ways_out(op, self._step)]
@@ -104,6 +115,8 @@ def changes(variables: Mapping[str, Any], step: Set[Any]) -> Dict[str, Dict[Any,
 
 
 def _write_last(found: Mapping[str, Mapping[Any, Any]], step: Sequence[Any]) -> None:
+    for op in {op for of_variable in found.values() for op in of_variable}:
+        finish_turns(op)
     needed = ancestors(step)
     last = list(dict.fromkeys(op for thing in step for op in ops_of(thing)))
     for way in dict.fromkeys(way for of_variable in found.values() for way in of_variable.values()):
@@ -111,13 +124,13 @@ def _write_last(found: Mapping[str, Mapping[Any, Any]], step: Sequence[Any]) -> 
             way._add_control_inputs(last)
 
 
-def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any]) -> None:
+def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any], of: str = "tower") -> None:
     """Refuse a change that a copy of the model after the first makes in a step: it would come several times."""
     for name, of_variable in found.items():
         again = [op for op in of_variable if op in later]
         if again:
             raise JobError(
-                f"{place(again[0])}: every tower would change the variable {name} once in a step; expected one"
+                f"{place(again[0])}: every {of} would change the variable {name} once in a step; expected one"
                 " change a step: add the operation to tf.GraphKeys.UPDATE_OPS, and do not let the loss wait for it"
             )
 

@@ -3,4 +3,5 @@
 variables          the variables that later copies take from the first
 keras_graphs       Keras layers in such a graph, on both runtimes
 graph_collections  the entries of one copy in the graph's collections
+scope_counts       numbers of variable scopes, which name variables
 """

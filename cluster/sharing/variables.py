@@ -22,6 +22,7 @@ from typing import Counter as Counts
 from cluster.runtime.tf_compat import tf
 from cluster.sharing import keras_graphs
 from cluster.sharing.graph_collections import Collections
+from cluster.sharing.scope_counts import ScopeCounts
 
 Site = Tuple[Tuple[str, int], ...]  # the lines of the model on the way to a variable, (file, line), the innermost first
 _LIBRARIES = ("tensorflow", "tensorflow_core", "keras", "cluster")
@@ -64,10 +65,12 @@ class Sharing:
     Attributes:
       copies: of the model, in the order of building: of each the first operation of the graph that it made, and the
         first behind these.
+      scopes: how often a copy has opened each variable scope.
     """
 
     def __init__(self) -> None:
         self.copies: List[range] = []
+        self.scopes = ScopeCounts()
         self._made: Dict[str, List[_Made]] = {}
         self._collections = Collections()
         self._making: List[range] = []  # operations made while variables were, which belong to all copies
@@ -143,7 +146,8 @@ class Sharing:
         if is_first:
             making = self._made_for_all
         build = _Build(self._made, is_first, who, outer, making)
-        with build.within(scope), keras_graphs.layers(training, making):
+        layers = keras_graphs.layers(training, making)
+        with self.scopes.around(), build.within(scope), self.scopes.within(), layers:
             output = model(**batch)
         if not is_first:
             refuse_new_variables(who, known)

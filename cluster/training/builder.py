@@ -225,6 +225,7 @@ class Builder:
                 self.train.clip_norm,
                 self.changing,
                 self.model.collections,
+                self.model.sharing.scopes.first,
             )
         imported.is_checked = self.model.gradients.scales
         refuse_backup_of_changing(self.train, imported.reads_changing)

@@ -5,10 +5,11 @@ far; every tower reads them there, and TensorFlow's own class makes the steps (`
 """
 
 from dataclasses import replace
+from typing import Any, Mapping
 
 from cluster.embedding import lookups
 from cluster.model.model_graph import ModelGraph
-from cluster.model.state import changes
+from cluster.model.state import LocalState, State
 from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
@@ -33,8 +34,7 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     refuse_anywhere(lookups(tf.get_default_graph()), model.job, "train.sync: stock")
     refuse_settings_of_none([], model.job, train)
     grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
-    step = ancestors([model.loss, *grads.values(), *model.updates])
-    refuse_changing_in_stock(model.optimizer, [model.variables[name] for name in changes(model.own_variables, step)])
+    _settle_state(model, grads)
     loss, named = guard(model.loss, grads, train.on_nan, model.gradients.scales)
     loss = with_updates(loss, model.updates if task.is_chief else [])
     pairs = [(grad, model.variables[name]) for grad, name in named]
@@ -62,3 +62,18 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
         measured=model.measured,
         batches=model.batches,
     )
+
+
+def _settle_state(model: ModelGraph, grads: Mapping[str, Any]) -> None:
+    """Let what the model changes itself change when the step is computed, once in a step; else refuse it."""
+    results = [model.loss, *grads.values(), *(model.measured.tensors if model.measured else [])]
+    step, later = ancestors(results), model.sharing.later_operations()
+    state = State(model.own_variables, grads, step | ancestors(model.updates), later)
+    refuse_changing_in_stock(model.optimizer, [model.variables[name] for name in state.changed])
+    local = LocalState(tf.local_variables(), step | ancestors(model.updates), results)
+    local.refuse_shared(later)
+    if model.task.num_workers > 1:
+        local.refuse_beside()
+        state.refuse_by_each_worker(results)
+    state.write_last(results)
+    local.write_last()

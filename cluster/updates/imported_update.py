@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from cluster.errors import JobError
 from cluster.runtime.gradients import clip
 from cluster.runtime.tf_compat import tf
+from cluster.sharing import scope_counts
 from cluster.updates.counted_step import CountedStep, applied
 from cluster.updates.model_collections import ModelCollections
 from cluster.updates.nan_guard import NOT_FINITE
@@ -39,6 +40,7 @@ class ImportedUpdate:
       changing: names of variables that the model changes itself. An update that reads one, such as a learning rate,
         reads it once the change of its step is there, as one process does.
       collections: what the model has put into collections of its graph, by name.
+      scopes: how often the model has opened each variable scope.
 
     Attributes:
       masters: the variables of ``specs``, by name.
@@ -61,6 +63,7 @@ class ImportedUpdate:
         clip_norm: Any = None,
         changing: Sequence[str] = (),
         collections: Optional[Mapping[str, Sequence[Any]]] = None,
+        scopes: Optional[Mapping[str, int]] = None,
     ):
         self._specs, self._step_device, self._clip_norm = specs, step_device, clip_norm
         self._made: List[Any] = []
@@ -68,6 +71,7 @@ class ImportedUpdate:
         inner = tf.Graph()
         with inner.as_default(), inner.container(container), tf.variable_creator_scope(self._create):
             step, variables = self._make_variables()
+            scope_counts.count_from(scopes or {})
             counted = CountedStep(step, f"{INNER_SCOPE}global_step")
             found = ModelCollections(collections or {}, variables, INNER_SCOPE)
             grads = {name: self._stand_in(name, variable) for name, variable in variables.items()}

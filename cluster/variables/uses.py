@@ -13,6 +13,7 @@ GATHERS = ("Gather", "GatherV2", "ResourceGather")
 SEGMENTS = tuple(f"SparseSegment{kind}{more}" for kind in ("Sum", "Mean", "SqrtN") for more in ("", "WithNumSegments"))
 SHAPES = ("Shape", "VariableShape")
 READS = ("Identity", "ReadVariableOp")
+_ONE = tf.AttrValue(i=1)
 _HARMLESS = ("IsVariableInitialized", "VarIsInitializedOp", *SHAPES)
 
 
@@ -161,6 +162,23 @@ def ways_out(write: Any, step: Set[Any]) -> List[Any]:
 def _is_outside(op: Any) -> bool:
     context = op._get_control_flow_context()
     return context is None or (op.type in ("Exit", "RefExit") and context.outer_context is None)
+
+
+def finish_turns(write: Any) -> None:
+    """Let a loop end when all its turns have: by itself it may end before an earlier turn has changed a variable.
+
+    So ``ways_out`` of a change within it comes behind the changes of all turns.
+    """
+    if "parallel_iterations" in write.node_def.attr:  # a loop that is one operation
+        write._set_attr("parallel_iterations", _ONE)
+    context, outermost = write._get_control_flow_context(), None
+    while context is not None:
+        outermost = context if context.IsWhileContext() else outermost
+        context = context.outer_context
+    if outermost is not None:
+        for op in write.graph.get_operations():
+            if op.type in ("Enter", "RefEnter") and op.get_attr("frame_name").decode() == outermost.name:
+                op._set_attr("parallel_iterations", _ONE)
 
 
 def replace(old: Any, new: Any, users: Set[Any]) -> None:

@@ -73,7 +73,7 @@ def train(
     with tf.Graph().as_default():
         program = _program(author, args, batch, clip_norm, InFull())
         with tf.Session() as session:
-            session.run(program.start)
+            _start(program, session)
             first = session.run(program.variables)
         before, after = _run(program, args, first)
         swayed = _run(program, args, _off(first))[1]
@@ -87,7 +87,7 @@ def train(
 def _run(program: Program, args: Mapping[str, Any], first: List[Any]) -> Tuple[Values, Values]:
     """What is saved before and after a training that begins with these values, in a session of its own."""
     with tf.Session() as session:
-        session.run(program.start)
+        _start(program, session)
         for variable, value in zip(program.variables, first):
             variable.load(value, session)
         before = _saved(program.saver, session)
@@ -95,6 +95,16 @@ def _run(program: Program, args: Mapping[str, Any], first: List[Any]) -> Tuple[V
             session.run(program.read)
             _reach(int(last), program, session)
         return before, _saved(program.saver, session)
+
+
+def _start(program: Program, session: Any) -> None:
+    """Gives all variables their first values.
+
+    Those that are trained come first: of TensorFlow's averages, whose first values they are, a branch of the newer
+    control flow reads them whether they have a value or not.
+    """
+    for each in program.start:
+        session.run(each)
 
 
 def _reach(last: int, program: Program, session: Any) -> None:
@@ -134,7 +144,10 @@ def _program(
     own = tf.global_variables()
     step = _step(optimizer, loss, clip_norm, global_step, travelling)
     averages = [each for each in tf.global_variables()[len(own) :] if each.op.name.endswith(_AVERAGE)]
-    start = [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()]
+    start = [
+        tf.variables_initializer(tf.trainable_variables()),
+        [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()],
+    ]
     # A program that goes on from a checkpoint begins its local variables again: TensorFlow saves none.
     read = tf.group(iterator.initializer, tf.local_variables_initializer())
     saver = tf.train.Saver([*own, *averages])

@@ -292,3 +292,16 @@ def test_a_layer_of_keras_3_that_assigns_to_what_is_trained_is_refused_as_a_grap
     else:
         with pytest.raises(ValueError, match=r"a layer assigns to .*/w, which is trained"):
             all_copies(lambda x: Assigning()(x), Sharing())
+
+
+def test_a_scope_without_a_name_of_its_own_counts_as_in_one_process() -> None:
+    def model(x: Any) -> Any:
+        with tf.variable_scope(None, "part"):
+            return tf.get_variable("w", [])
+
+    sharing = Sharing()
+    assert [sharing.call(model, {"x": X}, f"tower_{index}", "a tower").op.name for index in range(2)] == ["part/w"] * 2
+    assert sharing.scopes.first is not None and sharing.scopes.first["part"] == 1
+    assert model(X).op.name == "part_1/w"
+    sharing.call(model, {"x": X}, "evaluation", "the evaluation")
+    assert model(X).op.name == "part_2/w"

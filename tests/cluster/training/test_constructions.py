@@ -86,3 +86,36 @@ def test_a_job_that_switches_control_flow_v2_on_trains_the_same(switched_off_aga
     expected = losses()
     tf.enable_control_flow_v2()
     assert losses() == pytest.approx(expected, rel=1e-5)
+
+
+class Averaging(tf.train.GradientDescentOptimizer):  # type: ignore[misc]
+    """Averages what it has updated, as contrib's MovingAverageOptimizer does."""
+
+    def apply_gradients(self, pairs: Any, global_step: Any = None, name: Any = None) -> Any:
+        pairs = list(pairs)
+        with tf.control_dependencies([super().apply_gradients(pairs, global_step)]):
+            return tf.train.ExponentialMovingAverage(0.5).apply([variable for _, variable in pairs])
+
+
+def averaged_by_itself(x: Any) -> Any:
+    w = tf.get_variable("w", [2, 1], initializer=tf.ones_initializer())
+    tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.train.ExponentialMovingAverage(0.5).apply([w]))
+    return tf.matmul(x, w)[:, 0]
+
+
+@pytest.mark.parametrize("settings", [{"batch_size": 2}, {"batch_size": 1, "accumulate": 2}], ids=str)
+def test_a_model_and_its_optimizer_that_average_one_variable_have_an_average_each(
+    settings: Dict[str, Any], tmp_path: Path
+) -> None:
+    job = Job(__file__, points, averaged_by_itself, lambda args: Averaging(RATE))
+    outcome = train_alone(job, tmp_path, {}, steps=STEPS, **settings)
+    w = theirs = own = np.ones(2)
+    for _ in range(STEPS):
+        theirs = 0.5 * theirs + 0.5 * w
+        w = w - RATE * X.mean(0)
+        own = 0.5 * own + 0.5 * w
+    values = {name: value[:, 0] for name, value in saved(outcome).items() if name.startswith("w")}
+    expected = {"w": w, "w/ExponentialMovingAverage": theirs, "w/ExponentialMovingAverage_1": own}
+    assert values.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(values[name], value, rtol=1e-6)

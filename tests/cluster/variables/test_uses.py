@@ -5,7 +5,8 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.uses import ancestors, takes_rows, uses, ways_out, writes
+from cluster.variables.uses import ancestors, finish_turns, takes_rows, uses, ways_out, writes
+from tests.support.waiting import let_pass
 
 IDS = [1, 2, 2]
 
@@ -109,6 +110,38 @@ def test_a_change_of_a_slice_in_a_branch_or_in_a_loop_is_found_with_its_way_in_a
     assert all(way.inputs[0] is variable.op.outputs[0] for way in found.values())
     for op in found:
         assert ways_out(op, step) and all(op in ancestors([out]) for out in ways_out(op, step))
+
+
+def slowly(turn: int) -> int:
+    """Returns the number of a turn, the first one late."""
+    if turn == 0:
+        let_pass(0.3)
+    return turn
+
+
+@pytest.mark.parametrize("as_functions", [False, True], ids=["operations", "functions"])
+def test_behind_a_loop_are_the_changes_of_all_of_its_turns(as_functions: bool) -> None:
+    n = tf.get_variable("n", [], initializer=tf.zeros_initializer(), trainable=False, use_resource=True)
+    (tf.enable_control_flow_v2 if as_functions else tf.disable_control_flow_v2)()
+
+    def turn(number: Any, _: Any) -> Any:
+        with tf.control_dependencies([tf.py_func(slowly, [number], tf.int32)]):
+            added = n.assign_add(1.0, read_value=False)
+        with tf.control_dependencies([added]):
+            done = tf.constant(0.0)
+        return number + 1, done
+
+    try:
+        last = tf.while_loop(lambda number, _: number < 3, turn, [0, 0.0])[1]
+    finally:
+        tf.disable_control_flow_v2()
+    (change,) = writes(n)
+    finish_turns(change)
+    with tf.control_dependencies(ways_out(change, ancestors([last]))):
+        read = n.read_value()
+    with tf.Session() as session:
+        session.run(n.initializer)
+        assert session.run(read) == 3.0
 
 
 def test_reading_a_variable_into_another_changes_only_the_other(variable: Any) -> None:
