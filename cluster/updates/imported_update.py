@@ -198,7 +198,7 @@ def _read_late(variable: Any, update: Set[Any], ready: Sequence[Any]) -> bool:
     users = [op for op in read.outputs[0].consumers() if op in update]
     direct = [op for op in variable.op.outputs[0].consumers() if op in update and op is not read]
     for op in direct:
-        op._add_control_inputs(ready)
+        op._add_control_inputs([each.op for each in ready])
     if users:
         with tf.control_dependencies(ready):
             replace(read.outputs[0], variable.read_value(), set(users))

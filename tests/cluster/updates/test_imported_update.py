@@ -536,6 +536,28 @@ def test_what_the_model_changes_is_read_once_the_change_of_the_step_is_there(mak
             assert session.run(found.masters["w"]) == expected
 
 
+class Raising(tf.train.GradientDescentOptimizer):  # type: ignore[misc]
+    """Changes itself what the model changes."""
+
+    def apply_gradients(self, pairs: Any, global_step: Any = None, name: Any = None) -> Any:
+        return tf.group(super().apply_gradients(pairs, global_step), tf.assign_add(rate_of_the_model(), 1.0))
+
+
+def test_what_the_update_changes_too_is_changed_once_the_change_of_the_step_is_there() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.train.get_or_create_global_step()
+        mirror, rate = tf.get_variable("w", [], use_resource=False), rate_of_the_model()
+        specs = {"w": VariableSpec(mirror, CPU, False), "schedule/rate": VariableSpec(rate, CPU, None)}
+        found = ImportedUpdate(lambda: Raising(1.0), specs, CPU, changing=["schedule/rate"])
+        rate = found.masters["schedule/rate"]
+        found.publish = lambda: tf.assign(rate, rate.read_value() / 2).op
+        update = found.apply_gradients([(tf.constant(1.0), found.masters["w"])])
+        session.run([tf.assign(found.masters["w"], 0.0), tf.assign(rate, 1.0), found.global_step.initializer])
+        for expected in (1.5, 1.75, 1.875):
+            session.run(update)
+            assert session.run(rate) == expected
+
+
 def test_an_update_that_reads_nothing_of_the_models_own_waits_for_no_change() -> None:
     with tf.Graph().as_default():
         tf.train.get_or_create_global_step()
