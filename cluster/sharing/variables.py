@@ -110,6 +110,11 @@ class Sharing:
         own = {operations[each] for part in (self.copies[index], *self._making) for each in part}
         return {operations[each] for copy in self.copies for each in copy} - own
 
+    def operations(self) -> Set[Any]:
+        """Return the operations of the graph that copies made, their differentiation included."""
+        operations = tf.get_default_graph().get_operations()
+        return {operations[index] for copy in self.copies for index in copy}
+
     def later_operations(self) -> Set[Any]:
         """Return the operations of the graph that copies after the first made, their differentiation included."""
         operations = tf.get_default_graph().get_operations()

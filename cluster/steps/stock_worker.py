@@ -43,6 +43,9 @@ class StockWorker(BaseWorker):
       optimizer: applies the mean gradients; the chief's queue runner does it, on the servers.
       grads_and_vars: this worker's gradients, and variables that lie on the servers.
       backup_workers: the number of gradients that a step may lack.
+
+    Attributes:
+      applied: the operations that the chief's queue runner runs for each step.
     """
 
     overlaps = False  # a step pushes everything, then the next one pulls everything
@@ -68,6 +71,7 @@ class StockWorker(BaseWorker):
         self._entered = False
         stock = tf.train.SyncReplicasOptimizer(optimizer, self._required, num_workers)
         token = stock.apply_gradients(self._notice_late(grads_and_vars), global_step)
+        self.applied = stock.get_chief_queue_runner().enqueue_ops
         self._hook = stock.make_session_run_hook(self._is_chief)
         self._hook.begin()
         self._without_value = tf.size(stock.ready_for_local_init_op)

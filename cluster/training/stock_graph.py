@@ -16,7 +16,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.steps.stock_worker import StockWorker
 from cluster.tables.refusals import refuse_anywhere, refuse_settings_of_none
-from cluster.training.refusals import refuse_changing_in_stock
+from cluster.training.refusals import refuse_changing_in_stock, refuse_run_by_optimizer_in_stock
 from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement, device_setter
@@ -42,6 +42,7 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     stepper = StockWorker(
         model.optimizer, pairs, global_step, loss, task.num_workers, task.worker_index, train.backup_workers
     )
+    refuse_run_by_optimizer_in_stock(model.own_variables, model.sharing.operations(), model.examples, stepper.applied)
     looked_at = profile_variables(
         list(model.variables.values()), grads, False, ancestors([model.loss, *grads.values()])
     )

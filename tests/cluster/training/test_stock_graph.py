@@ -48,16 +48,35 @@ def carried(x: Any) -> Any:
         return tf.identity(loss)
 
 
-def build(model: Callable[..., Any], workers: int = 1, towers: int = 1) -> None:
+def counted_for_the_optimizer(x: Any) -> Any:
+    n = tf.get_variable("n", [], initializer=tf.zeros_initializer(), trainable=False, use_resource=True)
+    tf.add_to_collection("before", n.assign_add(1.0))
+    return (x * weights())[:, 0]
+
+
+def kept_for_the_optimizer(x: Any) -> Any:
+    tf.add_to_collection("before", tf.reduce_mean(x))
+    return (x * weights())[:, 0]
+
+
+class Waiting(tf.train.GradientDescentOptimizer):  # type: ignore[misc]
+    """Waits for what is in a collection of the model."""
+
+    def apply_gradients(self, pairs: Any, global_step: Any = None, name: Any = None) -> Any:
+        with tf.control_dependencies(tf.get_collection("before")):
+            return super().apply_gradients(pairs, global_step)
+
+
+def build(model: Callable[..., Any], workers: int = 1, towers: int = 1, optimizer: Any = descent) -> None:
     hosts = [f"127.0.0.1:{2 + index}" for index in range(workers)]
     task = Task("worker", 0, {"ps": ["127.0.0.1:1"], "worker": hosts}, batch_size=2)
     train = Train.from_dict({"batch_size": 2, "sync": "stock", "towers": towers})
-    Builder(Job(__file__, points, model, descent), task, train, {}, [Member(task, ["CPU:0"] * towers)]).build()
+    Builder(Job(__file__, points, model, optimizer), task, train, {}, [Member(task, ["CPU:0"] * towers)]).build()
 
 
-def refused(model: Callable[..., Any], workers: int = 1, towers: int = 1) -> str:
+def refused(model: Callable[..., Any], workers: int = 1, towers: int = 1, optimizer: Any = descent) -> str:
     with pytest.raises(JobError) as caught:
-        build(model, workers, towers)
+        build(model, workers, towers, optimizer)
     assert f"{__file__}:" in str(caught.value)
     return str(caught.value)
 
@@ -75,3 +94,13 @@ def test_a_change_that_each_tower_or_each_worker_makes_is_refused() -> None:
 def test_a_state_of_the_worker_that_towers_share_is_refused() -> None:
     build(carried, workers=2)
     assert "the local variable n, which all towers share" in refused(carried, towers=2)
+
+
+def waiting(args: Any) -> Any:
+    return Waiting(0.1)
+
+
+def test_an_optimizer_that_runs_what_the_model_changes_or_has_of_a_batch_is_refused() -> None:
+    build(counted, optimizer=waiting)
+    for model in (counted_for_the_optimizer, kept_for_the_optimizer):
+        assert "apply_gradients waits for this operation of the model" in refused(model, optimizer=waiting)
