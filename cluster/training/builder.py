@@ -51,6 +51,7 @@ from cluster.training.refusals import (
     refuse_unlisted,
 )
 from cluster.training.stock_graph import stock_replica
+from cluster.updates.counted_step import LEFT_OUT
 from cluster.updates.imported_update import ImportedUpdate, VariableSpec
 from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
 from cluster.updates.nan_guard import guard
@@ -228,6 +229,8 @@ class Builder:
                 self.model.sharing.scopes.first,
             )
         imported.is_checked = self.model.gradients.scales
+        if imported.may_leave_out:
+            print(f"{self.task.name}: {LEFT_OUT}", flush=True)
         refuse_backup_of_changing(self.train, imported.reads_changing)
         return imported
 

@@ -13,6 +13,10 @@ from cluster.runtime.tf_compat import tf
 from cluster.updates.optimizer_gradients import described
 from cluster.variables.uses import handle_of, writes
 
+LEFT_OUT = (
+    "the optimizer counts a step under a condition; unlike in one process, a step that it leaves out counts too, and a"
+    " loss scale is decided by gradients of parts of the batch, which overflow later than those of the whole"
+)
 _LOOPS = ("Enter", "RefEnter")
 _MOVED = ("Cast", "Bitcast")
 
@@ -32,8 +36,11 @@ class CountedStep:
         )
         tf.get_collection_ref(tf.GraphKeys.GLOBAL_STEP)[:] = [self.variable]
 
-    def settle(self, optimizer: Any) -> None:
+    def settle(self, optimizer: Any) -> bool:
         """Let the variable take the global step before anything uses it; call it when the update is built.
+
+        Returns:
+          Whether the optimizer counts under a condition, and so may leave a step out.
 
         Raises:
           JobError: the optimizer counts otherwise than one a step.
@@ -52,6 +59,7 @@ class CountedStep:
             begin = tf.assign(self.variable, self._step.read_value()).op
         for op in users:
             op._add_control_input(begin)
+        return not all(map(_is_outside, counts))
 
 
 def applied(optimizer: Any, pairs: Any, step: Any) -> Any:

@@ -48,6 +48,7 @@ class ImportedUpdate:
       global_step: the servers' own.
       is_checked: whether new values must be finite numbers.
       reads_changing: whether the update reads one of the variables ``changing``.
+      may_leave_out: whether the optimizer counts a step under a condition, which here counts in any case.
       publish: makes the operation that the update must wait for then; None waits for gradients alone.
     """
 
@@ -79,7 +80,7 @@ class ImportedUpdate:
             update = self._update(optimizer, grads, variables, counted.variable)
             late = [_read_late(variables[name], ancestors([update]), _ready(grads)) for name in changing]
             self.reads_changing = any(late)
-            counted.settle(optimizer)
+            self.may_leave_out = counted.settle(optimizer)
             found.refuse_needed(update, described(optimizer, "apply_gradients"))
         with tf.control_dependencies(None):
             self._bring_in(inner, step, counted.variable, update)

@@ -119,3 +119,22 @@ def test_a_model_and_its_optimizer_that_average_one_variable_have_an_average_eac
     assert values.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_allclose(values[name], value, rtol=1e-6)
+
+
+class Skipping(tf.train.GradientDescentOptimizer):  # type: ignore[misc]
+    """Leaves out, and does not count, a step whose gradients are not finite."""
+
+    def apply_gradients(self, pairs: Any, global_step: Any = None, name: Any = None) -> Any:
+        pairs = list(pairs)
+        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(grad)) for grad, _ in pairs])
+        return tf.cond(finite, lambda: super(Skipping, self).apply_gradients(pairs, global_step), tf.no_op)
+
+
+@pytest.mark.parametrize("optimizer", [Skipping, Averaging])
+def test_a_worker_logs_that_a_step_counts_which_the_optimizer_may_leave_out(
+    optimizer: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = Task("worker", 0, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}, batch_size=2)
+    job = Job(__file__, points, averaged_by_itself, lambda args: optimizer(RATE))
+    Builder(job, task, Train.from_dict({"batch_size": 2}), {}, [Member(task, ["CPU:0"])]).build()
+    assert ("a step that it leaves out counts too" in capsys.readouterr().out) == (optimizer is Skipping)

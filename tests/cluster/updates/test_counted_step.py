@@ -35,21 +35,22 @@ def imported(make: Callable[[], Any]) -> ImportedUpdate:
 
 
 @pytest.mark.parametrize(
-    ("count", "sum_of_numbers"),
+    ("count", "sum_of_numbers", "is_conditional"),
     [
-        (None, 5 + 6 + 7),
-        (lambda step: step.assign_add(1), 5 + 6 + 7),
-        (lambda step: tf.assign(step, step + 1), 5 + 6 + 7),
-        (lambda step: tf.cond(step < 5, lambda: tf.no_op(), lambda: step.assign_add(1).op), 4 + 6 + 7),
-        (lambda step: tf.no_op(), 4 + 5 + 6),
+        (None, 5 + 6 + 7, False),
+        (lambda step: step.assign_add(1), 5 + 6 + 7, False),
+        (lambda step: tf.assign(step, step + 1), 5 + 6 + 7, False),
+        (lambda step: tf.cond(step < 5, lambda: tf.no_op(), lambda: step.assign_add(1).op), 4 + 6 + 7, True),
+        (lambda step: tf.no_op(), 4 + 5 + 6, False),
     ],
     ids=["by its base class", "by itself", "by a sum", "but one step", "not at all"],
 )
 def test_what_follows_the_update_sees_the_number_that_the_optimizer_has_counted(
-    count: Any, sum_of_numbers: float
+    count: Any, sum_of_numbers: float, is_conditional: bool
 ) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         found = imported(lambda: Counting(count))
+        assert found.may_leave_out == is_conditional
         (w,) = found.masters.values()
         update = found.apply_gradients([(tf.zeros([1]), w)])
         session.run([tf.assign(w, [0.0]), tf.assign(found.global_step, 4)])
