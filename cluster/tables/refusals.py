@@ -18,7 +18,7 @@ def refuse(lookups: Sequence[Lookup], job: Job, train: Train, is_elementwise: bo
     """
     settings = {
         "train.backup_workers": train.backup_workers > 0,
-        "launch verify": train.verify,
+        "launch verify and train.clip_norm": train.verify and train.clip_norm is not None,
         "an optimizer of your own": not is_elementwise,
     }
     refuse_settings_of_none(lookups, job, train)

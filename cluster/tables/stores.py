@@ -142,6 +142,11 @@ class Stores:
             of_table["bytes_per_step"] += ids * size
         return [{"name": name, "rows": None, "bytes": None, **found[name]} for name in sorted(found)]
 
+    @property
+    def names(self) -> List[str]:
+        """Return the names of all tables, in the order of the stores."""
+        return [each.name for of_kind in self._tables.values() for each in of_kind]
+
     # -- lookups
 
     def move(self, step: Set[Any], host: str, lookahead: Optional[Lookahead] = None) -> None:

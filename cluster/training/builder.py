@@ -65,6 +65,7 @@ from cluster.variables.tables import move, split_rows
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
 from cluster.verify.digests import Digests
+from cluster.verify.givens import Givens, given_to
 
 
 class Builder:
@@ -89,6 +90,7 @@ class Builder:
         self._slices, self._estimate = slices, estimate
         self.host = worker_device(task.role, task.index)
         self.digests: Optional[Digests] = None
+        self.givens: Optional[Givens] = None
         self.row_grads: Dict[str, Any] = {}  # of embedding tables, by name
 
     def build(self) -> Replica:
@@ -134,6 +136,8 @@ class Builder:
         later = model.sharing.later_operations()
         self.state = State(model.own_variables, grads, self.step if self.task.is_chief else step, later)
         results = [model.loss, *grads.values(), *self.row_grads.values(), *measured]
+        if self.train.verify:  # before lookups are moved to the servers
+            self.given = given_to(model.sharing, len(model.losses), ancestors(results))
         local = LocalState(tf.local_variables(), self.step, results)
         local.refuse_shared(later)
         if self.task.num_workers > 1:
@@ -266,6 +270,7 @@ class Builder:
             self._first_slots(slots),
             [piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces],
             [] if model.place is not None else model.batches,
+            self.givens.received or () if self.givens else (),
         )
 
     def _exchange(self) -> Exchange:
@@ -352,7 +357,8 @@ class Builder:
         if not self.train.verify:
             return []
         self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])
-        return [self.digests.send]
+        self.givens = Givens(self.task, self.given)
+        return [self.digests.send, *([self.givens.send] if self.givens.send is not None else [])]
 
     def _elementwise(self) -> Any:
         """Return the optimizer that works on the servers' variables, and counts by their step."""

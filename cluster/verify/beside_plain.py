@@ -73,6 +73,7 @@ class BesidePlain:
             self._whole = self._make(self._batch.whole)
             self._eps = coarsest(self._whole)
             self._takes_statistics = self._number > 1 and takes_statistics(self._whole)
+            self._is_by_parts = self._takes_statistics or (self._number > 1 and bool(self._whole.given))
         except JobError as error:
             self.problem = str(error)
 
@@ -109,7 +110,7 @@ class BesidePlain:
             return None
 
     def _check(self, step: int, before: Values, found: Values, cut: Cut) -> Optional[Fault]:
-        reference = self._by_parts(before, cut) if self._takes_statistics else self._by_whole(before, cut)
+        reference = self._by_parts(before, cut) if self._is_by_parts else self._by_whole(before, cut)
         if not reference.is_finite:
             self.not_finite += 1
             return None
@@ -117,7 +118,7 @@ class BesidePlain:
         self.steps_by_parts += self._takes_statistics
         names = reference.unlike(found)
         reference.plain.settle(reference.after)
-        if names and not self._takes_statistics and self._number > 1:
+        if names and not self._is_by_parts and self._number > 1:
             return self._beside_parts(step, before, found, names, reference, self._by_parts(before, cut))
         return self._fault(step, before, found, names, reference) if names else None
 

@@ -25,6 +25,7 @@ from cluster.variables.layout import Layout
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
 from cluster.verify.digests import gradient_digest, tensors_of
+from cluster.verify.givens import Holes
 from cluster.verify.pieces import Pieces, added
 from cluster.verify.randomness import refuse_random
 from cluster.verify.reader import HERE, Batch, feeding, placeholders, session_config
@@ -44,6 +45,8 @@ class OneProcess:
       structures: what the dataset of each worker gives.
 
     Attributes:
+      given: placeholders of each copy of the model, for random numbers and rows of tables.
+      draws: how many of them are for random numbers.
       variables: by name: the model's, their pieces, the step's, and what the optimizer keeps.
     """
 
@@ -60,11 +63,15 @@ class OneProcess:
             fed, batches = zip(*map(placeholders, structures))
             self._fed = fed
             self._model = make_model(batches)
-            self._model.build(lambda device: HERE)
+            holes = Holes()
+            with holes.rows():
+                self._model.build(lambda device: HERE)
             self._pieces = Pieces(layout, self._model.variables)
             known = tf.global_variables()
             self._step = self._make_step()
             slots = [each for each in tf.global_variables() if each not in known]
+            self.given = self._given(holes)
+            self.draws = sum(map(len, self.given)) - holes.number_of_lookups
             refuse_random(ancestors([self._step]))
             self.variables = {each.op.name: each for each in tf.global_variables()}
             self._reads = {name: each.read_value() for name, each in self.variables.items()}
@@ -86,7 +93,9 @@ class OneProcess:
 
     def step(self, batches: Sequence[Batch]) -> List[int]:
         """Train with one batch of each worker; return the digest of the gradients of each."""
-        _, digests = self._session.run([self._step, self._digests], feeding(self._fed, batches))
+        given = [value for batch in batches for copy in batch.given for value in copy]
+        fed = dict(zip([hole for copy in self.given for hole in copy], given))
+        _, digests = self._session.run([self._step, self._digests], {**feeding(self._fed, batches), **fed})
         return [int(number) for number in digests]
 
     def values(self, names: Sequence[str]) -> Values:
@@ -111,6 +120,13 @@ class OneProcess:
             joined = self._pieces.join()
         with tf.control_dependencies([joined]):
             return tf.assign(model.step, following).op
+
+    def _given(self, holes: Holes) -> List[List[Any]]:
+        """Return, of each copy of the model, the placeholders for its random numbers and rows of tables."""
+        model = self._model
+        grads = tensors_of([each for worker in model.workers for each in worker.grads.values()])
+        operations, needed = tf.get_default_graph().get_operations(), ancestors([*model.losses, *grads])
+        return [holes.of([operations[index] for index in copy], needed) for copy in model.sharing.copies]
 
     def _settle_state(self, computed: Sequence[Any], step: Set[Any]) -> None:
         """Let what the model changes itself change when all towers have been computed, as on the chief."""

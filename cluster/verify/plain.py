@@ -19,6 +19,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.sharing import keras_graphs
 from cluster.variables.masters import saved_variables
 from cluster.variables.uses import ancestors
+from cluster.verify.givens import Holes
 from cluster.verify.named_values import Values, fitting, joined, part_of
 from cluster.verify.own_gradients import feeds, noted
 from cluster.verify.reader import HERE, placeholders, session_config
@@ -51,6 +52,7 @@ class Plain:
 
     Attributes:
       variables: all, the local ones too; ``model_names`` of those that the model made.
+      given: placeholders for random numbers and rows of tables, which come behind those of a batch.
       noted: the gradients that TensorFlow computes, each with its variable.
       loss, train: the mean loss, and the step.
       of_updates: the operations that what is in ``tf.GraphKeys.UPDATE_OPS`` needs.
@@ -66,8 +68,11 @@ class Plain:
             tf.set_random_seed(0)
             self._step = tf.train.get_or_create_global_step()
             self.fed, batch = placeholders(structure)
-            with job.blame():
+            holes = Holes()
+            with job.blame(), holes.rows():
                 self._build(batch)
+                self.given = holes.of(graph.get_operations(), self._computed)
+                self.fed += self.given
                 saved = saved_variables([*tf.global_variables(), *tf.local_variables()])
             self._saved = [each for each in saved if each.variable.shape.is_fully_defined()]
             self.variables = [each.variable for each in self._saved]
@@ -101,6 +106,7 @@ class Plain:
         self.of_updates = ancestors(self.updates)
         _read_before(self.of_updates, [self.loss, *(grad for grad, _ in pairs if grad is not None)])
         computed = [tensor for grad, _ in pairs for tensor in _tensors(grad)]
+        self._computed = ancestors([self.loss, *computed])
         with tf.control_dependencies([*self.updates, *computed]):
             self.train = self._apply(_clipped(pairs, self._clip_norm))
         self.terms = _terms([each.variable for each in self.noted], ancestors([each.loss for each in self.noted]))

@@ -1,4 +1,4 @@
-"""Models that draw random numbers: every graph draws others, so they cannot be verified."""
+"""Operations that draw random numbers: every graph draws others."""
 
 import re
 from typing import Any, Iterable, Iterator
@@ -13,8 +13,13 @@ _DRAWS = re.compile(
 )
 
 
+def draws(op: Any) -> bool:
+    """Return whether an operation draws random numbers outside of loops and branches: another graph can get these."""
+    return bool(_DRAWS.match(op.type)) and op._get_control_flow_context() is None
+
+
 def refuse_random(ops: Iterable[Any]) -> None:
-    """Refuse a step that draws random numbers.
+    """Refuse a step that draws random numbers where no graph can be given them.
 
     Args:
       ops: what a step runs, in the current graph.
@@ -26,9 +31,9 @@ def refuse_random(ops: Iterable[Any]) -> None:
         for kind in _kinds(op):
             if _DRAWS.match(kind):
                 raise JobError(
-                    f"{place(op)}: expected a model that always computes the same from the same batch, found one"
-                    f" that draws random numbers ({kind} {op.name}); launch verify needs an argument of the job that"
-                    " switches this off"
+                    f"{place(op)}: expected random numbers only for the loss and its gradients, and outside of loops,"
+                    f" branches and functions, found others ({kind} {op.name}); launch verify needs an argument of the"
+                    " job that switches this off"
                 )
 
 

@@ -15,10 +15,11 @@ HERE = "/device:CPU:0"
 
 
 class Batch(NamedTuple):
-    """One batch: the arrays of its tensors, flat, and its digest."""
+    """One batch: the arrays of its tensors, flat, its digest, and what each copy of the model is given beside it."""
 
     values: List[Any]
     digest: int
+    given: Sequence[Sequence[Any]] = ()
 
 
 class Reader(ModelGraph):

@@ -14,6 +14,7 @@ from cluster.verify.beside_plain import BesidePlain
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
 from cluster.verify.digests import digests_of
 from cluster.verify.fresh_job import fresh
+from cluster.verify.givens import refuse_other_number
 from cluster.verify.named_values import Values, joined
 from cluster.verify.one_process import OneProcess
 from cluster.verify.reader import Reader
@@ -38,7 +39,8 @@ class Verification:
         self._replica = replica
         self._servers = {plain_name(each): _read(each) for each in replica.variables}
         self._saved = saved_variables(replica.variables)
-        self._model = [plain_name(each) for each in replica.agreed]
+        rows = [each.rows for each in replica.tables.all] if replica.tables else []
+        self._model = [plain_name(each) for each in replica.agreed if each not in rows]
         self.steps = 0  # that were compared
 
     def begin(self, session: Any) -> None:
@@ -57,6 +59,7 @@ class Verification:
         layout, buckets = self._replica.layout, self._replica.buckets
         self._one = OneProcess(self._whole_model, train.clip_norm, layout, buckets, structures)
         self._refuse_other_names()
+        refuse_other_number(self._one.given, self._replica.given)
         self._one.begin({name: first[name] for name in self._model})
         _refuse(self._bits(0, first))
         self._plain = BesidePlain(self._job, self._train, self._args, len(self._devices), structures)
@@ -73,8 +76,10 @@ class Verification:
           TrainingError: a worker's batch, or a variable, differs; names the first.
         """
         batches = [reader.next() for reader in self._readers]
-        there = digests_of(session.run(self._replica.digests))
+        there, given = session.run([self._replica.digests, self._replica.given])
+        there = digests_of(there)
         _refuse(unlike_batch(step, there.batches, [batch.digest for batch in batches]))
+        batches = [batch._replace(given=values) for batch, values in zip(batches, given)] if given else batches
         gradients = self._one.step(batches)
         found = session.run(self._servers)
         bits = self._bits(step, found)
@@ -101,8 +106,15 @@ class Verification:
             "verified_steps": self.steps,
             "verified_variables": len(names),
             "verified_optimizer_variables": len(others),
+            **self._given(),
             **self._plain.result(),
         }
+
+    def _given(self) -> Dict[str, float]:
+        """Return, as metrics, what both sides have from the run."""
+        tables = self._replica.tables.names if self._replica.tables else []
+        found = {f"not_compared_table/{name}": 1.0 for name in tables}
+        return {**found, "given_random_numbers": float(self._one.draws)} if self._one.draws else found
 
     def _bits(self, step: int, found: Mapping[str, Any]) -> Optional[str]:
         return difference(step, found, self._one.values(list(found)))

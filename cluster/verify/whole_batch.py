@@ -37,8 +37,11 @@ class WholeBatch:
         self._session = keep(tf.Session(graph=graph, config=session_config()))
 
     def cut(self, batches: Sequence[Batch]) -> Cut:
-        """Return the whole and the parts of one batch of each worker."""
-        return Cut(*self._session.run(self._cut, feeding(self._fed, batches)))
+        """Return the whole and the parts of one batch of each worker, each part with what it is given beside it."""
+        whole, parts = self._session.run(self._cut, feeding(self._fed, batches))
+        given = [copy for batch in batches for copy in batch.given] or [()] * len(parts)
+        parts = [[*part, *copy] for part, copy in zip(parts, given)]
+        return Cut(whole if len(parts) > 1 else parts[0], parts)
 
 
 def _joined(batches: Sequence[Any]) -> Any:

@@ -15,6 +15,7 @@ from launch.view import report
 _STEPS, _MODEL, _OPTIMIZER = "verified_steps", "verified_variables", "verified_optimizer_variables"
 _PLAIN, _BY_PARTS, _NOT_FINITE = "verified_plain_steps", "verified_plain_steps_by_parts", "not_compared_steps"
 _BY_DESIGN, _NOT_COMPARED = "differs_by_design/", "not_compared/"  # each with the name of a variable
+_TABLE, _RANDOM = "not_compared_table/", "given_random_numbers"
 _MOST = 5  # variables of one kind that have a line
 
 
@@ -59,7 +60,8 @@ def is_equal(status: RunStatus) -> bool:
 def ending(status: RunStatus) -> List[str]:
     """Return the last lines of ``launch verify``."""
     if is_equal(status):
-        return [*_beside_plain(_whole_numbers(status)), f"{status.run} {_equal(status)}"]
+        numbers = _whole_numbers(status)
+        return [*_beside_plain(numbers), *_given(numbers), f"{status.run} {_equal(status)}"]
     if status.state == "succeeded":
         return [f"{status.run}: expected the chief's report of the comparison, found none; see its log"]
     return [*report.what_happened(status), f"{status.run} {status.state}: {status.cause}"]
@@ -90,6 +92,12 @@ def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
         lines.append(f"not compared in {quantity(metrics[_NOT_FINITE], 'step')}: numbers that are not finite")
     lines += _named(metrics, _BY_DESIGN, "differs by design: the first tower's part of a batch updates it")
     return lines + _named(metrics, _NOT_COMPARED, "not compared: only one side has it")
+
+
+def _given(metrics: Mapping[str, int]) -> List[str]:
+    """Return what both sides have from the run, a line each."""
+    lines = ["random numbers differ by design: both sides have those of the run"] if metrics.get(_RANDOM) else []
+    return lines + _named(metrics, _TABLE, "not compared: both sides have the rows of the run's table")
 
 
 def _named(metrics: Mapping[str, int], beginning: str, text: str) -> List[str]:

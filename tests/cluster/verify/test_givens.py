@@ -1,0 +1,74 @@
+"""A verified model may draw random numbers and look up rows of tables: the chief's graphs have those of the run."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Dict
+
+import pytest
+
+from cluster import embedding
+from cluster.model.shares import Parts
+from cluster.runtime.tf_compat import tf
+from tests.cluster.verify.runs import cause, compared, ended
+from tests.support.training.jobs import verified
+
+
+def job(**functions: Any) -> ModuleType:
+    module = ModuleType("verified")
+    vars(module).update({**vars(verified), **functions})
+    return module
+
+
+def with_table(x: Any, ids: Any, y: Any, args: Dict[str, Any]) -> Any:
+    """Three lookups in two tables, of which one gives what a dense layer takes, without some of it."""
+    item, shop = embedding.table("item", 3), embedding.table("shop", 3)
+    first, last = embedding.lookup(item, ids[:, 0]), embedding.lookup(item, ids[:, 1:], combiner="mean")
+    seen = tf.nn.dropout(tf.concat([x, first, last, embedding.lookup(shop, ids[:, 2])], 1), rate=0.3)
+    w = tf.get_variable("w", [int(seen.shape[1]), 4], initializer=tf.glorot_uniform_initializer())
+    hidden = tf.nn.relu(seen @ w) + tf.random_normal([4], stddev=0.1)
+    return tf.square(tf.reduce_sum(hidden, 1) - y)
+
+
+def in_a_loop(x: Any, ids: Any, y: Any, args: Dict[str, Any]) -> Any:
+    noise = tf.while_loop(lambda turn, _: turn < 2, lambda turn, _: (turn + 1, tf.random_uniform([])), [0, 0.0])[1]
+    return verified.model(x, ids, y, args) * (1 + noise)
+
+
+@pytest.mark.parametrize("settings", [{"towers": 1}, {"towers": 2, "accumulate": 2, "batch_size": 2}], ids=str)
+def test_a_model_that_draws_random_numbers_is_compared_in_all_that_it_trains(
+    settings: Dict[str, Any], tmp_path: Path
+) -> None:
+    found = compared(ended(tmp_path, {"draws": True, "optimizer": "adam"}, **settings))
+    assert found["verified_steps"] == found["verified_plain_steps"] == 8
+    assert found["given_random_numbers"] == 2 * settings["towers"] * settings.get("accumulate", 1)
+    assert found["verified_plain_steps_by_parts"] == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_model_with_tables_is_compared_in_all_but_their_rows(workers: int, tmp_path: Path) -> None:
+    found = compared(ended(tmp_path, {}, workers=workers, job=job(model=with_table), steps=4))
+    assert found["verified_plain_steps"] == 4 and found["verified_variables"] == 1
+    assert found["not_compared_table/item"] == found["not_compared_table/shop"] == 1
+
+
+def test_a_mistake_is_found_in_such_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed = Parts.weigh
+
+    def doubled(self: Parts, loss: Any, counts: Any = None) -> Any:
+        mean, weight = weighed(self, loss, counts)
+        return 2 * mean, weight
+
+    monkeypatch.setattr(Parts, "weigh", doubled)
+    text = cause(ended(tmp_path, {}, job=job(model=with_table)))
+    assert text.startswith("step 1: servers' w differs from plain TensorFlow in ")
+    assert text.endswith("it looks like gradients that are counted 2 times")
+
+
+def test_random_numbers_in_a_loop_are_refused_with_their_line(tmp_path: Path) -> None:
+    text = cause(ended(tmp_path, {}, job=job(model=in_a_loop)))
+    assert "test_givens.py:" in text and "outside of loops, branches and functions, found others (Random" in text
+
+
+def test_clipping_with_tables_is_refused_as_the_norm_has_their_rows(tmp_path: Path) -> None:
+    text = cause(ended(tmp_path, {}, job=job(model=with_table), clip_norm=1.0))
+    assert "no embedding tables with launch verify and train.clip_norm" in text
