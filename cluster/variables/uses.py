@@ -13,6 +13,7 @@ GATHERS = ("Gather", "GatherV2", "ResourceGather")
 SEGMENTS = tuple(f"SparseSegment{kind}{more}" for kind in ("Sum", "Mean", "SqrtN") for more in ("", "WithNumSegments"))
 SHAPES = ("Shape", "VariableShape")
 READS = ("Identity", "ReadVariableOp")
+_BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 _ONE = tf.AttrValue(i=1)
 _HARMLESS = ("IsVariableInitialized", "VarIsInitializedOp", *SHAPES)
 
@@ -146,6 +147,9 @@ def _takes_reference(op: Any, index: int) -> bool:
 
 def ways_out(write: Any, step: Set[Any]) -> List[Any]:
     """Return what a step runs, outside of loops and branches, once a variable was changed; there, the change itself."""
+    if write.type in _BRANCHES and write.outputs and _is_outside(write):
+        # What only waits for such an operation runs as soon as the branch begins; what takes a result runs at its end.
+        return [tf.identity(each).op for each in write.outputs]
     if _is_outside(write):
         return [write]
     found: List[Any] = []

@@ -144,6 +144,28 @@ def test_behind_a_loop_are_the_changes_of_all_of_its_turns(as_functions: bool) -
         assert session.run(read) == 3.0
 
 
+def test_behind_a_branch_that_is_a_function_is_its_change() -> None:
+    n = tf.get_variable("n", [], initializer=tf.zeros_initializer(), trainable=False, use_resource=True)
+    tf.enable_control_flow_v2()
+
+    def taken() -> Any:
+        with tf.control_dependencies([tf.py_func(slowly, [0], tf.int32)]):
+            added = n.assign_add(1.0, read_value=False)
+        with tf.control_dependencies([added]):
+            return tf.identity(0.0)
+
+    try:
+        last = tf.cond(tf.random.uniform([]) < 2.0, taken, lambda: tf.constant(0.0))
+    finally:
+        tf.disable_control_flow_v2()
+    (change,) = writes(n)
+    with tf.control_dependencies(ways_out(change, ancestors([last]))):
+        read = n.read_value()
+    with tf.Session() as session:
+        session.run(n.initializer)
+        assert session.run(read) == 1.0
+
+
 def test_reading_a_variable_into_another_changes_only_the_other(variable: Any) -> None:
     other = tf.get_variable("other", [10, 4], use_resource=False)
     tf.assign(other, variable)
