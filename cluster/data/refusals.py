@@ -25,7 +25,6 @@ def refuse(job: Job, train: Train, sources: Sequence[Source], has_place: bool) -
         "train.sync: stock": train.sync == "stock",
         "train.backup_workers": train.backup_workers > 0,
         "train.replication: in-graph": train.replication == "in-graph",
-        "launch verify": train.verify,
     }
     for name, is_so in settings.items():
         job.check("inputs", f"a dataset of its own with {name}", "one of cluster.shards", not is_so)

@@ -208,7 +208,7 @@ class ModelGraph:
         for batch, member in zip(batches, self.pool):
             towers = [self._devices(setter, member.task, first) for first in member.devices]
             with self.job.blame():
-                split = split_batch(batch, self.train.accumulate * len(towers))
+                split = [dict(each) for each in split_batch(batch, self.train.accumulate * len(towers))]
             counts = [each.pop(COUNTS, None) for each in split]
             parts += [Part(towers[index % len(towers)], *each) for index, each in enumerate(zip(split, counts))]
         return parts

@@ -270,7 +270,7 @@ class Builder:
             self._first_slots(slots),
             [piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces],
             [] if model.place is not None else model.batches,
-            self.givens.received or () if self.givens else (),
+            self.givens,
         )
 
     def _exchange(self) -> Exchange:
@@ -357,7 +357,7 @@ class Builder:
         if not self.train.verify:
             return []
         self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])
-        self.givens = Givens(self.task, self.given)
+        self.givens = Givens(self.task, self.given, self.model.batches[0] if self.places else None)
         return [self.digests.send, *([self.givens.send] if self.givens.send is not None else [])]
 
     def _elementwise(self) -> Any:

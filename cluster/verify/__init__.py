@@ -4,12 +4,13 @@ All train on the same batches. One process computes with the code of the run, to
 with the author's functions alone, but for rounding.
 
 digests        each worker's batch and gradients, in two numbers
+givens         random numbers, rows of tables and batches of shards, which the chief gets from the workers
 reader         the batches of every worker once more, in the chief's process
 fresh_job      the author's functions once more, for another graph
 whole_model    the model with the towers of all workers, on one set of variables
 one_process    plain TensorFlow's training on these batches
 pieces         its variables, cut as the servers' are
-randomness     models that cannot compute the same twice
+randomness     operations that draw random numbers
 difference     the first variable that differs, in words
 named_values   values of variables that are cut, joined by name
 whole_batch    the batches of all workers as one, and its parts

@@ -53,6 +53,7 @@ class BesidePlain:
       by_design: in how many steps a variable differed because only one part updates it, by name.
       missing: names of variables that only one side has.
       not_finite: steps that were not compared, as plain TensorFlow gave no finite numbers.
+      not_full: steps that were not compared, as some examples of a batch of shards did not count.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class BesidePlain:
     ):
         self._job, self._train, self._args = job, train, args
         self._workers, self._parts = len(structures), towers * train.accumulate
-        self.steps = self.steps_by_parts = self.not_finite = 0
+        self.steps = self.steps_by_parts = self.not_finite = self.not_full = 0
         self.by_design: Counts[str] = Counter()
         self.missing: List[str] = []
         self.problem: Optional[str] = None
@@ -104,7 +105,11 @@ class BesidePlain:
         if self.problem is not None:
             return None
         try:
-            return self._check(step, before, found, self._batch.cut(batches))
+            cut = self._batch.cut(batches)
+            if not cut.all_count:
+                self.not_full += 1
+                return None
+            return self._check(step, before, found, cut)
         except tf.errors.OpError as error:
             self.problem = f"{type(error).__name__}: {line_of(error)}"
             return None
@@ -164,6 +169,8 @@ class BesidePlain:
         found.update({f"not_compared/{name}": 1 for name in self.missing})
         if self.not_finite:
             found["not_compared_steps"] = self.not_finite
+        if self.not_full:
+            found["not_compared_steps_of_shards"] = self.not_full
         return found
 
 

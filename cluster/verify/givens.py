@@ -1,13 +1,14 @@
 """Values of a worker's step that no other graph computes once more. The chief's graphs get them through placeholders.
 
-random numbers   every graph draws others
-rows of tables   only the servers have them
+random numbers      every graph draws others
+rows of tables      only the servers have them
+a batch of shards   the servers give it to whichever worker asks first
 
-Each copy of the model has its own, in the order in which the model makes them.
+Each copy of the model has numbers and rows of its own, in the order in which the model makes them.
 """
 
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster import embedding
 from cluster.errors import TrainingError
@@ -15,9 +16,15 @@ from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.variables import Sharing
 from cluster.task import Task
+from cluster.verify.digests import flat
 from cluster.verify.randomness import draws
 
-Values = List[List[Any]]  # of each copy of the model
+
+class Given(NamedTuple):
+    """The tensors of one worker: of its batch, flat, none if the chief reads it; and of each copy of the model."""
+
+    batch: List[Any]
+    copies: List[List[Any]]
 
 
 class Givens:
@@ -25,30 +32,35 @@ class Givens:
 
     Args:
       copies: the tensors of each copy of this worker's model.
+      batch: of shards; None if the chief can read the batches of all workers.
 
     Attributes:
+      batch: the same.
       send: the operation by which this worker reports those of its step; None without any.
-      received: of each worker those of each copy, waits until every worker has reported (chief only, else None).
+      received: of each worker a ``Given``, waits until every worker has reported (chief only); empty without any.
     """
 
-    def __init__(self, task: Task, copies: Sequence[Sequence[Any]]):
-        self._copies, flat = copies, [each for copy in copies for each in copy]
-        self._types = [each.dtype for each in flat]
-        self.send, self.received = None, None
-        if not flat:
+    def __init__(self, task: Task, copies: Sequence[Sequence[Any]], batch: Optional[Mapping[str, Any]]):
+        self.batch, self._copies, self._in_batch = batch, copies, flat(batch) if batch else []
+        tensors = [*self._in_batch, *(each for copy in copies for each in copy)]
+        self._types = [each.dtype for each in tensors]
+        self.send: Any = None
+        self.received: List[Given] = []
+        if not tensors:
             return
         with tf.device(ps_device(0)):
-            self.send = self._queue(task.worker_index).enqueue(flat)
+            self.send = self._queue(task.worker_index).enqueue(tensors)
             if task.is_chief:
                 self.received = [self._dequeued(worker) for worker in range(task.num_workers)]
 
     def _queue(self, worker: int) -> Any:
         return tf.FIFOQueue(-1, self._types, shared_name=f"verify/givens_of_{worker}")
 
-    def _dequeued(self, worker: int) -> Values:
+    def _dequeued(self, worker: int) -> Given:
         found = self._queue(worker).dequeue()
         values = iter(found if isinstance(found, (list, tuple)) else [found])
-        return [[next(values) for _ in copy] for copy in self._copies]
+        batch = [next(values) for _ in self._in_batch]
+        return Given(batch, [[next(values) for _ in copy] for copy in self._copies])
 
 
 def given_to(sharing: Sharing, number: int, needed: Iterable[Any]) -> List[List[Any]]:
@@ -113,18 +125,18 @@ def _stand_in(drawn: Any) -> Any:
     return hole
 
 
-def refuse_other_number(holes: Sequence[Sequence[Any]], values: Optional[Sequence[Values]]) -> None:
+def refuse_other_number(holes: Sequence[Sequence[Any]], given: Sequence[Given]) -> None:
     """Refuse copies of the model that have other random numbers, or lookups, than those of the chief's graph.
 
     Args:
       holes: the placeholders of each copy of all workers.
-      values: of each worker those of each copy; None where none has any.
+      given: by each worker; empty where none has any.
 
     Raises:
       TrainingError: there are some.
     """
     here = [len(copy) for copy in holes]
-    there = [len(copy) for worker in values or [] for copy in worker] or [0] * len(here)
+    there = [len(copy) for worker in given for copy in worker.copies] or [0] * len(here)
     if here != there:
         raise TrainingError(
             "expected every call of model to draw random numbers, and to look up rows, as often as the others, found"

@@ -227,8 +227,16 @@ def _may_change(op: Any) -> bool:
 def _clipped(pairs: GradsAndVars, norm: Optional[float]) -> GradsAndVars:
     if norm is None:
         return pairs
-    grads, _ = tf.clip_by_global_norm([grad for grad, _ in pairs], norm)
+    grads, _ = tf.clip_by_global_norm([_merged(grad) for grad, _ in pairs], norm)
     return [(grad, variable) for grad, (_, variable) in zip(grads, pairs)]
+
+
+def _merged(grad: Any) -> Any:
+    """Return a gradient in which a row comes once: the norm of its parts is not that of their sum."""
+    if not isinstance(grad, tf.IndexedSlices):
+        return grad
+    rows, places = tf.unique(grad.indices)
+    return tf.IndexedSlices(tf.math.unsorted_segment_sum(grad.values, places, tf.size(rows)), rows, grad.dense_shape)
 
 
 def _tensors(grad: Any) -> List[Any]:

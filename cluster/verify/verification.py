@@ -1,7 +1,7 @@
 """The chief's part of ``launch verify``: after every step it compares the servers' variables with one process."""
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from cluster.errors import TrainingError
 from cluster.job import Job
@@ -14,10 +14,10 @@ from cluster.verify.beside_plain import BesidePlain
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
 from cluster.verify.digests import digests_of
 from cluster.verify.fresh_job import fresh
-from cluster.verify.givens import refuse_other_number
+from cluster.verify.givens import Given, refuse_other_number
 from cluster.verify.named_values import Values, joined
 from cluster.verify.one_process import OneProcess
-from cluster.verify.reader import Reader
+from cluster.verify.reader import Batch, Reader
 from cluster.verify.whole_model import WholeModel
 
 
@@ -37,10 +37,11 @@ class Verification:
     ):
         self._job, self._task, self._devices, self._train, self._args = job, task, devices, train, args
         self._replica = replica
-        self._servers = {plain_name(each): _read(each) for each in replica.variables}
-        self._saved = saved_variables(replica.variables)
-        rows = [each.rows for each in replica.tables.all] if replica.tables else []
-        self._model = [plain_name(each) for each in replica.agreed if each not in rows]
+        apart = _apart(replica)
+        compared = [each for each in replica.variables if id(each) not in apart]
+        self._servers = {plain_name(each): _read(each) for each in compared}
+        self._saved = saved_variables(compared)
+        self._model = [plain_name(each) for each in replica.agreed if id(each) not in apart]
         self.steps = 0  # that were compared
 
     def begin(self, session: Any) -> None:
@@ -54,12 +55,11 @@ class Verification:
         self._refuse_unlike_workers(session)
         self._refuse_begun(int(session.run(self._replica.global_step)))
         train = self._train_of_all()
-        self._readers = [Reader(self._fresh(), task, train, self._args) for task in self._tasks()]
-        structures = [reader.structure for reader in self._readers]
+        structures = self._structures(train)
         layout, buckets = self._replica.layout, self._replica.buckets
         self._one = OneProcess(self._whole_model, train.clip_norm, layout, buckets, structures)
         self._refuse_other_names()
-        refuse_other_number(self._one.given, self._replica.given)
+        refuse_other_number(self._one.given, self._replica.given.received)
         self._one.begin({name: first[name] for name in self._model})
         _refuse(self._bits(0, first))
         self._plain = BesidePlain(self._job, self._train, self._args, len(self._devices), structures)
@@ -75,11 +75,9 @@ class Verification:
         Raises:
           TrainingError: a worker's batch, or a variable, differs; names the first.
         """
-        batches = [reader.next() for reader in self._readers]
-        there, given = session.run([self._replica.digests, self._replica.given])
-        there = digests_of(there)
-        _refuse(unlike_batch(step, there.batches, [batch.digest for batch in batches]))
-        batches = [batch._replace(given=values) for batch, values in zip(batches, given)] if given else batches
+        numbers, given = session.run([self._replica.digests, self._replica.given.received])
+        there = digests_of(numbers)
+        batches = self._batches(step, there.batches, given)
         gradients = self._one.step(batches)
         found = session.run(self._servers)
         bits = self._bits(step, found)
@@ -89,6 +87,24 @@ class Verification:
             _refuse(fault.text)
         _refuse(bits and bits + unlike_gradient(there.gradients, gradients, self._hosts()))
         self.steps += 1
+
+    def _structures(self, train: Train) -> List[Any]:
+        """Return what the dataset of each worker gives; begin to read it, unless the workers report their batches."""
+        batch = self._replica.given.batch
+        if batch is not None:
+            self._readers = []
+            return [batch] * len(self._tasks())
+        self._readers = [Reader(self._fresh(), task, train, self._args) for task in self._tasks()]
+        return [reader.structure for reader in self._readers]
+
+    def _batches(self, step: int, digests: Sequence[int], given: Sequence[Given]) -> List[Batch]:
+        """Return the batch of each worker, with what it has beside that."""
+        copies = [each.copies for each in given] or [[]] * len(digests)
+        if not self._readers:
+            return [Batch(each.batch, digest, each.copies) for each, digest in zip(given, digests)]
+        read = [reader.next() for reader in self._readers]
+        _refuse(unlike_batch(step, digests, [batch.digest for batch in read]))
+        return [batch._replace(given=each) for batch, each in zip(read, copies)]
 
     def result(self) -> Dict[str, float]:
         """Return how much was compared: variables of the model and of its optimizer, whole ones, and steps.
@@ -167,6 +183,12 @@ class Verification:
                 f"expected the same variables on the servers and in one process, found only one of them to have"
                 f" {(missing + extra)[0]}; launch verify cannot compare this optimizer"
             )
+
+
+def _apart(replica: Replica) -> Set[int]:
+    """Return which variables on the servers one process has not: rows of tables, and places in shards."""
+    rows = [each.rows for each in replica.tables.all] if replica.tables else []
+    return {id(each) for each in [*rows, *(replica.places.saved if replica.places else [])]}
 
 
 def _read(variable: Any) -> Any:

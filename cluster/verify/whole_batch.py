@@ -4,6 +4,7 @@ from typing import Any, List, Mapping, NamedTuple, Sequence
 
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
+from cluster.shards import COUNTS
 from cluster.verify.digests import flat
 from cluster.verify.reader import HERE, Batch, feeding, placeholders, session_config
 
@@ -11,10 +12,11 @@ Arrays = List[Any]  # of a batch's tensors, flat
 
 
 class Cut(NamedTuple):
-    """The whole batch of a step, and its parts in the order of workers and towers."""
+    """The whole batch of a step, its parts in the order of workers and towers, and whether all examples count."""
 
     whole: Arrays
     parts: List[Arrays]
+    all_count: bool
 
 
 class WholeBatch:
@@ -32,16 +34,22 @@ class WholeBatch:
         with tf.Graph().as_default() as graph, tf.device(HERE):
             self._fed, batches = zip(*map(placeholders, structures))
             parts = [part for batch in batches for part in _split(batch, number)]
-            self.whole, self.part = _joined(batches), parts[0]
-            self._cut = [flat(self.whole), [flat(part) for part in parts]]
+            counts = [part.pop(COUNTS) for part in parts if COUNTS in part]
+            self.whole, self.part = _joined([_without_counts(batch) for batch in batches]), parts[0]
+            all_count = tf.reduce_all([tf.reduce_all(tf.equal(each, 1)) for each in counts])
+            self._cut = [flat(self.whole), [flat(part) for part in parts], all_count]
         self._session = keep(tf.Session(graph=graph, config=session_config()))
 
     def cut(self, batches: Sequence[Batch]) -> Cut:
         """Return the whole and the parts of one batch of each worker, each part with what it is given beside it."""
-        whole, parts = self._session.run(self._cut, feeding(self._fed, batches))
+        whole, parts, all_count = self._session.run(self._cut, feeding(self._fed, batches))
         given = [copy for batch in batches for copy in batch.given] or [()] * len(parts)
         parts = [[*part, *copy] for part, copy in zip(parts, given)]
-        return Cut(whole if len(parts) > 1 else parts[0], parts)
+        return Cut(whole if len(parts) > 1 else parts[0], parts, bool(all_count))
+
+
+def _without_counts(batch: Any) -> Any:
+    return {name: value for name, value in batch.items() if name != COUNTS}
 
 
 def _joined(batches: Sequence[Any]) -> Any:

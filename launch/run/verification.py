@@ -15,7 +15,7 @@ from launch.view import report
 _STEPS, _MODEL, _OPTIMIZER = "verified_steps", "verified_variables", "verified_optimizer_variables"
 _PLAIN, _BY_PARTS, _NOT_FINITE = "verified_plain_steps", "verified_plain_steps_by_parts", "not_compared_steps"
 _BY_DESIGN, _NOT_COMPARED = "differs_by_design/", "not_compared/"  # each with the name of a variable
-_TABLE, _RANDOM = "not_compared_table/", "given_random_numbers"
+_TABLE, _RANDOM, _NOT_FULL = "not_compared_table/", "given_random_numbers", "not_compared_steps_of_shards"
 _MOST = 5  # variables of one kind that have a line
 
 
@@ -90,6 +90,10 @@ def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
         lines.append("batch statistics differ by design: each tower's part has its own, also there")
     if metrics.get(_NOT_FINITE):
         lines.append(f"not compared in {quantity(metrics[_NOT_FINITE], 'step')}: numbers that are not finite")
+    if metrics.get(_NOT_FULL):
+        lines.append(
+            f"not compared in {quantity(metrics[_NOT_FULL], 'step')}: batches at the end of shards are not full"
+        )
     lines += _named(metrics, _BY_DESIGN, "differs by design: the first tower's part of a batch updates it")
     return lines + _named(metrics, _NOT_COMPARED, "not compared: only one side has it")
 

@@ -135,7 +135,6 @@ def job_of(inputs: Any, evaluate: Any = None) -> Job:
         ({"sync": "stock"}, None, "a dataset of its own with train.sync: stock"),
         ({"backup_workers": 1}, None, "a dataset of its own with train.backup_workers"),
         ({"replication": "in-graph"}, None, "a dataset of its own with train.replication: in-graph"),
-        ({"verify": True}, None, "a dataset of its own with launch verify"),
         ({}, lambda made: made.map(lambda batch: {"number": batch["number"]}),
          "the dataset of cluster.shards as it is"),
         ({"epochs": 1}, lambda made: tf.data.Dataset.from_tensors({"number": [1, 2, 3, 4]}).repeat(),

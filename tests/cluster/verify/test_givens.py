@@ -6,11 +6,18 @@ from typing import Any, Dict
 
 import pytest
 
-from cluster import embedding
+from cluster import embedding, shards
 from cluster.model.shares import Parts
 from cluster.runtime.tf_compat import tf
+from cluster.tables import store
 from tests.cluster.verify.runs import cause, compared, ended
 from tests.support.training.jobs import verified
+
+
+@pytest.fixture(autouse=True)
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each server reserves what its host could hold, and here all servers of several runs are one process."""
+    monkeypatch.setattr(store, "_capacity", lambda row_bytes: tf.constant(1 << 12))
 
 
 def job(**functions: Any) -> ModuleType:
@@ -72,3 +79,20 @@ def test_random_numbers_in_a_loop_are_refused_with_their_line(tmp_path: Path) ->
 def test_clipping_with_tables_is_refused_as_the_norm_has_their_rows(tmp_path: Path) -> None:
     text = cause(ended(tmp_path, {}, job=job(model=with_table), clip_norm=1.0))
     assert "no embedding tables with launch verify and train.clip_norm" in text
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_batches_of_shards_are_those_that_the_workers_have_had(workers: int, tmp_path: Path) -> None:
+    def inputs(task: Any, args: Dict[str, Any]) -> Any:
+        return shards.lines(task, [str(tmp_path / "examples")], parsed, shuffle=8, shard_bytes=2000)
+
+    def parsed(lines: Any) -> Dict[str, Any]:
+        x = tf.reshape(tf.strings.to_number(tf.strings.split(lines).values), [8, 7])
+        return {"x": x, "ids": tf.cast(x[:, :3] * 10 + 25, tf.int64), "y": tf.sin(tf.reduce_sum(x, 1))}
+
+    rows = verified.examples()["x"][:130].clip(-2, 2)
+    (tmp_path / "examples").write_text("".join(" ".join(f"{each:.3f}" for each in row) + "\n" for row in rows))
+    made = job(inputs=inputs)
+    found = compared(ended(tmp_path, {"optimizer": "adam"}, workers=workers, job=made, epochs=1, steps=1000))
+    assert found["verified_steps"] == found["verified_plain_steps"] + found["not_compared_steps_of_shards"] >= 4
+    assert found["verified_plain_steps"] >= 2

@@ -23,7 +23,7 @@ WIDE = 30_000  # so that the layer is cut into slices
     [
         ({"optimizer": "adam", "width": WIDE}, {"towers": 2}),
         ({"optimizer": "momentum", "average": True}, {"sync": "plain", "accumulate": 2}),
-        ({"uneven": True, "optimizer": "rmsprop", "width": WIDE}, {"clip_norm": 0.1}),
+        ({"uneven": True, "optimizer": "rmsprop", "width": 1000}, {"clip_norm": 0.1}),
         ({"subclass": True, "shuffle": "graph", "seed": 3}, {"towers": "auto"}),
     ],
     ids=["slices", "accumulated", "uneven and clipped", "apart"],
@@ -105,11 +105,6 @@ def test_a_worker_that_reads_the_shard_of_another_is_named(tmp_path: Path) -> No
 def test_a_shuffle_without_a_seed_is_named_and_the_sum_is_not_blamed(tmp_path: Path) -> None:
     text = cause(ended(tmp_path, {"shuffle": "never alike"}))
     assert "batch of step 1 differs" in text and "give every shuffle a seed" in text
-
-
-def test_a_model_that_draws_random_numbers_is_refused_with_its_line(tmp_path: Path) -> None:
-    text = cause(ended(tmp_path, {"draws": True}))
-    assert "verified.py:" in text and "draws random numbers (Random" in text
 
 
 def test_workers_with_unlike_numbers_of_towers_are_refused(tmp_path: Path, monkeypatch: Any) -> None:

@@ -93,12 +93,14 @@ def test_a_run_that_tells_of_no_comparison_is_not_equal() -> None:
 def test_what_was_compared_with_plain_tensorflow_and_what_was_not_has_a_line_each() -> None:
     more = {"verified_plain_steps": 20.0, "not_compared_steps": 1.0, "verified_plain_steps_by_parts": 20.0}
     names = {"differs_by_design/norm/mean": 20.0, **{f"not_compared/{number}": 1.0 for number in range(7)}}
+    more["not_compared_steps_of_shards"] = 3.0
     names.update({"not_compared_table/user": 1.0, "given_random_numbers": 2.0})
     *lines, last = ending(status(metrics={**COMPARED, **more, **names}))
     assert lines == [
         "equals plain TensorFlow, but for rounding, in 20 steps",
         "batch statistics differ by design: each tower's part has its own, also there",
         "not compared in 1 step: numbers that are not finite",
+        "not compared in 3 steps: batches at the end of shards are not full",
         "norm/mean differs by design: the first tower's part of a batch updates it",
         *[f"{number} not compared: only one side has it" for number in range(5)],
         "and 2 more: launch status --json has their names",
