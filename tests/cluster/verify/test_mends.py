@@ -1,20 +1,14 @@
 """Without what keeps copies of a model apart, ``launch verify`` finds the model that trains to another result."""
 
-import contextlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Dict
 
 import pytest
 
-from cluster.model import model_graph
-from cluster.model.model_graph import ModelGraph
-from cluster.model.shares import Parts
 from cluster.runtime.tf_compat import tf
-from cluster.sharing.graph_collections import Collections
-from cluster.updates import imported_update
-from cluster.variables.functions import Functions
 from tests.cluster.verify.runs import cause, ended
+from tests.differential.constructions import mends
 from tests.support.training.jobs import verified
 
 TERMS, UPDATES = tf.GraphKeys.REGULARIZATION_LOSSES, tf.GraphKeys.UPDATE_OPS
@@ -72,51 +66,31 @@ class Numbering(tf.train.GradientDescentOptimizer):  # type: ignore[misc]
             return number.assign(tf.train.get_global_step().read_value()).op
 
 
-def collections_of_all_copies(patch: Any) -> None:
-    patch.setattr(Collections, "alone", lambda self: contextlib.nullcontext())
-    patch.setattr(model_graph, "refuse_borrowed", lambda *args: None)
+def with_a_rate(x: Any, ids: Any, y: Any, args: Args) -> Any:
+    tf.add_to_collection(UPDATES, _rate().assign(_rate() * 0.5))
+    return verified.model(x, ids, y, args)
 
 
-def weights_before_the_optimizer(patch: Any) -> None:
-    weigh = Parts.weigh
-
-    def weighed(self: Parts, loss: Any, counts: Any = None) -> Any:
-        mean, weight = weigh(self, loss, counts)
-        return mean * (1.0 if weight is None else weight), None
-
-    patch.setattr(Parts, "weigh", weighed)
-
-
-def updates_by_a_name(patch: Any) -> None:
-    sum_of = ModelGraph._sum_of
-
-    def named(self: ModelGraph, *args: Any) -> Any:
-        found = sum_of(self, *args)
-        self.updates = [each for each in self.updates if each.name.startswith("tower_0/")]
-        return found
-
-    patch.setattr(ModelGraph, "_sum_of", named)
-
-
-def functions_unread(patch: Any) -> None:
-    patch.setattr(Functions, "change", lambda self, op, index: False)
-
-
-def step_before_it_counts(patch: Any) -> None:
-    patch.setattr(imported_update, "applied", lambda optimizer, pairs, step: optimizer.apply_gradients(pairs))
+def _rate() -> Any:
+    with tf.variable_scope("schedule", reuse=tf.AUTO_REUSE):
+        first = tf.constant_initializer(0.1)
+        return tf.get_variable("rate", [], initializer=first, trainable=False, use_resource=True)
 
 
 CASES = {
-    "it looks like a term that is counted 1.5 times": Case(collections_of_all_copies, decayed_by_hand),
+    "it looks like a term that is counted 1.5 times": Case(mends.collections_of_all_copies, decayed_by_hand),
     "servers' decayed differs from plain TensorFlow in 3 of 3 elements": Case(
-        weights_before_the_optimizer, decayed_by_argument, lambda args: Decaying(0.1)
+        mends.weights_before_the_optimizer, decayed_by_argument, lambda args: Decaying(0.1)
     ),
     "it looks like a change that is counted 0 times (updates by a name)": Case(
-        updates_by_a_name, counted_without_a_scope
+        mends.updates_by_a_name, counted_without_a_scope
     ),
-    "it looks like a change that is counted 0 times (functions)": Case(functions_unread, counted_in_a_function),
+    "it looks like a change that is counted 0 times (functions)": Case(mends.functions_unread, counted_in_a_function),
     "it looks like a step that is read at another time": Case(
-        step_before_it_counts, optimizer=lambda args: Numbering(0.1)
+        mends.step_before_it_counts, optimizer=lambda args: Numbering(0.1)
+    ),
+    "it looks like a race: the optimizer reads schedule/rate": Case(
+        mends.rates_at_any_time, with_a_rate, lambda args: tf.train.GradientDescentOptimizer(_rate())
     ),
 }
 
@@ -125,6 +99,6 @@ CASES = {
 def test_a_mend_that_is_taken_out_is_found_by_the_model_that_it_is_for(
     kind: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    CASES[kind].without(monkeypatch)
+    CASES[kind].without(monkeypatch.setattr)
     text = cause(ended(tmp_path, {}, job=CASES[kind].job, towers=2, steps=2))
     assert " differs from plain TensorFlow in " in text and kind.split(" (")[0] in text, text

@@ -2,6 +2,9 @@
 
 Exit code 1 if any differs; `--seed N` is a single one again. What differs has a line; then come the rows that the seeds
 meet, with how many of these differ, and the sentences that refuse the others.
+
+With `--without NAME`, or `all`, mends are taken out one at a time: each must be found by one of the seeds that meet its
+rows. Exit code 1 if any is not.
 """
 
 import argparse
@@ -19,6 +22,7 @@ from tests.differential.carrying_out import PYTHONS, ready
 from tests.differential.constructions.axes import AXES
 from tests.differential.constructions.drawing import all_of
 from tests.differential.constructions.manners import MANNERS, Drawn
+from tests.differential.constructions.mends import MENDS
 from tests.differential.constructions.rows import ROWS, rows_of
 from tests.differential.verdict import DIFFERENT, KINDS, REFUSED, Verdict
 
@@ -41,12 +45,12 @@ def main(argv: Optional[List[str]] = None) -> int:
     numbers = range(options.first, options.first + options.seeds) if options.seed is None else [options.seed]
     allowed = {axis: getattr(options, axis) for axis in (*AXES, *MANNERS) if getattr(options, axis)}
     allowed["runtime"] = ready(allowed.get("runtime", MANNERS["runtime"]))
-    results, began = [], time.monotonic()
-    chosen = [
-        each
-        for each in all_of(numbers, allowed)
-        if not options.rows or {*(rows_of(each) or [NO_ROW])} & {*options.rows}
-    ]
+    results, began, seeds = [], time.monotonic(), all_of(numbers, allowed)
+    if options.without:
+        names = list(MENDS) if options.without == "all" else [options.without]
+        found = [_is_found(name, seeds, options) for name in names]
+        return int(not all(found))
+    chosen = [each for each in seeds if not options.rows or {*(rows_of(each) or [NO_ROW])} & {*options.rows}]
     for result in _carried_out(chosen, options):
         results.append(result)
         if options.verbose or result.verdict.kind == DIFFERENT:
@@ -55,7 +59,18 @@ def main(argv: Optional[List[str]] = None) -> int:
     return int(any(result.verdict.kind == DIFFERENT for result in results))
 
 
-def _carried_out(drawn: Sequence[Drawn], options: Any) -> Iterator[Result]:
+def _is_found(name: str, seeds: Sequence[Drawn], options: Any) -> bool:
+    """Whether one of the seeds differs without that mend; prints a line about it."""
+    chosen = [each for each in seeds if {*rows_of(each)} & {*(options.rows or MENDS[name].rows)}]
+    for number, result in enumerate(_carried_out(chosen, options, name), 1):
+        if result.verdict.kind == DIFFERENT:
+            print(f"{name}: found by {result.drawn}: {result.verdict.text} ({number} of {len(chosen)})", flush=True)
+            return True
+    print(f"{name}: NOT FOUND by {len(chosen)} seeds", flush=True)
+    return False
+
+
+def _carried_out(drawn: Sequence[Drawn], options: Any, without: Optional[str] = None) -> Iterator[Result]:
     folder = Path(options.folder or ROOT / "build" / "differential")
     folder.mkdir(parents=True, exist_ok=True)
     benches: Queue[Dict[str, Asked]] = Queue()
@@ -67,19 +82,27 @@ def _carried_out(drawn: Sequence[Drawn], options: Any) -> Iterator[Result]:
     def one(each: Drawn) -> Result:
         bench = benches.get()
         try:
-            return _asked(bench[each.way.runtime], each, options.patience)
+            return _asked(bench[each.way.runtime], each, options.patience, without)
         finally:
             benches.put(bench)
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        yield from pool.map(one, sorted(drawn, key=lambda each: each.way.runtime))
-    while not benches.empty():
-        for asked in benches.get().values():
-            asked.end()
+    pool = ThreadPoolExecutor(options.jobs)
+    asked_for = [pool.submit(one, each) for each in sorted(drawn, key=lambda each: each.way.runtime)]
+    try:
+        for future in asked_for:
+            yield future.result()
+    finally:  # also where nobody wants the others
+        for future in asked_for:
+            future.cancel()
+        pool.shutdown()
+        while not benches.empty():
+            for asked in benches.get().values():
+                asked.end()
 
 
-def _asked(process: Asked, drawn: Drawn, patience_s: float) -> Result:
-    answer = process.ask({"drawn": drawn.request(), "patience_s": patience_s}, 4 * patience_s)
+def _asked(process: Asked, drawn: Drawn, patience_s: float, without: Optional[str]) -> Result:
+    request = {"drawn": drawn.request(), "patience_s": patience_s, "without": without}
+    answer = process.ask(request, 4 * patience_s)
     if "kind" in answer:
         return Result(drawn, Verdict(answer["kind"], answer["text"]), answer["cpu_s"])
     ((what, value),) = answer.items()
@@ -123,6 +146,9 @@ def _options(argv: Optional[List[str]]) -> Any:
     parser.add_argument("-j", "--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--patience", type=float, default=_PATIENCE_S, help="seconds, after which a run hangs (60)")
     parser.add_argument("--folder", help="where logs are kept (build/differential)")
+    parser.add_argument(
+        "--without", choices=["all", *MENDS], metavar="MEND", help="take this mend out, or each in turn"
+    )
     parser.add_argument("--verbose", action="store_true", help="a line for those that do not differ, too")
     parser.add_argument("--rows", nargs="+", metavar="ROW", choices=[*ROWS, NO_ROW], help="only seeds that meet these")
     for axis, weights in {**AXES, **MANNERS}.items():
