@@ -35,6 +35,8 @@ class ThreadedRun:
     ``folder`` gets the checkpoints, ``reports`` a folder ``ROLE.INDEX`` of each task, where it reports every step.
     """
 
+    _reports: Optional[Path] = None
+
     def __init__(
         self, spec: Spec, job: str, settings: Train, args: Dict[str, Any], folder: Path, reports: Optional[Path] = None
     ):
