@@ -144,9 +144,11 @@ def _program(
     own = tf.global_variables()
     step = _step(optimizer, loss, clip_norm, global_step, travelling)
     averages = [each for each in tf.global_variables()[len(own) :] if each.op.name.endswith(_AVERAGE)]
+    trained = tf.trainable_variables()
+    others = [each for each in tf.global_variables() if not any(each is other for other in trained)]
     start = [
-        tf.variables_initializer(tf.trainable_variables()),
-        [tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()],
+        tf.variables_initializer(trained),  # once: the next first values would be other random numbers
+        [tf.variables_initializer(others), tf.local_variables_initializer(), tf.tables_initializer()],
     ]
     # A program that goes on from a checkpoint begins its local variables again: TensorFlow saves none.
     read = tf.group(iterator.initializer, tf.local_variables_initializer())

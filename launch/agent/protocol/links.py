@@ -13,7 +13,8 @@ A member also sends the incarnation of the lead that ordered its tasks.
 
 A member pings and the lead echoes. So a member knows until when the lead has surely
 received from it, and its tasks may live by that time. The lead cannot have counted a
-silence from any earlier moment.
+silence from any earlier moment. These times count the suspension of the member's machine:
+the lead counts on meanwhile.
 
 A connection is for messages, or for one checkpoint (``COPIES``), which the member then
 fetches or brings on it. So no message has to wait behind a checkpoint: see
@@ -27,6 +28,7 @@ import json
 import secrets
 from typing import Any, Dict, NamedTuple, Tuple
 
+from launch.agent.linux.clocks import since_boot
 from launch.agent.protocol.messages import Message, Ping, decode, encode
 from launch.agent.protocol.sealed import PIECE, Keys, Sealed, read_line
 
@@ -57,8 +59,8 @@ class Greeting(NamedTuple):
 class Link:
     """Messages both ways over one authenticated stream, with ``peer`` at the other end.
 
-    ``heard_at`` is the time of the last message. ``confirmed_at`` is the newest time of a message
-    from this side that the other side has surely received. Both are times of the event loop.
+    ``heard_at`` is the time of the last message, on the event loop's clock. ``confirmed_at`` is the newest time of a
+    message from this side that the other side has surely received, in seconds since this machine booted.
     """
 
     def __init__(self, streams: Sealed, peer: Greeting, confirmed_at: float = 0.0):
@@ -95,7 +97,7 @@ class Link:
     async def keep_alive(self, every_s: float) -> None:
         """Send pings until cancelled; ``receive`` takes the other side's echoes."""
         while True:
-            self.send(Ping(at=now()))
+            self.send(Ping(at=since_boot()))
             await asyncio.sleep(every_s)
 
     def drop(self) -> None:
@@ -194,7 +196,7 @@ async def dial(address: Tuple[str, int], me: Greeting, token: str, timeout_s: fl
 
 async def _introduced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, me: Greeting, token: str) -> Link:
     nonce = secrets.token_hex(16)
-    theirs, spoke_at = (await _read(reader))["nonce"], now()
+    theirs, spoke_at = (await _read(reader))["nonce"], since_boot()
     _write(writer, {**me._asdict(), "nonce": nonce, "proof": _proof(token, "member", theirs, nonce, *me)})
     known = await _read(reader)
     lead = known["incarnation"]

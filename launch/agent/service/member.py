@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional, Set, Union
 
 from launch.agent.checkpoints.fetcher import Copier
+from launch.agent.linux.clocks import since_boot
 from launch.agent.protocol import links
 from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (
@@ -42,11 +43,11 @@ GONE_S = 0.05  # how soon it is noticed that the last task is gone
 class Member(Agent):
     """Keep a link to the lead, and carry out the lead's orders.
 
-    The member kills its tasks at once when the lead may have received nothing from it for ``lost_after_s``.
-    From then on others may take their place. The member goes on dialling for ``stay_s``, so as to be taken
-    back, and then leaves. The member leaves earlier where the lead's host is there and nobody leads on it.
-    The member also kills tasks that another incarnation of the lead ordered, before the member takes any
-    new order.
+    The member kills its tasks at once when the lead may have received nothing from it for ``lost_after_s``. Seconds for
+    which its machine was suspended count. From then on others may take their place. The member goes on dialling for
+    ``stay_s``, so as to be taken back, and then leaves. The member leaves earlier where the lead's host is there and
+    nobody leads on it. The member also kills tasks that another incarnation of the lead ordered, before the member
+    takes any new order.
 
     Messages sent just before a link broke may be lost. So a new link begins with all that still counts:
     the lead's orders and the newest events of each task. The member passes over orders that it has obeyed,
@@ -66,7 +67,7 @@ class Member(Agent):
         self._copier = Copier(request, folder)
         self._deserted_s = request.deserted_s
         self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
-        self._received_at = 0.0  # the newest moment at which the lead has surely received something from here
+        self._received_at = 0.0  # since boot: the newest moment at which the lead has surely received from here
         self._silence = f"no message from the lead for {self._lost_after_s:.0f} s"
         self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be reported
         self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to receive their events
@@ -79,7 +80,7 @@ class Member(Agent):
 
     async def run(self) -> None:
         """Run until the lead, a local caller or a long silence ends this host's part."""
-        self._received_at = now()
+        self._received_at = since_boot()
         talking = asyncio.ensure_future(self._talk())
         try:
             while not (self._over and not self._tasks.running):
@@ -99,7 +100,7 @@ class Member(Agent):
     def _check_silence(self) -> None:
         if self._link is not None:
             self._received_at = max(self._received_at, self._link.confirmed_at)
-        silent_s = now() - self._received_at
+        silent_s = since_boot() - self._received_at
         leave_after_s = self._lost_after_s + self._stay_s if self._was_in else self._request.join_s
         if self._over:
             return
