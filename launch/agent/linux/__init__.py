@@ -11,6 +11,7 @@ connections  the connections of some processes, with their queues
 traffic      bytes that tasks send and receive
 oom_kills    processes that the kernel has just killed because memory ran out
 kernel_log   the kernel's messages since a run began
+clocks       a clock that goes on while the machine is suspended
 machine      memory, load, limits
 open_files   the limit of this process's open files, and waiting for one
 file_holes   a part of a file, whose blocks the disk gets back

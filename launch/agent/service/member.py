@@ -68,6 +68,7 @@ class Member(Agent):
         self._deserted_s = request.deserted_s
         self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
         self._received_at = 0.0  # since boot: the newest moment at which the lead has surely received from here
+        self._asleep_s = 0.0  # for which this machine had been suspended by then
         self._silence = f"no message from the lead for {self._lost_after_s:.0f} s"
         self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be reported
         self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to receive their events
@@ -80,7 +81,7 @@ class Member(Agent):
 
     async def run(self) -> None:
         """Run until the lead, a local caller or a long silence ends this host's part."""
-        self._received_at = since_boot()
+        self._note_received(since_boot())
         talking = asyncio.ensure_future(self._talk())
         try:
             while not (self._over and not self._tasks.running):
@@ -98,19 +99,23 @@ class Member(Agent):
             self._copier.close()
 
     def _check_silence(self) -> None:
-        if self._link is not None:
-            self._received_at = max(self._received_at, self._link.confirmed_at)
+        if self._link is not None and self._link.confirmed_at > self._received_at:
+            self._note_received(self._link.confirmed_at)
         silent_s = since_boot() - self._received_at
+        awake_s = silent_s - (_asleep_s() - self._asleep_s)
         leave_after_s = self._lost_after_s + self._stay_s if self._was_in else self._request.join_s
         if self._over:
             return
-        if silent_s > leave_after_s:
-            self._leave(f"no message from the lead for {leave_after_s:.0f} s")
-        elif self._joined and silent_s > self._lost_after_s and set(self._tasks.running) - self._fenced:
+        if self._joined and silent_s > self._lost_after_s and set(self._tasks.running) - self._fenced:
             self._fenced = set(self._tasks.running)
             self._kill(self._silence)
             if self._link is not None:
                 self._link.drop()  # what the lead orders from now on comes when these tasks are gone
+        if awake_s > leave_after_s:
+            self._leave(f"no message from the lead for {leave_after_s:.0f} s")
+
+    def _note_received(self, at: float) -> None:
+        self._received_at, self._asleep_s = at, _asleep_s()
 
     @property
     def _was_in(self) -> bool:
@@ -255,3 +260,8 @@ class Member(Agent):
     def terminate(self, why: str) -> None:
         """End the agent itself, and its tasks with it."""
         self._leave(f"the agent on {self._host} {why}")
+
+
+def _asleep_s() -> float:
+    """Return for how long this machine has been suspended since it booted, and a constant."""
+    return since_boot() - now()

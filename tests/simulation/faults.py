@@ -1,0 +1,130 @@
+"""What a seed makes happen: faults and operators, each at a time; calm or murderous."""
+
+from random import Random
+from typing import Any, Callable, Dict, List, NamedTuple
+
+LONGEST_S = 120.0  # of a fault that ends
+
+
+class Fault(NamedTuple):
+    """One thing that happens: its name, when, to which host or task, and for how long."""
+
+    at: float
+    kind: str
+    what: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        lasts = f" for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{self.at:.1f} {self.kind} {self.what}{lasts}"
+
+
+# How often each kind is drawn, beside the others.
+KINDS: Dict[str, int] = {
+    "cut": 8, "cut out": 5, "cut in": 5, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8, "freeze": 3,
+    "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "restart": 3, "stop": 1, "kill": 1, "launcher": 1,
+}  # fmt: skip
+_OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart")
+
+
+def drawn(random: Random, hosts: List[str], tasks: List[str], until: float) -> List[Fault]:
+    """The faults of one history."""
+    number = random.choice([0, 1, 2, 3, 4, 6, 10])
+    found = []
+    for _ in range(number):
+        kind = random.choices(list(KINDS), list(KINDS.values()))[0]
+        what = random.choice(tasks if kind in _OF_TASKS else hosts)
+        seconds = random.choice([0.5, 3.0, 9.5, 11.0, 14.0, 30.0, 60.0, LONGEST_S]) * random.uniform(0.8, 1.2)
+        found.append(Fault(random.uniform(0.0, until), kind, what, seconds))
+    return sorted(found)
+
+
+def begin(fault: Fault, world: Any) -> None:
+    """Let a fault begin, and end after its time."""
+    world.note(fault.what or "-", f"fault: {fault.kind} {fault.seconds:.1f} s")
+    undo = _BEGIN[fault.kind](fault, world)
+    if undo is not None:
+        world.agenda.after(min(fault.seconds, LONGEST_S), undo)
+
+
+Begin = Callable[[Fault, Any], Any]
+
+
+def _cut(inward: bool, outward: bool) -> Begin:
+    def begin(fault: Fault, world: Any) -> Any:
+        host, others = fault.what, [each for each in world.machines if each != fault.what]
+        pairs = [(host, each) for each in others if outward] + [(each, host) for each in others if inward]
+        added = set(pairs) - world.network.cut
+        world.network.cut |= added
+
+        def heal() -> None:
+            world.network.cut -= added
+            world.note(host, "the network heals")
+
+        return heal
+
+    return begin
+
+
+def _slow(fault: Fault, world: Any) -> Any:
+    world.network.slow_s = 0.3
+
+    def quick() -> None:
+        world.network.slow_s = 0.002
+
+    return quick
+
+
+def _power(fault: Fault, world: Any) -> Any:
+    world.machines[fault.what].lose_power()
+    return world.machines[fault.what].boot
+
+
+def _sleep(fault: Fault, world: Any) -> Any:
+    world.machines[fault.what].sleep()
+    return world.machines[fault.what].wake
+
+
+def _process(change: Callable[[Any, Any], None]) -> Begin:
+    def begin(fault: Fault, world: Any) -> None:
+        for process in world.training.living(fault.what):
+            change(world.machines[process.host], process)
+
+    return begin
+
+
+def _crash(machine: Any, process: Any) -> None:
+    machine.end(process, 1)
+
+
+def _freeze(machine: Any, process: Any) -> None:
+    process.is_frozen = True
+
+
+def _stubborn(machine: Any, process: Any) -> None:
+    process.ignores_term = True
+
+
+def _late(machine: Any, process: Any) -> None:
+    process.dies_after = 3.0
+
+
+_BEGIN: Dict[str, Begin] = {
+    "cut": _cut(True, True),
+    "cut out": _cut(False, True),
+    "cut in": _cut(True, False),
+    "slow": _slow,
+    "reset": lambda fault, world: world.network.break_connections(fault.what),
+    "power": _power,
+    "sleep": _sleep,
+    "agent": lambda fault, world: world.machines[fault.what].kill_agent(),
+    "clock": lambda fault, world: world.machines[fault.what].clock.jump(3600.0 if fault.seconds > 10 else -3600.0),
+    "crash": _process(_crash),
+    "freeze": _process(_freeze),
+    "stubborn": _process(_stubborn),
+    "late": _process(_late),
+    "restart": lambda fault, world: world.ask({"do": "restart", "tasks": [fault.what]}),
+    "stop": lambda fault, world: world.end({"do": "stop", "reason": "the operator"}),
+    "kill": lambda fault, world: world.end({"do": "kill", "reason": "the operator"}),
+    "launcher": lambda fault, world: world.lose_launcher(),
+}

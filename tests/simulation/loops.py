@@ -1,0 +1,204 @@
+"""Virtual time: all that happens in the world in its order, and an event loop for each agent."""
+
+import asyncio
+import heapq
+import itertools
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+
+class Agenda:
+    """What will happen, by its time; ``now`` is that of what happens."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._numbers = itertools.count()
+        self._due: List[Tuple[float, int, Callable[[], None]]] = []
+
+    def add(self, when: float, happen: Callable[[], None]) -> None:
+        """Let something happen at a time, or now if that is over; what is of one time keeps its order."""
+        heapq.heappush(self._due, (max(when, self.now), next(self._numbers), happen))
+
+    def after(self, seconds: float, happen: Callable[[], None]) -> None:
+        """Let something happen later."""
+        self.add(self.now + seconds, happen)
+
+    def step(self) -> None:
+        """Let the next thing happen; time jumps there."""
+        self.now, _, happen = heapq.heappop(self._due)
+        happen()
+
+
+class Clock:
+    """A host's clocks: one that never jumps, and the calendar's. Both stand still while the machine sleeps.
+
+    Args:
+      rate: seconds on this clock in one second of the world.
+      since_boot: whether the clock counts sleep, as CLOCK_BOOTTIME does.
+    """
+
+    def __init__(self, agenda: Agenda, rate: float = 1.0, wall: float = 1.0e9):
+        self._agenda, self._rate, self._wall = agenda, rate, wall
+        self._slept_s = 0.0
+        self._asleep_at: Optional[float] = None
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether the machine sleeps."""
+        return self._asleep_at is not None
+
+    def sleep(self) -> None:
+        """The machine is suspended."""
+        self._asleep_at = self._agenda.now
+
+    def wake(self) -> None:
+        """It goes on."""
+        assert self._asleep_at is not None
+        self._slept_s, self._asleep_at = self._slept_s + self._agenda.now - self._asleep_at, None
+
+    def monotonic(self) -> float:
+        """CLOCK_MONOTONIC, which does not count sleep."""
+        now = self._agenda.now if self._asleep_at is None else self._asleep_at
+        return (now - self._slept_s) * self._rate
+
+    def boottime(self) -> float:
+        """CLOCK_BOOTTIME, which does."""
+        return self._agenda.now * self._rate
+
+    def wall(self) -> float:
+        """The calendar's time, which jumps."""
+        return self._wall + self._agenda.now * self._rate
+
+    def jump(self, seconds: float) -> None:
+        """Set the calendar's time."""
+        self._wall += seconds
+
+    def when(self, monotonic: float) -> float:
+        """The world's time at which the clock shows this, if the machine does not sleep until then."""
+        return monotonic / self._rate + self._slept_s
+
+
+_CANCELS = 50  # of a task that goes on, before it is left
+_Loop: Any = asyncio.AbstractEventLoop  # of which it has what agents use
+
+
+class AgentLoop(_Loop):  # type: ignore[misc]
+    """The event loop of one life of an agent.
+
+    Args:
+      network: makes its connections, as ``host``.
+      fail: receives what no coroutine has handled.
+    """
+
+    def __init__(self, agenda: Agenda, clock: Clock, host: str, network: Any, fail: Callable[[str], None]):
+        self._agenda, self.clock, self.host, self._network, self._fail = agenda, clock, host, network, fail
+        self.is_dead = False
+        self._held: List[Any] = []  # handles that are due while the machine sleeps
+        self._tasks: List[Any] = []
+        self._last: Optional[List[Any]] = None  # handles, once the world is over
+
+    # -- what coroutines ask
+
+    def time(self) -> float:
+        return self.clock.monotonic()
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self._put(asyncio.Handle(callback, list(args), self, context), self._agenda.now)
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self._put(asyncio.TimerHandle(when, callback, list(args), self, context), self.clock.when(when))
+
+    def _timer_handle_cancelled(self, handle: Any) -> None:
+        pass
+
+    def create_future(self) -> Any:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, **more: Any) -> Any:
+        self._tasks.append(asyncio.Task(coro, loop=self))
+        return self._tasks[-1]
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def set_exception_handler(self, handler: Any) -> None:
+        pass
+
+    def default_exception_handler(self, context: Dict[str, Any]) -> None:
+        self.call_exception_handler(context)
+
+    def call_exception_handler(self, context: Dict[str, Any]) -> None:
+        self._fail(f"{self.host}: {context.get('message')}: {context.get('exception')!r}")
+
+    async def create_connection(self, factory: Any, host: Any = None, port: Any = None, **more: Any) -> Any:
+        transport, protocol = await self._network.connect(self, str(host), int(port), factory)
+        return transport, protocol
+
+    async def create_server(self, factory: Any, host: Any = None, port: Any = None, **more: Any) -> Any:
+        return self._network.listen(self, int(port), factory)
+
+    # -- what the world does
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Be the running loop inside."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            yield
+        finally:
+            asyncio._set_running_loop(before)
+
+    def _put(self, handle: Any, when: float) -> Any:
+        if self._last is not None:
+            self._last.append(handle)
+            return handle
+        self._agenda.add(when, lambda: self._happen(handle))
+        return handle
+
+    def _happen(self, handle: Any) -> None:
+        if self.is_dead or handle.cancelled():
+            return
+        if self.clock.is_asleep:
+            self._held.append(handle)
+            return
+        when = getattr(handle, "_when", None)
+        if when is not None and self.time() < when - 1e-9:  # it slept meanwhile
+            self._put(handle, self.clock.when(when))
+            return
+        with self.within():
+            handle._run()
+
+    def forget(self) -> None:
+        """Cancel what this life has left, once the world is over: else Python complains of it."""
+        self._last = []
+        with self.within():
+            for _ in range(_CANCELS):
+                if not self._cancelled():
+                    break
+                last, self._last = self._last, []
+                for handle in last:
+                    if not handle.cancelled():
+                        handle._run()
+        self._tasks.clear()
+
+    def _cancelled(self) -> int:
+        """How many tasks were not done yet, and are cancelled."""
+        return sum([task.cancel() for task in self._tasks if not task.done()])
+
+    def woke(self) -> None:
+        """Let happen what was due while the machine slept."""
+        held, self._held = self._held, []
+        for handle in held:
+            self._put(handle, self._agenda.now)
