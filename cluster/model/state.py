@@ -114,6 +114,26 @@ def changes(variables: Mapping[str, Any], step: Set[Any]) -> Dict[str, Dict[Any,
     return {name: each for name, each in of_step.items() if each}
 
 
+def settle(state: State, results: Sequence[Any], step: Set[Any], later: Container[Any], workers: int = 1) -> None:
+    """Let what the model changes itself, its local variables included, change when a whole step has been computed.
+
+    Args:
+      results: what a step computes with the old values: losses and gradients.
+      step: the operations that a step of the chief runs.
+      later: the operations of copies of the model after the first.
+      workers: how many train, each with local variables of its own.
+
+    Raises:
+      JobError: a local variable is changed for several copies, or by the chief alone.
+    """
+    local = LocalState(tf.local_variables(), step, results)
+    local.refuse_shared(later)
+    if workers > 1:
+        local.refuse_beside()
+    state.write_last(results)
+    local.write_last()
+
+
 def _write_last(found: Mapping[str, Mapping[Any, Any]], step: Sequence[Any]) -> None:
     for op in {op for of_variable in found.values() for op in of_variable}:
         finish_turns(op)

@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections import Counter
 from itertools import takewhile
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 from typing import Counter as Counts
 
 from cluster.runtime.tf_compat import tf
@@ -106,19 +106,17 @@ class Sharing:
 
     def of_others(self, index: int) -> Set[Any]:
         """Return the operations that copies but that of this index made for themselves, and not with a variable."""
-        operations = tf.get_default_graph().get_operations()
-        own = {operations[each] for part in (self.copies[index], *self._making) for each in part}
-        return {operations[each] for copy in self.copies for each in copy} - own
+        copies, made = self.operations, {op for part in _within(self._making) for op in part}
+        return {op for copy in copies for op in copy} - {*copies[index]} - made
 
-    def operations(self) -> Set[Any]:
-        """Return the operations of the graph that copies made, their differentiation included."""
-        operations = tf.get_default_graph().get_operations()
-        return {operations[index] for copy in self.copies for index in copy}
+    @property
+    def operations(self) -> List[List[Any]]:
+        """Return the operations of the graph that each copy made, its differentiation included, in their order."""
+        return _within(self.copies)
 
     def later_operations(self) -> Set[Any]:
-        """Return the operations of the graph that copies after the first made, their differentiation included."""
-        operations = tf.get_default_graph().get_operations()
-        return {operations[index] for copy in self.copies[1:] for index in copy}
+        """Return those that copies after the first made."""
+        return {op for copy in self.operations[1:] for op in copy}
 
     def call(
         self, model: Callable[..., Any], batch: Mapping[str, Any], scope: str, who: str, training: Optional[bool] = None
@@ -237,6 +235,12 @@ class _Build:
                 " give layers and variables that only some towers have names of their own",
                 made.variable.op,
             )
+
+
+def _within(parts: Sequence[range]) -> List[List[Any]]:
+    """Return the operations of the graph in each of these intervals."""
+    operations = tf.get_default_graph().get_operations()
+    return [operations[part.start : part.stop] for part in parts]
 
 
 def _operations() -> int:

@@ -27,11 +27,11 @@ class Replica:
     on the chief those of a checkpoint, optimizer slots and global step included. ``agreed`` are the
     variables that every worker has. ``buckets`` are the groups of variables that travel together. ``prepare`` and then
     ``start_input`` begin a session. ``examples`` is the number of examples in a step of this worker, where that number
-    varies. ``shares`` is there where other workers may have more or fewer examples. ``digests`` reports to the chief of
-    a verified run what each worker has computed, and with which batch, and ``given`` what else it had. ``tables`` holds
-    the model's embedding tables, and ``measured`` the metrics that training measures. ``places`` is there where every
-    example counts once. ``of_model`` are those of the servers' variables that are the model's own. ``batches`` has the
-    tensors of the batch of each task in the pool; none where every example counts once.
+    varies. ``shares`` is there where other workers may have more or fewer examples. ``reports`` sends the chief of
+    a verified run what each worker has computed, and of what. ``tables`` holds the model's embedding tables, and
+    ``measured`` the metrics that training measures. ``places`` is there where every example counts once. ``of_model``
+    are those of the servers' variables that are the model's own. ``batches`` has the tensors of the batch of each task
+    in the pool; none where every example counts once.
     """
 
     graph: Any
@@ -48,11 +48,10 @@ class Replica:
     first_values: List[Any]
     examples: Any = None
     shares: Optional[Shares] = None
-    digests: Any = None
+    reports: Any = None
     tables: Optional[Stores] = None
     measured: Optional[Columns] = None
     places: Optional[Places] = None
     first_slots: List[Any] = field(default_factory=list)
     of_model: List[Any] = field(default_factory=list)
     batches: List[Dict[str, Any]] = field(default_factory=list)
-    given: Any = None

@@ -21,7 +21,7 @@ from cluster.model.mirrors import Mirrors, device_setter
 from cluster.model.model_graph import ModelGraph
 from cluster.model.reads import read_once
 from cluster.model.seeds import set_seed
-from cluster.model.state import LocalState, State, changes
+from cluster.model.state import State, changes, settle
 from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
@@ -64,8 +64,8 @@ from cluster.variables.profile import VariableProfile, profile_variables
 from cluster.variables.tables import move, split_rows
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
-from cluster.verify.digests import Digests
-from cluster.verify.givens import Givens, given_to
+from cluster.verify.givens import given_to
+from cluster.verify.reports import Reports
 
 
 class Builder:
@@ -89,8 +89,7 @@ class Builder:
         self.job, self.task, self.train, self.args, self.pool = job, task, train, args, pool
         self._slices, self._estimate = slices, estimate
         self.host = worker_device(task.role, task.index)
-        self.digests: Optional[Digests] = None
-        self.givens: Optional[Givens] = None
+        self.reports: Optional[Reports] = None
         self.row_grads: Dict[str, Any] = {}  # of embedding tables, by name
 
     def build(self) -> Replica:
@@ -137,14 +136,10 @@ class Builder:
         self.state = State(model.own_variables, grads, self.step if self.task.is_chief else step, later)
         results = [model.loss, *grads.values(), *self.row_grads.values(), *measured]
         if self.train.verify:  # before lookups are moved to the servers
-            self.given = given_to(model.sharing, len(model.losses), ancestors(results))
-        local = LocalState(tf.local_variables(), self.step, results)
-        local.refuse_shared(later)
+            self.given = given_to(model.sharing.operations[: len(model.losses)], ancestors(results))
+        settle(self.state, results, self.step, later, self.task.num_workers)
         if self.task.num_workers > 1:
-            local.refuse_beside()
             self.state.refuse_own(model.examples, results)
-        self.state.write_last(results)
-        local.write_last()
         read_once([each for name, each in model.variables.items() if name in grads], self.step)
 
     def _make_stores(self) -> Optional[Stores]:
@@ -263,14 +258,13 @@ class Builder:
             self._first_values(),
             model.parts.examples,
             model.parts.shares,
-            self.digests.received if self.digests else None,
+            self.reports,
             self.stores,
             model.measured,
             self.places,
             self._first_slots(slots),
             [piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces],
             [] if model.place is not None else model.batches,
-            self.givens,
         )
 
     def _exchange(self) -> Exchange:
@@ -323,7 +317,7 @@ class Builder:
             split += self.stores.pairs({name: grad for grad, name in pairs if name in self.row_grads})
             optimizer = self.stores.optimizer(optimizer)
         ahead = self.lookahead.beside if self.lookahead else []
-        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._send_digests(split), *ahead])
+        loss = with_updates(loss, [*(self.model.updates if task.is_chief else []), *self._report(split), *ahead])
         clip_norm = (
             None if self.imported else train.clip_norm
         )  # an imported update clips after what the optimizer itself does
@@ -349,16 +343,13 @@ class Builder:
             whole = TokenSyncOptimizer(*own, train.backup_workers, clip_norm, exchange, weight)
             return SyncWorker(whole, split, self.global_step, loss, self.lookahead)
 
-    def _send_digests(self, pairs: Sequence[Any]) -> List[Any]:
-        """Make, for ``launch verify``, the operation that reports this worker's digests to the chief.
-
-        The digests show which batch this worker has, and which gradients it gives.
-        """
+    def _report(self, pairs: Sequence[Any]) -> List[Any]:
+        """Make, for ``launch verify``, the operation that reports this worker's step to the chief."""
         if not self.train.verify:
             return []
-        self.digests = Digests(self.task, self.model.batches[0], [grad for grad, _ in pairs])
-        self.givens = Givens(self.task, self.given, self.model.batches[0] if self.places else None)
-        return [self.digests.send, *([self.givens.send] if self.givens.send is not None else [])]
+        grads, has_shards = [grad for grad, _ in pairs], self.places is not None
+        self.reports = Reports(self.task, self.model.batches[0], grads, self.given, has_shards)
+        return [self.reports.send]
 
     def _elementwise(self) -> Any:
         """Return the optimizer that works on the servers' variables, and counts by their step."""

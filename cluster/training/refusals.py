@@ -1,14 +1,12 @@
 """Refuse variables that the servers cannot hold, before training."""
 
-from typing import Any, Collection, Container, Mapping, Sequence
+from typing import Any, Collection, Mapping
 
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.model.state import changes, place
 from cluster.task import Train
-from cluster.updates.incremental_apply import is_elementwise
 from cluster.variables.profile import VariableProfile
-from cluster.variables.uses import ancestors, sources
+from cluster.variables.uses import ancestors
 
 _LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
 
@@ -83,48 +81,4 @@ def refuse_backup_of_changing(train: Train, reads_changing: bool) -> None:
         raise JobError(
             "train.backup_workers: expected 0 with an optimizer that reads a variable which the model changes in each"
             f" step, found {train.backup_workers}; let the optimizer compute it from the global step"
-        )
-
-
-def refuse_changing_in_stock(optimizer: Any, changed: Sequence[Any]) -> None:
-    """Refuse, for TensorFlow's own synchronous steps, an optimizer with a setting that the model changes in each step.
-
-    A thread of the chief applies gradients there, at any time before or after the change.
-
-    Raises:
-      JobError: it has one.
-    """
-    if is_elementwise(optimizer) and not is_elementwise(optimizer, changed):
-        names = ", ".join(each.op.name for each in changed)
-        raise JobError(
-            "train.sync: expected overlapped or plain with an optimizer that reads what the model changes in each step"
-            f" (one of {names}), found stock"
-        )
-
-
-def refuse_run_by_optimizer_in_stock(
-    variables: Mapping[str, Any], of_model: Container[Any], batch: Sequence[Any], applied: Sequence[Any]
-) -> None:
-    """Refuse, for TensorFlow's own synchronous steps, an optimizer that itself runs what changes or reads in the model.
-
-    A thread of the chief would run it, for all towers, at another time than the step, and with other examples.
-
-    Args:
-      variables: the model's own, by name.
-      of_model: operations of the model and of its gradients.
-      batch: tensors of the examples.
-      applied: operations of that thread.
-
-    Raises:
-      JobError: there is one.
-    """
-    needed = ancestors(applied)
-    changing = [op for found in changes(variables, needed).values() for op in found if op in of_model]
-    examples = {each.op for each in batch}
-    taking = [op for op in needed if op in of_model and examples & sources(op.inputs)] if examples & needed else []
-    found = changing or sorted(taking, key=lambda op: str(op.name))
-    if found:
-        raise JobError(
-            f"{place(found[0])}: the optimizer's apply_gradients waits for this operation of the model; expected one of"
-            " gradients and variables with train.sync: stock; put the operation into tf.GraphKeys.UPDATE_OPS"
         )

@@ -5,23 +5,24 @@ far; every tower reads them there, and TensorFlow's own class makes the steps (`
 """
 
 from dataclasses import replace
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from cluster.embedding import lookups
+from cluster.errors import JobError
 from cluster.model.model_graph import ModelGraph
-from cluster.model.state import LocalState, State
+from cluster.model.state import State, changes, place, settle
 from cluster.model.update_operations import with_updates
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.steps.stock_worker import StockWorker
 from cluster.tables.refusals import refuse_anywhere, refuse_settings_of_none
-from cluster.training.refusals import refuse_changing_in_stock, refuse_run_by_optimizer_in_stock
+from cluster.updates.incremental_apply import is_elementwise
 from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
 from cluster.variables.placement import Placement, device_setter
 from cluster.variables.profile import profile_variables
-from cluster.variables.uses import ancestors
+from cluster.variables.uses import ancestors, sources
 
 
 def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
@@ -42,7 +43,7 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     stepper = StockWorker(
         model.optimizer, pairs, global_step, loss, task.num_workers, task.worker_index, train.backup_workers
     )
-    refuse_run_by_optimizer_in_stock(model.own_variables, model.sharing.operations(), model.examples, stepper.applied)
+    _refuse_run_by_optimizer(model, stepper.applied)
     looked_at = profile_variables(
         list(model.variables.values()), grads, False, ancestors([model.loss, *grads.values()])
     )
@@ -68,13 +69,48 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
 def _settle_state(model: ModelGraph, grads: Mapping[str, Any]) -> None:
     """Let what the model changes itself change when the step is computed, once in a step; else refuse it."""
     results = [model.loss, *grads.values(), *(model.measured.tensors if model.measured else [])]
-    step, later = ancestors(results), model.sharing.later_operations()
-    state = State(model.own_variables, grads, step | ancestors(model.updates), later)
-    refuse_changing_in_stock(model.optimizer, [model.variables[name] for name in state.changed])
-    local = LocalState(tf.local_variables(), step | ancestors(model.updates), results)
-    local.refuse_shared(later)
+    step, later = ancestors([*results, *model.updates]), model.sharing.later_operations()
+    state = State(model.own_variables, grads, step, later)
+    _refuse_changing(model.optimizer, [model.variables[name] for name in state.changed])
+    settle(state, results, step, later, model.task.num_workers)
     if model.task.num_workers > 1:
-        local.refuse_beside()
         state.refuse_by_each_worker(results)
-    state.write_last(results)
-    local.write_last()
+
+
+def _refuse_changing(optimizer: Any, changed: Sequence[Any]) -> None:
+    """Refuse an optimizer with a setting that the model changes in each step.
+
+    A thread of the chief applies gradients there, at any time before or after the change.
+
+    Raises:
+      JobError: it has one.
+    """
+    if is_elementwise(optimizer) and not is_elementwise(optimizer, changed):
+        names = ", ".join(each.op.name for each in changed)
+        raise JobError(
+            "train.sync: expected overlapped or plain with an optimizer that reads what the model changes in each step"
+            f" (one of {names}), found stock"
+        )
+
+
+def _refuse_run_by_optimizer(model: ModelGraph, applied: Sequence[Any]) -> None:
+    """Refuse an optimizer that itself runs what changes or reads in the model.
+
+    A thread of the chief would run it, for all towers, at another time than the step, and with other examples.
+
+    Args:
+      applied: operations of that thread.
+
+    Raises:
+      JobError: there is one.
+    """
+    needed, examples = ancestors(applied), {each.op for each in model.examples}
+    of_model = {op for copy in model.sharing.operations for op in copy}
+    changing = [op for found in changes(model.own_variables, needed).values() for op in found if op in of_model]
+    taking = [op for op in needed & of_model if examples & sources(op.inputs)] if examples & needed else []
+    found = changing or sorted(taking, key=lambda op: str(op.name))
+    if found:
+        raise JobError(
+            f"{place(found[0])}: the optimizer's apply_gradients waits for this operation of the model; expected one of"
+            " gradients and variables with train.sync: stock; put the operation into tf.GraphKeys.UPDATE_OPS"
+        )

@@ -4,7 +4,8 @@ All train on the same batches. One process computes with the code of the run, to
 with the author's functions alone, but for rounding.
 
 digests        each worker's batch and gradients, in two numbers
-givens         random numbers, rows of tables and batches of shards, which the chief gets from the workers
+givens         random numbers and rows of tables, which only the workers have
+reports        what each worker sends the chief in every step
 reader         the batches of every worker once more, in the chief's process
 fresh_job      the author's functions once more, for another graph
 whole_model    the model with the towers of all workers, on one set of variables

@@ -125,8 +125,8 @@ class OneProcess:
         """Return, of each copy of the model, the placeholders for its random numbers and rows of tables."""
         model = self._model
         grads = tensors_of([each for worker in model.workers for each in worker.grads.values()])
-        operations, needed = tf.get_default_graph().get_operations(), ancestors([*model.losses, *grads])
-        return [holes.of([operations[index] for index in copy], needed) for copy in model.sharing.copies]
+        needed = ancestors([*model.losses, *grads])
+        return [holes.of(copy, needed) for copy in model.sharing.operations]
 
     def _settle_state(self, computed: Sequence[Any], step: Set[Any]) -> None:
         """Let what the model changes itself change when all towers have been computed, as on the chief."""

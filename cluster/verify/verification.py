@@ -12,12 +12,12 @@ from cluster.variables.layout import whole
 from cluster.variables.masters import plain_name, saved_variables
 from cluster.verify.beside_plain import BesidePlain
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
-from cluster.verify.digests import digests_of
 from cluster.verify.fresh_job import fresh
-from cluster.verify.givens import Given, refuse_other_number
+from cluster.verify.givens import refuse_other_number
 from cluster.verify.named_values import Values, joined
 from cluster.verify.one_process import OneProcess
 from cluster.verify.reader import Batch, Reader
+from cluster.verify.reports import Report
 from cluster.verify.whole_model import WholeModel
 
 
@@ -59,7 +59,7 @@ class Verification:
         layout, buckets = self._replica.layout, self._replica.buckets
         self._one = OneProcess(self._whole_model, train.clip_norm, layout, buckets, structures)
         self._refuse_other_names()
-        refuse_other_number(self._one.given, self._replica.given.received)
+        refuse_other_number(self._one.given, self._replica.reports.given)
         self._one.begin({name: first[name] for name in self._model})
         _refuse(self._bits(0, first))
         self._plain = BesidePlain(self._job, self._train, self._args, len(self._devices), structures)
@@ -75,9 +75,8 @@ class Verification:
         Raises:
           TrainingError: a worker's batch, or a variable, differs; names the first.
         """
-        numbers, given = session.run([self._replica.digests, self._replica.given.received])
-        there = digests_of(numbers)
-        batches = self._batches(step, there.batches, given)
+        reports = session.run(self._replica.reports.received)
+        batches = self._batches(step, reports)
         gradients = self._one.step(batches)
         found = session.run(self._servers)
         bits = self._bits(step, found)
@@ -85,26 +84,25 @@ class Verification:
         fault = self._plain.check(step, before, self._before, batches)
         if fault is not None and (fault.kind or bits is None):
             _refuse(fault.text)
-        _refuse(bits and bits + unlike_gradient(there.gradients, gradients, self._hosts()))
+        _refuse(bits and bits + unlike_gradient([each.gradient_digest for each in reports], gradients, self._hosts()))
         self.steps += 1
 
     def _structures(self, train: Train) -> List[Any]:
         """Return what the dataset of each worker gives; begin to read it, unless the workers report their batches."""
-        batch = self._replica.given.batch
-        if batch is not None:
+        sent = self._replica.reports.structure
+        if sent is not None:
             self._readers = []
-            return [batch] * len(self._tasks())
+            return [sent] * len(self._tasks())
         self._readers = [Reader(self._fresh(), task, train, self._args) for task in self._tasks()]
         return [reader.structure for reader in self._readers]
 
-    def _batches(self, step: int, digests: Sequence[int], given: Sequence[Given]) -> List[Batch]:
+    def _batches(self, step: int, reports: Sequence[Report]) -> List[Batch]:
         """Return the batch of each worker, with what it has beside that."""
-        copies = [each.copies for each in given] or [[]] * len(digests)
         if not self._readers:
-            return [Batch(each.batch, digest, each.copies) for each, digest in zip(given, digests)]
+            return [Batch(each.batch, each.batch_digest, each.given) for each in reports]
         read = [reader.next() for reader in self._readers]
-        _refuse(unlike_batch(step, digests, [batch.digest for batch in read]))
-        return [batch._replace(given=each) for batch, each in zip(read, copies)]
+        _refuse(unlike_batch(step, [each.batch_digest for each in reports], [batch.digest for batch in read]))
+        return [batch._replace(given=each.given) for batch, each in zip(read, reports)]
 
     def result(self) -> Dict[str, float]:
         """Return how much was compared: variables of the model and of its optimizer, whole ones, and steps.

@@ -33,9 +33,9 @@ class WholeBatch:
     def __init__(self, structures: Sequence[Mapping[str, Any]], number: int):
         with tf.Graph().as_default() as graph, tf.device(HERE):
             self._fed, batches = zip(*map(placeholders, structures))
+            counts = [batch.pop(COUNTS) for batch in batches if COUNTS in batch]
             parts = [part for batch in batches for part in _split(batch, number)]
-            counts = [part.pop(COUNTS) for part in parts if COUNTS in part]
-            self.whole, self.part = _joined([_without_counts(batch) for batch in batches]), parts[0]
+            self.whole, self.part = _joined(batches), parts[0]
             all_count = tf.reduce_all([tf.reduce_all(tf.equal(each, 1)) for each in counts])
             self._cut = [flat(self.whole), [flat(part) for part in parts], all_count]
         self._session = keep(tf.Session(graph=graph, config=session_config()))
@@ -46,10 +46,6 @@ class WholeBatch:
         given = [copy for batch in batches for copy in batch.given] or [()] * len(parts)
         parts = [[*part, *copy] for part, copy in zip(parts, given)]
         return Cut(whole if len(parts) > 1 else parts[0], parts, bool(all_count))
-
-
-def _without_counts(batch: Any) -> Any:
-    return {name: value for name, value in batch.items() if name != COUNTS}
 
 
 def _joined(batches: Sequence[Any]) -> Any:

@@ -68,7 +68,7 @@ class Member(Agent):
         self._deserted_s = request.deserted_s
         self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
         self._received_at = 0.0  # since boot: the newest moment at which the lead has surely received from here
-        self._asleep_s = 0.0  # for which this machine had been suspended by then
+        self._alone_at = 0.0  # the same, on a clock that stands still while this machine is suspended
         self._silence = f"no message from the lead for {self._lost_after_s:.0f} s"
         self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be reported
         self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to receive their events
@@ -102,7 +102,6 @@ class Member(Agent):
         if self._link is not None and self._link.confirmed_at > self._received_at:
             self._note_received(self._link.confirmed_at)
         silent_s = since_boot() - self._received_at
-        awake_s = silent_s - (_asleep_s() - self._asleep_s)
         leave_after_s = self._lost_after_s + self._stay_s if self._was_in else self._request.join_s
         if self._over:
             return
@@ -111,11 +110,11 @@ class Member(Agent):
             self._kill(self._silence)
             if self._link is not None:
                 self._link.drop()  # what the lead orders from now on comes when these tasks are gone
-        if awake_s > leave_after_s:
+        if now() - self._alone_at > leave_after_s:
             self._leave(f"no message from the lead for {leave_after_s:.0f} s")
 
     def _note_received(self, at: float) -> None:
-        self._received_at, self._asleep_s = at, _asleep_s()
+        self._received_at, self._alone_at = at, now() - (since_boot() - at)
 
     @property
     def _was_in(self) -> bool:
@@ -260,8 +259,3 @@ class Member(Agent):
     def terminate(self, why: str) -> None:
         """End the agent itself, and its tasks with it."""
         self._leave(f"the agent on {self._host} {why}")
-
-
-def _asleep_s() -> float:
-    """Return for how long this machine has been suspended since it booted, and a constant."""
-    return since_boot() - now()
