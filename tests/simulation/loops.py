@@ -34,7 +34,6 @@ class Clock:
 
     Args:
       rate: seconds on this clock in one second of the world.
-      since_boot: whether the clock counts sleep, as CLOCK_BOOTTIME does.
     """
 
     def __init__(self, agenda: Agenda, rate: float = 1.0, wall: float = 1.0e9):

@@ -36,7 +36,7 @@ class Life:
             self.loop.create_task(self._live())
 
     def _begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
-        process = self.machine.begin(task, attempt, formation, self.agent.incarnation)
+        process = self.machine.begin(task, attempt, formation)
         process.end = lambda number: self.machine.end(process, number)
         return process
 
@@ -81,7 +81,7 @@ class Machine:
 
     # -- processes
 
-    def begin(self, task: str, attempt: int, formation: Optional[str], lead: str) -> Process:
+    def begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
         """Start a process."""
         process = self.world.new_process(task, attempt, self.host, formation)
         self.world.training.processes.append(process)

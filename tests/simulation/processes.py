@@ -127,7 +127,6 @@ class HostTasks:
     Args:
       emit: receives the events.
       begin: makes a process: (task, attempt, formation).
-      ends_late: seconds that a signalled process takes.
     """
 
     def __init__(self, emit: Callable[[Any], None], begin: Callable[[str, int, Optional[str]], Process]):

@@ -1,6 +1,6 @@
 """What must hold after every event of a history, whatever happens."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, List
 
 WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
@@ -19,9 +19,6 @@ class Promises:
 
     def __init__(self, world: Any):
         self._world = world
-        self._together_since: Dict[str, float] = {}
-        self._restarts: Dict[str, int] = {}
-        self._step: Optional[int] = None
 
     def look(self) -> None:
         """Raise Broken where one does not hold now."""
@@ -46,7 +43,7 @@ class Promises:
         return machine.has_power and not machine.clock.is_asleep and not process.is_dying
 
     def _events_count_once(self) -> None:
-        """I5: restarts never become fewer, and never more than processes that ended."""
+        """I5: no task has more attempts than processes."""
         supervisor = self._world.supervisor()
         if supervisor is None:
             return

@@ -59,7 +59,7 @@ def test_two_processes_of_a_task_break_a_promise() -> None:
     world = World(3, [])
 
     def begin_another() -> None:
-        world.machines["h1"].begin("worker:0", 9, None, "")
+        world.machines["h1"].begin("worker:0", 9, None)
 
     world.agenda.add(60.0, begin_another)
     assert (failure(world) or "").startswith("I1: 2 processes of worker:0 can act: ")
