@@ -27,7 +27,7 @@ class Reports:
     Args:
       batch, grads: of this worker.
       given: the values of each copy of its model.
-      is_sent: whether the chief needs the batch: the servers give shards to whoever asks first.
+      is_sent: whether the chief needs the batch: the servers give a shard to the worker that asks first.
 
     Attributes:
       structure: the batch, where it is sent; else None.
