@@ -179,9 +179,10 @@ class LocalState:
             users = {op for op, _ in readers(self._variables[name]) if op in self._step}
             if len({op in later for op in users}) > 1:
                 raise JobError(
-                    f"{place(next(iter(found)))}: the step changes the local variable {name}, which all towers share;"
-                    " expected one for each: make it with tf.Variable(…, collections=[tf.GraphKeys.LOCAL_VARIABLES]),"
-                    " or let train.towers and train.accumulate be 1"
+                    f"{place(next(iter(found)))}: the step changes the local variable {name}, which all copies of"
+                    " the model share; expected one for each: make it with tf.Variable(…,"
+                    " collections=[tf.GraphKeys.LOCAL_VARIABLES]), or have one copy: train.towers and train.accumulate"
+                    " 1, and for launch verify one worker"
                 )
 
     def write_last(self) -> None:

@@ -12,7 +12,7 @@ No server, no queue and no token is in it.
 from functools import reduce
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from cluster.model.state import State, changes
+from cluster.model.state import State, settle
 from cluster.runtime.gradients import clip, copy_gradient
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
@@ -130,10 +130,10 @@ class OneProcess:
 
     def _settle_state(self, computed: Sequence[Any], step: Set[Any]) -> None:
         """Let what the model changes itself change when all towers have been computed, as on the chief."""
-        model = self._model
-        self._changed = [model.variables[name] for name in changes(model.own_variables, step)]
-        state = State(model.own_variables, model.workers[0].grads, step, model.sharing.later_operations())
-        state.write_last(computed)
+        model, later = self._model, self._model.sharing.later_operations()
+        state = State(model.own_variables, model.workers[0].grads, step, later)
+        self._changed = [model.variables[name] for name in state.changed]
+        settle(state, computed, step, later)
 
     def _divided(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
         """Return gradients of batches that vary in size, over the sum of their weights."""

@@ -7,15 +7,18 @@ from cluster.errors import JobError
 from cluster.model.state import place
 from cluster.variables.functions import called
 
-# Operations that count by themselves; those called "Stateless…" get all they need as an input.
-_DRAWS = re.compile(
-    r"^(Stateful)?(Random|Truncated|ParameterizedTruncated|Standard|Uniform|Multinomial|NonDeterministic)"
-)
+_SEEDS = {"seed", "seed2"}  # attributes by which TensorFlow seeds what draws; "Stateless…" has an input for them
+_UNUSED = "ComputeAccidentalHits"  # has both and draws nothing
+_GENERATES = re.compile("Stateful(Random|Standard|Truncated|Uniform)|NonDeterministic")  # seeded by a variable, or not
 
 
 def draws(op: Any) -> bool:
     """Return whether an operation draws random numbers outside of loops and branches: another graph can get these."""
-    return bool(_DRAWS.match(op.type)) and op._get_control_flow_context() is None
+    return _draws(op.type, [each.name for each in op.op_def.attr]) and op._get_control_flow_context() is None
+
+
+def _draws(kind: str, attributes: Iterable[str]) -> bool:
+    return ({*attributes} >= _SEEDS and kind != _UNUSED) or bool(_GENERATES.match(kind))
 
 
 def refuse_random(ops: Iterable[Any]) -> None:
@@ -28,18 +31,18 @@ def refuse_random(ops: Iterable[Any]) -> None:
       JobError: it does; names the line of the job.
     """
     for op in sorted(ops, key=lambda each: str(each.name)):
-        for kind in _kinds(op):
-            if _DRAWS.match(kind):
+        for node in _nodes(op):
+            if _draws(node.op, node.attr):
                 raise JobError(
                     f"{place(op)}: expected random numbers only for the loss and its gradients, and outside of loops,"
-                    f" branches and functions, found others ({kind} {op.name}); launch verify needs an argument of the"
-                    " job that switches this off"
+                    f" branches and functions, found others ({node.op} {op.name}); launch verify needs an argument of"
+                    " the job that switches this off"
                 )
 
 
-def _kinds(op: Any) -> Iterator[str]:
-    """Return the type of an operation, and of those in the functions that it calls."""
-    yield op.type
+def _nodes(op: Any) -> Iterator[Any]:
+    """Return the definition of an operation, and of those in the functions that it calls."""
+    yield op.node_def
     if not called(op.node_def):
         return
     library = {each.signature.name: each for each in op.graph.as_graph_def().library.function}
@@ -49,5 +52,5 @@ def _kinds(op: Any) -> Iterator[str]:
         if name not in seen and name in library:
             seen.add(name)
             for node in library[name].node_def:
-                yield node.op
+                yield node
                 left += called(node)

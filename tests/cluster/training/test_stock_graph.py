@@ -93,7 +93,7 @@ def test_a_change_that_each_tower_or_each_worker_makes_is_refused() -> None:
 
 def test_a_state_of_the_worker_that_towers_share_is_refused() -> None:
     build(carried, workers=2)
-    assert "the local variable n, which all towers share" in refused(carried, towers=2)
+    assert "the local variable n, which all copies of the model share" in refused(carried, towers=2)
 
 
 def waiting(args: Any) -> Any:

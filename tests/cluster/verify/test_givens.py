@@ -96,3 +96,30 @@ def test_batches_of_shards_are_those_that_the_workers_have_had(workers: int, tmp
     found = compared(ended(tmp_path, {"optimizer": "adam"}, workers=workers, job=made, epochs=1, steps=1000))
     assert found["verified_steps"] == found["verified_plain_steps"] + found["not_compared_steps_of_shards"] >= 4
     assert found["verified_plain_steps"] >= 2
+
+
+def test_candidates_that_a_loss_samples_are_those_of_the_run(tmp_path: Path) -> None:
+    def model(x: Any, ids: Any, y: Any, args: Dict[str, Any]) -> Any:
+        rows = tf.get_variable("rows", [verified.ROWS, 4])
+        weights, biases = tf.get_variable("weights", [verified.ROWS, 4]), tf.get_variable("biases", [verified.ROWS])
+        return tf.nn.nce_loss(weights, biases, ids[:, :1], tf.nn.embedding_lookup(rows, ids[:, 1]), 6, verified.ROWS)
+
+    found = compared(ended(tmp_path, {}, job=job(model=model), towers=2))
+    assert found["verified_plain_steps"] == 8 and found["given_random_numbers"] > 0
+
+
+def with_own_state(x: Any, ids: Any, y: Any, args: Dict[str, Any]) -> Any:
+    """What a worker keeps of its last batch, as the state of a recurrent layer."""
+    kept = tf.get_local_variable("kept", [8, 1], initializer=tf.zeros_initializer())
+    out = x @ tf.get_variable("weights", [verified.FEATURES, 1]) + 0.5 * kept
+    with tf.control_dependencies([kept.assign(tf.stop_gradient(out)).op]):
+        return tf.identity(tf.square(out[:, 0] - y))
+
+
+def test_a_state_of_each_worker_own_is_compared_with_one_worker(tmp_path: Path) -> None:
+    assert compared(ended(tmp_path, {}, workers=1, job=job(model=with_own_state)))["verified_plain_steps"] == 8
+
+
+def test_a_state_that_several_workers_each_have_is_refused_as_one_process_has_it_once(tmp_path: Path) -> None:
+    text = cause(ended(tmp_path, {}, job=job(model=with_own_state)))
+    assert "the local variable kept, which all copies of the model share" in text and text.endswith("one worker"), text
