@@ -8,8 +8,9 @@ from launch.agent.service.lead import Lead
 from launch.agent.service.member import Member
 from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
+from tests.simulation.host_tasks import HostTasks
 from tests.simulation.loops import AgentLoop, Clock
-from tests.simulation.processes import HostTasks, Process
+from tests.simulation.processes import Process
 from tests.simulation.replaced import Files, Folder
 
 NOTICED_S = 0.3  # by the keeper, an end of its agent

@@ -16,9 +16,10 @@ from tests.simulation.faults import Fault
 from tests.simulation.loops import Agenda, AgentLoop
 from tests.simulation.machines import Machine
 from tests.simulation.network import Network
-from tests.simulation.processes import Process, Training
+from tests.simulation.processes import Process
 from tests.simulation.promises import Broken, Promises
 from tests.simulation.replaced import Stat, replaced
+from tests.simulation.training import Training
 
 RUN, LEASE_S, BEAT_S, TICK_S = "r-20260101-000000", 15.0, 3.0, 0.5
 FAULTS_S, ALL_S, MOST_S = 420.0, 600.0, 1500.0  # faults come until then; the operator stops it; no history is longer

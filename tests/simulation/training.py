@@ -1,0 +1,95 @@
+"""How simulated processes train together: they begin, take steps, save, and go back to what was saved."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List, Optional, Tuple
+
+from launch.agent.wire.run_plan import RunPlan
+from tests.simulation.processes import Process
+
+STEP_S, SAVED_EVERY, START_S = 0.4, 25, 3.0
+
+
+@dataclass
+class Training:
+    """How processes train together: all of a formation must live and reach each other.
+
+    ``step`` is what the servers hold; ``saved`` is the newest checkpoint's.
+    """
+
+    plan: RunPlan
+    now: Callable[[], float]
+    reach: Callable[[str, str], bool]
+    awake: Callable[[str], bool]
+    processes: List[Process] = field(default_factory=list)
+    step: float = 0.0
+    saved: int = 0
+    is_over: bool = False
+    _holders: Tuple[int, ...] = ()
+
+    def look(self, seconds: float) -> None:
+        """Let so many seconds of training pass."""
+        for group in self._groups().values():
+            if self._trains(group):
+                self._advance(group, seconds)
+
+    def living(self, task: str) -> List[Process]:
+        """Processes of a task that have not ended."""
+        return [each for each in self.processes if each.task == task and each.code is None]
+
+    def _groups(self) -> Dict[Optional[str], List[Process]]:
+        found: Dict[Optional[str], List[Process]] = {}
+        for each in self.processes:
+            if each.code is None:
+                found.setdefault(each.formation, []).append(each)
+        return found
+
+    def _trains(self, group: List[Process]) -> bool:
+        if len({each.task for each in group}) < self._size(group[0].formation):
+            return False
+        if any(each.is_frozen or self.now() - each.began < START_S for each in group):
+            return False
+        hosts = {each.host for each in group}
+        return all(self.awake(host) for host in hosts) and all(
+            self.reach(one, other) for one in hosts for other in hosts if one != other
+        )
+
+    def _size(self, formation: Optional[str]) -> int:
+        if formation is None:
+            return sum(not task.spare for task in self.plan.tasks)
+        return sum(map(len, json.loads(formation).values()))
+
+    def _advance(self, group: List[Process], seconds: float) -> None:
+        chief = next((each for each in group if each.task == self._chief), None)
+        holders = tuple(sorted(each.pid for each in group if each.task.startswith("ps") or each is chief))
+        if holders != self._holders:  # begins with the checkpoint
+            self._holders, self.step = holders, float(self.saved)
+        if chief is None or chief.is_held:
+            return
+        self.step = min(self.step + seconds / STEP_S, float(self.plan.steps or 1 << 30))
+        if chief.save_asked > (chief.save_done or 0):
+            self._save(chief)
+            chief.save_done, chief.is_held = chief.save_asked, True
+        elif int(self.step) >= self.saved + SAVED_EVERY:
+            self._save(chief)
+        chief.save_done = chief.save_done or 0
+        for each in group:
+            each.step = int(self.step)
+        chief.checkpoint = self.saved
+        if int(self.step) >= (self.plan.steps or 1 << 30):
+            self._save(chief)
+            for each in group:
+                if not each.task.startswith("ps"):
+                    self._succeed(each)
+
+    def _save(self, chief: Process) -> None:
+        self.saved = chief.checkpoint = int(self.step)
+
+    def _succeed(self, process: Process) -> None:
+        step = int(self.step)
+        process.outcome = {"succeeded": True, "step": step, "checkpoint_step": self.saved, "metrics": {}}
+        process.code = 0
+
+    @property
+    def _chief(self) -> str:
+        return next(task.name for task in self.plan.tasks if task.chief)
