@@ -46,6 +46,13 @@ def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() ->
     assert killed and killed[0] - woken < 0.5
 
 
+@pytest.mark.parametrize("after_s", [4.5, 9.5])
+def test_an_agent_that_freezes_in_a_silence_is_killed_before_its_host_is_lost(after_s: float) -> None:
+    """Its keeper's patience is what is left of the silence, not the whole of it again: found by a double fault."""
+    faults = [Fault(100.0, "cut", "h2", 60.0), Fault(100.0 + after_s, "stopped", "h2", 60.0)]
+    assert failure(World(WITH_SLEEP, faults)) is None
+
+
 def test_a_broken_promise_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that does not count its suspension has a process beside the next formation, by one fault."""
     monkeypatch.setattr(World, "_since_boot", lambda self: self._here().time())
