@@ -12,7 +12,6 @@ from tests.simulation.promises import Promises
 from tests.simulation.replaced import NAMES
 from tests.simulation.world import World
 
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # of lives that ended in the middle
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(10)
 WITH_SLEEP = 105  # an elastic run of four hosts
