@@ -12,4 +12,10 @@ machines   hosts that boot, sleep and lose power; agents that die, and their kee
 faults     a plan of faults and operators by seed
 promises   what must hold after every event
 world      one history, from the launcher's go to the end
+verdict    which promise a history breaks, or what else goes wrong
+many       many histories in several processes
+columns    a history in print
+shorten    from a failure to a test
+met        phases in which faults have begun, and the fault before each
+lines      lines of the agents that histories have run
 """

@@ -6,10 +6,10 @@ from typing import List
 
 import pytest
 
-from tests.simulation.__main__ import failure, shortest
 from tests.simulation.faults import Fault
 from tests.simulation.promises import Promises
 from tests.simulation.replaced import NAMES
+from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,14 +44,6 @@ def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() ->
     ]
     woken = next(entry.at for entry in world.history if entry.text == "wakes")
     assert killed and killed[0] - woken < 0.5
-
-
-def test_a_broken_promise_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member that does not count its suspension has two processes of a task, by one fault."""
-    monkeypatch.setattr(World, "_since_boot", lambda self: self._here().time())
-    why = failure(World(WITH_SLEEP))
-    assert why is not None and why.startswith("I1: 2 processes of worker:2 can act: h3 ")
-    assert [fault.kind for fault in shortest(WITH_SLEEP, why)] == ["sleep"]
 
 
 def test_two_processes_of_a_task_break_a_promise() -> None:
