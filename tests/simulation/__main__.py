@@ -48,9 +48,9 @@ def failure(world: World) -> Optional[str]:
     return None
 
 
-def shortest(seed: int, why: str) -> Sequence[Fault]:
-    """The fewest of a seed's faults that still break the same promise."""
-    faults, kind = World(seed).faults, why.split(":")[0]
+def shortest(seed: int, why: str, faults: Optional[Sequence[Fault]] = None) -> Sequence[Fault]:
+    """The fewest of a seed's faults, or of others, that still break the same promise."""
+    faults, kind = World(seed, faults).faults, why.split(":")[0]
     index = 0
     while index < len(faults):
         fewer = faults[:index] + faults[index + 1 :]

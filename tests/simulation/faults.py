@@ -23,8 +23,9 @@ class Fault(NamedTuple):
 KINDS: Dict[str, int] = {
     "cut": 8, "cut out": 5, "cut in": 5, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8, "freeze": 3,
     "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "restart": 3, "stop": 1, "kill": 1, "launcher": 1,
+    "children": 4, "stuck": 3,
 }  # fmt: skip
-_OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart")
+_OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "children", "stuck")
 
 
 def drawn(random: Random, hosts: List[str], tasks: List[str], until: float) -> List[Fault]:
@@ -109,6 +110,24 @@ def _late(machine: Any, process: Any) -> None:
     process.dies_after = 3.0
 
 
+def _children(fault: Fault, world: Any) -> None:
+    for process in world.training.living(fault.what):
+        session = process.session if fault.seconds < 10 else 0
+        world.machines[process.host].leave_child(process, session)
+
+
+def _stuck(fault: Fault, world: Any) -> Any:
+    found = world.training.living(fault.what)
+    for process in found:
+        process.hang()
+
+    def free() -> None:
+        for process in found:
+            process.free()
+
+    return free
+
+
 _BEGIN: Dict[str, Begin] = {
     "cut": _cut(True, True),
     "cut out": _cut(False, True),
@@ -126,5 +145,7 @@ _BEGIN: Dict[str, Begin] = {
     "restart": lambda fault, world: world.ask({"do": "restart", "tasks": [fault.what]}),
     "stop": lambda fault, world: world.end({"do": "stop", "reason": "the operator"}),
     "kill": lambda fault, world: world.end({"do": "kill", "reason": "the operator"}),
+    "children": _children,
+    "stuck": _stuck,
     "launcher": lambda fault, world: world.lose_launcher(),
 }

@@ -1,17 +1,27 @@
 """A simulated host: it boots, sleeps and loses power; on it an agent, its keeper, and its processes."""
 
 import asyncio
+import json
 from dataclasses import replace
-from typing import Any, AsyncIterator, Dict, Optional
+from pathlib import Path
+from typing import Any, AsyncIterator, Dict, List, Mapping, Optional
 
+from cluster.protocol.standby import STANDBY
+from launch.agent.service.daemon import leave_nothing
 from launch.agent.service.lead import Lead
+from launch.agent.service.located import located
 from launch.agent.service.member import Member
+from launch.agent.state.leftovers import GONE_S
 from launch.agent.supervision.agents import MOST
+from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunRequest
-from tests.simulation.host_tasks import HostTasks
+from tests.simulation.disks import Disk
 from tests.simulation.loops import AgentLoop, Clock
+from tests.simulation.process_table import ProcessTable
 from tests.simulation.processes import Process
+from tests.simulation.programs import Program
 from tests.simulation.replaced import Files, Folder
+from tests.simulation.training import START_S
 
 NOTICED_S = 0.3  # by the keeper, an end of its agent
 PAUSE_S = 0.5
@@ -22,34 +32,34 @@ class Life:
 
     def __init__(self, machine: "Machine", request: RunRequest):
         world = machine.world
-        self.machine, self.request = machine, request
+        self.machine = machine
         self.loop = AgentLoop(world.agenda, machine.clock, machine.host, world.network, world.fail)
         world.loops.append(self.loop)
         self.is_over = False
         self.agent: Any = None
         with self.loop.within():
             events: asyncio.Queue[Any] = asyncio.Queue()
-            self.tasks = HostTasks(events.put_nowait, self._begin)
-            kind: Any = Lead if request.run_plan is not None else Member
             folder = Folder(request.run, request.host, machine.files)
-            more = [request.run_plan] if request.run_plan is not None else []
-            self.agent = kind(request, *more, folder, self.tasks, events)
+            own = located(request, folder)
+            gpus: Dict[str, List[int]] = {task.name: [] for task in own.tasks}
+            self.tasks = HostTasks(own.tasks, folder, gpus, events.put_nowait, {})
+            kind: Any = Lead if own.run_plan is not None else Member
+            more = [own.run_plan] if own.run_plan is not None else []
+            self.agent = kind(own, *more, folder, self.tasks, events)
             self.loop.create_task(self._live())
-
-    def _begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
-        process = self.machine.begin(task, attempt, formation)
-        process.end = lambda number: self.machine.end(process, number)
-        return process
 
     async def _live(self) -> None:
         await self.agent.open()
         await self.agent.run()
-        while self.tasks.running:  # as the daemon sweeps
-            self.tasks.stop_all(0.0, self.loop.time())
-            self.tasks.poll(self.loop.time())
-            await asyncio.sleep(0.05)
+        await leave_nothing(self.tasks, [])
         self.is_over = self.loop.is_dead = True
         self.machine.left(self)
+
+    def wake(self) -> None:
+        """Let the agent know of the end of a child."""
+        if not self.loop.is_dead:
+            with self.loop.within():
+                self.loop.call_soon(self.agent.wake)
 
     def ask(self, request: Dict[str, Any]) -> None:
         """Let a local caller ask the agent."""
@@ -76,34 +86,80 @@ class Machine:
         self.clock = Clock(world.agenda, rate)
         self.files = Files(self.clock.wall)
         self.files.texts["plan.json"], self.files.changed["plan.json"] = "{}", self.clock.wall()
+        self.table = ProcessTable(world.agenda.after, self._ended)
+        self.disk = Disk(self.clock.wall)
         self.has_power = True
-        self._ends = 0
-        self.life: Optional[Life] = Life(self, request)
+        self._ends = self._boots = 0
+        self.life: Optional[Life] = None
+        world.machines[self.host] = self
+        self._begin_life(request)
 
     # -- processes
 
-    def begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
-        """Start a process."""
-        process = self.world.new_process(task, attempt, self.host, formation)
+    def begin(self, task: str, attempt: int, formation: str) -> Process:
+        """Start a process that nobody has ordered."""
+        folder = Path("/elsewhere") / task.replace(":", ".")
+        config = json.dumps({"cluster": json.loads(formation)})
+        return self.spawn({"LAUNCH_TASK_DIR": str(folder), "LAUNCH_ATTEMPT": str(attempt), "TF_CONFIG": config})
+
+    def spawn(self, env: Mapping[str, str]) -> Process:
+        """Start the process of a task, the leader of a session; with ``STANDBY`` it waits for its turn."""
+        folder, pid = Path(env["LAUNCH_TASK_DIR"]), self.world.new_pid()
+        process = self.table.add(
+            Process(
+                self.table, pid, self.table.agent, pid, pid, int(100 * self.clock.boottime()), dict(env),
+                folder.name.replace(".", ":"), int(env["LAUNCH_ATTEMPT"]), self.host, self.world.agenda.now,
+                json.dumps(json.loads(env["TF_CONFIG"])["cluster"]), waits=STANDBY in env,
+            )
+        )  # fmt: skip
+        process.program = Program(process, folder, self.clock.monotonic, self.disk)
+        if process.waits:
+            self.world.note(self.host, f"prepares {process.task} attempt {process.attempt}")
+            self.world.agenda.after(START_S, process.program.be_ready)
+        else:
+            self.give_turn(process)
+        return process
+
+    def give_turn(self, process: Process) -> None:
+        """A process begins to train."""
+        process.waits = False
         self.world.training.processes.append(process)
-        self.world.note(self.host, f"starts {task} attempt {attempt}")
-        return process  # type: ignore[no-any-return]
+        self.world.note(self.host, f"starts {process.task} attempt {process.attempt}")
+
+    def leave_child(self, process: Process, session: int) -> None:
+        """A process starts another, in its own session or in one of its own (0); it ignores TERM."""
+        pid = self.world.new_pid()
+        self.table.add(
+            Process(
+                self.table, pid, process.pid, process.leader, session or pid, int(100 * self.clock.boottime()),
+                process.env, process.task, process.attempt, self.host, self.world.agenda.now, ignores_term=True,
+            )
+        )  # fmt: skip
 
     def end(self, process: Process, code: int) -> None:
-        """A process gets a signal, or ends by itself; it is gone some time later."""
+        """A process ends by itself."""
+        process.end(code)
 
-        def gone() -> None:
-            if process.code is None:
-                process.code = code
-                self.world.note(self.host, f"{process.task} attempt {process.attempt} ends: {code}")
+    def _ended(self, process: Process, is_child: bool) -> None:
+        what = process.task if process.pid == process.leader else f"a child of {process.task}"
+        self.world.note(self.host, f"{what} attempt {process.attempt} ends: {process.code}")
+        if is_child and self.life is not None:
+            self.life.wake()
 
-        self.world.agenda.after(process.dies_after, gone)
+    def stand_still(self, seconds: float) -> None:
+        """The agent waits, and does nothing else."""
+        if self.life is not None:
+            self.life.loop.stand_still(seconds)
 
-    def living(self) -> Any:
+    def living(self) -> List[Process]:
         """Processes that have not ended."""
-        return [each for each in self.world.training.processes if each.host == self.host and each.code is None]
+        return self.table.living
 
     # -- the agent
+
+    def _begin_life(self, request: RunRequest) -> None:
+        self.table.agent = self.world.new_pid()
+        self.life = Life(self, request)
 
     def kill_agent(self) -> None:
         """The agent is killed; its keeper ends what it left, and begins the next one where the run is detached."""
@@ -113,27 +169,46 @@ class Machine:
         self.world.note(self.host, "the agent is killed")
         life.loop.is_dead = True
         self.world.network.died(life.loop)
-        for process in self.living():
-            self.end(process, -9)
+        self.table.agent_ended()
         self._ends += 1
-        if self._ends <= MOST and self.world.is_detached:
-            self.world.agenda.after(NOTICED_S + PAUSE_S * 4 ** min(self._ends - 1, 2), self._again)
-        else:
+        goes_on = self._ends <= MOST and self.world.is_detached
+        if not goes_on:
             self.life = None
-
-    def _again(self, booted: bool = False) -> None:
-        if self.has_power and not self.clock.is_asleep and not self.living():
-            self.world.note(self.host, "the next agent begins")
-            self.life = Life(self, replace(self._request, again=True, booted=booted))
-        elif self.has_power:
-            self.world.agenda.after(NOTICED_S, lambda: self._again(booted))
+        self._keep(NOTICED_S, 2 * GONE_S, PAUSE_S * 4 ** min(self._ends - 1, 2) if goes_on else None)
 
     def left(self, life: Life) -> None:
         """The agent has ended in order."""
         self.world.note(self.host, "the agent leaves")
         self.world.network.died(life.loop)
+        self.table.agent_ended()
         if self.life is life:
             self.life = None
+        self._keep(NOTICED_S, 2 * GONE_S, None)
+
+    def _keep(self, soon_s: float, patience_s: float, pause_s: Optional[float]) -> None:
+        """Let the keeper kill what its agent left, wait for that in bounded time, and begin the next agent."""
+        boots = self._boots
+
+        def look() -> None:
+            if self._boots != boots:
+                return
+            if self.clock.is_asleep:
+                self._keep(soon_s, patience_s, pause_s)
+            elif self.living() and patience_s > 0:
+                for each in self.living():
+                    each.take(9)
+                self._keep(NOTICED_S, patience_s - NOTICED_S, pause_s)
+            elif pause_s is not None:
+                self.world.agenda.after(pause_s, again)
+
+        def again() -> None:
+            if self._boots == boots and self.clock.is_asleep:
+                self.world.agenda.after(NOTICED_S, again)
+            elif self._boots == boots:
+                self.world.note(self.host, "the next agent begins")
+                self._begin_life(replace(self._request, again=True))
+
+        self.world.agenda.after(soon_s, look)
 
     # -- the machine
 
@@ -143,9 +218,9 @@ class Machine:
             return
         self.world.note(self.host, "loses power")
         self.has_power = False
+        self._boots += 1
         self.world.network.off.add(self.host)
-        for process in self.living():
-            process.code = -9
+        self.table.lose_power()
         if self.life is not None:
             self.life.loop.is_dead = True
             self.world.network.died(self.life.loop, has_power=False)
@@ -163,6 +238,7 @@ class Machine:
         if self.has_power and not self.clock.is_asleep:
             self.world.note(self.host, "sleeps")
             self.clock.sleep()
+            self.table.sleep()
             self.world.network.asleep.add(self.host)
 
     def wake(self) -> None:
@@ -170,6 +246,7 @@ class Machine:
         if self.clock.is_asleep:
             self.world.note(self.host, "wakes")
             self.clock.wake()
+            self.table.wake()
             self.world.network.asleep.discard(self.host)
             self.world.woke(self.host)
             if self.life is not None:

@@ -1,22 +1,24 @@
 """A sample of simulated histories: no promise is broken, and a seed is the same history each time."""
 
+import ast
 import re
 from pathlib import Path
-from typing import List
+from typing import Any, Iterator
 
 import pytest
 
+from launch.agent.tasks.host_tasks import HostTasks
 from tests.simulation.__main__ import failure, shortest
 from tests.simulation.faults import Fault
+from tests.simulation.names import NAMES
 from tests.simulation.promises import Promises
-from tests.simulation.replaced import NAMES
 from tests.simulation.world import World
 
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # of lives that ended in the middle
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(10)
 WITH_SLEEP = 105  # an elastic run of four hosts
-SLEEP = [Fault(244.4, "sleep", "h3", 35.6)]
+SLEEP = [Fault(60.0, "sleep", "h3", 35.6)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -47,19 +49,35 @@ def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() ->
     assert killed and killed[0] - woken < 0.5
 
 
+def test_no_second_process_begins_where_a_member_does_not_count_its_suspension(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its host's tasks refuse the order, and the run ends."""
+    monkeypatch.setattr(World, "since_boot", lambda self: self._here().time())
+    world = World(WITH_SLEEP, SLEEP)
+    assert failure(world) is None
+    assert [each for each in world.history if "worker:2 attempt 1 not started: attempt 0 runs here" in each.text]
+
+
 def test_a_broken_promise_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member that does not count its suspension has two processes of a task, by one fault."""
-    monkeypatch.setattr(World, "_since_boot", lambda self: self._here().time())
-    why = failure(World(WITH_SLEEP))
+    """A member that does neither has two processes of a task, by one fault."""
+    start = HostTasks.start
+
+    def forget(tasks: HostTasks, name: str, *more: Any) -> None:
+        tasks.running.pop(name, None)
+        start(tasks, name, *more)
+
+    monkeypatch.setattr(HostTasks, "start", forget)
+    monkeypatch.setattr(World, "since_boot", lambda self: self._here().time())
+    faults = [Fault(30.0, "reset", "h1", 0.5), *SLEEP]
+    why = failure(World(WITH_SLEEP, faults))
     assert why is not None and why.startswith("I1: 2 processes of worker:2 can act: h3 ")
-    assert [fault.kind for fault in shortest(WITH_SLEEP, why)] == ["sleep"]
+    assert [fault.kind for fault in shortest(WITH_SLEEP, why, faults)] == ["sleep"]
 
 
 def test_two_processes_of_a_task_break_a_promise() -> None:
     world = World(3, [])
 
     def begin_another() -> None:
-        world.machines["h1"].begin("worker:0", 9, None)
+        world.machines["h1"].begin("worker:0", 9, '{"worker": ["elsewhere"]}')
 
     world.agenda.add(60.0, begin_another)
     assert (failure(world) or "").startswith("I1: 2 processes of worker:0 can act: ")
@@ -71,28 +89,50 @@ def test_a_run_that_does_not_end_breaks_a_promise(monkeypatch: pytest.MonkeyPatc
     assert (failure(World(3, [Fault(30.0, "freeze", "worker:0", 1.0)])) or "").startswith("I7: ")
 
 
+# What starts, watches and ends tasks; ``shipped``, ``work_folder`` and the rest have nothing to do here.
+OF_TASKS = (
+    "host_tasks", "attempt", "reports", "standbys", "stacks", "descendants", "health", "usage", "log_gap", "log_index",
+    "task_limits", "task_containers", "task_env",
+)  # fmt: skip
+OUTSIDE = {
+    "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
+    "inspect", "table", "environment", "status", "boot", "text_of", "threads", "waits_in", "names_in", "work_of",
+    "Traffic", "MemoryKills", "glob", "ask", "open_to_read", "open_to_append", "read_at_most", "read_sign",
+}  # fmt: skip
+# Of these modules histories need paths, and a listener's file, which no listener here has.
+ELSEWHERE = {
+    "launch.agent.supervision.hang_detection.os", "launch.agent.protocol.gate.os", "launch.agent.protocol.gate.socket",
+}  # fmt: skip
+CONSTANTS = {
+    "signal": r"signal\.(SIG\w+|Signals)\b",
+    "subprocess": r"subprocess\.(PIPE|DEVNULL|TimeoutExpired|Popen\[)",
+}
+EDGE = ROOT / "launch/agent/linux/processes.py"  # of which functions are replaced, not names that it imports
+
+
 def test_agents_ask_for_nothing_else_of_this_machine() -> None:
-    """What lead, members and their links ask of time, secrets and files by name is replaced."""
+    """What agents ask of time, secrets, processes and files by name is replaced."""
+    agent = ROOT / "launch/agent"
     modules = [
-        *(
-            ROOT / "launch/agent/service" / f"{name}.py"
-            for name in ("lead", "member", "member_links", "agent", "recovery")
-        ),
-        *(ROOT / "launch/agent/protocol" / f"{name}.py" for name in ("links", "gate", "sealed", "silence", "messages")),
-        *(ROOT / "launch/agent/supervision").glob("*.py"),
-        ROOT / "launch/agent/state/report.py",
+        *(agent / "service" / f"{name}.py" for name in ("lead", "member", "member_links", "agent", "recovery")),
+        *(agent / "protocol" / f"{name}.py" for name in ("links", "gate", "sealed", "silence", "messages")),
+        *(agent / "supervision").glob("*.py"),
+        *(agent / "state" / f"{name}.py" for name in ("report", "process_records")),
+        *(agent / "tasks" / f"{name}.py" for name in OF_TASKS),
+        *(agent / "endings").glob("*.py"),
+        *(ROOT / "cluster/protocol" / f"{name}.py" for name in ("standby", "record_file")),
+        EDGE,
     ]
-    names = {  # of signals by number, of paths, and of a listener's file, which no listener here has
-        "launch.agent.supervision.ending.signal", "launch.agent.supervision.incident.signal",
-        "launch.agent.supervision.hang_detection.os",
-        "launch.agent.protocol.gate.os", "launch.agent.protocol.gate.socket",
-    }  # fmt: skip
-    assert {each for module in modules for each in _asked(module)} <= {*NAMES, *names}
+    assert sorted({each for module in modules for each in _asked(module)} - {*NAMES, *ELSEWHERE}) == []
 
 
-def _asked(module: Path) -> List[str]:
-    name = ".".join(module.relative_to(ROOT).with_suffix("").parts)
-    outside = "time|secrets|os|socket|random|subprocess|signal|since_boot|say|say_once|say_seldom"
-    return [
-        f"{name}.{each}" for each in re.findall(rf"^(?:import|from \S+ import) ({outside})\b", module.read_text(), re.M)
-    ]
+def _asked(module: Path) -> Iterator[str]:
+    """The names of a module that it has from outside, but for constants."""
+    name, text = ".".join(module.relative_to(ROOT).with_suffix("").parts), module.read_text()
+    imports = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    for each in (alias.name for node in imports for alias in node.names):
+        known = re.compile(CONSTANTS.get(each, "$"))
+        uses = [text[use.start() :] for use in re.finditer(rf"(?<![\w.]){each}\.(?=\w)", text)]
+        is_edge = module == EDGE and each in ("signal", "subprocess")
+        if each in OUTSIDE and not is_edge and not (uses and all(known.match(use) for use in uses)):
+            yield f"{name}.{each}"

@@ -115,9 +115,9 @@ class World:
         Raises:
           Broken: a promise does not hold.
         """
-        with replaced(self._wall, self._since_boot, self._token, self._say, self._stat):
+        with replaced(self):
             for host, rate in zip(self.plan.hosts, self.shape.rates):
-                self.machines[host] = Machine(self, self._request(host), rate)
+                Machine(self, self._request(host), rate)
             self.agenda.after(1.0, self._launch)
             self.agenda.after(TICK_S, self._tick)
             self.agenda.add(ALL_S, lambda: self.end({"do": "stop", "reason": "the night is over"}))
@@ -133,19 +133,21 @@ class World:
 
     def _happen(self) -> None:
         looked_at = 0.0
-        while self.agenda.now < MOST_S and not self.is_over:
+        while self.agenda.now < MOST_S:
             self.agenda.step()
+            if self.errors:
+                raise Broken(f"I0: {self.errors[0]}")
             if self.is_news or self.agenda.now > looked_at + 0.1:
                 looked_at, self.is_news = self.agenda.now, False
                 self._promises.look()
-            if self.errors:
-                raise Broken(f"I0: {self.errors[0]}")
+                if self.is_over:
+                    return
 
     @property
     def is_over(self) -> bool:
         """Whether no agent and no process is left."""
         gone = all(machine.life is None for machine in self.machines.values())
-        return gone and all(each.code is not None for each in self.training.processes) and self.agenda.now > 5.0
+        return gone and not self.living() and self.agenda.now > 5.0
 
     # -- the launcher and the operator
 
@@ -193,10 +195,14 @@ class World:
         life = self.machines["h0"].life
         return life.agent._supervisor if life is not None and isinstance(life.agent, Lead) else None
 
-    def new_process(self, task: str, attempt: int, host: str, formation: Optional[str]) -> Process:
-        """A process with a pid of its own."""
+    def new_pid(self) -> int:
+        """A number that no other process has."""
         self._pids += 1
-        return Process(task, attempt, host, self._pids, self.agenda.now, formation)
+        return self._pids
+
+    def living(self) -> List[Process]:
+        """Processes that have not ended, of every host."""
+        return [each for machine in self.machines.values() for each in machine.living()]
 
     def woke(self, host: str) -> None:
         """A machine has woken."""
@@ -224,25 +230,37 @@ class World:
         self.training.look(TICK_S)
         self.agenda.after(TICK_S, self._tick)
 
+    # -- what agents ask: see ``replaced``
+
     def _here(self) -> Optional[AgentLoop]:
         loop = asyncio._get_running_loop()
         return loop if isinstance(loop, AgentLoop) else None
 
-    def _wall(self) -> float:
+    def here(self) -> Machine:
+        """The machine whose agent runs now."""
+        loop: Any = asyncio._get_running_loop()
+        return self.machines[loop.host]
+
+    def wall(self) -> float:
+        """The calendar's time of the host whose agent runs now."""
         loop = self._here()
         return self.agenda.now if loop is None else loop.clock.wall()
 
-    def _since_boot(self) -> float:
+    def since_boot(self) -> float:
+        """The time since its boot."""
         loop = self._here()
         return self.agenda.now if loop is None else loop.clock.boottime()
 
-    def _token(self, size: int) -> str:
+    def token(self, size: int) -> str:
+        """Random text, by the seed."""
         return f"{self._tokens.getrandbits(8 * size):0{2 * size}x}"
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Note a line of an agent's log."""
         loop = self._here()
         self.note("-" if loop is None else loop.host, text)
 
-    def _stat(self, path: str) -> Stat:
+    def stat(self, path: str) -> Stat:
+        """The status of an agent's own file."""
         _, _, host, *_, name = path.split("/")
         return Stat(self.machines[host].files.changed[name])
