@@ -60,4 +60,4 @@ def is_ready(folder: Path) -> bool:
 def clear(folder: Path) -> None:
     """Remove the file of an earlier process. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
-        (folder / READY).unlink()
+        os.unlink(str(folder / READY))

@@ -4,10 +4,12 @@ The product's own coroutines run unchanged. In the place of time, network, proce
 
 time       ``loops``: an event loop for each agent, on virtual time, by its host's own clock
 network    ``network``: delays, one-way cuts, resets, half-open connections
-processes  ``processes``: the tasks of each host; ``training``: how they train together
-disks      ``replaced``: an agent's files in memory; the list of all names that are replaced
+processes  ``process_table``: what starts, ends, hangs, and is left; the product's ``HostTasks`` runs on it
+disks      ``disks``, ``replaced``: the files of tasks and agents, in memory
 
 loops      the world's order of events, and the loop of each agent
+runs       the run of a seed, and what its agents are asked for
+lives      one life of an agent
 machines   hosts that boot, sleep and lose power; agents that die, and their keepers
 faults     a plan of faults and operators by seed
 promises   what must hold after every event
@@ -20,4 +22,13 @@ columns    a history in print
 shorten    from a failure to a test
 met        phases in which faults have begun, and the fault before each
 lines      lines of the agents that histories have run
+names      the names of the product that are replaced
+replaced   what is in their place
+kernel     the edge to processes and shared files, for the host whose agent runs
+process_table  parents, zombies and orphans of one host
+processes  one process, and what signals do to it
+programs   what a task reads and writes
+disks      files in memory
+network    connections
+training   how processes train together
 """

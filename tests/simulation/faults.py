@@ -23,9 +23,9 @@ class Fault(NamedTuple):
 KINDS: Dict[str, int] = {
     "cut": 8, "cut out": 5, "cut in": 5, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8, "freeze": 3,
     "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "stopped": 4, "disk": 2, "reboot": 2, "leave": 2, "restart": 3,
-    "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1,
+    "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1, "children": 4, "stuck": 3,
 }  # fmt: skip
-_OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back")
+_OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back", "children", "stuck")
 
 
 def drawn(random: Random, hosts: List[str], tasks: List[str], until: float) -> List[Fault]:
@@ -103,11 +103,11 @@ def _stopped(fault: Fault, world: Any) -> Any:
 
 
 def _disk(fault: Fault, world: Any) -> Any:
-    files = world.machines[fault.what].files
-    files.is_full = True
+    machine = world.machines[fault.what]
+    machine.files.is_full = machine.disk.is_full = True
 
     def freed() -> None:
-        files.is_full = False
+        machine.files.is_full = machine.disk.is_full = False
 
     return freed
 
@@ -145,6 +145,24 @@ def _late(machine: Any, process: Any) -> None:
     process.dies_after = 3.0
 
 
+def _children(fault: Fault, world: Any) -> None:
+    for process in world.training.living(fault.what):
+        session = process.session if fault.seconds < 10 else 0
+        world.machines[process.host].leave_child(process, session)
+
+
+def _stuck(fault: Fault, world: Any) -> Any:
+    found = world.training.living(fault.what)
+    for process in found:
+        process.hang()
+
+    def free() -> None:
+        for process in found:
+            process.free()
+
+    return free
+
+
 _BEGIN: Dict[str, Begin] = {
     "cut": _cut(True, True),
     "cut out": _cut(False, True),
@@ -170,5 +188,7 @@ _BEGIN: Dict[str, Begin] = {
     "stop": lambda fault, world: world.end({"do": "stop", "reason": "the operator"}),
     "twice": _twice,
     "kill": lambda fault, world: world.end({"do": "kill", "reason": "the operator"}),
+    "children": _children,
+    "stuck": _stuck,
     "launcher": lambda fault, world: world.lose_launcher(),
 }

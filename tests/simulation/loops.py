@@ -13,13 +13,13 @@ class Agenda:
     def __init__(self) -> None:
         self.now = 0.0
         self._numbers = itertools.count()
-        self._due: List[Tuple[float, int, Callable[..., None], Tuple[Any, ...]]] = []
+        self._due: List[Tuple[float, int, Callable[..., object], Tuple[Any, ...]]] = []
 
-    def add(self, when: float, happen: Callable[..., None], *of: Any) -> None:
+    def add(self, when: float, happen: Callable[..., object], *of: Any) -> None:
         """Let something happen at a time, or now if that is over; what is of one time keeps its order."""
         heapq.heappush(self._due, (when if when > self.now else self.now, next(self._numbers), happen, of))
 
-    def after(self, seconds: float, happen: Callable[[], None]) -> None:
+    def after(self, seconds: float, happen: Callable[[], object]) -> None:
         """Let something happen later."""
         self.add(self.now + seconds, happen)
 
@@ -28,7 +28,7 @@ class Agenda:
         self.now, _, happen, of = heapq.heappop(self._due)
         happen(*of)
 
-    def left(self, happen: Callable[..., None]) -> List[Any]:
+    def left(self, happen: Callable[..., object]) -> List[Any]:
         """With what one thing is still to happen, in its order."""
         return [of[0] for _, _, each, of in sorted(self._due) if each == happen]
 
@@ -97,6 +97,7 @@ class AgentLoop(_Loop):  # type: ignore[misc]
     def __init__(self, agenda: Agenda, clock: Clock, host: str, network: Any, fail: Callable[[str], None]):
         self._agenda, self.clock, self.host, self._network, self._fail = agenda, clock, host, network, fail
         self.is_dead = self.is_stopped = False
+        self._stands_until = 0.0
         self._held: List[Any] = []  # handles that are due meanwhile, or after this life
         self._tasks: List[Any] = []  # all that are not done, in the order of their begin, and some that are
         self._many = _FEW
@@ -182,14 +183,22 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         if self.is_dead or self.is_stopped or self.clock.is_asleep:
             self._held.append(handle)
             return
+        if self._agenda.now < self._stands_until:
+            self._put(handle, self._stands_until)
+            return
         if isinstance(handle, asyncio.TimerHandle) and self.clock.monotonic() < handle._when - 1e-9:  # type: ignore[attr-defined]
             self._put(handle, self.clock.when(handle.when()))  # it slept meanwhile
             return
+        before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)  # not ``within``: this is done for every event
         try:
             handle._run()
         finally:
-            asyncio._set_running_loop(None)
+            asyncio._set_running_loop(before)
+
+    def stand_still(self, seconds: float) -> None:
+        """Let nothing happen for so long, as a call that blocks does."""
+        self._stands_until = self._agenda.now + seconds
 
     def forget(self) -> None:
         """End what this life has left, once the world is over: else Python does so at some moment of a later one.

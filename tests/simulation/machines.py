@@ -1,79 +1,29 @@
 """A simulated host: it boots, sleeps and loses power; on it an agent, its keeper, and its processes."""
 
-import asyncio
+import json
 from dataclasses import replace
-from typing import Any, AsyncIterator, Dict, Optional
+from pathlib import Path
+from typing import Any, List, Mapping, Optional
 
+from cluster.protocol.standby import STANDBY
 from launch.agent.service import recovery
-from launch.agent.service.lead import Lead
 from launch.agent.service.liveness_pipe import CHANCE_S, granted_s, patience_s
-from launch.agent.service.member import Member
+from launch.agent.state.leftovers import GONE_S
 from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
-from tests.simulation.host_tasks import HostTasks
-from tests.simulation.loops import AgentLoop, Clock
+from tests.simulation.disks import Disk
+from tests.simulation.lives import Life
+from tests.simulation.loops import Clock
+from tests.simulation.process_table import ProcessTable
 from tests.simulation.processes import Process
+from tests.simulation.programs import Program
 from tests.simulation.replaced import Files, Folder
+from tests.simulation.training import START_S
 
 NOTICED_S = 0.3  # by the keeper, an end of its agent
 PAUSE_S = 0.5
 UP_S = 20.0  # after a boot, until its unit starts the agent
 OFF_S = 2.0  # after the agent has gone away, until the machine is off
-
-
-class Life:
-    """One life of a host's agent."""
-
-    def __init__(self, machine: "Machine", request: RunRequest):
-        world = machine.world
-        self.machine, self.request = machine, request
-        self.loop = AgentLoop(world.agenda, machine.clock, machine.host, world.network, world.fail)
-        world.loops.append(self.loop)
-        self.is_over = False
-        self.agent: Any = None
-        with self.loop.within():
-            events: asyncio.Queue[Any] = asyncio.Queue()
-            self.tasks = HostTasks(events.put_nowait, self._begin)
-            kind: Any = Lead if request.run_plan is not None else Member
-            more = [request.run_plan] if request.run_plan is not None else []
-            self.agent = kind(request, *more, machine.folder, self.tasks, events)
-            world.orders.watch(self)
-            self.loop.create_task(self._live()).add_done_callback(self._ended)
-
-    def _begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
-        process = self.machine.begin(task, attempt, formation)
-        process.end = lambda number: self.machine.end(process, number)
-        return process
-
-    async def _live(self) -> None:
-        await self.agent.open()
-        await self.agent.run()
-        while self.tasks.running:  # as the daemon sweeps
-            self.tasks.stop_all(0.0, self.loop.time())
-            self.tasks.poll(self.loop.time())
-            await asyncio.sleep(0.05)
-        self.is_over = self.loop.is_dead = True
-        self.machine.left(self, self.agent.is_away)
-
-    def _ended(self, living: Any) -> None:
-        if not living.cancelled() and living.exception() is not None:
-            self.machine.world.fail(f"I0: {self.machine.host}: the agent ends: {living.exception()!r}")
-
-    @property
-    def leads(self) -> str:
-        """Return the incarnation of the lead that orders what this life starts."""
-        return str(self.agent.incarnation if isinstance(self.agent, Lead) else self.agent._serves)
-
-    def ask(self, request: Dict[str, Any]) -> None:
-        """Let a local caller ask the agent."""
-        if not self.loop.is_dead:
-            with self.loop.within():
-                self.loop.create_task(_all(self.agent.answer(request)))
-
-
-async def _all(answers: AsyncIterator[Any]) -> None:
-    async for _ in answers:
-        pass
 
 
 class Machine:
@@ -90,36 +40,78 @@ class Machine:
         self.files = Files(self.clock.wall)
         self.folder = Folder(request.run, request.host, self.files)
         self.folder.write("plan.json", {}, durable=True)
+        self.table = ProcessTable(world.agenda.after, self._ended)
+        self.disk = Disk(self.clock.wall)
         self.has_power = True
-        self._ends = 0
+        self._ends = self._boots = 0
         self._has_unit = request.returns  # which starts the agent after a boot
         self.led_since: Optional[float] = None  # since when the newest agent has been there, but for the first
-        self.life: Optional[Life] = Life(self, request)
+        self.life: Optional[Life] = None
+        world.machines[self.host] = self
+        self._begin_life(request)
 
     # -- processes
 
-    def begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
-        """Start a process."""
-        process = self.world.new_process(task, attempt, self.host, formation)
-        process.lead = self.life.leads if self.life is not None else ""
+    def begin(self, task: str, attempt: int, formation: str) -> Process:
+        """Start a process that nobody has ordered."""
+        folder = Path("/elsewhere") / task.replace(":", ".")
+        config = json.dumps({"cluster": json.loads(formation)})
+        return self.spawn({"LAUNCH_TASK_DIR": str(folder), "LAUNCH_ATTEMPT": str(attempt), "TF_CONFIG": config})
+
+    def spawn(self, env: Mapping[str, str]) -> Process:
+        """Start the process of a task, the leader of a session; with ``STANDBY`` it waits for its turn."""
+        folder, pid = Path(env["LAUNCH_TASK_DIR"]), self.world.new_pid()
+        process = self.table.add(
+            Process(
+                self.table, pid, self.table.agent, pid, pid, int(100 * self.clock.boottime()), dict(env),
+                folder.name.replace(".", ":"), int(env["LAUNCH_ATTEMPT"]), self.host, self.world.agenda.now,
+                json.dumps(json.loads(env["TF_CONFIG"])["cluster"]), waits=STANDBY in env,
+            )
+        )  # fmt: skip
+        process.program = Program(process, folder, self.clock.monotonic, self.disk)
+        if process.waits:
+            self.world.note(self.host, f"prepares {process.task} attempt {process.attempt}")
+            self.world.agenda.after(START_S, process.program.be_ready)
+        else:
+            self.give_turn(process)
+        return process
+
+    def give_turn(self, process: Process) -> None:
+        """A process begins to train."""
+        process.waits, process.lead = False, self.life.leads if self.life is not None else ""
         self.world.training.processes.append(process)
         self.world.promises.starts(process)
-        self.world.note(self.host, f"starts {task} attempt {attempt}")
-        return process  # type: ignore[no-any-return]
+        self.world.note(self.host, f"starts {process.task} attempt {process.attempt}")
+
+    def leave_child(self, process: Process, session: int) -> None:
+        """A process starts another, in its own session or in one of its own (0); it ignores TERM."""
+        pid = self.world.new_pid()
+        self.table.add(
+            Process(
+                self.table, pid, process.pid, process.leader, session or pid, int(100 * self.clock.boottime()),
+                process.env, process.task, process.attempt, self.host, self.world.agenda.now, process.formation,
+                process.lead, ignores_term=True,
+            )
+        )  # fmt: skip
 
     def end(self, process: Process, code: int) -> None:
-        """A process gets a signal, or ends by itself; it is gone some time later."""
+        """A process ends by itself."""
+        process.end(code)
 
-        def gone() -> None:
-            if process.code is None:
-                process.code = code
-                self.world.note(self.host, f"{process.task} attempt {process.attempt} ends: {code}")
+    def _ended(self, process: Process, is_child: bool) -> None:
+        what = process.task if process.pid == process.leader else f"a child of {process.task}"
+        self.world.note(self.host, f"{what} attempt {process.attempt} ends: {process.code}")
+        if is_child and self.life is not None:
+            self.life.wake()
 
-        self.world.agenda.after(process.dies_after, gone)
+    def stand_still(self, seconds: float) -> None:
+        """The agent waits, and does nothing else."""
+        if self.life is not None:
+            self.life.loop.stand_still(seconds)
 
-    def living(self) -> Any:
+    def living(self) -> List[Process]:
         """Processes that have not ended."""
-        return [each for each in self.world.training.processes if each.host == self.host and each.code is None]
+        return self.table.living
 
     # -- the agent
 
@@ -128,6 +120,10 @@ class Machine:
         """Return whether an agent is there to do anything."""
         life = self.life
         return life is not None and not life.loop.is_dead and self.has_power and not self.clock.is_asleep
+
+    def _begin_life(self, request: RunRequest) -> None:
+        self.table.agent = self.world.new_pid()
+        self.life = Life(self, request)
 
     def stop_agent(self) -> None:
         """The agent's process is stopped; its keeper kills one without a pulse."""
@@ -157,13 +153,12 @@ class Machine:
         self.world.note(self.host, "the agent is killed")
         life.loop.is_dead = True
         self.world.network.died(life.loop)
-        for process in self.living():
-            self.end(process, -9)
+        self.table.agent_ended()
         self._ends += 1
-        if self._ends <= MOST and self.world.is_detached:
-            self.world.agenda.after(NOTICED_S + PAUSE_S * 4 ** min(self._ends - 1, 2), self._again)
-        else:
+        goes_on = self._ends <= MOST and self.world.is_detached
+        if not goes_on:
             self.life, self._has_unit = None, False
+        self._keep(NOTICED_S, 2 * GONE_S, PAUSE_S * 4 ** min(self._ends - 1, 2) if goes_on else None)
 
     def leave(self, why: str) -> None:
         """The agent learns that its machine is to go."""
@@ -171,21 +166,44 @@ class Machine:
             with self.life.loop.within():
                 self.life.agent.leave(why)
 
-    def _again(self, booted: bool = False) -> None:
-        if self.has_power and not self.clock.is_asleep and not self.living():
-            self.world.note(self.host, "the next agent begins")
-            self.led_since = self.world.agenda.now
-            self.life = Life(self, replace(self._request, again=True, booted=booted))
-        elif self.has_power:
-            self.world.agenda.after(NOTICED_S, lambda: self._again(booted))
-
     def left(self, life: Life, is_away: bool) -> None:
         """The agent has ended in order, perhaps until a boot."""
         self.world.note(self.host, "the agent is away" if is_away else "the agent leaves")
         self.world.network.died(life.loop)
+        self.table.agent_ended()
         self._has_unit = self._has_unit and is_away
         if self.life is life:
             self.life = None
+        self._keep(NOTICED_S, 2 * GONE_S, None)
+
+    def _keep(self, soon_s: float, patience_s: float, pause_s: Optional[float]) -> None:
+        """Let the keeper kill what its agent left, wait for that in bounded time, and begin the next agent."""
+        boots = self._boots
+
+        def look() -> None:
+            if self._boots != boots:
+                return
+            if self.clock.is_asleep:
+                self._keep(soon_s, patience_s, pause_s)
+            elif self.living() and patience_s > 0:
+                for each in self.living():
+                    each.take(9)
+                self._keep(NOTICED_S, patience_s - NOTICED_S, pause_s)
+            elif pause_s is not None:
+                self.world.agenda.after(pause_s, again)
+
+        def again() -> None:
+            if self._boots == boots and self.clock.is_asleep:
+                self.world.agenda.after(NOTICED_S, again)
+            elif self._boots == boots:
+                self._begin_next()
+
+        self.world.agenda.after(soon_s, look)
+
+    def _begin_next(self, booted: bool = False) -> None:
+        self.world.note(self.host, "the next agent begins")
+        self.led_since = self.world.agenda.now
+        self._begin_life(replace(self._request, again=True, booted=booted))
 
     # -- the machine
 
@@ -195,10 +213,10 @@ class Machine:
             return
         self.world.note(self.host, "loses power")
         self.has_power = False
+        self._boots += 1
         self.world.network.off.add(self.host)
+        self.table.lose_power()
         self.files.lose(self.world.random_of_disks)
-        for process in self.living():
-            process.code = -9
         if self.life is not None:
             self.life.loop.is_dead = True
             self.world.network.died(self.life.loop, has_power=False)
@@ -208,16 +226,16 @@ class Machine:
         """The machine is there again; a unit starts the next agent where the run has asked for one."""
         if not self.has_power:
             self.world.note(self.host, "boots")
-            self.has_power = True
+            self.has_power, boots = True, self._boots
             self.world.network.off.discard(self.host)
-            self.world.agenda.after(UP_S, self._return)
+            self.world.agenda.after(UP_S, lambda: self._return(boots))
 
-    def _return(self) -> None:
+    def _return(self, boots: int) -> None:
         """Do what ``launch.agent.service.boot_return`` does."""
-        if not self._has_unit or not self.world.is_detached or self.life is not None:
+        if self._boots != boots or not self._has_unit or not self.world.is_detached or self.life is not None:
             return
         if recovery.goes_on(self.folder, self._request):
-            self._again(booted=True)
+            self._begin_next(booted=True)
         else:
             self._has_unit = False
 
@@ -237,6 +255,7 @@ class Machine:
         if self.has_power and not self.clock.is_asleep:
             self.world.note(self.host, "sleeps")
             self.clock.sleep()
+            self.table.sleep()
             self.world.network.asleep.add(self.host)
 
     def wake(self) -> None:
@@ -244,6 +263,7 @@ class Machine:
         if self.clock.is_asleep:
             self.world.note(self.host, "wakes")
             self.clock.wake()
+            self.table.wake()
             self.world.network.asleep.discard(self.host)
             self.world.woke(self.host)
             if self.life is not None:

@@ -1,32 +1,91 @@
-"""The processes of simulated hosts, which start, hang, and leave early or late."""
+"""The processes of a simulated host: what signals do to them, and when they are gone."""
 
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Optional
+import signal
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional
+
+from launch.agent.linux.processes import Process as Row
 
 
-@dataclass
+@dataclass(eq=False)
 class Process:
-    """A process of a task. ``kill_at`` is on its agent's clock."""
+    """A process, of a task or of an earlier one of its processes, its leader.
 
+    ``waits``: it is prepared for a coming attempt. ``is_stuck``: it hangs in the kernel, where no signal reaches it.
+    ``is_dying``: it does nothing more, and is gone soon. ``code`` is there once it is gone, negative for a signal.
+    """
+
+    table: Any  # its host's
+    pid: int
+    parent: int
+    leader: int
+    session: int
+    start: int
+    env: Dict[str, str]
     task: str
     attempt: int
     host: str
-    pid: int
     began: float
-    formation: Optional[str] = None
+    formation: str = ""
     lead: str = ""  # the incarnation that has ordered it
+    program: Any = None  # of a leader
+    waits: bool = False
     step: int = 0
     checkpoint: Optional[int] = None
     save_asked: int = 0
     save_done: Optional[int] = None
-    save_manner: str = ""
+    holds: bool = False  # whether it stands still once it has saved
     held_until: float = 0.0
-    kill_at: Optional[float] = None
-    wants_term: bool = False
     ignores_term: bool = False
     is_frozen: bool = False
-    dies_after: float = 0.05
-    code: Optional[int] = None  # once it has ended
-    outcome: Optional[Dict[str, Any]] = None
+    is_stuck: bool = False
     is_dying: bool = False
-    end: Callable[[int], None] = lambda code: None
+    dies_after: float = 0.05
+    code: Optional[int] = None
+    _owed: Optional[int] = field(default=None, repr=False)
+
+    @property
+    def row(self) -> Row:
+        """Its line of the process table."""
+        state = "Z" if self.code is not None else "D" if self.is_stuck else "S"
+        return Row(self.pid, self.parent, self.session, self.session, state, self.start)
+
+    @property
+    def is_still(self) -> bool:
+        """Whether it takes no step."""
+        return self.is_frozen or self.is_stuck or self.is_dying
+
+    def take(self, number: int) -> None:
+        """Get a signal."""
+        if number == signal.SIGKILL or (number == signal.SIGTERM and not self.ignores_term):
+            self.end(-number)
+
+    def end(self, code: int) -> None:
+        """End, by a signal or by itself; it is gone some time later."""
+        if not self.is_dying:
+            self.is_dying = True
+            self.table.after(self.dies_after, lambda: self.leave(code))
+
+    def leave(self, code: int) -> None:
+        """Be gone, as soon as the kernel lets it."""
+        self.is_dying = True
+        if self.is_stuck or self.table.is_asleep:
+            self._owed = code
+        elif self.code is None:
+            self.code = code
+            self.table.ended(self)
+
+    def hang(self) -> None:
+        """Hang in the kernel."""
+        self.is_stuck = self.code is None
+
+    def free(self) -> None:
+        """Go on, where it hung; what was to end it does."""
+        self.is_stuck = False
+        self.settle()
+
+    def settle(self) -> None:
+        """Leave, where that had to wait."""
+        owed, self._owed = self._owed, None
+        if owed is not None:
+            self.leave(owed)

@@ -38,7 +38,7 @@ class Promises:
 
     def _one_process_of_each_task(self) -> None:
         """I1: no two processes of one task can act."""
-        self._at_most_one("I1", "processes of one task", lambda each: each.task, lambda each: each.pid)
+        self._at_most_one("I1", "processes of one task", lambda each: each.task, lambda each: each.leader)
 
     def _one_formation(self) -> None:
         """I1: processes of two formations never act at once."""
@@ -115,11 +115,11 @@ class Promises:
         """I7: a run that was asked to end does, in bounded time."""
         world = self._world
         if world.asked_at is not None and world.agenda.now > max(world.asked_at, world.healed_at) + BOUND_S:
-            living: List[str] = [each.task for each in world.training.processes if each.code is None]
+            living: List[str] = [each.task for each in world.living()]
             agents = [host for host, each in world.machines.items() if each.life is not None]
             if living or agents:
                 raise Broken(f"I7: {BOUND_S:.0f} s after its end was asked for, there are {living} and agents {agents}")
 
 
 def _names(processes: List[Any]) -> str:
-    return ", ".join(f"{each.task} attempt {each.attempt} on {each.host}" for each in processes)
+    return ", ".join(sorted(f"{each.task} attempt {each.attempt} on {each.host}" for each in processes))

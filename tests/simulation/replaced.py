@@ -1,32 +1,23 @@
-"""The names of the product that a world replaces, and an agent's files in memory."""
+"""Puts a world in the place of the machine that agents run on; an agent's own files, in memory."""
 
+import asyncio
 import errno
 import itertools
 import json
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
-from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, get_type_hints
 from unittest import mock
 
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.tasks.health import Vitals
+from launch.agent.tasks.log_index import LogTimes
+from tests.simulation.kernel import Kernel
+from tests.simulation.names import NAMES
 
-# All of it: what the agents of a world ask beside their loop, tasks and folder.
-NAMES = (
-    "launch.agent.service.lead.time",
-    "launch.agent.service.recovery.time",
-    "launch.agent.service.recovery.os",
-    "launch.agent.state.report.time",
-    "launch.agent.service.agent.secrets",
-    "launch.agent.protocol.links.secrets",
-    "launch.agent.protocol.links.since_boot",
-    "launch.agent.service.member.since_boot",
-    "launch.agent.service.member.say",
-    "launch.agent.service.member_links.say",
-    "launch.agent.protocol.gate.say_seldom",
-    "launch.agent.checkpoints.fetcher.say_once",
-    "launch.agent.state.run_folder.say_once",
-)
 STATUS_S = 0.005  # of a processor's time, for a status: the next one comes the later
 
 
@@ -69,11 +60,12 @@ class Files:
 
 
 class Folder(RunFolder):
-    """A run's folder on a host whose files are in memory; nothing of it is on this machine's disk."""
+    """A run's folder on a host whose own files are in memory; those of its tasks are on its ``Disk``."""
 
     def __init__(self, run: str, host: str, files: Files):
         super().__init__(Path("/simulated") / host, run, host)
         self.files = files
+        self.task = lru_cache(maxsize=None)(super().task)  # type: ignore[method-assign]  # asked for at every poll
 
     def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
         self.files.write(name, json.dumps(values), durable)
@@ -84,33 +76,46 @@ class Folder(RunFolder):
 
 
 @contextmanager
-def replaced(
-    wall: Callable[[], float],
-    since_boot: Callable[[], float],
-    token: Callable[[int], str],
-    say: Callable[[str], None],
-    stat: Callable[[str], Stat],
-) -> Iterator[None]:
-    """Replace every name inside.
-
-    Args:
-      wall, since_boot: the calendar's time, and that since boot, of the host whose agent runs now.
-      token: random text, by the world's seed.
-      say: receives lines of agents' logs.
-      stat: of a file, by its path.
-    """
-    time = mock.Mock(time=wall, process_time=itertools.count(0.0, STATUS_S).__next__)
-    secrets = mock.Mock(token_hex=token)
+def replaced(world: Any) -> Iterator[None]:
+    """Replace every name inside; time and processes are those of the host whose agent runs now."""
+    kernel, used = Kernel(world.here), itertools.count(0.0, STATUS_S)
+    time = SimpleNamespace(
+        time=world.wall, process_time=used.__next__, monotonic=lambda: asyncio.get_event_loop().time()
+    )
     values = {
+        **kernel.values,
+        "os": kernel.os(world.stat),
         "time": time,
-        "since_boot": since_boot,
-        "secrets": secrets,
-        "say": say,
-        "say_once": say,
-        "say_seldom": lambda kind, text: say(text),
-        "os": mock.Mock(stat=stat),
+        "since_boot": world.since_boot,
+        "secrets": SimpleNamespace(token_hex=world.token),
+        "say": world.say,
+        "say_once": world.say,
+        "say_seldom": lambda kind, text: world.say(text),
+        "LogTimes": partial(LogTimes, clock=world.wall),
+        "Vitals": partial(Vitals, lambda pid: None),
+        "MemoryKills": _NoKills,
+        "Traffic": _NoTraffic,
+        "read_sign": lambda folder: None,
+        "get_type_hints": lru_cache(maxsize=None)(get_type_hints),
     }
     with ExitStack() as stack:
         for name in NAMES:
             stack.enter_context(mock.patch(name, values[name.rsplit(".", 1)[1]]))
         yield
+
+
+class _NoKills:
+    """Of memory there is enough."""
+
+    def look(self, now: float) -> None:
+        pass
+
+    def took(self, pid: int, now: float) -> bool:
+        return False
+
+
+class _NoTraffic:
+    """Nobody counts bytes."""
+
+    def look(self, now: float, pids: Mapping[str, Any]) -> Dict[str, Any]:
+        return {}

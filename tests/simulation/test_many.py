@@ -38,7 +38,7 @@ def test_a_history_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) ->
         while True:
             pass
 
-    monkeypatch.setattr("tests.simulation.machines.Lead.run", never)
+    monkeypatch.setattr("tests.simulation.lives.Lead.run", never)
     assert promise(verdict(World(3, []), real_s=0.2)) == "hang"
 
 

@@ -4,13 +4,11 @@ from typing import Any, Callable, List
 
 import pytest
 
-from launch.agent.service.member import Member
 from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.stall import Stalls
 from tests.simulation.faults import Fault
-from tests.simulation.promises import Promises
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
@@ -35,31 +33,25 @@ def test_a_process_that_starts_beside_its_former_one() -> None:
     assert (failure(world) or "").startswith("I3: worker:0 starts on h0 while worker:0 attempt 0 on h0 lives")
 
 
-def test_tasks_that_outlive_their_lead(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def keeps(self: Member) -> None:
-        self._serves = ""
+def test_a_process_that_another_lead_has_ordered() -> None:
+    world = World(PLAIN, [])
 
-    monkeypatch.setattr(Member, "_forget_lead", keeps)
-    monkeypatch.setattr(Promises, "_one_process_of_each_task", lambda self: None)
-    monkeypatch.setattr(Promises, "starts", lambda self, process: None)
-    assert broken(DETACHED, Fault(100.0, "agent", "h0")).startswith("I4: 2 leads on one host: ")
+    def begin() -> None:
+        world.new_life_of("worker:9", "h1").lead = "another"
+
+    world.agenda.add(60.0, begin)
+    assert (failure(world) or "").startswith("I4: 2 leads on one host: ")
 
 
 def test_steps_that_are_lost_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    fall = Stalls._fall
-
-    def twice(self: Stalls, *args: Any) -> None:
-        before = self.steps_lost
-        fall(self, *args)
-        self.steps_lost += self.steps_lost - before
-
-    monkeypatch.setattr(Stalls, "_fall", twice)
+    lost = Stalls._lost_anew
+    monkeypatch.setattr(Stalls, "_lost_anew", lambda self, begun: 2 * lost(self, begun))
     assert broken(DETACHED, Fault(100.0, "crash", "ps:0")).startswith("I5: ")
 
 
 def test_servers_that_end_before_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ending, "_due", lambda self, processes, now: PS)
-    assert broken(PLAIN, Fault(100.0, "stop")).startswith("I6: ps:0 is ended while worker:0")
+    assert broken(PLAIN, Fault(100.0, "stop")).startswith("I6: ps:1 is ended while worker:0, ")
 
 
 def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +60,7 @@ def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_steps_that_nobody_counts_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Stalls, "_fall", lambda self, *args: None)
+    monkeypatch.setattr(Stalls, "_go_back", lambda self, *args: None)
     assert broken(DETACHED, Fault(100.0, "crash", "ps:0")).startswith("I9: training went back by ")
 
 

@@ -17,9 +17,9 @@ FAULTS_OF_ONE = [Fault(60.2, "clock", "h1", 5.0), Fault(244.4, "sleep", "h2", 35
 
 def test_a_broken_promise_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that does not count its suspension has a process beside the next formation, by one fault."""
-    monkeypatch.setattr(World, "_since_boot", lambda self: self._here().time())
+    monkeypatch.setattr(World, "since_boot", lambda self: self._here().time())
     why = failure(World(WITH_SLEEP, FAULTS_OF_ONE))
-    assert why is not None and why.startswith("I1: 2 formations: worker:2 attempt 0 on h2, ")
+    assert why is not None and why.startswith("I1: 2 formations: ps:0 attempt 1 on h1, ")
     (fault,) = shorten.Shortening(WITH_SLEEP, why).shortest(FAULTS_OF_ONE)
     assert fault.kind == "sleep" and fault.at % 10 == 0 and fault.seconds % 10 == 0
     found: List[Fault] = []

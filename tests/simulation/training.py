@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Tuple
 
-from cluster.protocol.save_request import HOLD, HOLD_S
+from cluster.protocol.save_request import HOLD_S
 from launch.agent.wire.run_plan import RunPlan
 from tests.simulation.processes import Process
 
@@ -44,8 +44,8 @@ class Training:
         """Processes of a task that have not ended."""
         return [each for each in self.processes if each.task == task and each.code is None]
 
-    def _groups(self) -> Dict[Optional[str], List[Process]]:
-        found: Dict[Optional[str], List[Process]] = {}
+    def _groups(self) -> Dict[str, List[Process]]:
+        found: Dict[str, List[Process]] = {}
         for each in self.processes:
             if each.code is None:
                 found.setdefault(each.formation, []).append(each)
@@ -54,16 +54,15 @@ class Training:
     def _trains(self, group: List[Process]) -> bool:
         if len({each.task for each in group}) < self._size(group[0].formation):
             return False
-        if any(each.is_frozen or self.now() - each.began < START_S for each in group):
+        if any(each.is_still or self.now() - each.began < START_S for each in group):
             return False
         hosts = {each.host for each in group}
         return all(self.awake(host) for host in hosts) and all(
             self.reach(one, other) for one in hosts for other in hosts if one != other
         )
 
-    def _size(self, formation: Optional[str]) -> int:
-        if formation is None:
-            return sum(not task.spare for task in self.plan.tasks)
+    @staticmethod
+    def _size(formation: str) -> int:
         return sum(map(len, json.loads(formation).values()))
 
     def _advance(self, group: List[Process], seconds: float) -> None:
@@ -74,12 +73,13 @@ class Training:
             self._go_back()
         if chief is None or self.now() < chief.held_until:
             return
+        chief.program.look_for_request()
         self.step = min(self.step + seconds / STEP_S, float(self.plan.steps or 1 << 30))
         self._depth = self._depth if self.step <= self._known else 0
         if chief.save_asked > (chief.save_done or 0):
             self._save(chief)
             chief.save_done = chief.save_asked
-            if chief.save_manner == HOLD:
+            if chief.holds:
                 chief.held_until = self.now() + HOLD_S
         elif int(self.step) >= self.saved + SAVED_EVERY:
             self._save(chief)
@@ -87,6 +87,8 @@ class Training:
         for each in group:
             each.step = int(self.step)
         chief.checkpoint = self.saved
+        for each in group:
+            each.program.report(1000 * STEP_S)
         if int(self.step) >= (self.plan.steps or 1 << 30):
             self._save(chief)
             for each in group:
@@ -108,8 +110,7 @@ class Training:
 
     def _succeed(self, process: Process) -> None:
         step = int(self.step)
-        process.outcome = {"succeeded": True, "step": step, "checkpoint_step": self.saved, "metrics": {}}
-        process.code = 0
+        process.program.succeed({"succeeded": True, "step": step, "checkpoint_step": self.saved})
 
     @property
     def _chief(self) -> str:

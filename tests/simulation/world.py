@@ -2,17 +2,12 @@
 
 import asyncio
 import hashlib
-import json
 from functools import partial
 from random import Random
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from launch.agent.service.lead import Lead
 from launch.agent.supervision.formation import form
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import Lead as LeadPlace
-from launch.agent.wire.run_request import RunRequest, TaskRequest
-from launch.run.boot_returns import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 from tests.simulation import faults as happenings
 from tests.simulation import outcomes
 from tests.simulation.faults import LONGEST_S, Fault
@@ -23,24 +18,11 @@ from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import Broken, Promises
 from tests.simulation.replaced import Stat, replaced
+from tests.simulation.runs import plan_of, request_of, shape
 from tests.simulation.training import Training
 
-RUN, LEASE_S, BEAT_S, TICK_S = "r-20260101-000000", 15.0, 3.0, 0.5
+BEAT_S, TICK_S = 3.0, 0.5
 FAULTS_S, ALL_S, MOST_S = 480.0, 900.0, 1800.0  # faults come until then; the operator stops it; no history is longer
-STEPS = 1500  # ten minutes, without a fault
-
-
-class Shape(NamedTuple):
-    """The hosts and settings of a run."""
-
-    hosts: int
-    ps: int
-    workers: int
-    elastic: bool
-    detached: bool
-    returns: bool  # boots start agents again
-    spare: bool  # a ps that waits
-    rates: Sequence[float]
 
 
 class Entry(NamedTuple):
@@ -49,15 +31,6 @@ class Entry(NamedTuple):
     at: float
     host: str
     text: str
-
-
-def shape(random: Random) -> Shape:
-    """The run of a seed."""
-    hosts = random.randint(2, 5)
-    rates = [random.choice([1.0, 1.0, 1.0, 0.97, 1.03]) for _ in range(hosts)]
-    ps, workers = random.randint(1, 2), random.randint(2, 5)
-    elastic, detached, returns, spare = (random.random() < share for share in (0.5, 0.6, 0.5, 0.3))
-    return Shape(hosts, ps, workers, elastic, detached, detached and returns, elastic and spare, rates)
 
 
 class World:
@@ -78,8 +51,8 @@ class World:
         self._tokens, self.random_of_disks = Random(seed + 2), Random(seed + 3)
         self._pids = 0
         self._has_launcher, self.is_news = True, False
-        self.plan = self._plan()
-        self._cluster = form(0, self.plan.tasks, ()).cluster
+        self.plan = plan_of(self.shape)
+        self.cluster = form(0, self.plan.tasks, ()).cluster
         self.names = [task.name for task in self.plan.tasks]
         drawn = happenings.drawn(self._random, self.plan.hosts, self.names, FAULTS_S)
         self.faults = drawn if faults is None else list(faults)
@@ -91,52 +64,15 @@ class World:
 
     # -- the run
 
-    def _plan(self) -> RunPlan:
-        of = self.shape
-        hosts = [f"h{index}" for index in range(of.hosts)]
-        roles = [("ps", of.ps), ("worker", of.workers)]
-        tasks: List[TaskPlan] = []
-        for role, number in roles:
-            for index in range(number):
-                host = hosts[(index + (role == "ps")) % of.hosts]  # the chief is on the lead's
-                chief = role == "worker" and index == 0
-                tasks.append(TaskPlan(f"{role}:{index}", role, index, host, f"{host}:{3000 + len(tasks)}", chief))
-        if of.spare:
-            tasks.append(TaskPlan(f"ps:{of.ps}", "ps", of.ps, hosts[-1], f"{hosts[-1]}:4000", False, spare=True))
-        patient = dict.fromkeys(hosts[1:], RETURN_S) if of.returns and not of.elastic else {}
-        rejoin_s = (ELASTIC_REJOIN_S if of.elastic else RETURN_S) if of.returns else None
-        return RunPlan(
-            RUN, "r", hosts, tasks, steps=STEPS, restart_max=4, control="h0:2000", frozen_s=None,
-            min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s,
-        )  # fmt: skip
-
-    def _request(self, host: str) -> RunRequest:
-        tasks = [
-            TaskRequest(
-                t.name, ("true",), {}, "job", t.role, t.index, host, t.address, 2222, chief=t.chief, spare=t.spare
-            )
-            for t in self.plan.tasks
-            if t.host == host
-        ]
-        cluster: Dict[str, List[str]] = {}
-        for task in self.plan.tasks:
-            cluster.setdefault(task.role, []).append(task.address)
-        return RunRequest(
-            RUN, "r", host, "~/w", {}, "r.yaml", json.dumps(cluster), tuple(tasks), "token",
-            LeadPlace("h0", "h0:2000"), lost_after_s=10.0, join_s=20.0, grace_s=10.0, lease_s=LEASE_S,
-            detached=self.is_detached, run_plan=self.plan if host == "h0" else None, returns=self.shape.returns,
-            stay_s=RETURN_S if self.shape.returns else 20.0, deserted_s=DESERTED_S if self.shape.returns else 60.0,
-        )  # fmt: skip
-
     def run(self) -> "World":
         """Let the history happen.
 
         Raises:
           Broken: a promise does not hold.
         """
-        with replaced(self._wall, self._since_boot, self._token, self._say, self._stat):
+        with replaced(self):
             for host, rate in zip(self.plan.hosts, self.shape.rates):
-                self.machines[host] = Machine(self, self._request(host), rate)
+                Machine(self, request_of(self.shape, self.plan, host), rate)
             self.agenda.after(1.0, self._launch)
             self.agenda.after(TICK_S, self._tick)
             self.agenda.add(ALL_S, lambda: self.end({"do": "stop", "reason": "the night is over"}))
@@ -159,21 +95,21 @@ class World:
 
     def _happen(self) -> None:
         looked_at = 0.0
-        while self.agenda.now < MOST_S and not self.is_over:
+        while self.agenda.now < MOST_S:
             self.agenda.step()
             if self.errors:
                 raise Broken(self.errors[0])
             if self.is_news or self.agenda.now > looked_at + 0.1:
                 looked_at, self.is_news = self.agenda.now, False
                 self.promises.look()
+                if self.is_over:
+                    return
 
     @property
     def is_over(self) -> bool:
         """Whether no agent and no process is left."""
-        for machine in self.machines.values():  # asked after every event, so without a generator
-            if machine.life is not None:
-                return False
-        return self.agenda.now > 5.0 and all(each.code is not None for each in self.training.processes)
+        gone = all(machine.life is None for machine in self.machines.values())
+        return gone and not self.living() and self.agenda.now > 5.0
 
     # -- the launcher and the operator
 
@@ -222,22 +158,22 @@ class World:
         life = self.machines["h0"].life
         return life.agent._supervisor if life is not None and isinstance(life.agent, Lead) else None
 
-    def new_process(self, task: str, attempt: int, host: str, formation: Optional[str]) -> Process:
-        """A process with a pid of its own."""
+    def new_pid(self) -> int:
+        """A number that no other process has."""
         self._pids += 1
-        return Process(task, attempt, host, self._pids, self.agenda.now, formation or self._cluster)
+        return self._pids
 
-    def new_life_of(self, task: str, host: str) -> None:
+    def new_life_of(self, task: str, host: str) -> Process:
         """Let a process of a task begin that nobody has ordered."""
-        self.machines[host].begin(task, 9, None)
+        return self.machines[host].begin(task, 9, self.cluster)
+
+    def living(self) -> List[Process]:
+        """Processes that have not ended, of every host."""
+        return [each for machine in self.machines.values() for each in machine.living()]
 
     def acting(self) -> List[Process]:
-        """The processes that can do anything now."""
-        return [
-            each
-            for each in self.training.processes
-            if each.code is None and not each.is_dying and self._is_awake(each.host)
-        ]
+        """The processes that can do anything now; a child acts for its leader, also when that has ended."""
+        return [each for each in self.living() if not (each.is_dying or each.waits) and self._is_awake(each.host)]
 
     @property
     def is_healthy(self) -> bool:
@@ -277,25 +213,37 @@ class World:
         self.training.look(TICK_S)
         self.agenda.after(TICK_S, self._tick)
 
+    # -- what agents ask: see ``replaced``
+
     def _here(self) -> Optional[AgentLoop]:
         loop = asyncio._get_running_loop()
         return loop if isinstance(loop, AgentLoop) else None
 
-    def _wall(self) -> float:
+    def here(self) -> Machine:
+        """The machine whose agent runs now."""
+        loop: Any = asyncio._get_running_loop()
+        return self.machines[loop.host]
+
+    def wall(self) -> float:
+        """The calendar's time of the host whose agent runs now."""
         loop = self._here()
         return self.agenda.now if loop is None else loop.clock.wall()
 
-    def _since_boot(self) -> float:
+    def since_boot(self) -> float:
+        """The time since its boot."""
         loop = self._here()
         return self.agenda.now if loop is None else loop.clock.boottime()
 
-    def _token(self, size: int) -> str:
+    def token(self, size: int) -> str:
+        """Random text, by the seed."""
         return f"{self._tokens.getrandbits(8 * size):0{2 * size}x}"
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Note a line of an agent's log."""
         loop = self._here()
         self.note("-" if loop is None else loop.host, text)
 
-    def _stat(self, path: str) -> Stat:
+    def stat(self, path: str) -> Stat:
+        """The status of an agent's own file."""
         _, _, host, *_, name = path.split("/")
         return Stat(self.machines[host].files.changed[name])

@@ -68,6 +68,14 @@ class Exits:
         cause = f"cannot start {error.filename or self._tasks[name].argv[0]}: {why}"
         return Exited(name, attempt, None, cause, kind="not-started")
 
+    def beside(self, name: str, attempt: int, other: int, pid: int) -> Exited:
+        """Report an attempt that was not started since process ``pid``, of the attempt ``other``, runs here.
+
+        Like a process that hangs, it ends the run: a second process of the task would train beside the first.
+        """
+        cause = f"attempt {other} of {name} still runs here (pid {pid}); expected its end before attempt {attempt}"
+        return Exited(name, attempt, None, cause, kind="not-started", retry=False)
+
     def hanging(self, name: str, attempt: int, pid: int) -> Exited:
         """Report the killed process ``pid``, which hangs in the kernel, as ``frozen``.
 

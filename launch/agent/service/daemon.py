@@ -107,14 +107,14 @@ async def _live(
     kept = [standing.pid] if standing is not None else []
     try:
         await agent.run()
-        await _leave_nothing(tasks, kept)
+        await leave_nothing(tasks, kept)
         if agent.is_away:
             return AWAY
         await after_commands.run(request.after, folder, request.secrets, tasks.record)
         return OVER
     finally:
         await clients.close()
-        await _leave_nothing(tasks, kept)  # of commands, and of an agent that ends by an exception
+        await leave_nothing(tasks, kept)  # of commands, and of an agent that ends by an exception
         groups.remove(folder)
         prepared.bookings.release()
         for each in beside:
@@ -162,7 +162,7 @@ def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
     loop.add_reader(standing, ended)
 
 
-async def _leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
+async def leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
     """End everything that the tasks left, in bounded time.
 
     Children ``kept`` are the agent's own.

@@ -2,6 +2,9 @@
 
 Training *stands* while no worker reports a step newer than all before. Workers report about once a
 second, so times are right to a second. A worker that lost a ps reports its last step before it joins again.
+
+Every worker reports a *fall*, the return to a checkpoint, in its own time. The others may be past the newest step by
+then. So a worker's first fall after one that is counted is the same, unless it has been past that one's top.
 """
 
 from collections import deque
@@ -25,6 +28,14 @@ class Span(NamedTuple):
     begun: Optional[int] = None
 
 
+class Fall(NamedTuple):
+    """The newest return to a checkpoint that was counted: its number, and the steps from which and to which."""
+
+    number: int = 0
+    top: int = 0
+    begun: int = 0
+
+
 class Stalls:
     """Follow the newest global step; ``newest`` is None before the first."""
 
@@ -38,6 +49,8 @@ class Stalls:
         self._usual_s: Optional[float] = None  # between two newer steps
         self._reports: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
         self._fell = 0  # steps, since the newest
+        self._fall = Fall()
+        self._shared: Dict[str, int] = {}  # by task: the number of the fall that it has reported, or is past
         self._pauses: Deque[Span] = deque(maxlen=KEPT)
         self._falls: Deque[Span] = deque(maxlen=KEPT)
 
@@ -68,7 +81,9 @@ class Stalls:
             return False
         if before[0] is not None and step < before[0]:
             known = progress.get("checkpoint_step")
-            self._fall(step, 0 if chief and known is None else known, now, chief)
+            self._go_back(task, before[0], step, 0 if chief and known is None else known, now, chief)
+        elif step > self._fall.top:
+            self._shared[task] = self._fall.number
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
@@ -90,20 +105,39 @@ class Stalls:
         if task in self._reports:
             self._reports[task] = (self._reports[task][0], 0)
 
-    def _fall(self, step: int, checkpoint_step: Optional[int], now: float, chief: bool) -> None:
-        """Record that training goes on from an earlier step.
+    def _go_back(
+        self, task: str, last: int, step: int, checkpoint_step: Optional[int], now: float, chief: bool
+    ) -> None:
+        """Record that training goes on from an earlier step than a task's ``last``.
 
         That step is the checkpoint's, if the chief reports it, else the one before ``step``.
         """
         known = checkpoint_step is not None and checkpoint_step <= step
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
-        fell = (self.newest or 0) - begun
-        if chief or fell > self._fell:  # else another worker reports the same
+        is_same = self._shared.get(task, 0) < self._fall.number and (known or begun >= self._fall.begun)
+        lost = self._lost_more(last, begun, known) if is_same else self._lost_anew(begun)
+        if chief or lost:  # else another worker reports the same
             self.went_back_to = begun
-        if fell > self._fell or (known and fell == self._fell):
-            self.steps_lost += fell - self._fell
-            self._falls.append(Span(now, fell - self._fell, begun if known else None))
-            self._fell = fell
+        if lost or known:
+            self.steps_lost += lost
+            self._falls.append(Span(now, lost, begun if known else None))
+        self._shared[task] = self._fall.number
+
+    def _lost_anew(self, begun: int) -> int:
+        """Return the steps that a new fall has lost, beyond those that are counted since the newest step."""
+        top = self.newest or 0
+        self._fall = Fall(self._fall.number + 1, top, begun)
+        lost = max(0, top - begun - self._fell)
+        self._fell += lost
+        return lost
+
+    def _lost_more(self, last: int, begun: int, known: bool) -> int:
+        """Return the steps that the counted fall has lost beyond what was known of it."""
+        fall = self._fall
+        above, below = max(0, last - fall.top), max(0, fall.begun - begun) if known else 0
+        self._fall = Fall(fall.number, fall.top + above, fall.begun - below)
+        self._fell += below if self._fell else 0
+        return above + below
 
     def _advance(self, step: int, now: float) -> None:
         if self.newest is not None:

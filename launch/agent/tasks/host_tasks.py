@@ -89,8 +89,15 @@ class HostTasks:
     def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
         """Start a task in the run's cluster, or at ``index`` in ``cluster``; emit the result.
 
-        The result is ``Started``, or ``Exited`` where the process cannot start.
+        The result is ``Started``, or ``Exited`` where the process cannot start. It cannot beside an earlier attempt of
+        the task that runs here. A repeated order for the attempt that runs changes nothing.
         """
+        running = self.running.get(name)
+        if running is not None:
+            say(f"{name} attempt {attempt} not started: attempt {running.number} runs here, pid {running.pid}")
+            if running.number != attempt:
+                self._emit(self._exits.beside(name, attempt, running.number, running.pid))
+            return
         task, place = self._tasks[name], self._place(name, cluster, index)
         try:
             self._clear(self._folder.task(name))
@@ -124,7 +131,7 @@ class HostTasks:
         """Remove the files of a task's earlier attempt."""
         for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS):
             with contextlib.suppress(FileNotFoundError):
-                (folder / stale).unlink()
+                os.unlink(f"{folder}/{stale}")
 
     def _spawn(
         self, task: TaskRequest, attempt: int, further: Mapping[str, str], source: int = subprocess.DEVNULL
@@ -133,7 +140,7 @@ class HostTasks:
         name, folder, log = task.name, self._folder.task(task.name), self._folder.log(task.name, attempt)
         argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task.argv]
         self.restore_code()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(str(folder), 0o700, exist_ok=True)
         more = {**further, **self._secrets}
         env = task_env.own_variables(task.env, more, attempt, folder, self._gpus[name])
         enforced = self._limits.of(name, attempt)
@@ -217,7 +224,7 @@ class HostTasks:
                 self._give_up(attempt, attempt.pid)
 
     def _next_signal(self, attempt: Attempt, now: float) -> Optional[signal.Signals]:
-        if attempt.kill_at is None and os.path.lexists(str(self._folder.task(attempt.task) / OUTCOME)):
+        if attempt.kill_at is None and os.path.lexists(f"{self._folder.task(attempt.task)}/{OUTCOME}"):
             attempt.end_by(now + LINGER_S, term=False)
         return attempt.next_signal(now)
 

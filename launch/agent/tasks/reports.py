@@ -1,7 +1,6 @@
 """Report what the running tasks of this host do: their progress, their signs of life, their use of the host."""
 
 import os
-from dataclasses import asdict
 from typing import Callable, List, Mapping
 
 from cluster.protocol.outcome import PROGRESS, read_progress
@@ -50,7 +49,7 @@ class Reports:
         """Report the progress of a task if it has written a newer one."""
         folder = self._folder.task(attempt.task)
         try:
-            written_ns = os.lstat(str(folder / PROGRESS)).st_mtime_ns
+            written_ns = os.lstat(f"{folder}/{PROGRESS}").st_mtime_ns
         except OSError:  # there is none yet, or the task has closed its folder
             return
         if written_ns == attempt.progress_ns:
@@ -62,4 +61,4 @@ class Reports:
             say_seldom(attempt.task, f"{attempt.task}: ignored an unreadable {PROGRESS}: {error}")
             return
         if progress is not None:
-            self._emit(Advanced(attempt.task, attempt.number, asdict(progress)))
+            self._emit(Advanced(attempt.task, attempt.number, dict(vars(progress))))

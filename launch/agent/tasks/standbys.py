@@ -57,9 +57,7 @@ class Standbys:
           OSError: the process cannot start.
         """
         self.end(task)
-        folder = self._folder.task(task)
-        if folder.is_dir():
-            standby.clear(folder)
+        standby.clear(self._folder.task(task))
         self._waiting[task] = _Waiting(start(), place)
 
     def take(self, task: str, number: int, place: Mapping[str, str]) -> Optional[Attempt]:

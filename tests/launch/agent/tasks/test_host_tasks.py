@@ -47,6 +47,26 @@ def test_a_program_that_is_not_there_is_told_as_an_exit_without_a_code(bench: Be
     assert bench.events == [Exited("worker:0", 0, None, cause, kind="not-started")]
 
 
+def test_no_second_process_of_a_task_begins_beside_the_first(bench: Bench) -> None:
+    """A record in the place of the first one's would leave a process that nobody ends."""
+    first = bench.sh("exec sleep 60")
+    assert first is not None
+    bench.events.clear()
+    bench.tasks.start("worker:0", 1)
+    cause = f"attempt 0 of worker:0 still runs here (pid {first.pid}); expected its end before attempt 1"
+    assert bench.events == [Exited("worker:0", 1, None, cause, kind="not-started", retry=False)]
+    assert bench.tasks.running["worker:0"].process.pid == first.pid
+    assert not bench.folder.log("worker:0", 1).exists()
+
+
+def test_a_repeated_order_to_start_changes_nothing(bench: Bench) -> None:
+    first = bench.sh("exec sleep 60")
+    assert first is not None
+    bench.events.clear()
+    bench.tasks.start("worker:0", 0)
+    assert bench.events == [] and bench.tasks.running["worker:0"].process.pid == first.pid
+
+
 def test_a_code_folder_that_is_not_there_is_named(bench: Bench) -> None:
     bench.start("true", folder="/no/such/folder")
     cause = "cannot start /no/such/folder: No such file or directory"

@@ -1,0 +1,19 @@
+"""Steps that training goes back are counted once, whoever reports them first."""
+
+from launch.agent.supervision.stall import Stalls
+
+
+def test_a_fall_that_others_report_when_the_chief_is_past_it_counts_once() -> None:
+    """The chief goes from 103 to 100 and on to 107 before reports of another come: a simulated history found it."""
+    stalls = Stalls()
+    for now, step in [(1.0, 101), (2.0, 103)]:
+        stalls.record("worker:0", {"step": step, "examples": step, "checkpoint_step": 100}, now, chief=True)
+        stalls.record("worker:1", {"step": step, "examples": step}, now)
+    for now, step in [(3.0, 102), (4.0, 107)]:
+        stalls.record("worker:0", {"step": step, "examples": step + 3, "checkpoint_step": 100}, now, chief=True)
+    assert stalls.steps_lost == 3
+    stalls.record("worker:1", {"step": 102, "examples": 106}, 5.0)
+    assert stalls.steps_lost == 3
+    stalls.record("worker:1", {"step": 108, "examples": 112}, 6.0)
+    stalls.record("worker:1", {"step": 104, "examples": 116}, 7.0)  # another one
+    assert stalls.steps_lost == 3 + 5

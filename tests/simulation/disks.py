@@ -1,0 +1,86 @@
+"""The files that the tasks of a simulated host share with its agent, in memory: a real disk takes half of the time."""
+
+import errno
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Union
+
+
+class Status(NamedTuple):
+    """What is asked of a file."""
+
+    st_mtime_ns: int
+    st_size: int
+
+
+class Disk:
+    """The files of one host by path; they outlast its agent and its power.
+
+    Args:
+      clock: the calendar's time, which a file that is written has.
+    """
+
+    def __init__(self, clock: Callable[[], float]):
+        self._clock, self.is_full = clock, False
+        self._texts: Dict[str, str] = {}
+        self._written: Dict[str, int] = {}
+
+    def write(self, path: str, text: str) -> None:
+        """Replace a file. Raises OSError where the disk is full."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._texts[path], self._written[path] = text, int(self._clock() * 1e9)
+
+    def read(self, path: str) -> str:
+        """The content of a file. Raises FileNotFoundError."""
+        try:
+            return self._texts[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def lstat(self, path: str) -> Status:
+        """The status of a file. Raises FileNotFoundError."""
+        return Status(self._written[path], len(self.read(path))) if path in self._texts else self._missing(path)
+
+    @staticmethod
+    def _missing(path: str) -> Status:
+        raise FileNotFoundError(path)
+
+    def lexists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        return path in self._texts
+
+    def unlink(self, path: str) -> None:
+        """Remove a file. Raises FileNotFoundError."""
+        self.read(path)
+        del self._texts[path], self._written[path]
+
+    # -- in the place of the product's functions
+
+    def read_at_most(self, path: Path, limit: int) -> bytes:
+        """Return the content of a file."""
+        return self.read(str(path)).encode()
+
+    @contextmanager
+    def open_to_append(self, path: Path) -> Iterator[Any]:
+        """A log begins, which nobody writes."""
+        self.write(str(path), "")
+        yield _Opened()
+
+    def open_to_read(self, path: Path) -> Any:
+        """There is nothing in a log, and no stacks are written."""
+        raise FileNotFoundError(str(path))
+
+    def ask(self, folder: Union[str, Path], number: int, manner: str) -> None:
+        """Ask a task to save."""
+        self.write(f"{folder}/save", f"{number} {manner}")
+
+    def glob(self, pattern: str) -> List[str]:
+        """The files whose paths are like this."""
+        return [path for path in self._texts if fnmatchcase(path, pattern)]
+
+
+class _Opened:
+    def fileno(self) -> int:
+        return -1

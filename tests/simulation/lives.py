@@ -1,0 +1,67 @@
+"""One life of a simulated host's agent, from its start until it leaves, dies, or its machine does."""
+
+import asyncio
+from typing import Any, AsyncIterator, Dict, List
+
+from launch.agent.service.daemon import leave_nothing
+from launch.agent.service.lead import Lead
+from launch.agent.service.located import located
+from launch.agent.service.member import Member
+from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.wire.run_request import RunRequest
+from tests.simulation.loops import AgentLoop
+
+
+class Life:
+    """One life of a host's agent."""
+
+    def __init__(self, machine: Any, request: RunRequest):
+        world = machine.world
+        self.machine = machine
+        self.loop = AgentLoop(world.agenda, machine.clock, machine.host, world.network, world.fail)
+        world.loops.append(self.loop)
+        self.is_over = False
+        self.agent: Any = None
+        with self.loop.within():
+            events: asyncio.Queue[Any] = asyncio.Queue()
+            own = located(request, machine.folder)
+            gpus: Dict[str, List[int]] = {task.name: [] for task in own.tasks}
+            self.tasks = HostTasks(own.tasks, machine.folder, gpus, events.put_nowait, {})
+            kind: Any = Lead if own.run_plan is not None else Member
+            more = [own.run_plan] if own.run_plan is not None else []
+            self.agent = kind(own, *more, machine.folder, self.tasks, events)
+            world.orders.watch(self)
+            self.loop.create_task(self._live()).add_done_callback(self._ended)
+
+    async def _live(self) -> None:
+        await self.agent.open()
+        await self.agent.run()
+        await leave_nothing(self.tasks, [])
+        self.is_over = self.loop.is_dead = True
+        self.machine.left(self, self.agent.is_away)
+
+    def _ended(self, living: Any) -> None:
+        if not living.cancelled() and living.exception() is not None:
+            self.machine.world.fail(f"I0: {self.machine.host}: the agent ends: {living.exception()!r}")
+
+    @property
+    def leads(self) -> str:
+        """Return the incarnation of the lead that orders what this life starts."""
+        return str(self.agent.incarnation if isinstance(self.agent, Lead) else self.agent._serves)
+
+    def wake(self) -> None:
+        """Let the agent know of the end of a child."""
+        if not self.loop.is_dead:
+            with self.loop.within():
+                self.loop.call_soon(self.agent.wake)
+
+    def ask(self, request: Dict[str, Any]) -> None:
+        """Let a local caller ask the agent."""
+        if not self.loop.is_dead:
+            with self.loop.within():
+                self.loop.create_task(_all(self.agent.answer(request)))
+
+
+async def _all(answers: AsyncIterator[Any]) -> None:
+    async for _ in answers:
+        pass

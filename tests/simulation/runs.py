@@ -1,0 +1,73 @@
+"""The run of a seed: its hosts, tasks and settings, and what the launcher asks its agents for."""
+
+from random import Random
+from typing import List, NamedTuple, Sequence
+
+from launch.agent.supervision.formation import form
+from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.agent.wire.run_request import Lead as LeadPlace
+from launch.agent.wire.run_request import RunRequest, TaskRequest
+from launch.run.boot_returns import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
+
+RUN, LEASE_S = "r-20260101-000000", 15.0
+STEPS = 1500  # ten minutes, without a fault
+
+
+class Shape(NamedTuple):
+    """The hosts and settings of a run."""
+
+    hosts: int
+    ps: int
+    workers: int
+    elastic: bool
+    detached: bool
+    returns: bool  # boots start agents again
+    spare: bool  # a ps that waits
+    rates: Sequence[float]
+
+
+def shape(random: Random) -> Shape:
+    """The run of a seed."""
+    hosts = random.randint(2, 5)
+    rates = [random.choice([1.0, 1.0, 1.0, 0.97, 1.03]) for _ in range(hosts)]
+    ps, workers = random.randint(1, 2), random.randint(2, 5)
+    elastic, detached, returns, spare = (random.random() < share for share in (0.5, 0.6, 0.5, 0.3))
+    return Shape(hosts, ps, workers, elastic, detached, detached and returns, elastic and spare, rates)
+
+
+def plan_of(of: Shape) -> RunPlan:
+    """The lead's knowledge of such a run."""
+    hosts = [f"h{index}" for index in range(of.hosts)]
+    patient = dict.fromkeys(hosts[1:], RETURN_S) if of.returns and not of.elastic else {}
+    rejoin_s = (ELASTIC_REJOIN_S if of.elastic else RETURN_S) if of.returns else None
+    return RunPlan(
+        RUN, "r", hosts, _tasks(of, hosts), steps=STEPS, restart_max=4, control="h0:2000", frozen_s=None,
+        min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s,
+    )  # fmt: skip
+
+
+def _tasks(of: Shape, hosts: Sequence[str]) -> List[TaskPlan]:
+    tasks: List[TaskPlan] = []
+    for role, number in [("ps", of.ps), ("worker", of.workers)]:
+        for index in range(number):
+            host = hosts[(index + (role == "ps")) % of.hosts]  # the chief is on the lead's
+            chief = role == "worker" and index == 0
+            tasks.append(TaskPlan(f"{role}:{index}", role, index, host, f"{host}:{3000 + len(tasks)}", chief))
+    if of.spare:
+        tasks.append(TaskPlan(f"ps:{of.ps}", "ps", of.ps, hosts[-1], f"{hosts[-1]}:4000", False, spare=True))
+    return tasks
+
+
+def request_of(of: Shape, plan: RunPlan, host: str) -> RunRequest:
+    """The launcher's request to a host's agent."""
+    tasks = tuple(
+        TaskRequest(t.name, ("true",), {}, "job", t.role, t.index, host, t.address, 2222, chief=t.chief, spare=t.spare)
+        for t in plan.tasks
+        if t.host == host
+    )
+    return RunRequest(
+        RUN, "r", host, "~/w", {}, "r.yaml", form(0, plan.tasks, ()).cluster, tasks, "token",
+        LeadPlace("h0", "h0:2000"), lost_after_s=10.0, join_s=20.0, grace_s=10.0, lease_s=LEASE_S,
+        detached=of.detached, run_plan=plan if host == "h0" else None, returns=of.returns,
+        stay_s=RETURN_S if of.returns else 20.0, deserted_s=DESERTED_S if of.returns else 60.0,
+    )  # fmt: skip
