@@ -4,12 +4,14 @@ The product's own coroutines run unchanged. In the place of time, network, proce
 
 time       ``loops``: an event loop for each agent, on virtual time, by its host's own clock
 network    ``network``: delays, one-way cuts, resets, half-open connections
-processes  ``processes``: the tasks of each host, and how they train together
+processes  ``processes``: the tasks of each host; ``training``: how they train together
 disks      ``replaced``: an agent's files in memory; the list of all names that are replaced
 
 loops      the world's order of events, and the loop of each agent
 machines   hosts that boot, sleep and lose power; agents that die, and their keepers
 faults     a plan of faults and operators by seed
 promises   what must hold after every event
+orders     what must hold as an agent obeys
+outcomes   what must hold once a history is over
 world      one history, from the launcher's go to the end
 """

@@ -22,9 +22,10 @@ class Fault(NamedTuple):
 # How often each kind is drawn, beside the others.
 KINDS: Dict[str, int] = {
     "cut": 8, "cut out": 5, "cut in": 5, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8, "freeze": 3,
-    "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "restart": 3, "stop": 1, "kill": 1, "launcher": 1,
+    "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "stopped": 4, "disk": 2, "reboot": 2, "leave": 2, "restart": 3,
+    "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1,
 }  # fmt: skip
-_OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart")
+_OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back")
 
 
 def drawn(random: Random, hosts: List[str], tasks: List[str], until: float) -> List[Fault]:
@@ -85,6 +86,35 @@ def _sleep(fault: Fault, world: Any) -> Any:
     return world.machines[fault.what].wake
 
 
+def _reboot(fault: Fault, world: Any) -> Any:
+    world.machines[fault.what].reboot()
+    return world.machines[fault.what].boot
+
+
+def _stopped(fault: Fault, world: Any) -> Any:
+    world.machines[fault.what].stop_agent()
+    return world.machines[fault.what].continue_agent
+
+
+def _disk(fault: Fault, world: Any) -> Any:
+    files = world.machines[fault.what].files
+    files.is_full = True
+
+    def freed() -> None:
+        files.is_full = False
+
+    return freed
+
+
+def _drain(fault: Fault, world: Any) -> Any:
+    world.ask({"do": "drain", "tasks": [fault.what], "back": fault.kind == "back"})
+
+
+def _twice(fault: Fault, world: Any) -> Any:
+    world.end({"do": "stop", "reason": "the operator"})
+    world.agenda.after(fault.seconds, lambda: world.end({"do": "kill", "reason": "the operator"}))
+
+
 def _process(change: Callable[[Any, Any], None]) -> Begin:
     def begin(fault: Fault, world: Any) -> None:
         for process in world.training.living(fault.what):
@@ -124,7 +154,15 @@ _BEGIN: Dict[str, Begin] = {
     "stubborn": _process(_stubborn),
     "late": _process(_late),
     "restart": lambda fault, world: world.ask({"do": "restart", "tasks": [fault.what]}),
+    "stopped": _stopped,
+    "disk": _disk,
+    "reboot": _reboot,
+    "leave": lambda fault, world: world.machines[fault.what].leave("a notice"),
+    "drain": _drain,
+    "back": _drain,
+    "save": lambda fault, world: world.ask({"do": "save"}),
     "stop": lambda fault, world: world.end({"do": "stop", "reason": "the operator"}),
+    "twice": _twice,
     "kill": lambda fault, world: world.end({"do": "kill", "reason": "the operator"}),
     "launcher": lambda fault, world: world.lose_launcher(),
 }

@@ -34,7 +34,7 @@ class HostTasks:
         elif isinstance(order, Save):
             running = self.running.get(order.task)
             if running is not None and running.attempt == order.attempt:
-                running.save_asked = max(running.save_asked, order.number)
+                running.save_asked, running.save_manner = max(running.save_asked, order.number), order.manner
         elif isinstance(order, Stop):
             self.stop(order.task, 0.5 if order.stack else order.grace_s, now)
         else:

@@ -91,8 +91,8 @@ class AgentLoop(_Loop):  # type: ignore[misc]
 
     def __init__(self, agenda: Agenda, clock: Clock, host: str, network: Any, fail: Callable[[str], None]):
         self._agenda, self.clock, self.host, self._network, self._fail = agenda, clock, host, network, fail
-        self.is_dead = False
-        self._held: List[Any] = []  # handles that are due while the machine sleeps
+        self.is_dead = self.is_stopped = False
+        self._held: List[Any] = []  # handles that are due meanwhile
         self._tasks: List[Any] = []
         self._last: Optional[List[Any]] = None  # handles, once the world is over
 
@@ -138,7 +138,7 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         self.call_exception_handler(context)
 
     def call_exception_handler(self, context: Dict[str, Any]) -> None:
-        self._fail(f"{self.host}: {context.get('message')}: {context.get('exception')!r}")
+        self._fail(f"I0: {self.host}: {context.get('message')}: {context.get('exception')!r}")
 
     async def create_connection(self, factory: Any, host: Any = None, port: Any = None, **more: Any) -> Any:
         transport, protocol = await self._network.connect(self, str(host), int(port), factory)
@@ -169,7 +169,7 @@ class AgentLoop(_Loop):  # type: ignore[misc]
     def _happen(self, handle: Any) -> None:
         if self.is_dead or handle.cancelled():
             return
-        if self.clock.is_asleep:
+        if self.clock.is_asleep or self.is_stopped:
             self._held.append(handle)
             return
         when = getattr(handle, "_when", None)
@@ -196,8 +196,13 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         """How many tasks were not done yet, and are cancelled."""
         return sum([task.cancel() for task in self._tasks if not task.done()])
 
+    def stop(self) -> None:
+        """The agent's process is stopped: nothing of it happens."""
+        self.is_stopped = True
+
     def woke(self) -> None:
-        """Let happen what was due while the machine slept."""
+        """Let happen what was due while the machine slept, or the agent was stopped."""
+        self.is_stopped = False
         held, self._held = self._held, []
         for handle in held:
             self._put(handle, self._agenda.now)

@@ -4,7 +4,9 @@ import asyncio
 from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional
 
+from launch.agent.service import recovery
 from launch.agent.service.lead import Lead
+from launch.agent.service.liveness_pipe import CHANCE_S, patience_s
 from launch.agent.service.member import Member
 from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
@@ -15,6 +17,8 @@ from tests.simulation.replaced import Files, Folder
 
 NOTICED_S = 0.3  # by the keeper, an end of its agent
 PAUSE_S = 0.5
+UP_S = 20.0  # after a boot, until its unit starts the agent
+OFF_S = 2.0  # after the agent has gone away, until the machine is off
 
 
 class Life:
@@ -31,10 +35,10 @@ class Life:
             events: asyncio.Queue[Any] = asyncio.Queue()
             self.tasks = HostTasks(events.put_nowait, self._begin)
             kind: Any = Lead if request.run_plan is not None else Member
-            folder = Folder(request.run, request.host, machine.files)
             more = [request.run_plan] if request.run_plan is not None else []
-            self.agent = kind(request, *more, folder, self.tasks, events)
-            self.loop.create_task(self._live())
+            self.agent = kind(request, *more, machine.folder, self.tasks, events)
+            world.orders.watch(self)
+            self.loop.create_task(self._live()).add_done_callback(self._ended)
 
     def _begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
         process = self.machine.begin(task, attempt, formation)
@@ -49,7 +53,16 @@ class Life:
             self.tasks.poll(self.loop.time())
             await asyncio.sleep(0.05)
         self.is_over = self.loop.is_dead = True
-        self.machine.left(self)
+        self.machine.left(self, self.agent.is_away)
+
+    def _ended(self, living: Any) -> None:
+        if not living.cancelled() and living.exception() is not None:
+            self.machine.world.fail(f"I0: {self.machine.host}: the agent ends: {living.exception()!r}")
+
+    @property
+    def leads(self) -> str:
+        """Return the incarnation of the lead that orders what this life starts."""
+        return str(self.agent.incarnation if isinstance(self.agent, Lead) else self.agent._serves)
 
     def ask(self, request: Dict[str, Any]) -> None:
         """Let a local caller ask the agent."""
@@ -75,9 +88,12 @@ class Machine:
         self.world, self.host, self._request = world, request.host, request
         self.clock = Clock(world.agenda, rate)
         self.files = Files(self.clock.wall)
-        self.files.texts["plan.json"], self.files.changed["plan.json"] = "{}", self.clock.wall()
+        self.folder = Folder(request.run, request.host, self.files)
+        self.folder.write("plan.json", {}, durable=True)
         self.has_power = True
         self._ends = 0
+        self._has_unit = request.returns  # which starts the agent after a boot
+        self.led_since: Optional[float] = None  # since when the newest agent has been there, but for the first
         self.life: Optional[Life] = Life(self, request)
 
     # -- processes
@@ -85,7 +101,9 @@ class Machine:
     def begin(self, task: str, attempt: int, formation: Optional[str]) -> Process:
         """Start a process."""
         process = self.world.new_process(task, attempt, self.host, formation)
+        process.lead = self.life.leads if self.life is not None else ""
         self.world.training.processes.append(process)
+        self.world.promises.starts(process)
         self.world.note(self.host, f"starts {task} attempt {attempt}")
         return process  # type: ignore[no-any-return]
 
@@ -105,10 +123,34 @@ class Machine:
 
     # -- the agent
 
+    @property
+    def has_agent(self) -> bool:
+        """Return whether an agent is there to do anything."""
+        life = self.life
+        return life is not None and not life.loop.is_dead and self.has_power and not self.clock.is_asleep
+
+    def stop_agent(self) -> None:
+        """The agent's process is stopped; its keeper kills one without a pulse."""
+        if self.has_agent and self.life is not None:
+            life, patience = self.life, patience_s(self._request.lost_after_s) + CHANCE_S
+            self.world.note(self.host, "the agent is stopped")
+            life.loop.stop()
+
+            def missed() -> None:
+                if life.loop.is_stopped and not self.clock.is_asleep and self.life is life:
+                    self.kill_agent()
+
+            self.world.agenda.after(patience, missed)
+
+    def continue_agent(self) -> None:
+        """It goes on, if it is there yet."""
+        if self.life is not None and self.life.loop.is_stopped:
+            self.life.loop.woke()
+
     def kill_agent(self) -> None:
         """The agent is killed; its keeper ends what it left, and begins the next one where the run is detached."""
         life = self.life
-        if life is None or life.loop.is_dead or not self.has_power or self.clock.is_asleep:
+        if life is None or not self.has_agent:
             return
         self.world.note(self.host, "the agent is killed")
         life.loop.is_dead = True
@@ -119,19 +161,27 @@ class Machine:
         if self._ends <= MOST and self.world.is_detached:
             self.world.agenda.after(NOTICED_S + PAUSE_S * 4 ** min(self._ends - 1, 2), self._again)
         else:
-            self.life = None
+            self.life, self._has_unit = None, False
+
+    def leave(self, why: str) -> None:
+        """The agent learns that its machine is to go."""
+        if self.has_agent and self.life is not None:
+            with self.life.loop.within():
+                self.life.agent.leave(why)
 
     def _again(self, booted: bool = False) -> None:
         if self.has_power and not self.clock.is_asleep and not self.living():
             self.world.note(self.host, "the next agent begins")
+            self.led_since = self.world.agenda.now
             self.life = Life(self, replace(self._request, again=True, booted=booted))
         elif self.has_power:
             self.world.agenda.after(NOTICED_S, lambda: self._again(booted))
 
-    def left(self, life: Life) -> None:
-        """The agent has ended in order."""
-        self.world.note(self.host, "the agent leaves")
+    def left(self, life: Life, is_away: bool) -> None:
+        """The agent has ended in order, perhaps until a boot."""
+        self.world.note(self.host, "the agent is away" if is_away else "the agent leaves")
         self.world.network.died(life.loop)
+        self._has_unit = self._has_unit and is_away
         if self.life is life:
             self.life = None
 
@@ -144,6 +194,7 @@ class Machine:
         self.world.note(self.host, "loses power")
         self.has_power = False
         self.world.network.off.add(self.host)
+        self.files.lose(self.world.random_of_disks)
         for process in self.living():
             process.code = -9
         if self.life is not None:
@@ -152,11 +203,32 @@ class Machine:
         self.life = None
 
     def boot(self) -> None:
-        """The machine is there again; no agent begins, as the run asked for none."""
+        """The machine is there again; a unit starts the next agent where the run has asked for one."""
         if not self.has_power:
             self.world.note(self.host, "boots")
             self.has_power = True
             self.world.network.off.discard(self.host)
+            self.world.agenda.after(UP_S, self._return)
+
+    def _return(self) -> None:
+        """Do what ``launch.agent.service.boot_return`` does."""
+        if not self._has_unit or not self.world.is_detached or self.life is not None:
+            return
+        if recovery.goes_on(self.folder, self._request):
+            self._again(booted=True)
+        else:
+            self._has_unit = False
+
+    def reboot(self) -> None:
+        """The machine goes down in order, and boots later."""
+        if not self.has_agent or self.life is None:
+            return
+        with self.life.loop.within():
+            if self._has_unit and self.world.is_detached:
+                self.life.agent.go_away()
+            else:
+                self.life.agent.leave("its agent received SIGTERM")
+        self.world.agenda.after(OFF_S, self.lose_power)
 
     def sleep(self) -> None:
         """The machine is suspended, with all that runs on it."""

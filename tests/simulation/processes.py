@@ -14,11 +14,13 @@ class Process:
     pid: int
     began: float
     formation: Optional[str] = None
+    lead: str = ""  # the incarnation that has ordered it
     step: int = 0
     checkpoint: Optional[int] = None
     save_asked: int = 0
     save_done: Optional[int] = None
-    is_held: bool = False
+    save_manner: str = ""
+    held_until: float = 0.0
     kill_at: Optional[float] = None
     wants_term: bool = False
     ignores_term: bool = False

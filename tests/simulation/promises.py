@@ -1,9 +1,13 @@
 """What must hold after every event of a history, whatever happens."""
 
-from typing import Any, List
+from typing import Any, Callable, Dict, List, Set
+
+from launch.agent.supervision.run_state import Phase
 
 WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
+FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
+ADVANCE_S = 240.0  # for training to go on, once nothing is in its way: pauses between attempts are 60 s at most
 
 
 class Broken(AssertionError):
@@ -19,38 +23,93 @@ class Promises:
 
     def __init__(self, world: Any):
         self._world = world
+        self._step, self._advanced_at = -1, 0.0
 
     def look(self) -> None:
         """Raise Broken where one does not hold now."""
         self._one_process_of_each_task()
+        self._one_formation()
+        self._one_lead()
         self._events_count_once()
+        self._training_goes_on()
         self._the_run_ends()
 
-    def _one_process_of_each_task(self) -> None:
-        """I1, I3: no two processes of one task can act; after a sleep within some seconds."""
-        world = self._world
-        for task in world.names:
-            acting = [each for each in world.training.living(task) if self._acts(each)]
-            if len(acting) < 2:
-                continue
-            hosts = ", ".join(f"{each.host} attempt {each.attempt}" for each in acting)
-            woken = [world.woken_at[each.host] for each in acting if each.host in world.woken_at]
-            if not woken or world.agenda.now - max(woken) > WAKING_S:
-                raise Broken(f"I1: {len(acting)} processes of {task} can act: {hosts}")
+    # -- who acts
 
-    def _acts(self, process: Any) -> bool:
-        machine = self._world.machines[process.host]
-        return machine.has_power and not machine.clock.is_asleep and not process.is_dying
+    def _one_process_of_each_task(self) -> None:
+        """I1: no two processes of one task can act."""
+        self._at_most_one("I1", "processes of one task", lambda each: each.task, lambda each: each.pid)
+
+    def _one_formation(self) -> None:
+        """I1: processes of two formations never act at once."""
+        self._at_most_one("I1", "formations", lambda each: "", lambda each: each.formation)
+
+    def _one_lead(self) -> None:
+        """I4: on a host, nothing acts that another lead has ordered than the one that its agent obeys."""
+        self._at_most_one("I4", "leads on one host", lambda each: each.host, lambda each: each.lead)
+        world = self._world
+        begun_at = world.machines["h0"].led_since
+        if begun_at is None or world.agenda.now < begun_at + FENCED_S:
+            return
+        life = world.machines["h0"].life
+        lead = life.leads if life is not None else None
+        late = [each for each in world.acting() if each.lead != lead and not self._has_just_woken([each])]
+        if lead is not None and late:
+            raise Broken(f"I4: {FENCED_S} s after another lead began, {_names(late)} act for the one before")
+
+    def _at_most_one(self, promise: str, what: str, key: Callable[[Any], Any], kind: Callable[[Any], Any]) -> None:
+        found: Dict[Any, Set[Any]] = {}
+        acting = self._world.acting()
+        for each in acting:
+            found.setdefault(key(each), set()).add(kind(each))
+        for of, kinds in found.items():
+            those = [each for each in acting if key(each) == of]
+            if len(kinds) > 1 and not self._has_just_woken(those):
+                raise Broken(f"{promise}: {len(kinds)} {what}: {_names(those)}")
+
+    def _has_just_woken(self, processes: List[Any]) -> bool:
+        """Return whether the host of one was suspended until some seconds ago."""
+        world = self._world
+        woken = [world.woken_at[each.host] for each in processes if each.host in world.woken_at]
+        return bool(woken) and world.agenda.now - max(woken) <= WAKING_S
+
+    def starts(self, process: Any) -> None:
+        """I3: a task starts on a host only when nothing of its former attempt lives there."""
+        former = [
+            each for each in self._world.training.living(process.task) if each is not process and each.code is None
+        ]
+        if any(each.host == process.host for each in former):
+            self._world.fail(f"I3: {process.task} starts on {process.host} while {_names(former)} lives")
+
+    # -- what is counted
 
     def _events_count_once(self) -> None:
-        """I5: no task has more attempts than processes."""
+        """I5: no task has more attempts than processes, nor more failures than processes that have ended."""
         supervisor = self._world.supervisor()
         if supervisor is None:
             return
         for name, task in supervisor.tasks.items():
-            begun = sum(each.task == name for each in self._world.training.processes)
-            if task.attempt > begun:
-                raise Broken(f"I5: {name} has attempt {task.attempt} after {begun} processes")
+            own = [each for each in self._world.training.processes if each.task == name]
+            ended = sum(each.code is not None for each in own)
+            if task.attempt > len(own) + len(self._world.faults):  # an order may be lost with its link
+                raise Broken(f"I5: {name} has attempt {task.attempt} after {len(own)} processes")
+            if task.failures > ended:
+                raise Broken(f"I5: {name} has {task.failures} failures after {ended} ends")
+        lost, fell = supervisor.incidents.stalls.steps_lost, self._world.training.steps_lost
+        if lost > fell:
+            raise Broken(f"I5: {lost} steps are counted as lost, and training went back by {fell}")
+
+    # -- what goes on
+
+    def _training_goes_on(self) -> None:
+        """I12: with a healed network and every host there, a run that has not ended takes steps."""
+        world, supervisor = self._world, self._world.supervisor()
+        now, step = world.agenda.now, int(world.training.step)
+        calm = supervisor is not None and supervisor.state.phase is Phase.TRAINING and world.is_healthy
+        if step != self._step or not calm or now < world.healed_at:
+            self._step, self._advanced_at = step, max(now, world.healed_at)
+        if now > self._advanced_at + ADVANCE_S:
+            raise Broken(f"I12: nothing is in the way, and training stands at step {step} for {ADVANCE_S:.0f} s")
 
     def _the_run_ends(self) -> None:
         """I7: a run that was asked to end does, in bounded time."""
@@ -60,3 +119,7 @@ class Promises:
             agents = [host for host, each in world.machines.items() if each.life is not None]
             if living or agents:
                 raise Broken(f"I7: {BOUND_S:.0f} s after its end was asked for, there are {living} and agents {agents}")
+
+
+def _names(processes: List[Any]) -> str:
+    return ", ".join(f"{each.task} attempt {each.attempt} on {each.host}" for each in processes)

@@ -1,8 +1,11 @@
 """The names of the product that a world replaces, and an agent's files in memory."""
 
+import errno
+import itertools
 import json
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional
 from unittest import mock
 
@@ -22,7 +25,9 @@ NAMES = (
     "launch.agent.service.member_links.say",
     "launch.agent.protocol.gate.say_seldom",
     "launch.agent.checkpoints.fetcher.say_once",
+    "launch.agent.state.run_folder.say_once",
 )
+STATUS_S = 0.005  # of a processor's time, for a status: the next one comes the later
 
 
 class Stat(NamedTuple):
@@ -32,12 +37,35 @@ class Stat(NamedTuple):
 
 
 class Files:
-    """The files of an agent by name, each with the time of its last change; they outlast the agent."""
+    """The files of an agent by name, each with the time of its last change; they outlast the agent.
+
+    ``is_full``: the disk takes nothing more.
+    """
 
     def __init__(self, clock: Callable[[], float]):
-        self.clock = clock
+        self.clock, self.is_full = clock, False
         self.texts: Dict[str, str] = {}
         self.changed: Dict[str, float] = {}
+        self._safe: Dict[str, str] = {}  # what a power cut leaves, of the files that the disk may not have yet
+
+    def write(self, name: str, text: str, durable: bool) -> None:
+        """Replace a file. Raises OSError where the disk is full."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.texts[name], self.changed[name] = text, self.clock()
+        if durable:
+            self._safe[name] = text
+
+    def lose(self, random: Random) -> None:
+        """Power is cut: the disk has each file as it was last synced, as it was later, or in pieces."""
+        for name, text in list(self.texts.items()):
+            kept = random.choice([text, text, self._safe.get(name), ""])
+            if text == self._safe.get(name) or kept == text:
+                continue
+            if kept is None:
+                del self.texts[name]
+            else:
+                self.texts[name] = kept
 
 
 class Folder(RunFolder):
@@ -48,8 +76,7 @@ class Folder(RunFolder):
         self.files = files
 
     def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
-        self.files.texts[name] = json.dumps(values)
-        self.files.changed[name] = self.files.clock()
+        self.files.write(name, json.dumps(values), durable)
 
     def read(self, name: str) -> Optional[Dict[str, Any]]:
         text = self.files.texts.get(name)
@@ -72,7 +99,7 @@ def replaced(
       say: receives lines of agents' logs.
       stat: of a file, by its path.
     """
-    time = mock.Mock(time=wall, process_time=lambda: 0.0)
+    time = mock.Mock(time=wall, process_time=itertools.count(0.0, STATUS_S).__next__)
     secrets = mock.Mock(token_hex=token)
     values = {
         "time": time,

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Optional, Tuple
 
+from cluster.protocol.save_request import HOLD, HOLD_S
 from launch.agent.wire.run_plan import RunPlan
 from tests.simulation.processes import Process
 
@@ -14,7 +15,8 @@ STEP_S, SAVED_EVERY, START_S = 0.4, 25, 3.0
 class Training:
     """How processes train together: all of a formation must live and reach each other.
 
-    ``step`` is what the servers hold; ``saved`` is the newest checkpoint's.
+    ``step`` is what the servers hold; ``saved`` is the newest checkpoint's. ``steps_lost`` is how far it went back in
+    all, ``known_lost`` how far below what the lead knew, and ``falls`` how often.
     """
 
     plan: RunPlan
@@ -24,7 +26,12 @@ class Training:
     processes: List[Process] = field(default_factory=list)
     step: float = 0.0
     saved: int = 0
-    is_over: bool = False
+    steps_lost: int = 0
+    known_lost: int = 0
+    falls: int = 0
+    known: Callable[[], int] = lambda: 0  # the newest step that the lead has heard of
+    _known: int = 0
+    _depth: int = 0  # below what the lead knew, since training was there last
     _holders: Tuple[int, ...] = ()
 
     def look(self, seconds: float) -> None:
@@ -63,13 +70,17 @@ class Training:
         chief = next((each for each in group if each.task == self._chief), None)
         holders = tuple(sorted(each.pid for each in group if each.task.startswith("ps") or each is chief))
         if holders != self._holders:  # begins with the checkpoint
-            self._holders, self.step = holders, float(self.saved)
-        if chief is None or chief.is_held:
+            self._holders = holders
+            self._go_back()
+        if chief is None or self.now() < chief.held_until:
             return
         self.step = min(self.step + seconds / STEP_S, float(self.plan.steps or 1 << 30))
+        self._depth = self._depth if self.step <= self._known else 0
         if chief.save_asked > (chief.save_done or 0):
             self._save(chief)
-            chief.save_done, chief.is_held = chief.save_asked, True
+            chief.save_done = chief.save_asked
+            if chief.save_manner == HOLD:
+                chief.held_until = self.now() + HOLD_S
         elif int(self.step) >= self.saved + SAVED_EVERY:
             self._save(chief)
         chief.save_done = chief.save_done or 0
@@ -81,6 +92,16 @@ class Training:
             for each in group:
                 if not each.task.startswith("ps"):
                     self._succeed(each)
+
+    def _go_back(self) -> None:
+        """Let training begin with the checkpoint."""
+        lost, self._known = int(self.step) - self.saved, max(self._known, self.known())
+        self.steps_lost += lost
+        self.falls += lost > 0
+        below = self._known - self.saved
+        if below > self._depth:
+            self.known_lost, self._depth = self.known_lost + below - self._depth, below
+        self.step = float(self.saved)
 
     def _save(self, chief: Process) -> None:
         self.saved = chief.checkpoint = int(self.step)

@@ -8,21 +8,26 @@ from random import Random
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from launch.agent.service.lead import Lead
+from launch.agent.supervision.formation import form
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.agent.wire.run_request import Lead as LeadPlace
 from launch.agent.wire.run_request import RunRequest, TaskRequest
+from launch.run.boot_returns import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 from tests.simulation import faults as happenings
-from tests.simulation.faults import Fault
+from tests.simulation import outcomes
+from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.loops import Agenda, AgentLoop
-from tests.simulation.machines import Machine
+from tests.simulation.machines import UP_S, Machine
 from tests.simulation.network import Network
+from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import Broken, Promises
 from tests.simulation.replaced import Stat, replaced
 from tests.simulation.training import Training
 
 RUN, LEASE_S, BEAT_S, TICK_S = "r-20260101-000000", 15.0, 3.0, 0.5
-FAULTS_S, ALL_S, MOST_S = 420.0, 600.0, 1500.0  # faults come until then; the operator stops it; no history is longer
+FAULTS_S, ALL_S, MOST_S = 480.0, 900.0, 1800.0  # faults come until then; the operator stops it; no history is longer
+STEPS = 1500  # ten minutes, without a fault
 
 
 class Shape(NamedTuple):
@@ -33,6 +38,8 @@ class Shape(NamedTuple):
     workers: int
     elastic: bool
     detached: bool
+    returns: bool  # boots start agents again
+    spare: bool  # a ps that waits
     rates: Sequence[float]
 
 
@@ -48,7 +55,9 @@ def shape(random: Random) -> Shape:
     """The run of a seed."""
     hosts = random.randint(2, 5)
     rates = [random.choice([1.0, 1.0, 1.0, 0.97, 1.03]) for _ in range(hosts)]
-    return Shape(hosts, random.randint(1, 2), random.randint(2, 5), random.random() < 0.5, random.random() < 0.6, rates)
+    ps, workers = random.randint(1, 2), random.randint(2, 5)
+    elastic, detached, returns, spare = (random.random() < share for share in (0.5, 0.6, 0.5, 0.3))
+    return Shape(hosts, ps, workers, elastic, detached, detached and returns, elastic and spare, rates)
 
 
 class World:
@@ -63,19 +72,22 @@ class World:
         self.errors: List[str] = []
         self.is_detached = self.shape.detached
         self.asked_at: Optional[float] = None
+        self.is_killing = False
         self.healed_at = 0.0
         self.woken_at: Dict[str, float] = {}
-        self._tokens = Random(seed + 2)
+        self._tokens, self.random_of_disks = Random(seed + 2), Random(seed + 3)
         self._pids = 0
         self._has_launcher, self.is_news = True, False
         self.plan = self._plan()
+        self._cluster = form(0, self.plan.tasks, ()).cluster
         self.names = [task.name for task in self.plan.tasks]
         drawn = happenings.drawn(self._random, self.plan.hosts, self.names, FAULTS_S)
         self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
+        self.training.known = self._known_step
         self.loops: List[AgentLoop] = []
-        self._promises = Promises(self)
+        self.promises, self.orders = Promises(self), Orders(self)
 
     # -- the run
 
@@ -86,17 +98,23 @@ class World:
         tasks: List[TaskPlan] = []
         for role, number in roles:
             for index in range(number):
-                host = hosts[(index + (role == "worker")) % of.hosts]
+                host = hosts[(index + (role == "ps")) % of.hosts]  # the chief is on the lead's
                 chief = role == "worker" and index == 0
                 tasks.append(TaskPlan(f"{role}:{index}", role, index, host, f"{host}:{3000 + len(tasks)}", chief))
+        if of.spare:
+            tasks.append(TaskPlan(f"ps:{of.ps}", "ps", of.ps, hosts[-1], f"{hosts[-1]}:4000", False, spare=True))
+        patient = dict.fromkeys(hosts[1:], RETURN_S) if of.returns and not of.elastic else {}
+        rejoin_s = (ELASTIC_REJOIN_S if of.elastic else RETURN_S) if of.returns else None
         return RunPlan(
-            RUN, "r", hosts, tasks, steps=700, restart_max=4, control="h0:2000", frozen_s=None,
-            min_workers=1 if of.elastic else None,
+            RUN, "r", hosts, tasks, steps=STEPS, restart_max=4, control="h0:2000", frozen_s=None,
+            min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s,
         )  # fmt: skip
 
     def _request(self, host: str) -> RunRequest:
         tasks = [
-            TaskRequest(t.name, ("true",), {}, "job", t.role, t.index, host, t.address, 2222, chief=t.chief)
+            TaskRequest(
+                t.name, ("true",), {}, "job", t.role, t.index, host, t.address, 2222, chief=t.chief, spare=t.spare
+            )
             for t in self.plan.tasks
             if t.host == host
         ]
@@ -106,7 +124,8 @@ class World:
         return RunRequest(
             RUN, "r", host, "~/w", {}, "r.yaml", json.dumps(cluster), tuple(tasks), "token",
             LeadPlace("h0", "h0:2000"), lost_after_s=10.0, join_s=20.0, grace_s=10.0, lease_s=LEASE_S,
-            detached=self.is_detached, run_plan=self.plan if host == "h0" else None,
+            detached=self.is_detached, run_plan=self.plan if host == "h0" else None, returns=self.shape.returns,
+            stay_s=RETURN_S if self.shape.returns else 20.0, deserted_s=DESERTED_S if self.shape.returns else 60.0,
         )  # fmt: skip
 
     def run(self) -> "World":
@@ -123,9 +142,10 @@ class World:
             self.agenda.add(ALL_S, lambda: self.end({"do": "stop", "reason": "the night is over"}))
             for fault in self.faults:
                 self.agenda.add(fault.at, partial(happenings.begin, fault, self))
-                self.healed_at = max(self.healed_at, fault.at + fault.seconds)
+                self.healed_at = max(self.healed_at, fault.at + min(fault.seconds, LONGEST_S) + UP_S)
             try:
                 self._happen()
+                outcomes.look(self)
             finally:
                 for loop in self.loops:
                     loop.forget()
@@ -135,11 +155,11 @@ class World:
         looked_at = 0.0
         while self.agenda.now < MOST_S and not self.is_over:
             self.agenda.step()
+            if self.errors:
+                raise Broken(self.errors[0])
             if self.is_news or self.agenda.now > looked_at + 0.1:
                 looked_at, self.is_news = self.agenda.now, False
-                self._promises.look()
-            if self.errors:
-                raise Broken(f"I0: {self.errors[0]}")
+                self.promises.look()
 
     @property
     def is_over(self) -> bool:
@@ -174,15 +194,16 @@ class World:
         """Let the operator end the run on every host, again and again as ``down`` does."""
         self.note("-", f"the operator: {request['do']}")
         self.asked_at = self.agenda.now if self.asked_at is None else self.asked_at
-        self.is_detached = False
         self._down(request, 0)
 
     def _down(self, request: Dict[str, Any], again: int) -> None:
         hosts = ["h0"] if again < 4 else list(self.machines)
         for host in hosts:
             life = self.machines[host].life
+            asked = request if again < 8 else {"do": "kill", "reason": "the operator"}
+            self.is_killing = self.is_killing or asked["do"] == "kill"
             if life is not None and self._is_awake(host):
-                life.ask(request if again < 8 else {"do": "kill", "reason": "the operator"})
+                life.ask(asked)
         if not self.is_over and self.agenda.now < MOST_S:
             self.agenda.after(10.0, lambda: self._down(request, again + 1))
 
@@ -196,7 +217,31 @@ class World:
     def new_process(self, task: str, attempt: int, host: str, formation: Optional[str]) -> Process:
         """A process with a pid of its own."""
         self._pids += 1
-        return Process(task, attempt, host, self._pids, self.agenda.now, formation)
+        return Process(task, attempt, host, self._pids, self.agenda.now, formation or self._cluster)
+
+    def new_life_of(self, task: str, host: str) -> None:
+        """Let a process of a task begin that nobody has ordered."""
+        self.machines[host].begin(task, 9, None)
+
+    def acting(self) -> List[Process]:
+        """The processes that can do anything now."""
+        return [
+            each
+            for each in self.training.processes
+            if each.code is None and not each.is_dying and self._is_awake(each.host)
+        ]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether every host that the run needs is there with its agent, and no process is frozen."""
+        there = {host for host, machine in self.machines.items() if machine.has_agent}
+        roles = [task.role for task in self.plan.tasks if task.host in there]
+        is_enough = "ps" in roles and "worker" in roles if self.shape.elastic else len(there) == len(self.machines)
+        return "h0" in there and is_enough and not any(each.is_frozen for each in self.acting())
+
+    def _known_step(self) -> int:
+        supervisor = self.supervisor()
+        return 0 if supervisor is None else supervisor.incidents.stalls.newest or 0
 
     def woke(self, host: str) -> None:
         """A machine has woken."""
@@ -208,7 +253,7 @@ class World:
         self.history.append(Entry(self.agenda.now, host, text))
 
     def fail(self, text: str) -> None:
-        """Note what no coroutine has handled."""
+        """Note a promise that is broken in the middle of a step of an agent, which goes on."""
         self.errors.append(text)
 
     @property

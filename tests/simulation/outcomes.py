@@ -1,0 +1,44 @@
+"""What must hold once a history is over, by the status that its lead has published last."""
+
+import json
+from typing import Any, Dict, List
+
+from tests.simulation.promises import Broken
+
+OF_THE_WORLD = {"cut", "cut out", "cut in", "slow", "reset", "clock"}  # faults of network and clocks alone
+OF_HOSTS = {"host", "agent", "lost-connection"}  # kinds of incidents that such faults may have
+SILENCE = "no message"  # in the cause of a task that was killed for it
+LOSES_FILES = {"power", "reboot", "disk"}  # after these, what a lead had counted may be gone
+
+
+def look(world: Any) -> None:
+    """Raise Broken where the last status does not account for what has happened."""
+    text = world.machines["h0"].files.texts.get("status.json")
+    status: Dict[str, Any] = json.loads(text) if text else {}
+    _steps_back_are_counted(world, status)
+    _blame_is_with_the_world(world, status)
+
+
+def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:
+    """I9: what the lead knew of, and training took once more, is lost by the status; an incident names it."""
+    if status.get("state") != "succeeded" or {fault.kind for fault in world.faults} & LOSES_FILES:
+        return
+    known = world.training.known_lost
+    if known > status["lost_steps"] + world.training.falls:
+        raise Broken(f"I9: training went back by {known} known steps, and {status['lost_steps']} are counted as lost")
+    counted = [each["lost_steps"] or 0 for each in status["incidents"]]
+    if status["lost_steps"] and not any(counted):
+        raise Broken(f"I9: {status['lost_steps']} steps are lost, and no incident names them")
+
+
+def _blame_is_with_the_world(world: Any, status: Dict[str, Any]) -> None:
+    """I10: where only network or clocks misbehave, no incident blames a task."""
+    if not {fault.kind for fault in world.faults} <= OF_THE_WORLD:
+        return
+    blamed: List[str] = [
+        f"{each['role']}:{each['index']} {each['kind']}: {each['cause']}"
+        for each in status.get("incidents", [])
+        if each["kind"] not in OF_HOSTS and SILENCE not in (each["cause"] or "")
+    ]
+    if blamed:
+        raise Broken(f"I10: only network and clocks misbehave, and incidents blame {'; '.join(blamed)}")
