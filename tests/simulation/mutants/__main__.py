@@ -7,7 +7,7 @@ import argparse
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from tests.simulation.mutants import drawn
 from tests.simulation.mutants.hunt import Found, Hunt, table
@@ -46,7 +46,7 @@ def _mutants(options: argparse.Namespace) -> List[Mutant]:
     return reverts + [drawn.draw(number) for number in range(options.first, options.first + options.drawn)]
 
 
-def _search(hunt: Hunt, number: int, mutants: List[Mutant]) -> "tuple[Mutant, Found]":
+def _search(hunt: Hunt, number: int, mutants: List[Mutant]) -> Tuple[Mutant, Found]:
     mutant, again = mutants[number], 0
     found = hunt.find(mutant)
     while found.kind == "stillborn" and mutant.name.startswith("drawn "):

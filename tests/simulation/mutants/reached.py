@@ -32,7 +32,7 @@ def _mark(line: int) -> ast.stmt:
     mark = ast.parse(f"{MARKS}.add({line})").body[0]
     for node in ast.walk(mark):
         if hasattr(node, "lineno"):
-            node.lineno = line  # type: ignore[attr-defined]
+            node.lineno = line
     return mark
 
 

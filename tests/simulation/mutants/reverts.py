@@ -114,7 +114,9 @@ REVERTS: List[Mutant] = [
                 "            self._forgotten = set()\n"
                 "        if False:\n",
             ),
-            Edit(_MEMBER, "self._news, self._obeyed, self._serves = {}, set(), ", "self._obeyed, self._serves = set(), "),
+            Edit(
+                _MEMBER, "self._news, self._obeyed, self._serves = {}, set(), ", "self._obeyed, self._serves = set(), "
+            ),
         ),
     ),
     Mutant(
@@ -153,7 +155,13 @@ REVERTS: List[Mutant] = [
     Mutant(
         "save",
         "a run that is stopped does not save first (22afd3d)",
-        (Edit(_SUPERVISOR, "orders = self.saving.ask(now, HOLD) if self.state.phase is Phase.TRAINING else []", "orders: List[Order] = []"),),
+        (
+            Edit(
+                _SUPERVISOR,
+                "orders = self.saving.ask(now, HOLD) if self.state.phase is Phase.TRAINING else []",
+                "orders: List[Order] = []",
+            ),
+        ),
     ),
     Mutant(
         "save before taking back",
@@ -168,12 +176,24 @@ REVERTS: List[Mutant] = [
     Mutant(
         "lease",
         "a run goes on without its launcher (179fdad)",
-        (Edit(_SERVICE + "lead.py", "        if self._lease_s is not None and silent_s", "        if False and self._lease_s is not None and silent_s"),),
+        (
+            Edit(
+                _SERVICE + "lead.py",
+                "        if self._lease_s is not None and silent_s",
+                "        if False and self._lease_s is not None and silent_s",
+            ),
+        ),
     ),
     Mutant(
         "deserted",
         "a member stays where nobody leads any more (7c15516)",
-        (Edit(_MEMBER, "self._deserted_at = (self._deserted_at or now()) if refused else None", "self._deserted_at = None"),),
+        (
+            Edit(
+                _MEMBER,
+                "self._deserted_at = (self._deserted_at or now()) if refused else None",
+                "self._deserted_at = None",
+            ),
+        ),
     ),
     Mutant(
         "too many",
@@ -188,7 +208,13 @@ REVERTS: List[Mutant] = [
     Mutant(
         "whole formation",
         "the next formation begins while processes of the one before live (1aebbd8)",
-        (Edit(_SUPERVISOR, "        elif not self._roster.process_count:\n            return self._follow(self._formations", "        else:\n            return self._follow(self._formations"),),
+        (
+            Edit(
+                _SUPERVISOR,
+                "        elif not self._roster.process_count:\n            return self._follow(self._formations",
+                "        else:\n            return self._follow(self._formations",
+            ),
+        ),
     ),
     Mutant(
         "reconnect",
@@ -198,6 +224,12 @@ REVERTS: List[Mutant] = [
     Mutant(
         "out while it trains",
         "a host that was lost and returns is restarted like one with another agent (1aebbd8)",
-        (Edit(_SUPERVISOR, "        if self._formations.admit(event.host, now):\n            return []\n", "        self._formations.admit(event.host, now)\n"),),
+        (
+            Edit(
+                _SUPERVISOR,
+                "        if self._formations.admit(event.host, now):\n            return []\n",
+                "        self._formations.admit(event.host, now)\n",
+            ),
+        ),
     ),
 ]
