@@ -14,4 +14,10 @@ promises   what must hold after every event
 orders     what must hold as an agent obeys
 outcomes   what must hold once a history is over
 world      one history, from the launcher's go to the end
+verdict    which promise a history breaks, or what else goes wrong
+many       many histories in several processes
+columns    a history in print
+shorten    from a failure to a test
+met        phases in which faults have begun, and the fault before each
+lines      lines of the agents that histories have run
 """

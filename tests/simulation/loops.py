@@ -13,11 +13,11 @@ class Agenda:
     def __init__(self) -> None:
         self.now = 0.0
         self._numbers = itertools.count()
-        self._due: List[Tuple[float, int, Callable[[], None]]] = []
+        self._due: List[Tuple[float, int, Callable[..., None], Tuple[Any, ...]]] = []
 
-    def add(self, when: float, happen: Callable[[], None]) -> None:
+    def add(self, when: float, happen: Callable[..., None], *of: Any) -> None:
         """Let something happen at a time, or now if that is over; what is of one time keeps its order."""
-        heapq.heappush(self._due, (max(when, self.now), next(self._numbers), happen))
+        heapq.heappush(self._due, (when if when > self.now else self.now, next(self._numbers), happen, of))
 
     def after(self, seconds: float, happen: Callable[[], None]) -> None:
         """Let something happen later."""
@@ -25,8 +25,12 @@ class Agenda:
 
     def step(self) -> None:
         """Let the next thing happen; time jumps there."""
-        self.now, _, happen = heapq.heappop(self._due)
-        happen()
+        self.now, _, happen, of = heapq.heappop(self._due)
+        happen(*of)
+
+    def left(self, happen: Callable[..., None]) -> List[Any]:
+        """With what one thing is still to happen, in its order."""
+        return [of[0] for _, _, each, of in sorted(self._due) if each == happen]
 
 
 class Clock:
@@ -77,6 +81,7 @@ class Clock:
         return monotonic / self._rate + self._slept_s
 
 
+_FEW = 50  # tasks, before those that are done are left out
 _CANCELS = 50  # of a task that goes on, before it is left
 _Loop: Any = asyncio.AbstractEventLoop  # of which it has what agents use
 
@@ -92,8 +97,9 @@ class AgentLoop(_Loop):  # type: ignore[misc]
     def __init__(self, agenda: Agenda, clock: Clock, host: str, network: Any, fail: Callable[[str], None]):
         self._agenda, self.clock, self.host, self._network, self._fail = agenda, clock, host, network, fail
         self.is_dead = self.is_stopped = False
-        self._held: List[Any] = []  # handles that are due meanwhile
-        self._tasks: List[Any] = []
+        self._held: List[Any] = []  # handles that are due meanwhile, or after this life
+        self._tasks: List[Any] = []  # all that are not done, in the order of their begin, and some that are
+        self._many = _FEW
         self._last: Optional[List[Any]] = None  # handles, once the world is over
 
     # -- what coroutines ask
@@ -119,8 +125,12 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, **more: Any) -> Any:
-        self._tasks.append(asyncio.Task(coro, loop=self))
-        return self._tasks[-1]
+        if len(self._tasks) > self._many:
+            self._tasks = [each for each in self._tasks if not each.done()]
+            self._many = 2 * len(self._tasks) + _FEW
+        task: Any = asyncio.Task(coro, loop=self)
+        self._tasks.append(task)
+        return task
 
     def get_debug(self) -> bool:
         return False
@@ -163,25 +173,32 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         if self._last is not None:
             self._last.append(handle)
             return handle
-        self._agenda.add(when, lambda: self._happen(handle))
+        self._agenda.add(when, self._happen, handle)
         return handle
 
     def _happen(self, handle: Any) -> None:
-        if self.is_dead or handle.cancelled():
+        if handle._cancelled:
             return
-        if self.clock.is_asleep or self.is_stopped:
+        if self.is_dead or self.is_stopped or self.clock.is_asleep:
             self._held.append(handle)
             return
-        when = getattr(handle, "_when", None)
-        if when is not None and self.time() < when - 1e-9:  # it slept meanwhile
-            self._put(handle, self.clock.when(when))
+        if isinstance(handle, asyncio.TimerHandle) and self.clock.monotonic() < handle._when - 1e-9:  # type: ignore[attr-defined]
+            self._put(handle, self.clock.when(handle.when()))  # it slept meanwhile
             return
-        with self.within():
+        asyncio._set_running_loop(self)  # not ``within``: this is done for every event
+        try:
             handle._run()
+        finally:
+            asyncio._set_running_loop(None)
 
     def forget(self) -> None:
-        """Cancel what this life has left, once the world is over: else Python complains of it."""
-        self._last = []
+        """End what this life has left, once the world is over: else Python does so at some moment of a later one.
+
+        A task goes on only by the handle that is due for it, so those that a dead life has not taken are run, too.
+        """
+        self._network.died(self, has_power=False)
+        due = [*self._held, *self._agenda.left(self._happen)]
+        self._last = [each for each in due if not isinstance(each, asyncio.TimerHandle)]
         with self.within():
             for _ in range(_CANCELS):
                 if not self._cancelled():

@@ -6,7 +6,7 @@ from typing import Any, AsyncIterator, Dict, Optional
 
 from launch.agent.service import recovery
 from launch.agent.service.lead import Lead
-from launch.agent.service.liveness_pipe import CHANCE_S, patience_s
+from launch.agent.service.liveness_pipe import CHANCE_S, granted_s, patience_s
 from launch.agent.service.member import Member
 from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
@@ -132,7 +132,9 @@ class Machine:
     def stop_agent(self) -> None:
         """The agent's process is stopped; its keeper kills one without a pulse."""
         if self.has_agent and self.life is not None:
-            life, patience = self.life, patience_s(self._request.lost_after_s) + CHANCE_S
+            life = self.life
+            with life.loop.within():
+                patience = granted_s(patience_s(self._request.lost_after_s), life.agent.left_s()) + CHANCE_S
             self.world.note(self.host, "the agent is stopped")
             life.loop.stop()
 

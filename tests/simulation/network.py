@@ -222,6 +222,7 @@ class Network:
         """An agent's life is over: the kernel ends its connections, unless the host is off."""
         for end in [each for each in self._ends if each.loop is loop]:
             self._ends.remove(end)
+            end._closing = True  # nobody is there to write
             if has_power and not end.is_over:
                 end.is_over = True
                 end.under_way.append(("end", b""))

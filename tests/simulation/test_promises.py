@@ -9,9 +9,9 @@ from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.stall import Stalls
-from tests.simulation.__main__ import failure
 from tests.simulation.faults import Fault
 from tests.simulation.promises import Promises
+from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 PLAIN = 3  # a run of several hosts; its faults are not used here

@@ -6,12 +6,11 @@ from typing import List
 
 import pytest
 
-from tests.simulation.__main__ import failure
 from tests.simulation.faults import Fault
 from tests.simulation.replaced import NAMES
+from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # of lives that ended in the middle
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(10)
 WITH_SLEEP = 36  # an elastic run of four hosts
@@ -46,11 +45,17 @@ def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() ->
     assert killed and killed[0] - woken < 0.5
 
 
-def test_a_broken_promise_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("after_s", [4.5, 9.5])
+def test_an_agent_that_freezes_in_a_silence_is_killed_before_its_host_is_lost(after_s: float) -> None:
+    """Its keeper's patience is what is left of the silence, not the whole of it again: found by a double fault."""
+    faults = [Fault(100.0, "cut", "h2", 60.0), Fault(100.0 + after_s, "stopped", "h2", 60.0)]
+    assert failure(World(WITH_SLEEP, faults)) is None
+
+
+def test_a_member_that_does_not_count_its_suspension_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that does not count its suspension has a process beside the next formation, by one fault."""
     monkeypatch.setattr(World, "_since_boot", lambda self: self._here().time())
-    why = failure(World(WITH_SLEEP, SLEEP))
-    assert why is not None and why.startswith("I1: 2 formations: worker:2 attempt 0 on h2, ")
+    assert (failure(World(WITH_SLEEP, SLEEP)) or "").startswith("I1: 2 formations: worker:2 attempt 0 on h2, ")
 
 
 def test_agents_ask_for_nothing_else_of_this_machine() -> None:

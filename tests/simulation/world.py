@@ -147,9 +147,15 @@ class World:
                 self._happen()
                 outcomes.look(self)
             finally:
-                for loop in self.loops:
-                    loop.forget()
+                self._forget()
         return self
+
+    def _forget(self) -> None:
+        """End what is left of every life; what that writes is no part of the history."""
+        happened, errors = len(self.history), len(self.errors)
+        for loop in self.loops:
+            loop.forget()
+        del self.history[happened:], self.errors[errors:]
 
     def _happen(self) -> None:
         looked_at = 0.0
@@ -164,8 +170,10 @@ class World:
     @property
     def is_over(self) -> bool:
         """Whether no agent and no process is left."""
-        gone = all(machine.life is None for machine in self.machines.values())
-        return gone and all(each.code is not None for each in self.training.processes) and self.agenda.now > 5.0
+        for machine in self.machines.values():  # asked after every event, so without a generator
+            if machine.life is not None:
+                return False
+        return self.agenda.now > 5.0 and all(each.code is not None for each in self.training.processes)
 
     # -- the launcher and the operator
 

@@ -1,6 +1,7 @@
 """The common part of lead and member: a queue of events and one loop."""
 
 import asyncio
+import math
 import secrets
 from abc import ABC, abstractmethod
 from typing import Any, AsyncIterator, Dict
@@ -53,6 +54,10 @@ class Agent(ABC):
     @abstractmethod
     def terminate(self, why: str) -> None:
         """End the agent itself; ``why`` is the reason."""
+
+    def left_s(self) -> float:
+        """Return the seconds until the tasks of this host must be gone; infinite where nothing ends them."""
+        return math.inf
 
     def go_away(self) -> None:
         """End in the middle of the run: a boot of this host starts the next life."""

@@ -20,7 +20,7 @@ from launch.agent.service import after_commands, notice, predecessors
 from launch.agent.service.agent import Agent
 from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN
 from launch.agent.service.lead import Lead
-from launch.agent.service.liveness_pipe import Pulse
+from launch.agent.service.liveness_pipe import Pulse, patience_s
 from launch.agent.service.located import folder_of, located
 from launch.agent.service.member import Member
 from launch.agent.service.preparation import NotReady, Prepared, environment, forget, prepare
@@ -100,7 +100,10 @@ async def _live(
         _end_with_guard(standing, agent)
     send({"ready": True, "pid": os.getpid()})
     background.begin(request, folder)
-    beside = [asyncio.ensure_future(pulse.beat()), *_watch_for_notice(request, folder, agent)]
+    beside = [
+        asyncio.ensure_future(pulse.beat(patience_s(request.lost_after_s), agent.left_s)),
+        *_watch_for_notice(request, folder, agent),
+    ]
     kept = [standing.pid] if standing is not None else []
     try:
         await agent.run()

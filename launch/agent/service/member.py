@@ -1,6 +1,7 @@
 """A member: an agent that owns its host's tasks and takes orders from the lead."""
 
 import asyncio
+import math
 from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional, Set, Union
 
@@ -27,6 +28,7 @@ from launch.agent.protocol.messages import (
     Started,
     Stop,
 )
+from launch.agent.protocol.silence import MARGIN_SHARE
 from launch.agent.service.agent import Agent
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
@@ -112,6 +114,11 @@ class Member(Agent):
                 self._link.drop()  # what the lead orders from now on comes when these tasks are gone
         if now() - self._alone_at > leave_after_s:
             self._leave(f"no message from the lead for {leave_after_s:.0f} s")
+
+    def left_s(self) -> float:
+        """Return the seconds until the lead may give the tasks here to others; infinite where there is none."""
+        lost_at = self._received_at + self._lost_after_s * (1 + MARGIN_SHARE / 2)  # and before the lead counts so
+        return lost_at - since_boot() if self._joined and self._tasks.running else math.inf
 
     def _note_received(self, at: float) -> None:
         self._received_at, self._alone_at = at, now() - (since_boot() - at)

@@ -14,16 +14,19 @@ REVERTS: List[Mutant] = [
         "sleep",
         "a member does not count its machine's suspension as silence (322f4cb)",
         (Edit(_MEMBER, "silent_s = since_boot() - self._received_at", "silent_s = now() - self._alone_at"),),
+        seed=151,
     ),
     Mutant(
         "fence",
         "a member that the lead has lost keeps its tasks (ca928c4)",
         (Edit(_MEMBER, "self._joined and silent_s > self._lost_after_s and", "self._joined and False and"),),
+        seed=4,
     ),
     Mutant(
         "margin",
         "the lead takes a host for lost when the member's own time is over, not a margin later (ca928c4)",
         (Edit(_PROTOCOL + "silence.py", "MARGIN_SHARE = 0.3", "MARGIN_SHARE = 0.0"),),
+        seed=4,
     ),
     Mutant(
         "heard",
@@ -53,11 +56,13 @@ REVERTS: List[Mutant] = [
                 "self._known[joined.host] = joined.incarnation",
             ),
         ),
+        seed=8,
     ),
     Mutant(
         "agent ended",
         "the lead takes the next agent of a host for the one before (ca928c4)",
         (Edit(_SUPERVISOR, "        if another:\n", "        if another and False:\n"),),
+        seed=8,
     ),
     Mutant(
         "orders of the lost",
@@ -84,6 +89,7 @@ REVERTS: List[Mutant] = [
         "obeyed",
         "a member obeys orders again that come again with a new link (179fdad)",
         (Edit(_MEMBER, "            self._obeyed.add(message)\n", ""),),
+        seed=24,
     ),
     Mutant(
         "orders again",
@@ -102,6 +108,7 @@ REVERTS: List[Mutant] = [
             Edit(_MEMBER, 'if self._serves in ("", link.peer.incarnation):', "if True:"),
             Edit(_MEMBERS, 'if link.peer.serves not in ("", self._incarnation):', "if False:"),
         ),
+        seed=3,
     ),
     Mutant(
         "forgotten",
@@ -151,6 +158,7 @@ REVERTS: List[Mutant] = [
                 "return True",
             ),
         ),
+        seed=2,
     ),
     Mutant(
         "save",

@@ -197,7 +197,7 @@ def kept(tmp_path: Path, *lives: Callable[[Pulse], int]) -> List[int]:
 
 
 def killed(pulse: Pulse) -> int:
-    pulse._write(b".")
+    pulse._write(100)
     os.kill(os.getpid(), signal.SIGKILL)
     return OVER
 

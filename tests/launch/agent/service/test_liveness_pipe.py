@@ -1,6 +1,7 @@
 """An agent without a pulse is known to be frozen; one that closes, or is gone, is not."""
 
 import asyncio
+import math
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 from launch.agent.linux.processes import is_same
 from launch.agent.service import liveness_pipe
-from launch.agent.service.liveness_pipe import Pulse, patience_s
+from launch.agent.service.liveness_pipe import Pulse, granted_s, patience_s
 from launch.agent.state import process_records
 from tests.support.agent.agents import LEAD, MEMBER, Agents
 from tests.support.launch.machine import living_under
@@ -39,12 +40,25 @@ def watched(act: Callable[[Pulse], Any], patience: float) -> List[bool]:
 
 
 def test_a_pulse_that_beat_and_went_missing_is_noticed() -> None:
-    assert watched(lambda mine: mine._write(b"."), patience=0.05) == [True]
+    assert watched(lambda mine: mine._write(100), patience=0.05) == [True]
+
+
+def test_a_beat_grants_the_next_one_a_part_of_the_patience() -> None:
+    assert watched(lambda mine: mine._write(1), patience=5.0) == [True]
+
+
+def test_a_beat_grants_less_where_tasks_must_soon_be_gone() -> None:
+    assert [granted_s(8.0, left) for left in (math.inf, 7.0, 1.0, -5.0)] == [
+        8.0,
+        7.0 - liveness_pipe.CHANCE_S,
+        1.0,
+        1.0,
+    ]
 
 
 def test_an_agent_that_closes_is_not_frozen_however_long_its_end_takes() -> None:
     async def briefly(mine: Pulse) -> None:
-        beating = asyncio.ensure_future(mine.beat())
+        beating = asyncio.ensure_future(mine.beat(20.0, lambda: math.inf))
         await asyncio.sleep(0)
         beating.cancel()
         await asyncio.wait([beating])

@@ -1,0 +1,72 @@
+"""Many histories are run in processes, counted, and looked at for what they have met."""
+
+from typing import Any
+
+import pytest
+
+from tests.simulation import lines, met
+from tests.simulation.__main__ import main
+from tests.simulation.faults import Fault
+from tests.simulation.many import lived, outcomes
+from tests.simulation.verdict import promise, verdict
+from tests.simulation.world import World
+
+NONE = ["--tries", "0", "--processes", "1"]
+
+
+def test_histories_in_processes_are_those_of_one_process() -> None:
+    seeds = [1, 14]
+    assert [each[:-1] for each in outcomes(seeds, 2)] == [each[:-1] for each in map(lived, seeds)]
+
+
+def test_any_exception_of_a_history_is_a_violation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(world: World) -> Any:
+        raise KeyError(world.seed)
+
+    monkeypatch.setattr(World, "run", run)
+    assert main(["--seeds", "2", "--first", "7", *NONE]) == 1
+    printed = capsys.readouterr().out
+    assert "seed 7: KeyError: 7\n" in printed and "2 histories, " in printed and ": 2 violations" in printed
+
+
+def test_a_history_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a coroutine of an agent never returns."""
+
+    async def never(agent: Any) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("tests.simulation.machines.Lead.run", never)
+    assert promise(verdict(World(3, []), real_s=0.2)) == "hang"
+
+
+def test_kinds_of_exceptions_in_coroutines_are_promises_of_their_own() -> None:
+    whys = ["I0: h1: Task exception was never retrieved: KeyError('x')", "I1: 2 processes: of (x)", None]
+    assert [promise(why) for why in whys] == ["I0 KeyError", "I1", ""]
+
+
+def test_what_a_fault_meets_is_the_phase_and_the_fault_before_it() -> None:
+    faults = [Fault(0.5, "clock", "h1"), Fault(60.0, "slow", "h1"), Fault(70.0, "stop"), Fault(71.0, "clock", "h1")]
+    world = World(3, faults)
+    found = met.watch(world)
+    assert verdict(world) is None
+    assert [tuple(each) for each in found] == [
+        ("gathering", "clock", "-"), ("training", "slow", "-"), ("training", "stop", "slow"),
+        ("closing", "clock", "stop"),
+    ]  # fmt: skip
+    said = "\n".join(met.report(dict.fromkeys(found, 1)))
+    assert said.startswith("4 of ") and "    gathering: cut, " in said and "    closing: cut, " in said
+
+
+def test_lines_that_no_history_has_run_are_listed() -> None:
+    from launch.agent.protocol.silence import Silences
+
+    of = lines.Lines()
+    with of.traced():
+        Silences(["h1"], 10.0, 0.0, {}).silent(3.0)
+    report = list(lines.report(of))
+    assert [each for each in report if each.endswith("silence.py")] == []
+    (silence,) = (each for each in report if "silence.py: never " in each)
+    assert 0 < float(silence.split()[0]) < 100 and report[-1].endswith(" lines")

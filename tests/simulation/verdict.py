@@ -1,0 +1,64 @@
+"""What became of a history: the promise that it breaks, another exception, or too long a wait for its end."""
+
+import re
+import signal
+from contextlib import contextmanager
+from types import FrameType
+from typing import Iterator, Optional
+
+from tests.simulation.promises import Broken
+from tests.simulation.world import World
+
+REAL_S = 60.0  # of a history; one takes a second or two
+HANG = "hang"
+
+
+class _Hang(KeyboardInterrupt):
+    """Too long; loops pass on no other exception of a callback, and no coroutine of the product takes it."""
+
+
+def failure(world: World) -> Optional[str]:
+    """Lets a history happen; which promise it breaks."""
+    try:
+        world.run()
+    except Broken as error:
+        return str(error)
+    return None
+
+
+def verdict(world: World, real_s: float = REAL_S) -> Optional[str]:
+    """Lets a history happen for so many real seconds; which promise it breaks, or what else went wrong.
+
+    Only the main thread of a process may ask.
+    """
+    try:
+        with _bound(real_s):
+            return failure(world)
+    except _Hang:
+        return f"{HANG}: at {world.agenda.now:.1f} s after {real_s:.0f} real seconds"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def promise(why: Optional[str]) -> str:
+    """The promise of a failure's text; of exceptions in coroutines (I0) each kind is one of its own."""
+    if why is None:
+        return ""
+    of = why.split(":")[0]
+    exception = re.search(r": (\w+)\(", why) if of == "I0" else None
+    return of if exception is None else f"{of} {exception.group(1)}"
+
+
+@contextmanager
+def _bound(real_s: float) -> Iterator[None]:
+    def ring(number: int, frame: Optional[FrameType]) -> None:
+        raise _Hang
+
+    before = signal.signal(signal.SIGALRM, ring)
+    others = signal.setitimer(signal.ITIMER_REAL, real_s)  # of pytest, which then begins again
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *others)
