@@ -7,18 +7,14 @@ that it reached, by path. Then each line is a seed, whose history it answers wit
 import importlib.abc
 import importlib.util
 import json
-import os
 import resource
-import signal
 import sys
-import traceback
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Set
 
 from tests.simulation.mutants.reached import MARKS, marked
 
-LONGEST_S = 30.0  # of a processor's time, for a history that takes one or two
 MOST_BYTES = 3 << 30
 _ROOT = Path(__file__).resolve().parents[3]
 _MARKED = ("launch.agent.service.", "launch.agent.protocol.", "launch.agent.supervision.")
@@ -55,7 +51,7 @@ def main() -> None:
     replacing = Replacing(asked["sources"], asked["lines"])
     sys.meta_path.insert(0, replacing)
     try:
-        from tests.simulation import world
+        from tests.simulation import verdict, world
     except Exception as error:
         _write({"kind": "stillborn", "why": repr(error)})
         return
@@ -63,31 +59,10 @@ def main() -> None:
         seed = int(line)
         for lines in replacing.lines.values():
             lines.clear()
-        found = _history(world, seed)
+        history = world.World(seed)
+        why = verdict.verdict(history)
+        found = {"kind": None if why is None else verdict.promise(why), "why": why, "digest": history.digest}
         _write({"seed": seed, **found, "lines": {path: sorted(lines) for path, lines in replacing.lines.items()}})
-
-
-def _history(module: Any, seed: int) -> Dict[str, Any]:
-    """Run one history; ``kind`` is what is wrong with it, ``digest`` that of an unbroken one."""
-
-    def hang(*_: Any) -> None:
-        _write({"seed": seed, "kind": "hang", "why": f"{LONGEST_S:.0f} s of a processor's time"})
-        os._exit(1)
-
-    signal.signal(signal.SIGPROF, hang)
-    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
-    try:
-        world = module.World(seed)
-        world.run()
-    except module.Broken as error:
-        kind = "exception" if str(error).startswith("I0") else str(error).split(":")[0]
-        return {"kind": kind, "why": str(error)}
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        return {"kind": "exception", "why": f"{error!r} at {Path(where.filename).name}:{where.lineno}"}
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-    return {"kind": None, "digest": world.digest}
 
 
 def _write(values: Mapping[str, Any]) -> None:

@@ -98,17 +98,21 @@ class Product:
 
 
 class Hunt:
-    """Searches, each bounded in seconds; a seed that breaks a promise of the product itself finds nothing."""
+    """Searches, each bounded in seconds; a seed that breaks a promise of the product itself finds nothing.
+
+    Args:
+      seeds: of the histories, in their order; but those that have found others come first.
+    """
 
     def __init__(self, seeds: Sequence[int], seconds: float):
         self._seeds, self._seconds = list(seeds), seconds
-        self._product = Product()
+        self._product, self._lock = Product(), threading.Lock()
 
     def find(self, mutant: Mutant) -> Found:
         """Return what comes of a mutant."""
         wanted, run, same, differ, left_s = mutant.statements(), 0, 0, 0, self._seconds
         with Histories(mutant.sources()) as histories:
-            for seed in self._seeds:
+            for seed in list(self._seeds):
                 plain = self._product.history(seed)
                 if plain["kind"] is not None or not touches(wanted, plain["lines"]):
                     same += 1
@@ -121,8 +125,14 @@ class Hunt:
                 run, kind = run + 1, history["kind"]
                 differ += history.get("digest") != plain["digest"]
                 if kind is not None:
+                    self._prefer(seed)
                     return Found(kind, history["why"], seed, run, same, differ)
         return Found(None, "", None, run, same, differ)
+
+    def _prefer(self, seed: int) -> None:
+        with self._lock:
+            self._seeds.remove(seed)
+            self._seeds.insert(0, seed)
 
 
 def table(found: Mapping[str, Found]) -> List[str]:
