@@ -31,13 +31,19 @@ _OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back")
 def drawn(random: Random, hosts: List[str], tasks: List[str], until: float) -> List[Fault]:
     """The faults of one history."""
     number = random.choice([0, 1, 2, 3, 4, 6, 10])
-    found = []
+    found: List[Fault] = []
     for _ in range(number):
         kind = random.choices(list(KINDS), list(KINDS.values()))[0]
         what = random.choice(tasks if kind in _OF_TASKS else hosts)
         seconds = random.choice([0.5, 3.0, 9.5, 11.0, 14.0, 30.0, 60.0, LONGEST_S]) * random.uniform(0.8, 1.2)
-        found.append(Fault(random.uniform(0.0, until), kind, what, seconds))
+        found.append(Fault(_moment(random, until, found[-1].at if found else 0.0), kind, what, seconds))
     return sorted(found)
+
+
+def _moment(random: Random, until: float, before: float) -> float:
+    """At any time, soon after another fault, as the run begins, or as training ends."""
+    first, last = random.choice([(0.0, until), (0.0, until), (before, before + 30.0), (0.0, 15.0), (590.0, 640.0)])
+    return random.uniform(first, last)
 
 
 def begin(fault: Fault, world: Any) -> None:

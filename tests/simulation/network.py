@@ -223,6 +223,8 @@ class Network:
         for end in [each for each in self._ends if each.loop is loop]:
             self._ends.remove(end)
             end._closing = True  # nobody is there to write
+            if not has_power:
+                end.under_way.clear()
             if has_power and not end.is_over:
                 end.is_over = True
                 end.under_way.append(("end", b""))

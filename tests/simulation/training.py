@@ -68,7 +68,7 @@ class Training:
 
     def _advance(self, group: List[Process], seconds: float) -> None:
         chief = next((each for each in group if each.task == self._chief), None)
-        holders = tuple(sorted(each.pid for each in group if each.task.startswith("ps") or each is chief))
+        holders = tuple(sorted(each.pid for each in group if each.task.startswith("ps")))
         if holders != self._holders:  # begins with the checkpoint
             self._holders = holders
             self._go_back()
