@@ -26,7 +26,7 @@ REVERTS: List[Mutant] = [
         "margin",
         "the lead takes a host for lost when the member's own time is over, not a margin later (ca928c4)",
         (Edit(_PROTOCOL + "silence.py", "MARGIN_SHARE = 0.3", "MARGIN_SHARE = 0.0"),),
-        seed=4,
+        seed=136,
     ),
     Mutant(
         "heard",
@@ -56,13 +56,12 @@ REVERTS: List[Mutant] = [
                 "self._known[joined.host] = joined.incarnation",
             ),
         ),
-        seed=8,
+        seed=25,
     ),
     Mutant(
         "agent ended",
         "the lead takes the next agent of a host for the one before (ca928c4)",
         (Edit(_SUPERVISOR, "        if another:\n", "        if another and False:\n"),),
-        seed=8,
     ),
     Mutant(
         "orders of the lost",
@@ -84,6 +83,7 @@ REVERTS: List[Mutant] = [
                 "        self._arrived[link.peer.host] = self._links[link.peer.host] = link\n",
             ),
         ),
+        seed=55,
     ),
     Mutant(
         "obeyed",
@@ -108,7 +108,7 @@ REVERTS: List[Mutant] = [
             Edit(_MEMBER, 'if self._serves in ("", link.peer.incarnation):', "if True:"),
             Edit(_MEMBERS, 'if link.peer.serves not in ("", self._incarnation):', "if False:"),
         ),
-        seed=3,
+        seed=4,
     ),
     Mutant(
         "forgotten",
@@ -136,6 +136,7 @@ REVERTS: List[Mutant] = [
                 "return task",
             ),
         ),
+        seed=4,
     ),
     Mutant(
         "put twice",
