@@ -224,6 +224,7 @@ REVERTS: List[Mutant] = [
                 "        else:\n            return self._follow(self._formations",
             ),
         ),
+        seed=4,
     ),
     Mutant(
         "reconnect",
