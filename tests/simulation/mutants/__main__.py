@@ -38,7 +38,9 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0, help="the seed of the first history (0)")
     parser.add_argument("--seeds", type=int, default=2000, help="how many histories at most (2000)")
     parser.add_argument("--processes", type=int, default=2, help="mutants at once (2)")
-    parser.add_argument("--seconds", type=float, default=120.0, help="for one mutant at most (120)")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="of a processor's time, for one mutant at most (120)"
+    )
     return parser.parse_args(argv)
 
 

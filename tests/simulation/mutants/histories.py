@@ -9,6 +9,7 @@ import importlib.util
 import json
 import resource
 import sys
+import time
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Set
@@ -59,10 +60,11 @@ def main() -> None:
         seed = int(line)
         for lines in replacing.lines.values():
             lines.clear()
-        history = world.World(seed)
+        began, history = time.process_time(), world.World(seed)
         why = verdict.verdict(history)
         found = {"kind": None if why is None else verdict.promise(why), "why": why, "digest": history.digest}
-        _write({"seed": seed, **found, "lines": {path: sorted(lines) for path, lines in replacing.lines.items()}})
+        reached = {path: sorted(lines) for path, lines in replacing.lines.items()}
+        _write({"seed": seed, **found, "lines": reached, "took_s": time.process_time() - began})
 
 
 def _write(values: Mapping[str, Any]) -> None:
