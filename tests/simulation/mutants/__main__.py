@@ -1,0 +1,66 @@
+"""Search for seeds that find mutants: python -m tests.simulation.mutants --reverts, or --drawn 100.
+
+Exit code 1 if a mutant of --reverts with a known seed is not found.
+"""
+
+import argparse
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import List, Optional, Tuple
+
+from tests.simulation.mutants import drawn
+from tests.simulation.mutants.hunt import Found, Hunt, table
+from tests.simulation.mutants.mutant import Mutant
+from tests.simulation.mutants.reverts import REVERTS
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Return 1 if a known seed finds nothing."""
+    options = _options(argv)
+    known = sorted({mutant.seed for mutant in REVERTS if mutant.seed is not None})
+    rest = [seed for seed in range(options.first_seed, options.first_seed + options.seeds) if seed not in known]
+    began, hunt = time.monotonic(), Hunt([*known, *rest], options.seconds)
+    mutants = _mutants(options)
+    with ThreadPoolExecutor(options.processes) as pool:
+        results = list(pool.map(lambda number: _search(hunt, number, mutants), range(len(mutants))))
+    found = {mutant.name: each for mutant, each in results}
+    print("\n".join(table(found)), f"in {time.monotonic() - began:.0f} s")
+    return int(any(mutant.seed is not None and each.kind is None for mutant, each in results))
+
+
+def _options(argv: Optional[List[str]]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reverts", action="store_true", help="mends of the history, each taken out")
+    parser.add_argument("--only", default="", help="of those, the names with this text")
+    parser.add_argument("--drawn", type=int, default=0, help="how many mistakes to draw")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first drawn mistake (0)")
+    parser.add_argument("--first-seed", type=int, default=0, help="the seed of the first history (0)")
+    parser.add_argument("--seeds", type=int, default=2000, help="how many histories at most (2000)")
+    parser.add_argument("--processes", type=int, default=2, help="mutants at once (2)")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="of a processor's time, for one mutant at most (120)"
+    )
+    return parser.parse_args(argv)
+
+
+def _mutants(options: argparse.Namespace) -> List[Mutant]:
+    reverts = [each for each in REVERTS if options.reverts and options.only in each.name]
+    return reverts + [drawn.draw(number) for number in range(options.first, options.first + options.drawn)]
+
+
+def _search(hunt: Hunt, number: int, mutants: List[Mutant]) -> Tuple[Mutant, Found]:
+    mutant, again = mutants[number], 0
+    found = hunt.find(mutant)
+    while found.kind == "stillborn" and mutant.name.startswith("drawn "):
+        again += 1
+        mutant = drawn.draw(int(mutant.name.split()[1]), again)
+        found = hunt.find(mutant)
+    what = "not found" if found.kind is None else f"{found.kind} by seed {found.seed}: {found.why[:110]}"
+    numbers = f"{found.run} histories run, {found.differ} differ, {found.same} never reach it"
+    print(f"{mutant.name}: {mutant.what}\n    {what}\n    {numbers}", flush=True)
+    return mutant, found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

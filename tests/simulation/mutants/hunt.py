@@ -1,0 +1,145 @@
+"""The search for a seed that finds a mutant: one process for each mutant, bounded in a processor's seconds."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from tests.simulation.mutants.mutant import ROOT, Mutant
+from tests.simulation.mutants.reached import touches
+
+LATE_S = 300.0  # for one history, however busy this machine is
+
+
+class Found(NamedTuple):
+    """What came of a mutant.
+
+    ``kind`` is the promise that breaks, or hang, exception, stillborn; None where nothing does. ``run`` histories were
+    run, of which ``differ`` are not as those of the product; ``same`` ones never reach the mutant's statements.
+    """
+
+    kind: Optional[str]
+    why: str
+    seed: Optional[int]
+    run: int
+    same: int = 0
+    differ: int = 0
+
+
+class Histories:
+    """A process that runs histories with these texts of modules."""
+
+    def __init__(self, sources: Mapping[str, str], lines: bool = False):
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.simulation.mutants.histories"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=str(ROOT), env=environment,
+        )  # fmt: skip
+        self._send(json.dumps({"sources": sources, "lines": lines}))
+
+    def __enter__(self) -> "Histories":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def run(self, seed: int, seconds: float) -> Dict[str, Any]:
+        """Return what comes of a history; its kind is "late" where the seconds are over."""
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.start()
+        try:
+            assert self._process.stdout is not None
+            self._send(str(seed))
+            line = self._process.stdout.readline()
+        finally:
+            timer.cancel()
+        return json.loads(line.decode()) if line else {"kind": "late", "why": ""}  # type: ignore[no-any-return]
+
+    def _send(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has said why in its last line
+
+
+class Product:
+    """The histories of the product as it is, each run once for all mutants, also of later calls."""
+
+    def __init__(self) -> None:
+        digest = hashlib.sha256()
+        for path in [*sorted((ROOT / "launch").rglob("*.py")), *sorted((ROOT / "tests/simulation").glob("*.py"))]:
+            digest.update(path.read_bytes())
+        self._folder = Path(tempfile.gettempdir()) / f"simulated-{digest.hexdigest()[:16]}"
+        self._folder.mkdir(exist_ok=True)
+        self._histories: Dict[int, Dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self._process: Optional[Histories] = None
+
+    def history(self, seed: int) -> Dict[str, Any]:
+        """Return what comes of a seed."""
+        with self._lock:
+            if seed not in self._histories:
+                self._histories[seed] = self._read(seed)
+            return self._histories[seed]
+
+    def _read(self, seed: int) -> Dict[str, Any]:
+        path = self._folder / f"{seed}.json"
+        if not path.exists():
+            self._process = self._process or Histories({}, lines=True)
+            path.write_text(json.dumps(self._process.run(seed, 300.0)))
+        return json.loads(path.read_text())  # type: ignore[no-any-return]
+
+
+class Hunt:
+    """Searches, each bounded in seconds; a seed that breaks a promise of the product itself finds nothing.
+
+    Args:
+      seeds: of the histories, in their order; but those that have found others come first.
+    """
+
+    def __init__(self, seeds: Sequence[int], seconds: float):
+        self._seeds, self._seconds = list(seeds), seconds
+        self._product, self._lock = Product(), threading.Lock()
+
+    def find(self, mutant: Mutant) -> Found:
+        """Return what comes of a mutant."""
+        wanted, run, same, differ, left_s = mutant.statements(), 0, 0, 0, self._seconds
+        with Histories(mutant.sources()) as histories:
+            for seed in list(self._seeds):
+                plain = self._product.history(seed)
+                if plain["kind"] is not None or not touches(wanted, plain["lines"]):
+                    same += 1
+                    continue
+                history = histories.run(seed, LATE_S)
+                left_s -= history.get("took_s", 0.0)
+                run, kind = run + 1, history["kind"]
+                differ += history.get("digest") != plain["digest"]
+                if kind is not None:
+                    self._prefer(seed)
+                    return Found(kind, history["why"], seed, run, same, differ)
+                if left_s <= 0:
+                    break
+        return Found(None, "", None, run, same, differ)
+
+    def _prefer(self, seed: int) -> None:
+        with self._lock:
+            self._seeds.remove(seed)
+            self._seeds.insert(0, seed)
+
+
+def table(found: Mapping[str, Found]) -> List[str]:
+    """Return a line for each mutant that was not found, and the sum."""
+    lines = [
+        f"  not found: {name} ({each.run} histories run, {each.differ} of them differ; {each.same} never reach it)"
+        for name, each in found.items()
+        if each.kind is None
+    ]
+    return [*lines, f"{sum(each.kind is not None for each in found.values())} of {len(found)} mutants found"]
