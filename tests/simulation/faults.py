@@ -1,7 +1,8 @@
 """What a seed makes happen: faults and operators, each at a time; calm or murderous."""
 
+from functools import partial
 from random import Random
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
 LONGEST_S = 120.0  # of a fault that ends
 
@@ -21,29 +22,34 @@ class Fault(NamedTuple):
 
 # How often each kind is drawn, beside the others.
 KINDS: Dict[str, int] = {
-    "cut": 8, "cut out": 5, "cut in": 5, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8, "freeze": 3,
-    "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "stopped": 4, "disk": 2, "reboot": 2, "leave": 2, "restart": 3,
-    "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1, "children": 4, "stuck": 3,
+    "cut": 8, "cut out": 5, "cut in": 5, "flap": 3, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8,
+    "freeze": 3, "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "stopped": 4, "disk": 2, "reboot": 2, "leave": 2,
+    "restart": 3, "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1, "children": 4,
+    "stuck": 3,
 }  # fmt: skip
 _OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back", "children", "stuck")
 
 
-def drawn(random: Random, hosts: List[str], tasks: List[str], until: float) -> List[Fault]:
-    """The faults of one history."""
-    number = random.choice([0, 1, 2, 3, 4, 6, 10])
+def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: float) -> List[Fault]:
+    """The faults of one history.
+
+    Args:
+      tasks: the host of each.
+    """
     found: List[Fault] = []
-    for _ in range(number):
+    for _ in range(random.choice([0, 1, 2, 3, 4, 6, 10])):
         kind = random.choices(list(KINDS), list(KINDS.values()))[0]
-        what = random.choice(tasks if kind in _OF_TASKS else hosts)
         seconds = random.choice([0.5, 3.0, 9.5, 11.0, 14.0, 30.0, 60.0, LONGEST_S]) * random.uniform(0.8, 1.2)
-        found.append(Fault(_moment(random, until, found[-1].at if found else 0.0), kind, what, seconds))
+        at, host = random.uniform(0.0, until), random.choice(hosts)
+        if found and random.random() < 0.5:  # soon after the one before, on its host
+            before = found[-1]
+            at = before.at + random.choice([0.0, 0.3, 1.0, 4.0, 10.0, 13.0, 25.0]) * random.uniform(0.9, 1.1)
+            host = tasks.get(before.what, before.what) or host
+        elif random.random() < 0.3:  # as the run begins, or as training ends
+            at = random.uniform(*random.choice([(0.0, 15.0), (590.0, 640.0)]))
+        there = [task for task in tasks if tasks[task] == host] or list(tasks)
+        found.append(Fault(at, kind, random.choice(there) if kind in _OF_TASKS else host, seconds))
     return sorted(found)
-
-
-def _moment(random: Random, until: float, before: float) -> float:
-    """At any time, soon after another fault, as the run begins, or as training ends."""
-    first, last = random.choice([(0.0, until), (0.0, until), (before, before + 30.0), (0.0, 15.0), (590.0, 640.0)])
-    return random.uniform(first, last)
 
 
 def begin(fault: Fault, world: Any) -> None:
@@ -73,11 +79,19 @@ def _cut(inward: bool, outward: bool) -> Begin:
     return begin
 
 
+def _flap(fault: Fault, world: Any) -> None:
+    """A link goes, comes in one direction only, and goes again."""
+    world.network.break_connections(fault.what)
+    for after_s, kind, seconds in [(0.5, "cut in", 8.0), (9.0, "cut", fault.seconds)]:
+        later = Fault(world.agenda.now + after_s, kind, fault.what, seconds)
+        world.agenda.after(after_s, partial(begin, later, world))
+
+
 def _slow(fault: Fault, world: Any) -> Any:
-    world.network.slow_s = 0.3
+    usual_s, world.network.slow_s = world.network.slow_s, 0.3
 
     def quick() -> None:
-        world.network.slow_s = 0.002
+        world.network.slow_s = usual_s
 
     return quick
 
@@ -167,6 +181,7 @@ _BEGIN: Dict[str, Begin] = {
     "cut": _cut(True, True),
     "cut out": _cut(False, True),
     "cut in": _cut(True, False),
+    "flap": _flap,
     "slow": _slow,
     "reset": lambda fault, world: world.network.break_connections(fault.what),
     "power": _power,

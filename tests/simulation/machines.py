@@ -121,6 +121,11 @@ class Machine:
         life = self.life
         return life is not None and not life.loop.is_dead and self.has_power and not self.clock.is_asleep
 
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether the agent's process is stopped."""
+        return self.life is not None and self.life.loop.is_stopped
+
     def _begin_life(self, request: RunRequest) -> None:
         self.table.agent = self.world.new_pid()
         self.life = Life(self, request)

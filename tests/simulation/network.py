@@ -116,12 +116,11 @@ class Listener:
 class Network:
     """All connections. Whoever cannot be reached is in ``cut``, a set of (from, to)."""
 
-    def __init__(self, agenda: Agenda, random: Random):
-        self._agenda, self._random = agenda, random
+    def __init__(self, agenda: Agenda, random: Random, slow_s: float = 0.002):
+        self._agenda, self._random, self.slow_s = agenda, random, slow_s
         self.cut: Set[Tuple[str, str]] = set()
         self.off: Set[str] = set()  # hosts without power
         self.asleep: Set[str] = set()
-        self.slow_s = 0.002
         self._listeners: Dict[Tuple[str, int], Listener] = {}
         self._ends: List[Transport] = []
 

@@ -32,6 +32,7 @@ class Orders:
         world, supervisor = self._world, self._world.supervisor()
         if supervisor is None or supervisor.state.phase is not Phase.CLOSING or world.is_killing:
             return
-        acting = sorted(each.task for each in world.acting() if not each.task.startswith("ps"))
+        others = [each for each in world.acting() if not each.task.startswith("ps")]
+        acting = sorted(each.task for each in others if not world.promises.has_just_woken([each]))
         if acting:
             world.fail(f"I6: {order.task} is ended while {', '.join(acting)} still act")

@@ -15,8 +15,28 @@ def look(world: Any) -> None:
     """Raise Broken where the last status does not account for what has happened."""
     text = world.machines["h0"].files.texts.get("status.json")
     status: Dict[str, Any] = json.loads(text) if text else {}
+    _success_is_the_last_step(world, status)
+    _an_orderly_stop_saves(world, status)
     _steps_back_are_counted(world, status)
     _blame_is_with_the_world(world, status)
+
+
+def _success_is_the_last_step(world: Any, status: Dict[str, Any]) -> None:
+    """I11: a run has succeeded only with its last step, and a run without faults and operators does."""
+    is_done, state = world.training.step >= world.plan.steps, status.get("state")
+    if state == "succeeded" and not is_done:
+        raise Broken(f"I11: the run has succeeded at step {int(world.training.step)} of {world.plan.steps}")
+    if not world.faults and state != "succeeded":
+        raise Broken(f"I11: nothing was in the way, and the run is {state}: {status.get('cause')}")
+    if state == "failed" and status["cause_incident"] is None and not status["cause"]:
+        raise Broken("I11: the run has failed, and nothing names the cause")
+
+
+def _an_orderly_stop_saves(world: Any, status: Dict[str, Any]) -> None:
+    """I11: a stop loses no step, where nothing else has happened."""
+    kinds = {fault.kind for fault in world.faults}
+    if kinds == {"stop"} and status.get("state") == "stopped" and world.training.saved < int(world.training.step):
+        raise Broken(f"I11: the run has stopped at step {int(world.training.step)}, and saved {world.training.saved}")
 
 
 def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:

@@ -1,10 +1,12 @@
 """What must hold after every event of a history, whatever happens."""
 
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, Dict, List
 
+from launch.agent.service.lead import FIRST_WORD_S
 from launch.agent.supervision.run_state import Phase
 
 WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
+LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
 ADVANCE_S = 240.0  # for training to go on, once nothing is in its way: pauses between attempts are 60 s at most
@@ -27,47 +29,40 @@ class Promises:
 
     def look(self) -> None:
         """Raise Broken where one does not hold now."""
-        self._one_process_of_each_task()
-        self._one_formation()
-        self._one_lead()
+        acting = self._world.acting()
+        self._at_most_one("I1", "processes of one task", acting, lambda each: each.task, lambda each: each.leader)
+        self._at_most_one("I1", "formations", acting, lambda each: "", lambda each: each.formation)
+        self._at_most_one("I4", "leads on one host", acting, lambda each: each.host, lambda each: each.lead)
+        self._one_lead(acting)
         self._events_count_once()
         self._training_goes_on()
+        self._the_lease_ends()
         self._the_run_ends()
 
     # -- who acts
 
-    def _one_process_of_each_task(self) -> None:
-        """I1: no two processes of one task can act."""
-        self._at_most_one("I1", "processes of one task", lambda each: each.task, lambda each: each.leader)
+    def _at_most_one(
+        self, promise: str, what: str, acting: List[Any], key: Callable[[Any], Any], kind: Callable[[Any], Any]
+    ) -> None:
+        """I1, I4: of what acts at once and has one key, all is of one kind: a process, a formation, a lead's."""
+        found: Dict[Any, Any] = {}
+        for each in acting:
+            if found.setdefault(key(each), kind(each)) != kind(each):
+                those = [other for other in acting if key(other) == key(each)]
+                if not self.has_just_woken(those):
+                    raise Broken(f"{promise}: {len(set(map(kind, those)))} {what}: {_names(those)}")
 
-    def _one_formation(self) -> None:
-        """I1: processes of two formations never act at once."""
-        self._at_most_one("I1", "formations", lambda each: "", lambda each: each.formation)
-
-    def _one_lead(self) -> None:
-        """I4: on a host, nothing acts that another lead has ordered than the one that its agent obeys."""
-        self._at_most_one("I4", "leads on one host", lambda each: each.host, lambda each: each.lead)
+    def _one_lead(self, acting: List[Any]) -> None:
+        """I4: some seconds after a lead begins, nothing acts that another one has ordered."""
         world = self._world
-        begun_at = world.machines["h0"].led_since
-        if begun_at is None or world.agenda.now < begun_at + FENCED_S:
+        begun_at, life = world.machines["h0"].led_since, world.machines["h0"].life
+        if begun_at is None or life is None or world.agenda.now < begun_at + FENCED_S:
             return
-        life = world.machines["h0"].life
-        lead = life.leads if life is not None else None
-        late = [each for each in world.acting() if each.lead != lead and not self._has_just_woken([each])]
-        if lead is not None and late:
+        late = [each for each in acting if each.lead != life.leads and not self.has_just_woken([each])]
+        if late:
             raise Broken(f"I4: {FENCED_S} s after another lead began, {_names(late)} act for the one before")
 
-    def _at_most_one(self, promise: str, what: str, key: Callable[[Any], Any], kind: Callable[[Any], Any]) -> None:
-        found: Dict[Any, Set[Any]] = {}
-        acting = self._world.acting()
-        for each in acting:
-            found.setdefault(key(each), set()).add(kind(each))
-        for of, kinds in found.items():
-            those = [each for each in acting if key(each) == of]
-            if len(kinds) > 1 and not self._has_just_woken(those):
-                raise Broken(f"{promise}: {len(kinds)} {what}: {_names(those)}")
-
-    def _has_just_woken(self, processes: List[Any]) -> bool:
+    def has_just_woken(self, processes: List[Any]) -> bool:
         """Return whether the host of one was suspended until some seconds ago."""
         world = self._world
         woken = [world.woken_at[each.host] for each in processes if each.host in world.woken_at]
@@ -110,6 +105,16 @@ class Promises:
             self._step, self._advanced_at = step, max(now, world.healed_at)
         if now > self._advanced_at + ADVANCE_S:
             raise Broken(f"I12: nothing is in the way, and training stands at step {step} for {ADVANCE_S:.0f} s")
+
+    def _the_lease_ends(self) -> None:
+        """I7: a run whose launcher is gone, and has not left it to itself, begins to end with its lease."""
+        world, supervisor = self._world, self._world.supervisor()
+        gone_at, lead = world.launcher_left_at, world.machines["h0"]
+        if gone_at is None or supervisor is None or not lead.has_agent or lead.life.agent._lease_s is None:
+            return
+        since = max(gone_at, world.woken_at.get("h0", 0.0), lead.led_since or 0.0)
+        if world.agenda.now > since + LEASE_END_S and not supervisor.state.is_closing and not lead.is_stopped:
+            raise Broken(f"I7: the launcher has been gone for {world.agenda.now - gone_at:.0f} s, and the run goes on")
 
     def _the_run_ends(self) -> None:
         """I7: a run that was asked to end does, in bounded time."""

@@ -23,6 +23,7 @@ class Shape(NamedTuple):
     detached: bool
     returns: bool  # boots start agents again
     spare: bool  # a ps that waits
+    delay_s: float  # of the network, for each piece
     rates: Sequence[float]
 
 
@@ -32,7 +33,8 @@ def shape(random: Random) -> Shape:
     rates = [random.choice([1.0, 1.0, 1.0, 0.97, 1.03]) for _ in range(hosts)]
     ps, workers = random.randint(1, 2), random.randint(2, 5)
     elastic, detached, returns, spare = (random.random() < share for share in (0.5, 0.6, 0.5, 0.3))
-    return Shape(hosts, ps, workers, elastic, detached, detached and returns, elastic and spare, rates)
+    delay_s = random.choice([0.0005, 0.002, 0.002, 0.02])
+    return Shape(hosts, ps, workers, elastic, detached, detached and returns, elastic and spare, delay_s, rates)
 
 
 def plan_of(of: Shape) -> RunPlan:

@@ -21,7 +21,7 @@ from tests.simulation.replaced import Stat, replaced
 from tests.simulation.runs import plan_of, request_of, shape
 from tests.simulation.training import Training
 
-BEAT_S, TICK_S = 3.0, 0.5
+BEAT_S, TICK_S, LOOK_S = 3.0, 0.5, 0.5
 FAULTS_S, ALL_S, MOST_S = 480.0, 900.0, 1800.0  # faults come until then; the operator stops it; no history is longer
 
 
@@ -40,7 +40,7 @@ class World:
         self.seed, self._random = seed, Random(seed)
         self.shape = shape(self._random)
         self.agenda = Agenda()
-        self.network = Network(self.agenda, Random(seed + 1))
+        self.network = Network(self.agenda, Random(seed + 1), self.shape.delay_s)
         self.history: List[Entry] = []
         self.errors: List[str] = []
         self.is_detached = self.shape.detached
@@ -51,10 +51,11 @@ class World:
         self._tokens, self.random_of_disks = Random(seed + 2), Random(seed + 3)
         self._pids = 0
         self._has_launcher, self.is_news = True, False
+        self.launcher_left_at: Optional[float] = None
         self.plan = plan_of(self.shape)
         self.cluster = form(0, self.plan.tasks, ()).cluster
-        self.names = [task.name for task in self.plan.tasks]
-        drawn = happenings.drawn(self._random, self.plan.hosts, self.names, FAULTS_S)
+        hosts_of = {task.name: task.host for task in self.plan.tasks}
+        drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
         self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
@@ -99,7 +100,7 @@ class World:
             self.agenda.step()
             if self.errors:
                 raise Broken(self.errors[0])
-            if self.is_news or self.agenda.now > looked_at + 0.1:
+            if self.is_news or self.agenda.now > looked_at + LOOK_S:
                 looked_at, self.is_news = self.agenda.now, False
                 self.promises.look()
                 if self.is_over:
@@ -114,6 +115,8 @@ class World:
     # -- the launcher and the operator
 
     def _launch(self) -> None:
+        if not self._has_launcher:
+            return
         self.ask({"do": "go"})
         if self.is_detached:
             self.agenda.after(10.0, lambda: self.ask({"do": "detach"}))
@@ -127,6 +130,7 @@ class World:
     def lose_launcher(self) -> None:
         """The launcher is gone."""
         self._has_launcher = False
+        self.launcher_left_at = self.agenda.now
 
     def ask(self, request: Dict[str, Any]) -> None:
         """Ask the lead."""

@@ -6,7 +6,7 @@ own plan names.
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Type, Union
 
 from cluster.protocol.save_request import NOW
@@ -265,7 +265,7 @@ _KINDS: Dict[str, Type[Any]] = {
 
 def encode(message: Message) -> bytes:
     """Return a message as one JSON line, without its newline."""
-    return json.dumps({"message": type(message).__name__, **asdict(message)}).encode()
+    return json.dumps({"message": type(message).__name__, **vars(message)}).encode()
 
 
 def decode(line: bytes) -> Message:

@@ -24,7 +24,7 @@ def write(folder: RunFolder, place: Path) -> None:
 
 def left(folder: RunFolder) -> List[Path]:
     """Return the groups of a run that are there."""
-    record = folder.read(RECORD)
+    record = folder.read_whole(RECORD)
     return [] if record is None else control_groups.named(Path(record["folder"]), name(folder))
 
 

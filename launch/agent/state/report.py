@@ -45,7 +45,7 @@ class Report:
 
     def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.time):
         self._folder, self._clock = folder, clock
-        earlier = folder.read(FILE)  # of the agent before, where this one was started again
+        earlier = folder.read_whole(FILE)  # of the agent before, where this one was started again
         self.began: float = earlier["began"] if earlier else clock()
         self._written: Any = None
 

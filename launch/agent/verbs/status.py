@@ -35,7 +35,7 @@ def status(reference: RunReference) -> Dict[str, Any]:
         try:
             return {**run, "status": local_client.ask(folder.own, {"do": "status"}), "agent": True}
         except OSError:
-            recorded = folder.read("status.json")
+            recorded = folder.read_whole("status.json")
         leads = run["lead"] in (None, folder.host)  # a member has no status of the run
         if recorded is not None or not leads or time.monotonic() >= until:
             break

@@ -24,3 +24,9 @@ def test_a_run_finds_its_own_groups_and_removes_those_without_a_process(tmp_path
     assert leftovers.look(run).groups == [str(empty), str(full)]
     leftovers.end(run)
     assert groups.left(run) == [full] and foreign.exists()
+
+
+def test_a_record_that_a_power_cut_has_left_in_pieces_names_no_groups(tmp_path: Path) -> None:
+    run = folder_of(tmp_path)
+    (run.own / groups.RECORD).write_text("")
+    assert groups.left(run) == []

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
+import pytest
+
 from launch.agent.state.report import FILE, Report, report
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.histories import Replay, failed
@@ -63,3 +65,12 @@ def test_an_agent_that_was_started_again_goes_on_with_the_time_that_the_run_bega
     Report(folder, lambda: 1060.0).note(replay.run.status(), final=True)
     told = folder.written[-1][1]
     assert (told["began"], told["seconds"]) == (1000.0, 60.0)
+
+
+@pytest.mark.parametrize("left", ["", '{"began": 1'])
+def test_a_report_that_a_power_cut_has_left_in_pieces_is_none(left: str, tmp_path: Path) -> None:
+    """Else the agent that a boot starts would end: a simulated history found it."""
+    folder = RunFolder(tmp_path, "r-1", "a")
+    folder.create()
+    (folder.own / FILE).write_text(left)
+    assert Report(folder, lambda: 7.0).began == 7.0

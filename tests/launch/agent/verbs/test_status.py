@@ -77,6 +77,12 @@ def test_a_start_that_never_gets_a_status_is_not_waited_for_for_long(
     assert inquire.status(RunReference("r", LEAD, str(tmp_path)))["status"] is None
 
 
+def test_a_status_that_a_power_cut_has_left_in_pieces_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (starting(tmp_path, lead={"host": LEAD}).own / "status.json").write_text("")
+    monkeypatch.setattr(inquire, "STARTS_S", 0.1)
+    assert inquire.status(RunReference("r", LEAD, str(tmp_path)))["status"] is None
+
+
 def test_a_member_is_not_waited_for_as_only_the_lead_has_a_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
