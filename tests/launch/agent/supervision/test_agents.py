@@ -41,6 +41,17 @@ def test_after_a_long_silence_the_tasks_of_all_hosts_begin_again_for_gone_hosts_
     assert replay.run.tasks["worker:0"].failures == 0
 
 
+def test_a_long_silence_of_a_host_that_a_boot_could_have_brought_back_is_an_incident() -> None:
+    """Its own agent is back, with tasks that it had to kill: a simulated history found steps that nothing explained."""
+    replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
+    lives_on(replay, "b")
+    assert replay.at(100.0, Joined("b", "1", silent_s=30.0)) == [Stop("ps:0", 10.0, 0), Stop("worker:0", 10.0, 0)]
+    (incident,) = replay.status()["incidents"]
+    assert (incident["kind"], incident["host"], incident["at_s"]) == ("host", "b", 70.0)
+    assert incident["cause"] == "no message for 30 s (network cut, or host suspended)"
+    assert [each["what"] for each in incident["did"]] == ["b joined again; the tasks of all other hosts restart"]
+
+
 def test_what_the_dead_agent_had_still_to_say_is_passed_over() -> None:
     replay = Replay(restart_max=0)
     lives_on(replay, "b")
