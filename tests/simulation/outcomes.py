@@ -8,6 +8,8 @@ from tests.simulation.promises import Broken
 OF_THE_WORLD = {"cut", "cut out", "cut in", "slow", "reset", "clock"}  # faults of network and clocks alone
 OF_HOSTS = {"host", "agent", "lost-connection"}  # kinds of incidents that such faults may have
 SILENCE = "no message"  # in the cause of a task that was killed for it
+SURVIVED = {"reset", "clock", "restart", "save", "drain", "back"}
+AGENTS, LEFT_S = 3, 20.0  # ends that a detached run survives, once its launcher has left it
 LOSES_FILES = {"power", "reboot", "disk"}  # after these, what a lead had counted may be gone
 
 
@@ -16,6 +18,7 @@ def look(world: Any) -> None:
     text = world.machines["h0"].files.texts.get("status.json")
     status: Dict[str, Any] = json.loads(text) if text else {}
     _success_is_the_last_step(world, status)
+    _what_can_be_survived_is(world, status)
     _an_orderly_stop_saves(world, status)
     _steps_back_are_counted(world, status)
     _blame_is_with_the_world(world, status)
@@ -30,6 +33,14 @@ def _success_is_the_last_step(world: Any, status: Dict[str, Any]) -> None:
         raise Broken(f"I11: nothing was in the way, and the run is {state}: {status.get('cause')}")
     if state == "failed" and status["cause_incident"] is None and not status["cause"]:
         raise Broken("I11: the run has failed, and nothing names the cause")
+
+
+def _what_can_be_survived_is(world: Any, status: Dict[str, Any]) -> None:
+    """I12: a run goes on to its end that meets nothing but resets, few ends of agents, and what operators may do."""
+    kinds, ends = {fault.kind for fault in world.faults}, [fault.at for fault in world.faults if fault.kind == "agent"]
+    kept = world.shape.detached and len(ends) <= AGENTS and min(ends, default=LEFT_S) >= LEFT_S
+    if kinds <= SURVIVED | ({"agent"} if kept else set()) and status.get("state") != "succeeded":
+        raise Broken(f"I12: a run that could go on is {status.get('state')}: {status.get('cause')}")
 
 
 def _an_orderly_stop_saves(world: Any, status: Dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The process of one mutant: it runs history after history until a promise is broken.
 
 It reads a JSON line: ``sources``, texts by names of modules; and ``lines``, whether each history is to have the lines
-that it reached, by path. Then each line is a seed, whose history it answers with a JSON line.
+that it reached, by path. Then each line is a seed, and faults in the place of its own or null. It answers with a line.
 """
 
 import importlib.abc
@@ -52,15 +52,15 @@ def main() -> None:
     replacing = Replacing(asked["sources"], asked["lines"])
     sys.meta_path.insert(0, replacing)
     try:
-        from tests.simulation import verdict, world
+        from tests.simulation import faults, verdict, world
     except Exception as error:
         _write({"kind": "stillborn", "why": repr(error)})
         return
     for line in sys.stdin:
-        seed = int(line)
+        seed, given = json.loads(line)
         for lines in replacing.lines.values():
             lines.clear()
-        began, history = time.process_time(), world.World(seed)
+        began, history = time.process_time(), world.World(seed, given and [faults.Fault(*each) for each in given])
         why = verdict.verdict(history)
         found = {"kind": None if why is None else verdict.promise(why), "why": why, "digest": history.digest}
         reached = {path: sorted(lines) for path, lines in replacing.lines.items()}

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from tests.simulation.faults import Fault
 from tests.simulation.mutants.mutant import ROOT, Mutant
 from tests.simulation.mutants.reached import touches
 
@@ -49,13 +50,13 @@ class Histories:
         self._process.kill()
         self._process.communicate()
 
-    def run(self, seed: int, seconds: float) -> Dict[str, Any]:
-        """Return what comes of a history; its kind is "late" where the seconds are over."""
+    def run(self, seed: int, seconds: float, faults: Optional[Sequence[Fault]] = None) -> Dict[str, Any]:
+        """Return what comes of a history, with faults in the place of its own; "late" where the seconds are over."""
         timer = threading.Timer(seconds, self._process.kill)
         timer.start()
         try:
             assert self._process.stdout is not None
-            self._send(str(seed))
+            self._send(json.dumps([seed, faults]))
             line = self._process.stdout.readline()
         finally:
             timer.cancel()
@@ -94,7 +95,10 @@ class Product:
         path = self._folder / f"{seed}.json"
         if not path.exists():
             self._process = self._process or Histories({}, lines=True)
-            path.write_text(json.dumps(self._process.run(seed, 300.0)))
+            history = self._process.run(seed, LATE_S)
+            if "lines" not in history:
+                raise RuntimeError(f"the product itself has no history of seed {seed}: {history}")
+            path.write_text(json.dumps(history))
         return json.loads(path.read_text())  # type: ignore[no-any-return]
 
 
@@ -113,6 +117,9 @@ class Hunt:
         """Return what comes of a mutant."""
         wanted, run, same, differ, left_s = mutant.statements(), 0, 0, 0, self._seconds
         with Histories(mutant.sources()) as histories:
+            if mutant.known is not None:
+                history = histories.run(mutant.known[0], LATE_S, mutant.known[1])
+                return Found(history["kind"], history["why"], mutant.known[0], 1, 0, 1)
             for seed in list(self._seeds):
                 plain = self._product.history(seed)
                 if plain["kind"] is not None or not touches(wanted, plain["lines"]):

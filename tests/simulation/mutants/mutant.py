@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Dict, NamedTuple, Optional, Set, Tuple
 
+from tests.simulation.faults import Fault
 from tests.simulation.mutants.reached import statements
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,15 +31,15 @@ class Edit(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """A mistake in the product, by ``name``; ``what`` says it in words.
+    """A mistake in the product, by ``name``; ``what`` has it in words.
 
-    ``seed`` is that of a history that finds it; None where none is known.
+    ``known`` is a history that finds it, by the seed of its run and its faults; None where none is known.
     """
 
     name: str
     what: str
     edits: Tuple[Edit, ...]
-    seed: Optional[int] = None
+    known: Optional[Tuple[int, Tuple[Fault, ...]]] = None
 
     def sources(self) -> Dict[str, str]:
         """Return the texts of the modules that differ, by the modules' names.

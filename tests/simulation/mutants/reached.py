@@ -30,10 +30,7 @@ class _Marked(ast.NodeTransformer):
 
 def _mark(line: int) -> ast.stmt:
     mark = ast.parse(f"{MARKS}.add({line})").body[0]
-    for node in ast.walk(mark):
-        if hasattr(node, "lineno"):
-            node.lineno = line
-    return mark
+    return ast.increment_lineno(mark, line - 1)
 
 
 def marked(text: str, path: str) -> Any:

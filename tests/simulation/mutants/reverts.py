@@ -2,11 +2,14 @@
 
 from typing import List
 
+from tests.simulation.faults import Fault
 from tests.simulation.mutants.mutant import Edit, Mutant
 
 _SERVICE, _PROTOCOL, _DECIDES = "launch/agent/service/", "launch/agent/protocol/", "launch/agent/supervision/"
 _MEMBER, _LINKS, _MEMBERS = _SERVICE + "member.py", _PROTOCOL + "links.py", _SERVICE + "member_links.py"
 _SUPERVISOR, _ELASTIC = _DECIDES + "supervisor.py", _DECIDES + "elastic.py"
+
+PLAIN, ATTACHED, ELASTIC, DETACHED = 3, 12, 36, 50  # seeds of such runs
 
 # Of the commit in parentheses, by the beginning of its number.
 REVERTS: List[Mutant] = [
@@ -14,19 +17,18 @@ REVERTS: List[Mutant] = [
         "sleep",
         "a member does not count its machine's suspension as silence (322f4cb)",
         (Edit(_MEMBER, "silent_s = since_boot() - self._received_at", "silent_s = now() - self._alone_at"),),
-        seed=151,
+        known=(ELASTIC, (Fault(60.0, "sleep", "h2", 36.0),)),
     ),
     Mutant(
         "fence",
         "a member that the lead has lost keeps its tasks (ca928c4)",
         (Edit(_MEMBER, "self._joined and silent_s > self._lost_after_s and", "self._joined and False and"),),
-        seed=4,
+        known=(ELASTIC, (Fault(60.0, "cut", "h2", 60.0),)),
     ),
     Mutant(
         "margin",
         "the lead takes a host for lost when the member's own time is over, not a margin later (ca928c4)",
         (Edit(_PROTOCOL + "silence.py", "MARGIN_SHARE = 0.3", "MARGIN_SHARE = 0.0"),),
-        seed=136,
     ),
     Mutant(
         "heard",
@@ -56,17 +58,19 @@ REVERTS: List[Mutant] = [
                 "self._known[joined.host] = joined.incarnation",
             ),
         ),
-        seed=25,
+        known=(DETACHED, (Fault(60.0, "agent", "h1"),)),
     ),
     Mutant(
         "agent ended",
         "the lead takes the next agent of a host for the one before (ca928c4)",
         (Edit(_SUPERVISOR, "        if another:\n", "        if another and False:\n"),),
+        known=(DETACHED, (Fault(60.0, "agent", "h1"),)),
     ),
     Mutant(
         "orders of the lost",
         "the lead keeps its orders to a host that it has lost (ca928c4)",
         (Edit(_MEMBERS, "            self._given.pop(each.host, None)\n", "            pass\n"),),
+        known=(ELASTIC, (Fault(58.0, "crash", "worker:2"), Fault(58.5, "cut", "h2", 16.0))),
     ),
     Mutant(
         "spared",
@@ -83,13 +87,12 @@ REVERTS: List[Mutant] = [
                 "        self._arrived[link.peer.host] = self._links[link.peer.host] = link\n",
             ),
         ),
-        seed=55,
+        known=(PLAIN, ()),
     ),
     Mutant(
         "obeyed",
         "a member obeys orders again that come again with a new link (179fdad)",
         (Edit(_MEMBER, "            self._obeyed.add(message)\n", ""),),
-        seed=24,
     ),
     Mutant(
         "orders again",
@@ -100,6 +103,7 @@ REVERTS: List[Mutant] = [
         "news again",
         "a new link does not begin with the member's news (179fdad)",
         (Edit(_MEMBER, "for news in self._news.values():", "for news in ():"),),
+        known=(ELASTIC, (Fault(60.0, "cut", "h2", 6.0), Fault(61.0, "crash", "worker:2"))),
     ),
     Mutant(
         "lead restarted",
@@ -108,7 +112,7 @@ REVERTS: List[Mutant] = [
             Edit(_MEMBER, 'if self._serves in ("", link.peer.incarnation):', "if True:"),
             Edit(_MEMBERS, 'if link.peer.serves not in ("", self._incarnation):', "if False:"),
         ),
-        seed=4,
+        known=(DETACHED, (Fault(60.0, "agent", "h0"),)),
     ),
     Mutant(
         "forgotten",
@@ -136,7 +140,6 @@ REVERTS: List[Mutant] = [
                 "return task",
             ),
         ),
-        seed=4,
     ),
     Mutant(
         "put twice",
@@ -148,6 +151,7 @@ REVERTS: List[Mutant] = [
                 'if task.state in ("restarting", "starting"):',
             ),
         ),
+        known=(DETACHED, (Fault(60.0, "crash", "worker:1"), Fault(60.5, "restart", "worker:1"))),
     ),
     Mutant(
         "ps first",
@@ -159,7 +163,7 @@ REVERTS: List[Mutant] = [
                 "return True",
             ),
         ),
-        seed=2,
+        known=(PLAIN, (Fault(60.0, "stop"),)),
     ),
     Mutant(
         "save",
@@ -171,6 +175,7 @@ REVERTS: List[Mutant] = [
                 "orders: List[Order] = []",
             ),
         ),
+        known=(ELASTIC, (Fault(61.0, "stop"),)),
     ),
     Mutant(
         "save before taking back",
@@ -181,6 +186,7 @@ REVERTS: List[Mutant] = [
         "first word",
         "a run waits for ever for its launcher's first word (1531fb5)",
         (Edit(_SERVICE + "lead.py", "if self._is_attended else FIRST_WORD_S)", "if self._is_attended else math.inf)"),),
+        known=(ATTACHED, (Fault(0.5, "launcher"),)),
     ),
     Mutant(
         "lease",
@@ -192,6 +198,7 @@ REVERTS: List[Mutant] = [
                 "        if False and self._lease_s is not None and silent_s",
             ),
         ),
+        known=(ATTACHED, (Fault(60.0, "launcher"),)),
     ),
     Mutant(
         "deserted",
@@ -224,12 +231,12 @@ REVERTS: List[Mutant] = [
                 "        else:\n            return self._follow(self._formations",
             ),
         ),
-        seed=4,
+        known=(ELASTIC, (Fault(60.0, "cut", "h2", 60.0),)),
     ),
     Mutant(
         "reconnect",
         "tasks are not restarted that try a host again which was long away (ca928c4)",
-        (Edit(_SUPERVISOR, "return self._reconnect(event, now) if event.silent_s >", "return [] if event.silent_s >"),),
+        (Edit(_SUPERVISOR, "return self._reconnect(event, now) if was_away", "return [] if was_away"),),
     ),
     Mutant(
         "out while it trains",
