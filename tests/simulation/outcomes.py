@@ -10,6 +10,7 @@ OF_HOSTS = {"host", "agent", "lost-connection"}  # kinds of incidents that such 
 SILENCE = "no message"  # in the cause of a task that was killed for it
 SURVIVED = {"reset", "clock", "restart", "save", "drain", "back"}
 AGENTS, LEFT_S = 3, 20.0  # ends that a detached run survives, once its launcher has left it
+UNSURE = 3  # steps that pass between two reports of progress
 LOSES_FILES = {"power", "reboot", "disk"}  # after these, what a lead had counted may be gone
 
 
@@ -55,7 +56,7 @@ def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:
     if status.get("state") != "succeeded" or {fault.kind for fault in world.faults} & LOSES_FILES:
         return
     known = world.training.known_lost
-    if known > status["lost_steps"] + world.training.falls:
+    if known > status["lost_steps"] + UNSURE * world.training.falls:
         raise Broken(f"I9: training went back by {known} known steps, and {status['lost_steps']} are counted as lost")
     counted = [each["lost_steps"] or 0 for each in status["incidents"]]
     is_ordered = any(fault.kind == "restart" and fault.what.startswith("ps") for fault in world.faults)

@@ -45,7 +45,7 @@ def test_a_process_that_another_lead_has_ordered() -> None:
 
 def test_steps_that_are_lost_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = Stalls._lost_anew
-    monkeypatch.setattr(Stalls, "_lost_anew", lambda self, begun: 2 * lost(self, begun))
+    monkeypatch.setattr(Stalls, "_lost_anew", lambda self, last, begun: 2 * lost(self, last, begun))
     assert broken(DETACHED, Fault(100.0, "crash", "ps:0")).startswith("I5: ")
 
 

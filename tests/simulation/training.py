@@ -31,7 +31,7 @@ class Training:
     falls: int = 0
     known: Callable[[], int] = lambda: 0  # the newest step that the lead has heard of
     _known: int = 0
-    _depth: int = 0  # below what the lead knew, since training was there last
+    _depth: int = 0  # below what the lead knew, since it knew of anything newer
     _holders: Tuple[int, ...] = ()
 
     def look(self, seconds: float) -> None:
@@ -75,7 +75,6 @@ class Training:
             return
         chief.program.look_for_request()
         self.step = min(self.step + seconds / STEP_S, float(self.plan.steps or 1 << 30))
-        self._depth = self._depth if self.step <= self._known else 0
         if chief.save_asked > (chief.save_done or 0):
             self._save(chief)
             chief.save_done = chief.save_asked
@@ -97,7 +96,9 @@ class Training:
 
     def _go_back(self) -> None:
         """Let training begin with the checkpoint."""
-        lost, self._known = int(self.step) - self.saved, max(self._known, self.known())
+        lost, known = int(self.step) - self.saved, self.known()
+        if known > self._known:
+            self._known, self._depth = known, 0
         self.steps_lost += lost
         self.falls += lost > 0
         below = self._known - self.saved

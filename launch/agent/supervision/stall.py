@@ -115,7 +115,7 @@ class Stalls:
         known = checkpoint_step is not None and checkpoint_step <= step
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
         is_same = self._shared.get(task, 0) < self._fall.number and (known or begun >= self._fall.begun)
-        lost = self._lost_more(last, begun, known) if is_same else self._lost_anew(begun)
+        lost = self._lost_more(last, begun, known) if is_same else self._lost_anew(last, begun)
         if chief or lost:  # else another worker reports the same
             self.went_back_to = begun
         if lost or known:
@@ -123,12 +123,14 @@ class Stalls:
             self._falls.append(Span(now, lost, begun if known else None))
         self._shared[task] = self._fall.number
 
-    def _lost_anew(self, begun: int) -> int:
-        """Return the steps that a new fall has lost, beyond those that are counted since the newest step."""
-        top = self.newest or 0
-        self._fall = Fall(self._fall.number + 1, top, begun)
-        lost = max(0, top - begun - self._fell)
-        self._fell += lost
+    def _lost_anew(self, last: int, begun: int) -> int:
+        """Return the steps that a new fall has lost, beyond those that are counted since the newest step.
+
+        A worker knows how far it was itself. The newest step may be of after the fall.
+        """
+        self._fall, below = Fall(self._fall.number + 1, last, begun), (self.newest or 0) - begun
+        lost = max(0, below - self._fell) if self._fell else max(0, last - begun)
+        self._fell = max(self._fell, below)
         return lost
 
     def _lost_more(self, last: int, begun: int, known: bool) -> int:
@@ -136,7 +138,7 @@ class Stalls:
         fall = self._fall
         above, below = max(0, last - fall.top), max(0, fall.begun - begun) if known else 0
         self._fall = Fall(fall.number, fall.top + above, fall.begun - below)
-        self._fell += below if self._fell else 0
+        self._fell = max(self._fell, (self.newest or 0) - begun) if self._fell else 0
         return above + below
 
     def _advance(self, step: int, now: float) -> None:
