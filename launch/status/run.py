@@ -135,8 +135,7 @@ class RunStatus:
         default=None, metadata=means("Number of the incident that made the run fail; null for none.")
     )
     lost_steps: int = field(
-        default=0,
-        metadata=means("Number of steps that training went back, by incidents and by `launch restart` of a ps."),
+        default=0, metadata=means("Number of steps that training went back; `launch restart` of a ps counts, too.")
     )
     lost_seconds: float = field(default=0.0, metadata=means("Seconds without progress, summed over all incidents."))
     effective: Optional[EffectiveTime] = field(
