@@ -1,9 +1,10 @@
-"""The files that the tasks of a simulated host share with its agent, in memory: a real disk takes half of the time."""
+"""The files of a simulated host, its agent's and its tasks', in memory: a real disk takes half of the time."""
 
 import errno
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
+from random import Random
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Union
 
 
@@ -13,9 +14,16 @@ class Status(NamedTuple):
     st_mtime_ns: int
     st_size: int
 
+    @property
+    def st_mtime(self) -> float:
+        """Its time, in seconds."""
+        return self.st_mtime_ns / 1e9
+
 
 class Disk:
-    """The files of one host by path; they outlast its agent and its power.
+    """The files of one host by path; they outlast its agent and, once they are synced, its power.
+
+    ``is_full``: it takes nothing more.
 
     Args:
       clock: the calendar's time, which a file that is written has.
@@ -25,12 +33,25 @@ class Disk:
         self._clock, self.is_full = clock, False
         self._texts: Dict[str, str] = {}
         self._written: Dict[str, int] = {}
+        self._synced: Dict[str, str] = {}
 
-    def write(self, path: str, text: str) -> None:
+    def write(self, path: str, text: str, durable: bool = False) -> None:
         """Replace a file. Raises OSError where the disk is full."""
         if self.is_full:
             raise OSError(errno.ENOSPC, "No space left on device")
         self._texts[path], self._written[path] = text, int(self._clock() * 1e9)
+        if durable:
+            self._synced[path] = text
+
+    def lose(self, random: Random) -> None:
+        """Power is cut: each file is as it was last synced, as it was later, or in pieces."""
+        for path, text in list(self._texts.items()):
+            synced = self._synced.get(path)
+            kept = text if text == synced else random.choice([text, text, synced, ""])
+            if kept is None:
+                self.unlink(path)
+            else:
+                self._texts[path] = kept
 
     def read(self, path: str) -> str:
         """The content of a file. Raises FileNotFoundError."""
@@ -55,6 +76,7 @@ class Disk:
         """Remove a file. Raises FileNotFoundError."""
         self.read(path)
         del self._texts[path], self._written[path]
+        self._synced.pop(path, None)
 
     # -- in the place of the product's functions
 

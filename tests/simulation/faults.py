@@ -4,6 +4,9 @@ from functools import partial
 from random import Random
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
+from tests.simulation.machines import Machine
+from tests.simulation.processes import Process
+
 LONGEST_S = 120.0  # of a fault that ends
 
 
@@ -96,32 +99,21 @@ def _slow(fault: Fault, world: Any) -> Any:
     return quick
 
 
-def _power(fault: Fault, world: Any) -> Any:
-    world.machines[fault.what].lose_power()
-    return world.machines[fault.what].boot
+def _lasting(start: Callable[[Machine], None], end: Callable[[Machine], None]) -> Begin:
+    def begin(fault: Fault, world: Any) -> Any:
+        machine = world.machines[fault.what]
+        start(machine)
+        return partial(end, machine)
 
-
-def _sleep(fault: Fault, world: Any) -> Any:
-    world.machines[fault.what].sleep()
-    return world.machines[fault.what].wake
-
-
-def _reboot(fault: Fault, world: Any) -> Any:
-    world.machines[fault.what].reboot()
-    return world.machines[fault.what].boot
-
-
-def _stopped(fault: Fault, world: Any) -> Any:
-    world.machines[fault.what].stop_agent()
-    return world.machines[fault.what].continue_agent
+    return begin
 
 
 def _disk(fault: Fault, world: Any) -> Any:
-    machine = world.machines[fault.what]
-    machine.files.is_full = machine.disk.is_full = True
+    disk = world.machines[fault.what].disk
+    disk.is_full = True
 
     def freed() -> None:
-        machine.files.is_full = machine.disk.is_full = False
+        disk.is_full = False
 
     return freed
 
@@ -135,27 +127,23 @@ def _twice(fault: Fault, world: Any) -> Any:
     world.agenda.after(fault.seconds, lambda: world.end({"do": "kill", "reason": "the operator"}))
 
 
-def _process(change: Callable[[Any, Any], None]) -> Begin:
+def _process(change: Callable[[Process], None]) -> Begin:
     def begin(fault: Fault, world: Any) -> None:
         for process in world.training.living(fault.what):
-            change(world.machines[process.host], process)
+            change(process)
 
     return begin
 
 
-def _crash(machine: Any, process: Any) -> None:
-    machine.end(process, 1)
-
-
-def _freeze(machine: Any, process: Any) -> None:
+def _freeze(process: Process) -> None:
     process.is_frozen = True
 
 
-def _stubborn(machine: Any, process: Any) -> None:
+def _stubborn(process: Process) -> None:
     process.ignores_term = True
 
 
-def _late(machine: Any, process: Any) -> None:
+def _late(process: Process) -> None:
     process.dies_after = 3.0
 
 
@@ -184,18 +172,18 @@ _BEGIN: Dict[str, Begin] = {
     "flap": _flap,
     "slow": _slow,
     "reset": lambda fault, world: world.network.break_connections(fault.what),
-    "power": _power,
-    "sleep": _sleep,
+    "power": _lasting(Machine.lose_power, Machine.boot),
+    "sleep": _lasting(Machine.sleep, Machine.wake),
     "agent": lambda fault, world: world.machines[fault.what].kill_agent(),
     "clock": lambda fault, world: world.machines[fault.what].clock.jump(3600.0 if fault.seconds > 10 else -3600.0),
-    "crash": _process(_crash),
+    "crash": _process(lambda process: process.end(1)),
     "freeze": _process(_freeze),
     "stubborn": _process(_stubborn),
     "late": _process(_late),
     "restart": lambda fault, world: world.ask({"do": "restart", "tasks": [fault.what]}),
-    "stopped": _stopped,
+    "stopped": _lasting(Machine.stop_agent, Machine.continue_agent),
     "disk": _disk,
-    "reboot": _reboot,
+    "reboot": _lasting(Machine.reboot, Machine.boot),
     "leave": lambda fault, world: world.machines[fault.what].leave("a notice"),
     "drain": _drain,
     "back": _drain,

@@ -61,18 +61,14 @@ class Kernel:
             "glob": SimpleNamespace(escape=glob.escape, glob=lambda pattern: self._here().disk.glob(pattern)),
         }
 
-    def os(self, stat: Callable[[str], Any]) -> Any:
-        """The names of ``os`` that agents use; what is not in it, no history may ask for.
-
-        Args:
-          stat: of an agent's own file.
-        """
+    def os(self) -> Any:
+        """The names of ``os`` that agents use; what is not in it, no history may ask for."""
         here = self._here
         path = SimpleNamespace(
             lexists=lambda path: here().disk.lexists(path), getsize=lambda path: here().disk.lstat(path).st_size
         )
         return SimpleNamespace(
-            stat=stat, path=path, strerror=os.strerror, environ={},
+            stat=lambda path: here().disk.lstat(path), path=path, strerror=os.strerror, environ={},
             lstat=lambda path: here().disk.lstat(path),
             unlink=lambda path: here().disk.unlink(path),
             makedirs=lambda path, mode, exist_ok: None,

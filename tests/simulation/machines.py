@@ -17,7 +17,7 @@ from tests.simulation.loops import Clock
 from tests.simulation.process_table import ProcessTable
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
-from tests.simulation.replaced import Files, Folder
+from tests.simulation.replaced import Folder
 from tests.simulation.training import START_S
 
 NOTICED_S = 0.3  # by the keeper, an end of its agent
@@ -37,11 +37,10 @@ class Machine:
     def __init__(self, world: Any, request: RunRequest, rate: float):
         self.world, self.host, self._request = world, request.host, request
         self.clock = Clock(world.agenda, rate)
-        self.files = Files(self.clock.wall)
-        self.folder = Folder(request.run, request.host, self.files)
+        self.disk = Disk(self.clock.wall)
+        self.folder = Folder(request.run, request.host, self.disk)
         self.folder.write("plan.json", {}, durable=True)
         self.table = ProcessTable(world.agenda.after, self._ended)
-        self.disk = Disk(self.clock.wall)
         self.has_power = True
         self._ends = self._boots = 0
         self._has_unit = request.returns  # which starts the agent after a boot
@@ -93,10 +92,6 @@ class Machine:
                 process.lead, ignores_term=True,
             )
         )  # fmt: skip
-
-    def end(self, process: Process, code: int) -> None:
-        """A process ends by itself."""
-        process.end(code)
 
     def _ended(self, process: Process, is_child: bool) -> None:
         what = process.task if process.pid == process.leader else f"a child of {process.task}"
@@ -221,7 +216,7 @@ class Machine:
         self._boots += 1
         self.world.network.off.add(self.host)
         self.table.lose_power()
-        self.files.lose(self.world.random_of_disks)
+        self.disk.lose(self.world.random_of_disks)
         if self.life is not None:
             self.life.loop.is_dead = True
             self.world.network.died(self.life.loop, has_power=False)

@@ -1,6 +1,5 @@
 """What must hold once a history is over, by the status that its lead has published last."""
 
-import json
 from typing import Any, Dict, List
 
 from tests.simulation.promises import Broken
@@ -16,8 +15,7 @@ LOSES_FILES = {"power", "reboot", "disk"}  # after these, what a lead had counte
 
 def look(world: Any) -> None:
     """Raise Broken where the last status does not account for what has happened."""
-    text = world.machines["h0"].files.texts.get("status.json")
-    status: Dict[str, Any] = json.loads(text) if text else {}
+    status: Dict[str, Any] = world.machines["h0"].folder.read_whole("status.json") or {}
     _success_is_the_last_step(world, status)
     _what_can_be_survived_is(world, status)
     _an_orderly_stop_saves(world, status)

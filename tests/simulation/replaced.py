@@ -1,78 +1,41 @@
-"""Puts a world in the place of the machine that agents run on; an agent's own files, in memory."""
+"""Puts a world in the place of the machine that agents run on."""
 
 import asyncio
-import errno
 import itertools
 import json
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from random import Random
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, get_type_hints
+from typing import Any, Dict, Iterator, Mapping, Optional, get_type_hints
 from unittest import mock
 
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.health import Vitals
 from launch.agent.tasks.log_index import LogTimes
+from tests.simulation.disks import Disk
 from tests.simulation.kernel import Kernel
 from tests.simulation.names import NAMES
 
 STATUS_S = 0.005  # of a processor's time, for a status: the next one comes the later
 
 
-class Stat(NamedTuple):
-    """What is asked of a file."""
-
-    st_mtime: float
-
-
-class Files:
-    """The files of an agent by name, each with the time of its last change; they outlast the agent.
-
-    ``is_full``: the disk takes nothing more.
-    """
-
-    def __init__(self, clock: Callable[[], float]):
-        self.clock, self.is_full = clock, False
-        self.texts: Dict[str, str] = {}
-        self.changed: Dict[str, float] = {}
-        self._safe: Dict[str, str] = {}  # what a power cut leaves, of the files that the disk may not have yet
-
-    def write(self, name: str, text: str, durable: bool) -> None:
-        """Replace a file. Raises OSError where the disk is full."""
-        if self.is_full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        self.texts[name], self.changed[name] = text, self.clock()
-        if durable:
-            self._safe[name] = text
-
-    def lose(self, random: Random) -> None:
-        """Power is cut: the disk has each file as it was last synced, as it was later, or in pieces."""
-        for name, text in list(self.texts.items()):
-            kept = random.choice([text, text, self._safe.get(name), ""])
-            if text == self._safe.get(name) or kept == text:
-                continue
-            if kept is None:
-                del self.texts[name]
-            else:
-                self.texts[name] = kept
-
-
 class Folder(RunFolder):
-    """A run's folder on a host whose own files are in memory; those of its tasks are on its ``Disk``."""
+    """A run's folder on a host whose files are in memory."""
 
-    def __init__(self, run: str, host: str, files: Files):
+    def __init__(self, run: str, host: str, disk: Disk):
         super().__init__(Path("/simulated") / host, run, host)
-        self.files = files
+        self._disk = disk
         self.task = lru_cache(maxsize=None)(super().task)  # type: ignore[method-assign]  # asked for at every poll
 
     def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
-        self.files.write(name, json.dumps(values), durable)
+        self._disk.write(str(self.own / name), json.dumps(values), durable)
 
     def read(self, name: str) -> Optional[Dict[str, Any]]:
-        text = self.files.texts.get(name)
-        return None if text is None else json.loads(text)
+        try:
+            return json.loads(self._disk.read(str(self.own / name)))  # type: ignore[no-any-return]
+        except FileNotFoundError:
+            return None
 
 
 @contextmanager
@@ -84,7 +47,7 @@ def replaced(world: Any) -> Iterator[None]:
     )
     values = {
         **kernel.values,
-        "os": kernel.os(world.stat),
+        "os": kernel.os(),
         "time": time,
         "since_boot": world.since_boot,
         "secrets": SimpleNamespace(token_hex=world.token),

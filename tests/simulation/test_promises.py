@@ -23,13 +23,13 @@ def broken(seed: int, *faults: Fault) -> str:
 
 def test_two_processes_of_a_task() -> None:
     world = World(PLAIN, [])
-    world.agenda.add(60.0, lambda: world.new_life_of("worker:0", "h1"))
+    world.agenda.add(60.0, lambda: world.machines["h1"].begin("worker:0", 9, world.cluster))
     assert (failure(world) or "").startswith("I1: 2 processes of one task: worker:0 attempt 0 on h0, ")
 
 
 def test_a_process_that_starts_beside_its_former_one() -> None:
     world = World(PLAIN, [])
-    world.agenda.add(60.0, lambda: world.new_life_of("worker:0", "h0"))
+    world.agenda.add(60.0, lambda: world.machines["h0"].begin("worker:0", 9, world.cluster))
     assert (failure(world) or "").startswith("I3: worker:0 starts on h0 while worker:0 attempt 0 on h0 lives")
 
 
@@ -37,7 +37,7 @@ def test_a_process_that_another_lead_has_ordered() -> None:
     world = World(PLAIN, [])
 
     def begin() -> None:
-        world.new_life_of("worker:9", "h1").lead = "another"
+        world.machines["h1"].begin("worker:9", 9, world.cluster).lead = "another"
 
     world.agenda.add(60.0, begin)
     assert (failure(world) or "").startswith("I4: 2 leads on one host: ")

@@ -17,7 +17,7 @@ from tests.simulation.network import Network
 from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import Broken, Promises
-from tests.simulation.replaced import Stat, replaced
+from tests.simulation.replaced import replaced
 from tests.simulation.runs import plan_of, request_of, shape
 from tests.simulation.training import Training
 
@@ -50,7 +50,7 @@ class World:
         self.woken_at: Dict[str, float] = {}
         self._tokens, self.random_of_disks = Random(seed + 2), Random(seed + 3)
         self._pids = 0
-        self._has_launcher, self.is_news = True, False
+        self.is_news = False
         self.launcher_left_at: Optional[float] = None
         self.plan = plan_of(self.shape)
         self.cluster = form(0, self.plan.tasks, ()).cluster
@@ -115,7 +115,7 @@ class World:
     # -- the launcher and the operator
 
     def _launch(self) -> None:
-        if not self._has_launcher:
+        if self.launcher_left_at is not None:
             return
         self.ask({"do": "go"})
         if self.is_detached:
@@ -123,13 +123,12 @@ class World:
         self._beat()
 
     def _beat(self) -> None:
-        if self._has_launcher and self.agenda.now < MOST_S:
+        if self.launcher_left_at is None and self.agenda.now < MOST_S:
             self.ask({"do": "beat"})
             self.agenda.after(BEAT_S, self._beat)
 
     def lose_launcher(self) -> None:
         """The launcher is gone."""
-        self._has_launcher = False
         self.launcher_left_at = self.agenda.now
 
     def ask(self, request: Dict[str, Any]) -> None:
@@ -166,10 +165,6 @@ class World:
         """A number that no other process has."""
         self._pids += 1
         return self._pids
-
-    def new_life_of(self, task: str, host: str) -> Process:
-        """Let a process of a task begin that nobody has ordered."""
-        return self.machines[host].begin(task, 9, self.cluster)
 
     def living(self) -> List[Process]:
         """Processes that have not ended, of every host."""
@@ -246,8 +241,3 @@ class World:
         """Note a line of an agent's log."""
         loop = self._here()
         self.note("-" if loop is None else loop.host, text)
-
-    def stat(self, path: str) -> Stat:
-        """The status of an agent's own file."""
-        _, _, host, *_, name = path.split("/")
-        return Stat(self.machines[host].files.changed[name])

@@ -122,16 +122,17 @@ class Supervisor:
         another = self._lives.record_join(event.host, event.incarnation, now)
         if self._formations.admit(event.host, now):
             return []
-        was_away = event.silent_s > LONG * self.plan.lost_after_s
         if another:
             self._on_agent_ended(event.host, now, now - event.silent_s)
-        elif was_away:
+        return self._reconnect(event, another, now) if event.silent_s > LONG * self.plan.lost_after_s else []
+
+    def _reconnect(self, event: Joined, is_another: bool, now: float) -> List[Order]:
+        """Restart the tasks of all other hosts: they try less and less often to reach one that is long away."""
+        if self.state.phase is not Phase.TRAINING:
+            return []
+        if not is_another:
             cause = f"no message for {event.silent_s:.0f} s (network cut, or host suspended)"
             self.incidents.begin("host", now - event.silent_s, host=event.host, cause=cause)
-        return self._reconnect(event, now) if was_away else []
-
-    def _reconnect(self, event: Joined, now: float) -> List[Order]:
-        """Restart the tasks of all other hosts: they try less and less often to reach one that is long away."""
         others = [name for name, task in self.tasks.items() if task.plan.host != event.host]
         orders = self._on_restart(RestartRequested(others), now)
         self.incidents.record_action(f"{event.host} joined again; the tasks of all other hosts restart", now)

@@ -89,8 +89,8 @@ class HostTasks:
     def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
         """Start a task in the run's cluster, or at ``index`` in ``cluster``; emit the result.
 
-        The result is ``Started``, or ``Exited`` where the process cannot start. It cannot beside an earlier attempt of
-        the task that runs here. A repeated order for the attempt that runs changes nothing.
+        The result is ``Started``, or ``Exited`` where the process cannot start. No process starts beside another
+        attempt that runs here. A repeated order for the attempt that runs changes nothing.
         """
         running = self.running.get(name)
         if running is not None:

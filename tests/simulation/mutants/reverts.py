@@ -236,7 +236,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "reconnect",
         "tasks are not restarted that try a host again which was long away (ca928c4)",
-        (Edit(_SUPERVISOR, "return self._reconnect(event, now) if was_away", "return [] if was_away"),),
+        (Edit(_SUPERVISOR, "return self._reconnect(event, another, now) if", "return [] if"),),
     ),
     Mutant(
         "out while it trains",

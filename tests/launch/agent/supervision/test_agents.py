@@ -52,6 +52,13 @@ def test_a_long_silence_of_a_host_that_a_boot_could_have_brought_back_is_an_inci
     assert [each["what"] for each in incident["did"]] == ["b joined again; the tasks of all other hosts restart"]
 
 
+def test_while_a_run_closes_no_host_that_was_long_silent_is_said_to_restart_tasks() -> None:
+    replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
+    lives_on(replay, "b")
+    replay.at(90.0, StopRequested("enough"))
+    assert replay.at(100.0, Joined("b", "1", silent_s=30.0)) == [] and replay.status()["incidents"] == []
+
+
 def test_what_the_dead_agent_had_still_to_say_is_passed_over() -> None:
     replay = Replay(restart_max=0)
     lives_on(replay, "b")
