@@ -91,7 +91,7 @@ def _serve(folder: RunFolder, serve: Serve, keeper: processes.Process, pulse: Pu
 def _watch(folder: RunFolder, agent: int, pulse: Pulse, patience_s: float, begin_s: Optional[float] = None) -> int:
     """Wait for the end of the agent, end what it left, and return its exit code; after a signal that is ``FAILED``."""
     if pulse.watch(patience_s, begin_s):
-        say(f"the agent is frozen: no sign of it for {patience_s:.0f} s; killing it and its tasks")
+        say(f"the agent is frozen: no sign of it for {pulse.waited_s:.0f} s; killing it and its tasks")
         os.kill(agent, signal.SIGKILL)
         leftovers.end(folder)  # before it is gone: one that hangs in the kernel dies late, and its tasks with it
     _, status = os.waitpid(agent, 0)

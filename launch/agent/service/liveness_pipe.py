@@ -30,11 +30,12 @@ _END = 0
 class Pulse:
     """Both ends of the pipe. Call ``mine`` in the agent and ``watch`` in the keeper, after the fork.
 
-    ``begun`` is whether ``watch`` has received a beat, so whether the agent was ready.
+    ``begun`` is whether ``watch`` has received a beat, so whether the agent was ready. ``waited_s`` are the seconds for
+    which it waits for the next one.
     """
 
     def __init__(self) -> None:
-        self.begun = False
+        self.begun, self.waited_s = False, 0.0
         self._out, self._in = os.pipe()
 
     def mine(self) -> None:
@@ -71,6 +72,7 @@ class Pulse:
         try:
             while True:
                 waits = (part * patience_s, CHANCE_S) if self.begun else (first_s,)
+                self.waited_s = sum(wait or 0.0 for wait in waits)
                 if not any(readable(self._out, wait) for wait in waits):
                     return True
                 beats = os.read(self._out, 65536)
