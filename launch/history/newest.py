@@ -45,24 +45,24 @@ def locate(fleet: Fleet) -> "Located":
         told, _ = named.find(fleet, fleet.run)
         status = _status_of(fleet, runs(told)[-1])
         fleet.tasks = status.tasks if status is not None else fleet.tasks
-        return Located(status, [])
+        return Located(status, [], fleet.run)
     first = fleet.lead
     answers, problems = fleet.ask("status", {first: fleet.reference(first)}, LEAD_S)
     own = answers.get(first, {})
     if own.get("lives") and own["lead"] == first:
-        return Located(status_in(first, own), [])
+        return Located(status_in(first, own), [], own["run"])
     others = {host: fleet.reference(host) for host in fleet.hosts if host != first}
     found, missed = fleet.ask("find", others, LEAD_S)
     known = runs({**answers, **found})
     if not known and problems:
         raise CannotStart(problems)
     if not known:
-        return Located(None, missed)
+        return Located(None, missed, None)
     run = known[-1]
     missed = [] if run.lives else [*problems, *missed]
     if (run.name, run.lead) == (own.get("run"), first):
-        return Located(status_in(first, own), missed)
-    return Located(_status_of(fleet, run), missed)
+        return Located(status_in(first, own), missed, run.name)
+    return Located(_status_of(fleet, run), missed, run.name)
 
 
 def _status_of(fleet: Fleet, run: Run) -> Optional[RunStatus]:
@@ -94,7 +94,8 @@ def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
 
 
 class Located(NamedTuple):
-    """The run's status, None where there is no run; and the hosts that may know a newer one."""
+    """The run's status, None where its lead has none; hosts that may know a newer run; its name, None without a run."""
 
     status: Optional[RunStatus]
     missed: List[HostProblem]
+    run: Optional[str]

@@ -45,7 +45,7 @@ def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda
       UsageError: there has been no run, or the file does not name its lead any more.
     """
     try:
-        found, missed = locate(fleet)
+        found, missed, run = locate(fleet)
     except CannotStart as error:
         if len(fleet.hosts) == 1:
             raise
@@ -53,10 +53,8 @@ def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda
             f"if {fleet.lead} is lost, continue without it with `launch up --resume {asked} --exclude {fleet.lead}`"
         )
         raise CannotStart(error.problems, advice) from error
-    if found is None and fleet.run is not None:
-        raise UsageError(
-            f"{fleet.run}: expected its lead's record on {fleet.lead}, found none; see `launch runs {asked}`"
-        )
+    if found is None and run is not None:
+        raise UsageError(f"{run}: expected its lead's record on {fleet.lead}, found none; see `launch runs {asked}`")
     if found is None:
         raise UsageError(
             f"{asked}: no run of this name has been on {fold(fleet.hosts)}; start one with `launch up {asked}`"

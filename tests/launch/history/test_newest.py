@@ -45,7 +45,7 @@ def test_what_a_member_records_of_its_own_tasks_is_no_status_of_a_run() -> None:
 def test_a_run_that_lives_and_is_led_by_the_chiefs_host_needs_no_other_host() -> None:
     other = host("h2")
     located = locate(fleet(host("h1", of(NEW, 2, "h1", lives=True)), other))
-    assert located == (of_run(NEW, "h1"), []) and other.opened == []
+    assert located == (of_run(NEW, "h1"), [], NEW) and other.opened == []
 
 
 def test_a_run_that_lives_elsewhere_comes_before_one_that_is_over() -> None:
@@ -76,6 +76,14 @@ def test_hosts_that_cannot_be_asked_are_named_unless_the_run_lives() -> None:
     lines: List[str] = []
     newest_status(fleet(host("h1", of(NEW, 2, "h1")), host("h2")), "r.yaml", lines.append)
     assert lines == ["h2: out of reach; a newer run may be there"]
+
+
+def test_a_run_whose_status_a_power_cut_has_left_in_pieces_is_named() -> None:
+    without = {**of(NEW, 2, "h1"), "status": None}
+    with pytest.raises(
+        UsageError, match=f"{NEW}: expected its lead's record on h1, found none; see `launch runs r.yaml`"
+    ):
+        newest_status(fleet(host("h1", without), host("h2", NO_RUN)), "r.yaml")
 
 
 def test_where_no_host_knows_a_run_there_is_none() -> None:
