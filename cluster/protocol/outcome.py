@@ -238,6 +238,8 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
     if progress is None:
         return None
     problem, passed = progress.checkpoint_problem, progress.passed_over
+    if not (problem or passed or progress.warnings):
+        return progress
     warnings = [_short(text) for text in progress.warnings[:_MOST_WARNINGS]]
     return replace_fields(
         progress,

@@ -3,8 +3,9 @@
 import json
 import math
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, Mapping, Type, TypeVar, Union, get_type_hints
+from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
 
 from cluster.protocol.regular_file import read_at_most
 
@@ -37,17 +38,24 @@ def read_record(path: Path, kind: Type[T], limit: int) -> T:
 
 def make_record(values: Mapping[str, Any], kind: Type[T]) -> T:
     """Return ``values`` as ``kind``. Raises ValueError for one that is missing, unknown, or of another type."""
-    hints = get_type_hints(kind)
-    wanted = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    wanted = _fields(kind)  # type: ignore[arg-type]
     for name, value in values.items():
         if name not in wanted:
             raise ValueError(f"expected {', '.join(wanted)}, found {_show(name)}")
-        if not _fits(value, hints[name], bool(wanted[name].metadata.get("any_number"))):
-            raise ValueError(f"{name}: expected {_name(hints[name])}, found {_show(value)}")
+        hint, any_number = wanted[name]
+        if not _fits(value, hint, any_number):
+            raise ValueError(f"{name}: expected {_name(hint)}, found {_show(value)}")
     try:
         return kind(**values)
     except TypeError as error:  # one without a default is missing
         raise ValueError(str(error)) from None
+
+
+@lru_cache(maxsize=None)  # of a few kinds; agents read many records of each
+def _fields(kind: Type[Any]) -> Dict[str, Tuple[Any, bool]]:
+    """Return the type of each field, and whether it may be any number."""
+    hints = get_type_hints(kind)
+    return {each.name: (hints[each.name], bool(each.metadata.get("any_number"))) for each in fields(kind)}
 
 
 def _fits(value: Any, hint: Any, any_number: bool) -> bool:

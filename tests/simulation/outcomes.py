@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List
 
+from tests.simulation import alone
 from tests.simulation.promises import Broken
 
 OF_THE_WORLD = {"cut", "cut out", "cut in", "slow", "reset", "clock"}  # faults of network and clocks alone
@@ -21,6 +22,7 @@ def look(world: Any) -> None:
     _an_orderly_stop_saves(world, status)
     _steps_back_are_counted(world, status)
     _blame_is_with_the_world(world, status)
+    alone.look(world, status)
 
 
 def _success_is_the_last_step(world: Any, status: Dict[str, Any]) -> None:

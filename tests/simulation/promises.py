@@ -1,6 +1,6 @@
 """What must hold after every event of a history, whatever happens."""
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from launch.agent.service.lead import FIRST_WORD_S
 from launch.agent.supervision.run_state import Phase
@@ -26,10 +26,12 @@ class Promises:
     def __init__(self, world: Any):
         self._world = world
         self._step, self._advanced_at = -1, 0.0
+        self.closing_at: Optional[float] = None  # when the lead has begun to end the run
 
     def look(self) -> None:
         """Raise Broken where one does not hold now."""
         acting = self._world.acting()
+        self._note_the_end()
         self._at_most_one("I1", "processes of one task", acting, lambda each: each.task, lambda each: each.leader)
         self._at_most_one("I1", "formations", acting, lambda each: "", lambda each: each.formation)
         self._at_most_one("I4", "leads on one host", acting, lambda each: each.host, lambda each: each.lead)
@@ -38,6 +40,11 @@ class Promises:
         self._training_goes_on()
         self._the_lease_ends()
         self._the_run_ends()
+
+    def _note_the_end(self) -> None:
+        supervisor = self._world.supervisor()
+        if self.closing_at is None and supervisor is not None and supervisor.state.is_closing:
+            self.closing_at = self._world.agenda.now
 
     # -- who acts
 

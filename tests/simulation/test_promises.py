@@ -4,6 +4,7 @@ from typing import Any, Callable, List
 
 import pytest
 
+from launch.agent.supervision import restart_policy
 from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
@@ -78,3 +79,15 @@ def test_training_that_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing: List[Any] = []
     monkeypatch.setattr(Restarts, "pop_due", lambda self, now: nothing)
     assert broken(DETACHED, Fault(100.0, "crash", "ps:0")).startswith("I12: ")
+
+
+def test_a_restart_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restart_policy, "pause_s", lambda failures, backoff_s: 9.0)
+    assert "expected a pause of 5.0 s at most, found 1" in broken(PLAIN, Fault(100.0, "crash", "worker:0"))
+
+
+def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Incidents, "go_on", lambda self, incident, now: None)
+    assert "I13: 100.0 leave h3: expected that training went on after incident 1, found None s" in broken(
+        DETACHED, Fault(100.0, "leave", "h3")
+    )

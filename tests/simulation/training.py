@@ -28,6 +28,8 @@ class Training:
     saved: int = 0
     steps_lost: int = 0
     known_lost: int = 0
+    stood_s: float = 0.0  # the longest time without a step, after the first and before the last
+    _stands_s: float = 0.0
     falls: int = 0
     known: Callable[[], int] = lambda: 0  # the newest step that the lead has heard of
     _known: int = 0
@@ -36,9 +38,13 @@ class Training:
 
     def look(self, seconds: float) -> None:
         """Let so many seconds of training pass."""
+        before = self.step
         for group in self._groups().values():
             if self._trains(group):
                 self._advance(group, seconds)
+        self._stands_s = self._stands_s + seconds if self.step == before else 0.0
+        if 0 < self.step < (self.plan.steps or 1 << 30):
+            self.stood_s = max(self.stood_s, self._stands_s)
 
     def living(self, task: str) -> List[Process]:
         """Processes of a task that have not ended."""

@@ -23,6 +23,7 @@ from launch.agent.protocol.messages import (
     Order,
     RestartRequested,
     StopRequested,
+    Tick,
 )
 from launch.agent.protocol.silence import Silences
 from launch.agent.service import recovery
@@ -43,6 +44,7 @@ from launch.status.values import to_values
 
 LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
 PUBLISH_S = 0.25
+STILL_S = 1.0  # between two looks at a status that only time can have changed
 PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
 COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
 FIRST_WORD_S = 30.0  # for the launcher to say its first word; from then on it has its lease
@@ -81,6 +83,7 @@ class Lead(Agent):
         self._report = Report(folder)
         self._ended_at: Optional[float] = None
         self._publish_at = self._look_at = 0.0
+        self._has_news = False  # since the last look at the status
 
     # -- the loop
 
@@ -106,8 +109,10 @@ class Lead(Agent):
             self._look_around()
             if isinstance(event, Joined):
                 self._members.admit(event)
-            for order in self._supervisor.handle(event, now()):
+            orders = self._supervisor.handle(event, now())
+            for order in orders:
                 self._give(order)
+            self._has_news = self._has_news or bool(orders) or not isinstance(event, Tick)
             self._publish(final=False)
         self._publish(final=True)  # which sends the last event; copies and receivers may still take seconds
         self._hooks.finish()
@@ -226,6 +231,7 @@ class Lead(Agent):
         wrong = self._supervisor.drain_refusals(request)
         for order in self._supervisor.handle(request, now()) if not wrong else []:
             self._give(order)
+        self._has_news = True
         return {"wrong": wrong}
 
     async def _save(self) -> AsyncIterator[bool]:
@@ -268,8 +274,7 @@ class Lead(Agent):
         return self._timed(self._known())
 
     def _known(self) -> RunStatus:
-        replicas, problem = dict(self._replicas.steps), self._hooks.problem
-        return replace(self._supervisor.status(), replicas=replicas, hook_problem=problem)
+        return self._supervisor.status(replicas=dict(self._replicas.steps), hook_problem=self._hooks.problem)
 
     def _timed(self, status: RunStatus) -> RunStatus:
         moment = time.time()
@@ -288,8 +293,9 @@ class Lead(Agent):
         self._events.put_nowait(StopRequested(f"the agent on {self._host} {why}"))
 
     def _publish(self, final: bool) -> None:
-        if not final and now() < self._publish_at:
+        if not final and now() < self._publish_at + (0.0 if self._has_news else STILL_S):
             return
+        self._has_news = False
         began, known = time.process_time(), self._known()
         changed = final or known != self._published
         if changed:

@@ -38,10 +38,13 @@ class RunFolder:
         self.own = self.path / "hosts" / host
         self.checkpoint = self.path / "checkpoint"
         self.replica = self.own / "checkpoint"
+        self._tasks: Dict[str, Path] = {}  # an agent asks for them many times a second
 
     def task(self, name: str) -> Path:
         """Return the folder of a task, such as ``worker:1``."""
-        return self.path / name.replace(":", ".")
+        if name not in self._tasks:
+            self._tasks[name] = self.path / name.replace(":", ".")
+        return self._tasks[name]
 
     def log(self, task: str, attempt: int) -> Path:
         """Return the path of the log of one attempt of a task."""

@@ -190,6 +190,12 @@ class Incidents:
         self._awaiting_step.pop(id(own), None)
         self._record_restart(own, now)
 
+    def go_on(self, incident: Incident, now: float) -> None:
+        """Record that no process starts because of a host: the host's tasks were let go, or are none's."""
+        if incident in self._hosts:
+            self._hosts.remove(incident)
+            self._await_step(incident, now)
+
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record a task's report of its progress."""
         role, own = self._tasks[task].plan.role, self._open.get(task)

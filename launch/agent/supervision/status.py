@@ -45,13 +45,15 @@ def run_status(
     silent: List[str],
     now: float,
     checkpoint_step: Optional[int],
+    **more: Any,
 ) -> RunStatus:
-    """Return the status, without the lead's additions: its clock, and the copies of checkpoints.
+    """Return the status.
 
     Args:
       outcome: the chief's; empty before its end.
       silent: the hosts from which the lead receives nothing now.
       checkpoint_step: of the newest checkpoint, before the chief's end.
+      more: other fields.
     """
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
@@ -85,6 +87,7 @@ def run_status(
         effective=incidents.effective.status(now) if plan.judge == "outcome" else None,
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
+        **more,
     )
 
 

@@ -9,7 +9,6 @@ to check every rule below.
 """
 
 from collections import deque
-from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 from cluster.protocol.save_request import HOLD
@@ -168,7 +167,10 @@ class Supervisor:
         """Continue the run without a host, or fail it."""
         self._gathering.discard(host)
         failure = Failure(self.incidents.begin(kind, now, host=host, cause=cause), f"{host}: {cause}")
-        return self._follow(self._formations.drop(host, failure, self.state.phase), now)
+        decision = self._formations.drop(host, failure, self.state.phase)
+        if self.state.phase is Phase.TRAINING and decision == NOTHING:
+            self.incidents.go_on(failure.incident, now)
+        return self._follow(decision, now)
 
     def _follow(self, decision: Decision, now: float) -> List[Order]:
         """Carry out a decision on the formations; return its orders."""
@@ -372,10 +374,10 @@ class Supervisor:
 
     # -- what is shown
 
-    def status(self) -> RunStatus:
-        """Return the run's status, as far as a supervisor knows it."""
+    def status(self, **more: Any) -> RunStatus:
+        """Return the run's status; ``more`` are fields that no supervisor knows."""
         formation = self._formations.status(self.state.phase)
-        status = run_status(
+        return run_status(
             self.plan,
             self.state,
             self.tasks,
@@ -385,5 +387,6 @@ class Supervisor:
             self.silent,
             self.now,
             self._checkpoint_problems.step,
+            departed=self.departures.needed,
+            **more,
         )
-        return replace(status, departed=self.departures.needed)

@@ -75,4 +75,4 @@ class Text:
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Str)
+    return isinstance(statement, ast.Expr) and type(statement.value).__name__ in ("Str", "Constant")  # 3.7, 3.8 on

@@ -75,6 +75,18 @@ def test_a_host_that_has_left_is_an_incident_with_the_reason_and_disturbs_nobody
     assert run.run.state.phase is Phase.TRAINING
 
 
+def test_the_incident_of_a_host_that_has_left_is_over_with_the_next_steps() -> None:
+    run = Draining()
+    orders = run.at(10, Leaving("d", WHY))
+    run.prepare(20, orders)
+    run.gone(22, run.saved(21, number=2))
+    run.at(40, Lost("d", 13.0))
+    for moment, step in ((41, 30), (42, 31)):
+        run.at(moment, advanced("worker:0", step, attempt=1, examples=step))
+    (incident,) = run.status()["incidents"]
+    assert (incident["open"], incident["again_s"], incident["lost_steps"]) == (False, 1.0, 0)
+
+
 def test_an_elastic_run_that_needs_the_host_stops() -> None:
     for options, host in (({"min_workers": 2}, "d"), ({"min_workers": 1}, "a")):
         run = Draining(**options)
