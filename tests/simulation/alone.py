@@ -1,43 +1,13 @@
-"""What a run may cost that meets one fault alone, or none: as docs/faults.md has it, and no more.
+"""A run that meets one fault alone, or none, costs what is known beforehand, and no more.
 
 Other promises hold whatever happens, so they leave much open: a run may restart any task, and blame anybody. Where
 only one thing happens, all that follows is known: which tasks restart, which incident has the reason, what is lost.
 """
 
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator
 
-from tests.simulation.faults import Fault
+from tests.simulation.costs import TICK_S, UNSEEN_STEPS, Cost, cost, is_spare
 from tests.simulation.promises import Broken
-from tests.simulation.training import SAVED_EVERY, START_S
-
-FROM_S, UNTIL_S = 20.0, 560.0  # while all train
-BRIEF_S = 6.0  # a silence that everybody outlasts, with a late ping, a dial that waits, and a clock that runs fast
-LONG_S = 40.0  # one after which members have left
-LOST_S, LEASE_S = (12.0, 17.5), (11.5, 19.0)  # when the lead counts a host as lost, and the launcher; other clocks
-TICK_S = 1.0  # of training, and of looks
-PULSE_S = 10.0  # until the keeper kills an agent without one
-AGAIN_S = 1.0 + START_S + TICK_S  # a pause before the restart, and the start
-UNSEEN_STEPS = 6  # that are taken between two reports
-MOST_LOST = SAVED_EVERY + UNSEEN_STEPS
-
-Blame = Tuple[str, str]  # the kind of an incident, and its task or host
-
-
-class Cost(NamedTuple):
-    """What may come of a fault: the run's end, tasks that restart once, incidents, and for how long training stands.
-
-    ``cause`` is in that of the run; ``formation`` is the number of changes of an elastic run.
-    """
-
-    state: str = "succeeded"
-    cause: str = ""
-    restarts: Sequence[str] = ()
-    blames: Sequence[Blame] = ()
-    lost_steps: int = 0
-    stands_s: float = TICK_S
-    ends_s: Optional[Tuple[float, float]] = None  # after the fault, where it is the run's end
-    formation: int = 0
-    lost: Sequence[str] = ()  # tasks that are lost at the end
 
 
 def look(world: Any, status: Dict[str, Any]) -> None:
@@ -47,17 +17,6 @@ def look(world: Any, status: Dict[str, Any]) -> None:
         wrong = list(_wrong(world, status, expected))
         if wrong:
             raise Broken(f"I13: {world.faults[0] if world.faults else 'without a fault'}: {'; '.join(wrong)}")
-
-
-def cost(world: Any) -> Optional[Cost]:
-    """Return what the faults of a history may cost; None where that is not known beforehand."""
-    if not world.faults:
-        return Cost()
-    fault: Fault = world.faults[0]
-    if len(world.faults) > 1 or not FROM_S < fault.at < UNTIL_S:
-        return None
-    rule = _RULES.get(fault.kind)
-    return None if rule is None else rule(fault, world)
 
 
 def _wrong(world: Any, status: Dict[str, Any], expected: Cost) -> Iterator[str]:
@@ -70,10 +29,21 @@ def _wrong(world: Any, status: Dict[str, Any], expected: Cost) -> Iterator[str]:
     blames = [(each["kind"], _title(each)) for each in status["incidents"]]
     if sorted(blames) != sorted(expected.blames):
         yield f"expected incidents {sorted(expected.blames)}, found {sorted(blames)}"
-    if (status["formation"] or {"number": 0})["number"] != expected.formation:
-        yield f"expected formation {expected.formation}, found {status['formation']['number']}"
+    if world.shape.elastic:
+        yield from _wrong_formation(world, status["formation"], expected)
     yield from _wrong_measures(world, status, expected)
     yield from _wrong_ends(world, tasks, expected)
+
+
+def _wrong_formation(world: Any, formation: Dict[str, Any], expected: Cost) -> Iterator[str]:
+    gone = {*expected.lost, *expected.drained}
+    there = [task for task in world.plan.tasks if not task.spare and task.name not in gone]
+    sizes = {role: sum(task.role == role for task in there) for role in ("ps", "worker")}
+    hosts = sorted({task.host for task in world.plan.tasks if task.name in expected.lost})
+    wanted = (expected.formation, sizes["ps"], sizes["worker"], hosts, sorted(expected.drained))
+    found = tuple(formation[key] for key in ("number", "ps", "workers", "without", "drained"))
+    if found != wanted and expected.state == "succeeded":
+        yield f"expected the formation {wanted}, found {found}"
 
 
 def _wrong_measures(world: Any, status: Dict[str, Any], expected: Cost) -> Iterator[str]:
@@ -83,6 +53,10 @@ def _wrong_measures(world: Any, status: Dict[str, Any], expected: Cost) -> Itera
         yield f"expected {expected.lost_steps} lost steps at most, found {found}"
     if expected.state == "succeeded" and world.training.stood_s > expected.stands_s:
         yield f"expected a pause of {expected.stands_s} s at most, found {world.training.stood_s}"
+    effective = status["effective"]
+    parts = [seconds for name, seconds in effective.items() if name not in ("share", "of_seconds")]
+    if abs(sum(parts) - effective["of_seconds"]) > TICK_S:
+        yield f"expected parts of {effective['of_seconds']} s, found {effective}"
     closing_at = world.promises.closing_at
     if expected.ends_s is not None and closing_at is not None:
         after_s = closing_at - world.faults[0].at
@@ -100,142 +74,11 @@ def _wrong_ends(world: Any, tasks: Dict[str, Dict[str, Any]], expected: Cost) ->
         return
     for name, task in tasks.items():
         ended = "stopped" if task["role"] == "ps" else "succeeded"
-        wanted = "lost" if name in expected.lost else ended
-        is_out = task["state"] == "stopped" and not expected.lost and expected.formation
-        if task["state"] != wanted and not is_out and not _is_spare(world, name):
+        is_out = name in expected.drained or is_spare(world, name)
+        wanted = "lost" if name in expected.lost else "stopped" if is_out else ended
+        if task["state"] != wanted:
             yield f"expected {name} {wanted}, found {task['state']}"
-
-
-def _is_spare(world: Any, name: str) -> bool:
-    return any(task.name == name and task.spare for task in world.plan.tasks)
 
 
 def _title(incident: Dict[str, Any]) -> str:
     return str(incident["host"]) if incident["role"] is None else f"{incident['role']}:{incident['index']}"
-
-
-# -- the faults
-
-
-def _nothing(fault: Fault, world: Any) -> Cost:
-    return Cost()
-
-
-def _disk(fault: Fault, world: Any) -> Optional[Cost]:
-    """A full disk is no matter, unless the end finds it full."""
-    return Cost() if fault.at + fault.seconds < UNTIL_S else None
-
-
-def _tasks(world: Any, host: str) -> List[str]:
-    return [task.name for task in world.plan.tasks if task.host == host and not task.spare]
-
-
-def _cut(fault: Fault, world: Any) -> Optional[Cost]:
-    """A short silence costs its time; after a long one a host is lost."""
-    if fault.seconds <= BRIEF_S:
-        return Cost(stands_s=fault.seconds + 2 * TICK_S)
-    return _lost(fault, world) if fault.seconds > LONG_S and fault.kind != "sleep" else None
-
-
-def _power(fault: Fault, world: Any) -> Optional[Cost]:
-    return None if world.shape.returns else _lost(fault, world)
-
-
-def _lost(fault: Fault, world: Any) -> Optional[Cost]:
-    """A member that is gone for good: others go on without its tasks, or the run ends and names it."""
-    host, shape = fault.what, world.shape
-    gone = _tasks(world, host)
-    rest = [task for task in world.plan.tasks if task.host != host and not task.spare]
-    is_short = shape.hosts == 2 and fault.kind.startswith("cut")  # both ends of the only link
-    if host == "h0" or shape.returns or shape.spare or not gone or is_short:
-        return None
-    blames = [("host", host)]
-    if not shape.elastic or len({task.role for task in rest}) < 2:
-        return Cost("failed", f"{host}: no message for 13 s", blames=blames, ends_s=LOST_S)
-    loses = MOST_LOST
-    return Cost(
-        restarts=[task.name for task in rest], blames=blames, lost_steps=loses, stands_s=LOST_S[1] + AGAIN_S,
-        formation=1, lost=gone,
-    )  # fmt: skip
-
-
-def _crash(fault: Fault, world: Any) -> Optional[Cost]:
-    """A process is restarted in place; with a ps, training goes back to the checkpoint."""
-    if _is_spare(world, fault.what):
-        return None
-    lost = MOST_LOST if fault.what.startswith("ps") else 0
-    return Cost(restarts=[fault.what], blames=[("exit", fault.what)], lost_steps=lost, stands_s=AGAIN_S)
-
-
-def _restart(fault: Fault, world: Any) -> Optional[Cost]:
-    """An operator's restart is no incident."""
-    found = _crash(fault, world)
-    return None if found is None else found._replace(blames=[])
-
-
-def _agent(fault: Fault, world: Any) -> Optional[Cost]:
-    """The tasks of an agent end with it; where it begins again, they do."""
-    tasks = _tasks(world, fault.what)
-    if not world.shape.detached:
-        return _lost(fault, world)
-    if not tasks or world.shape.spare:
-        return None
-    if fault.what == "h0":
-        tasks = [task.name for task in world.plan.tasks]
-    lost = MOST_LOST if any(task.startswith("ps") for task in tasks) else 0
-    return Cost(restarts=tasks, blames=[("agent", fault.what)], lost_steps=lost, stands_s=AGAIN_S + 2 * TICK_S)
-
-
-def _stopped(fault: Fault, world: Any) -> Optional[Cost]:
-    """A short stop costs nothing; after a long one the keeper kills the agent."""
-    if fault.seconds <= BRIEF_S:
-        return Cost()
-    found = _agent(fault, world) if fault.seconds > LONG_S and world.shape.detached else None
-    return None if found is None else found._replace(stands_s=found.stands_s + PULSE_S)
-
-
-def _stop(fault: Fault, world: Any) -> Cost:
-    return Cost("stopped", "the operator", ends_s=(0.0, TICK_S))
-
-
-def _launcher(fault: Fault, world: Any) -> Cost:
-    """A run that its launcher has not left to itself ends with its lease."""
-    if world.shape.detached:
-        return Cost()
-    return Cost("stopped", "its lease on the run ended", ends_s=LEASE_S)
-
-
-def _leave(fault: Fault, world: Any) -> Optional[Cost]:
-    """A host that goes in order: the run goes on without it, or stops, and loses nothing."""
-    rest = [task for task in world.plan.tasks if task.host != fault.what and not task.spare]
-    if world.shape.spare or not _tasks(world, fault.what):
-        return None
-    if not world.shape.elastic or fault.what == "h0" or len({task.role for task in rest}) < 2:
-        return Cost("stopped", f"{fault.what} leaves: a notice", ends_s=(0.0, TICK_S))
-    restarts, gone = [task.name for task in rest], _tasks(world, fault.what)
-    return Cost(restarts=restarts, blames=[("host", fault.what)], stands_s=AGAIN_S, formation=1, lost=gone)
-
-
-def _drain(fault: Fault, world: Any) -> Optional[Cost]:
-    """A worker other than the chief can be left out of an elastic run, and loses nothing."""
-    role = fault.what.split(":")[0]
-    if world.shape.spare or role == "ps":
-        return None
-    if not world.shape.elastic or fault.what == "worker:0":
-        return Cost()
-    rest = [task.name for task in world.plan.tasks if task.name != fault.what]
-    return Cost(restarts=rest, stands_s=2 * TICK_S, formation=1)
-
-
-def _stuck(fault: Fault, world: Any) -> Cost:
-    """A process that hangs in the kernel is waited for."""
-    return Cost(stands_s=min(fault.seconds, 120.0) + 2 * TICK_S)
-
-
-_RULES: Dict[str, Callable[[Fault, Any], Optional[Cost]]] = {
-    **dict.fromkeys(("reset", "clock", "stubborn", "late", "save", "children"), _nothing),
-    **dict.fromkeys(("cut", "cut in", "cut out", "sleep"), _cut),
-    **dict.fromkeys(("stop", "kill", "twice"), _stop),
-    "disk": _disk, "power": _power, "crash": _crash, "restart": _restart, "agent": _agent, "stopped": _stopped,
-    "launcher": _launcher, "leave": _leave, "drain": _drain, "stuck": _stuck,
-}  # fmt: skip

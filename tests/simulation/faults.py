@@ -4,7 +4,7 @@ from functools import partial
 from random import Random
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
-from tests.simulation.machines import Machine
+from tests.simulation.machines import OFF_S, Machine
 from tests.simulation.processes import Process
 
 LONGEST_S = 120.0  # of a fault that ends
@@ -26,9 +26,9 @@ class Fault(NamedTuple):
 # How often each kind is drawn, beside the others.
 KINDS: Dict[str, int] = {
     "cut": 8, "cut out": 5, "cut in": 5, "flap": 3, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8,
-    "freeze": 3, "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "stopped": 4, "disk": 2, "reboot": 2, "leave": 2,
-    "restart": 3, "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1, "children": 4,
-    "stuck": 3,
+    "freeze": 3, "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "stopped": 4, "disk": 2, "reboot": 2, "gone": 2,
+    "leave": 2, "restart": 3, "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1,
+    "children": 4, "stuck": 3,
 }  # fmt: skip
 _OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back", "children", "stuck")
 
@@ -108,6 +108,13 @@ def _lasting(start: Callable[[Machine], None], end: Callable[[Machine], None]) -
     return begin
 
 
+def _reboot(fault: Fault, world: Any) -> None:
+    """A machine goes down in order, and boots."""
+    machine = world.machines[fault.what]
+    machine.reboot()
+    world.agenda.after(OFF_S + min(fault.seconds, LONGEST_S), machine.boot)
+
+
 def _disk(fault: Fault, world: Any) -> Any:
     disk = world.machines[fault.what].disk
     disk.is_full = True
@@ -183,7 +190,8 @@ _BEGIN: Dict[str, Begin] = {
     "restart": lambda fault, world: world.ask({"do": "restart", "tasks": [fault.what]}),
     "stopped": _lasting(Machine.stop_agent, Machine.continue_agent),
     "disk": _disk,
-    "reboot": _lasting(Machine.reboot, Machine.boot),
+    "reboot": _reboot,
+    "gone": lambda fault, world: world.machines[fault.what].lose_power(),
     "leave": lambda fault, world: world.machines[fault.what].leave("a notice"),
     "drain": _drain,
     "back": _drain,

@@ -37,6 +37,7 @@ class Process:
     holds: bool = False  # whether it stands still once it has saved
     held_until: float = 0.0
     ignores_term: bool = False
+    is_done: bool = False  # it has taken the last step
     is_frozen: bool = False
     is_stuck: bool = False
     is_dying: bool = False

@@ -4,6 +4,7 @@ from typing import Any, Callable, List
 
 import pytest
 
+from launch.agent.protocol.silence import Silences
 from launch.agent.supervision import restart_policy
 from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
@@ -14,6 +15,7 @@ from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 PLAIN = 3  # a run of several hosts; its faults are not used here
+RETURNING = 33730  # one of five hosts that a boot brings back
 DETACHED = 50  # an elastic one of five hosts, which its launcher leaves
 Replace = Callable[[Any, str, Any], None]
 
@@ -58,6 +60,12 @@ def test_servers_that_end_before_workers(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(World, "_down", lambda self, request, again: None)
     assert broken(PLAIN, Fault(30.0, "freeze", "worker:0", 1.0)).startswith("I7: ")
+
+
+def test_a_run_that_waits_for_a_boot_as_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert broken(RETURNING, Fault(423.0, "gone", "h3")) == ""
+    monkeypatch.setattr(Silences, "expect_no_boot", lambda self: None)
+    assert broken(RETURNING, Fault(423.0, "gone", "h3")).startswith("I7: 150 s after its end was asked for, ")
 
 
 def test_steps_that_nobody_counts_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Callable, Dict, List, Tuple
 
 from cluster.protocol.save_request import HOLD_S
@@ -97,8 +98,9 @@ class Training:
         if int(self.step) >= (self.plan.steps or 1 << 30):
             self._save(chief)
             for each in group:
-                if not each.task.startswith("ps"):
-                    self._succeed(each)
+                if not each.task.startswith("ps") and not each.is_done:
+                    each.is_done = True
+                    each.table.after(0.5 * (each.pid % 5), partial(self._succeed, each))
 
     def _go_back(self) -> None:
         """Let training begin with the checkpoint."""
@@ -116,6 +118,9 @@ class Training:
         self.saved = chief.checkpoint = int(self.step)
 
     def _succeed(self, process: Process) -> None:
+        """Let a process end that has taken the last step, some later than others."""
+        if process.is_still:
+            return
         step = int(self.step)
         process.program.succeed({"succeeded": True, "step": step, "checkpoint_step": self.saved})
 

@@ -12,7 +12,7 @@ from tests.simulation import faults as happenings
 from tests.simulation import outcomes
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.loops import Agenda, AgentLoop
-from tests.simulation.machines import UP_S, Machine
+from tests.simulation.machines import OFF_S, UP_S, Machine
 from tests.simulation.network import Network
 from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
@@ -79,7 +79,7 @@ class World:
             self.agenda.add(ALL_S, lambda: self.end({"do": "stop", "reason": "the night is over"}))
             for fault in self.faults:
                 self.agenda.add(fault.at, partial(happenings.begin, fault, self))
-                self.healed_at = max(self.healed_at, fault.at + min(fault.seconds, LONGEST_S) + UP_S)
+                self.healed_at = max(self.healed_at, fault.at + min(fault.seconds, LONGEST_S) + OFF_S + UP_S)
             try:
                 self._happen()
                 outcomes.look(self)

@@ -27,7 +27,7 @@ class Silences:
     def __init__(
         self, hosts: Sequence[str], lost_after_s: float, now: float, patience: Optional[Mapping[str, float]] = None
     ):
-        self.hosts, self.lost_after_s, self._patience = hosts, lost_after_s, patience or {}
+        self.hosts, self.lost_after_s, self._patience = hosts, lost_after_s, dict(patience or {})
         self._unseen: Dict[str, float] = dict.fromkeys(hosts, now + UNSEEN_S)  # {host: when that is a silence}
         self._since: Dict[str, float] = {}  # {host: when its last message came}
         self._reported: Dict[str, None] = {}  # the lost ones, in the order in which they were
@@ -53,6 +53,10 @@ class Silences:
         """Return the hosts that are silent, in order of their names."""
         unseen = [host for host, late in self._unseen.items() if now >= late]
         return sorted([*unseen, *self._since, *self._reported])
+
+    def expect_no_boot(self) -> None:
+        """Wait for no host any longer than its tasks may live: the run ends."""
+        self._patience.clear()
 
     def _patience_s(self, host: str) -> float:
         return self._patience.get(host, self.lost_after_s * (1 + MARGIN_SHARE))

@@ -150,8 +150,10 @@ class Lead(Agent):
             self._look_for_silence()
 
     def _look_for_silence(self) -> None:
-        closing = self._supervisor.state.is_closing
-        silent = [] if closing else self._members.silent()  # nobody is to come back any more
+        silent = self._members.silent()
+        if self._supervisor.state.is_closing:  # nobody is to come back any more
+            silent = []
+            self._members.expect_no_boot()
         self._supervisor.silent = [host for host in silent if host not in self._supervisor.departures.reasons]
         for lost in self._members.newly_lost():
             self._events.put_nowait(lost)

@@ -51,7 +51,7 @@ def _mutants(options: argparse.Namespace) -> List[Mutant]:
 def _search(hunt: Hunt, number: int, mutants: List[Mutant]) -> Tuple[Mutant, Found]:
     mutant, again = mutants[number], 0
     found = hunt.find(mutant)
-    while found.kind == "stillborn" and mutant.name.startswith("drawn "):
+    while mutant.name.startswith("drawn ") and (found.kind == "stillborn" or not found.run):
         again += 1
         mutant = drawn.draw(int(mutant.name.split()[1]), again)
         found = hunt.find(mutant)

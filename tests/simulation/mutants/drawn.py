@@ -33,7 +33,7 @@ def paths() -> List[str]:
 
 
 def draw(number: int, again: int = 0) -> Mutant:
-    """Return the mutant of a number; ``again`` counts those before that could not be imported."""
+    """Return the mutant of a number; ``again`` counts those before that no history meets."""
     random = Random(f"{number} {again}")
     rule = random.choice(list(_RULES))
     change = random.choice(_changes(rule))
@@ -107,17 +107,15 @@ def _conditions(text: Text) -> Changes:
                 yield span, f"{indent}if not ({condition}):\n"
 
 
-def _swapped(awaits: bool) -> Callable[[Text], Changes]:
-    def swap(text: Text) -> Changes:
-        for body in text.bodies():
-            for (one, first), (other, second) in zip(body, body[1:]):
-                has_await = any(isinstance(each, ast.Await) for pair in (one, other) for each in ast.walk(pair))
-                if has_await is awaits and _is_simple(one) and _is_simple(other) and first.last < second.first:
-                    span = Span(first.first, second.last)
-                    between = "".join(text.lines[first.last : second.first - 1])
-                    yield span, text.of(second) + between + text.of(first)
-
-    return swap
+def _awaits_moved(text: Text) -> Changes:
+    """Swap two statements, of which one waits."""
+    for body in text.bodies():
+        for (one, first), (other, second) in zip(body, body[1:]):
+            has_await = any(isinstance(each, ast.Await) for pair in (one, other) for each in ast.walk(pair))
+            if has_await and _is_simple(one) and _is_simple(other) and first.last < second.first:
+                span = Span(first.first, second.last)
+                between = "".join(text.lines[first.last : second.first - 1])
+                yield span, text.of(second) + between + text.of(first)
 
 
 def _left_out(text: Text) -> Changes:
@@ -146,8 +144,7 @@ _RULES: Dict[str, Callable[[Text], Changes]] = {
     "not": _nots,
     "number": _numbers,
     "condition": _conditions,
-    "swapped": _swapped(awaits=False),
-    "await moved": _swapped(awaits=True),
+    "await moved": _awaits_moved,
     "left out": _left_out,
     "return": _returns,
 }

@@ -144,9 +144,11 @@ class Hunt:
 
 def table(found: Mapping[str, Found]) -> List[str]:
     """Return a line for each mutant that was not found, and the sum."""
+    missed = {name: each for name, each in found.items() if each.kind is None}
     lines = [
         f"  not found: {name} ({each.run} histories run, {each.differ} of them differ; {each.same} never reach it)"
-        for name, each in found.items()
-        if each.kind is None
+        for name, each in missed.items()
     ]
-    return [*lines, f"{sum(each.kind is not None for each in found.values())} of {len(found)} mutants found"]
+    still = sum(not each.differ for each in missed.values())
+    counts = f"{len(found) - len(missed)} of {len(found)} mutants found; {still} of the others change no history"
+    return [*lines, counts]

@@ -53,6 +53,15 @@ def test_a_lost_host_that_comes_back_can_be_lost_again() -> None:
         assert len(silences.newly_lost(at + 20.0)) == 1
 
 
+def test_a_run_that_ends_waits_for_no_boot() -> None:
+    silences = Silences(["b"], lost_after_s=10.0, now=0.0, patience={"b": 900.0})
+    silences.end("b")
+    silences.begin("b", 100.0)
+    assert silences.newly_lost(114.0) == []
+    silences.expect_no_boot()
+    assert silences.newly_lost(114.0) == [Lost("b", 14.0)]
+
+
 def test_a_host_that_a_boot_brings_back_has_a_patience_of_its_own() -> None:
     silences = Silences(["b", "c"], lost_after_s=10.0, now=0.0, patience={"c": 900.0})
     for host in ("b", "c"):

@@ -1,0 +1,199 @@
+"""What one fault may cost, as docs/faults.md has it: the run's end, restarts, incidents, steps, and time."""
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from tests.simulation.faults import LONGEST_S, Fault
+from tests.simulation.machines import OFF_S, UP_S
+from tests.simulation.training import SAVED_EVERY, START_S
+
+FROM_S, UNTIL_S = 20.0, 560.0  # while all train
+BRIEF_S = 6.0  # a silence that everybody outlasts, with a late ping, a dial that waits, and a clock that runs fast
+LONG_S = 40.0  # one after which members have left
+LOST_S, LEASE_S = (12.0, 17.5), (11.5, 19.0)  # when the lead counts a host as lost, and the launcher; other clocks
+TICK_S = 1.0  # of training, and of looks
+PULSE_S = 10.0  # until the keeper kills an agent without one
+AGAIN_S = 1.0 + START_S + TICK_S  # a pause before the restart, and the start
+UNSEEN_STEPS = 6  # that are taken between two reports
+MOST_LOST = SAVED_EVERY + UNSEEN_STEPS
+
+Blame = Tuple[str, str]  # the kind of an incident, and its task or host
+
+
+class Cost(NamedTuple):
+    """What may come of a fault: the run's end, tasks that restart once, incidents, and for how long training stands.
+
+    ``cause`` is in that of the run; ``formation`` is the number of changes of an elastic run.
+    """
+
+    state: str = "succeeded"
+    cause: str = ""
+    restarts: Sequence[str] = ()
+    blames: Sequence[Blame] = ()
+    lost_steps: int = 0
+    stands_s: float = TICK_S
+    ends_s: Optional[Tuple[float, float]] = None  # after the fault, where it is the run's end
+    formation: int = 0
+    lost: Sequence[str] = ()  # tasks that are lost at the end
+    drained: Sequence[str] = ()  # tasks that were let go
+
+
+def cost(world: Any) -> Optional[Cost]:
+    """Return what the faults of a history may cost; None where that is not known beforehand."""
+    if not world.faults:
+        return Cost()
+    fault: Fault = world.faults[0]
+    if len(world.faults) > 1 or not FROM_S < fault.at < UNTIL_S:
+        return None
+    rule = _RULES.get(fault.kind)
+    return None if rule is None else rule(fault, world)
+
+
+def is_spare(world: Any, name: str) -> bool:
+    """Return whether a task only waits to take the place of another."""
+    return any(task.name == name and task.spare for task in world.plan.tasks)
+
+
+def _nothing(fault: Fault, world: Any) -> Cost:
+    return Cost()
+
+
+def _disk(fault: Fault, world: Any) -> Optional[Cost]:
+    """A full disk is no matter, unless the end finds it full."""
+    return Cost() if fault.at + fault.seconds < UNTIL_S else None
+
+
+def _tasks(world: Any, host: str) -> List[str]:
+    return [task.name for task in world.plan.tasks if task.host == host and not task.spare]
+
+
+def _cut(fault: Fault, world: Any) -> Optional[Cost]:
+    """A short silence costs its time; after a long one a host is lost."""
+    if fault.seconds <= BRIEF_S:
+        return Cost(stands_s=fault.seconds + 2 * TICK_S)
+    return _lost(fault, world) if fault.seconds > LONG_S and fault.kind != "sleep" else None
+
+
+def _power(fault: Fault, world: Any) -> Optional[Cost]:
+    return _returned(fault, world) if world.shape.returns else _lost(fault, world)
+
+
+def _gone(fault: Fault, world: Any) -> Optional[Cost]:
+    """A member loses power for good. Where a boot would bring it back, that is waited for."""
+    found = _lost(fault, world)
+    if not world.shape.returns or found is None or found.state == "succeeded":
+        return found
+    return found._replace(cause=f"{fault.what}: no message for 54", ends_s=(500.0, 580.0)) if fault.at < 300 else None
+
+
+def _reboot(fault: Fault, world: Any) -> Optional[Cost]:
+    return _returned(fault, world) if world.shape.returns else None
+
+
+def _returned(fault: Fault, world: Any) -> Optional[Cost]:
+    """A member comes back after a boot; everybody starts again, as other tasks would reach it late."""
+    if world.shape.elastic or fault.what == "h0":
+        return None
+    restarts = [task.name for task in world.plan.tasks]
+    stands_s = OFF_S + 2 * TICK_S + min(fault.seconds, LONGEST_S) + UP_S + AGAIN_S + TICK_S
+    return Cost(restarts=restarts, blames=[("agent", fault.what)], lost_steps=MOST_LOST, stands_s=stands_s)
+
+
+def _lost(fault: Fault, world: Any) -> Optional[Cost]:
+    """A member that is gone for good: others go on without its tasks, or the run ends and names it."""
+    host, shape = fault.what, world.shape
+    gone = _tasks(world, host)
+    rest = [task for task in world.plan.tasks if task.host != host and not task.spare]
+    is_short = shape.hosts == 2 and fault.kind.startswith("cut")  # both ends of the only link
+    if host == "h0" or (shape.returns and fault.kind != "gone") or shape.spare or not gone or is_short:
+        return None
+    blames = [("host", host)]
+    if not shape.elastic or len({task.role for task in rest}) < 2:
+        return Cost("failed", f"{host}: no message for 13 s", blames=blames, ends_s=LOST_S)
+    loses = MOST_LOST
+    return Cost(
+        restarts=[task.name for task in rest], blames=blames, lost_steps=loses, stands_s=LOST_S[1] + AGAIN_S,
+        formation=1, lost=gone,
+    )  # fmt: skip
+
+
+def _crash(fault: Fault, world: Any) -> Optional[Cost]:
+    """A process is restarted in place; with a ps, training goes back to the checkpoint."""
+    if is_spare(world, fault.what):
+        return None
+    lost = MOST_LOST if fault.what.startswith("ps") else 0
+    return Cost(restarts=[fault.what], blames=[("exit", fault.what)], lost_steps=lost, stands_s=AGAIN_S)
+
+
+def _restart(fault: Fault, world: Any) -> Optional[Cost]:
+    """An operator's restart is no incident."""
+    found = _crash(fault, world)
+    return None if found is None else found._replace(blames=[])
+
+
+def _agent(fault: Fault, world: Any) -> Optional[Cost]:
+    """The tasks of an agent end with it; where it begins again, they do."""
+    tasks = _tasks(world, fault.what)
+    if not world.shape.detached:
+        return _lost(fault, world)
+    if not tasks or world.shape.spare:
+        return None
+    if fault.what == "h0":
+        tasks = [task.name for task in world.plan.tasks]
+    lost = MOST_LOST if any(task.startswith("ps") for task in tasks) else 0
+    return Cost(restarts=tasks, blames=[("agent", fault.what)], lost_steps=lost, stands_s=AGAIN_S + 2 * TICK_S)
+
+
+def _stopped(fault: Fault, world: Any) -> Optional[Cost]:
+    """A short stop costs nothing; after a long one the keeper kills the agent."""
+    if fault.seconds <= BRIEF_S:
+        return Cost()
+    found = _agent(fault, world) if fault.seconds > LONG_S and world.shape.detached else None
+    return None if found is None else found._replace(stands_s=found.stands_s + PULSE_S)
+
+
+def _stop(fault: Fault, world: Any) -> Cost:
+    return Cost("stopped", "the operator", ends_s=(0.0, TICK_S))
+
+
+def _launcher(fault: Fault, world: Any) -> Cost:
+    """A run that its launcher has not left to itself ends with its lease."""
+    if world.shape.detached:
+        return Cost()
+    return Cost("stopped", "its lease on the run ended", ends_s=LEASE_S)
+
+
+def _leave(fault: Fault, world: Any) -> Optional[Cost]:
+    """A host that goes in order: the run goes on without it, or stops, and loses nothing."""
+    rest = [task for task in world.plan.tasks if task.host != fault.what and not task.spare]
+    if world.shape.spare or not _tasks(world, fault.what):
+        return None
+    if not world.shape.elastic or fault.what == "h0" or len({task.role for task in rest}) < 2:
+        return Cost("stopped", f"{fault.what} leaves: a notice", ends_s=(0.0, TICK_S))
+    restarts, gone = [task.name for task in rest], _tasks(world, fault.what)
+    blames = [("host", fault.what)]
+    return Cost(restarts=restarts, blames=blames, stands_s=AGAIN_S, formation=1, lost=gone, drained=gone)
+
+
+def _drain(fault: Fault, world: Any) -> Optional[Cost]:
+    """A worker other than the chief can be left out of an elastic run, and loses nothing."""
+    role = fault.what.split(":")[0]
+    if world.shape.spare or role == "ps":
+        return None
+    if not world.shape.elastic or fault.what == "worker:0":
+        return Cost()
+    rest = [task.name for task in world.plan.tasks if task.name != fault.what]
+    return Cost(restarts=rest, stands_s=2 * TICK_S, formation=1, drained=[fault.what])
+
+
+def _stuck(fault: Fault, world: Any) -> Cost:
+    """A process that hangs in the kernel is waited for."""
+    return Cost(stands_s=min(fault.seconds, LONGEST_S) + 2 * TICK_S)
+
+
+_RULES: Dict[str, Callable[[Fault, Any], Optional[Cost]]] = {
+    **dict.fromkeys(("reset", "clock", "stubborn", "late", "save", "children"), _nothing),
+    **dict.fromkeys(("cut", "cut in", "cut out", "sleep"), _cut),
+    **dict.fromkeys(("stop", "kill", "twice"), _stop),
+    "disk": _disk, "power": _power, "gone": _gone, "reboot": _reboot, "crash": _crash, "restart": _restart,
+    "agent": _agent, "stopped": _stopped, "launcher": _launcher, "leave": _leave, "drain": _drain, "stuck": _stuck,
+}  # fmt: skip
