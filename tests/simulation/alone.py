@@ -4,6 +4,7 @@ Other promises hold whatever happens, so they leave much open: a run may restart
 only one thing happens, all that follows is known: which tasks restart, which incident has the reason, what is lost.
 """
 
+from collections import Counter
 from typing import Any, Dict, Iterator
 
 from tests.simulation.costs import TICK_S, UNSEEN_STEPS, Cost, cost, is_spare
@@ -24,8 +25,8 @@ def _wrong(world: Any, status: Dict[str, Any], expected: Cost) -> Iterator[str]:
     if status["state"] != expected.state or expected.cause not in (status["cause"] or ""):
         yield f"expected {expected.state} {expected.cause}, found {status['state']}: {status['cause']}"
     restarts = {name: each["restarts"] for name, each in tasks.items() if each["restarts"]}
-    if restarts != dict.fromkeys(expected.restarts, 1):
-        yield f"expected restarts of {sorted(expected.restarts)}, found {restarts}"
+    if restarts != Counter(expected.restarts):
+        yield f"expected restarts {dict(Counter(expected.restarts))}, found {restarts}"
     blames = [(each["kind"], _title(each)) for each in status["incidents"]]
     if sorted(blames) != sorted(expected.blames):
         yield f"expected incidents {sorted(expected.blames)}, found {sorted(blames)}"
@@ -51,6 +52,8 @@ def _wrong_measures(world: Any, status: Dict[str, Any], expected: Cost) -> Itera
     if lost > expected.lost_steps or lost < known - UNSEEN_STEPS:
         found = f"{lost} by the status, {known} known"
         yield f"expected {expected.lost_steps} lost steps at most, found {found}"
+    if world.training.falls > expected.falls:
+        yield f"expected that training goes back {expected.falls} times at most, found {world.training.falls}"
     if expected.state == "succeeded" and world.training.stood_s > expected.stands_s:
         yield f"expected a pause of {expected.stands_s} s at most, found {world.training.stood_s}"
     effective = status["effective"]

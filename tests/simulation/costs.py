@@ -8,7 +8,8 @@ from tests.simulation.training import SAVED_EVERY, START_S
 
 FROM_S, UNTIL_S = 20.0, 560.0  # while all train
 BRIEF_S = 6.0  # a silence that everybody outlasts, with a late ping, a dial that waits, and a clock that runs fast
-LONG_S = 40.0  # one after which members have left
+OF_POWER = ("gone", "power", "reboot")  # after which a boot brings back what it can
+LONG_S = 18.0  # one after which they are lost
 LOST_S, LEASE_S = (12.0, 17.5), (11.5, 19.0)  # when the lead counts a host as lost, and the launcher; other clocks
 TICK_S = 1.0  # of training, and of looks
 PULSE_S = 10.0  # until the keeper kills an agent without one
@@ -35,6 +36,7 @@ class Cost(NamedTuple):
     formation: int = 0
     lost: Sequence[str] = ()  # tasks that are lost at the end
     drained: Sequence[str] = ()  # tasks that were let go
+    falls: int = 1  # how often training goes back, at most
 
 
 def cost(world: Any) -> Optional[Cost]:
@@ -70,7 +72,18 @@ def _cut(fault: Fault, world: Any) -> Optional[Cost]:
     """A short silence costs its time; after a long one a host is lost."""
     if fault.seconds <= BRIEF_S:
         return Cost(stands_s=fault.seconds + 2 * TICK_S)
-    return _lost(fault, world) if fault.seconds > LONG_S and fault.kind != "sleep" else None
+    if fault.seconds < LONG_S:
+        return None
+    return _rejoined(fault, world) if world.shape.elastic else _lost(fault, world) if fault.kind != "sleep" else None
+
+
+def _rejoined(fault: Fault, world: Any) -> Optional[Cost]:
+    """A member that is lost for a while joins again; for that, training goes back no second time."""
+    found = _lost(fault, world)
+    if found is None or found.state == "failed":
+        return found
+    restarts = [*found.restarts, *found.restarts, *found.lost]
+    return found._replace(restarts=restarts, formation=2, lost=[], stands_s=found.stands_s + TICK_S)
 
 
 def _power(fault: Fault, world: Any) -> Optional[Cost]:
@@ -91,8 +104,10 @@ def _reboot(fault: Fault, world: Any) -> Optional[Cost]:
 
 def _returned(fault: Fault, world: Any) -> Optional[Cost]:
     """A member comes back after a boot; everybody starts again, as other tasks would reach it late."""
-    if world.shape.elastic or fault.what == "h0":
+    if fault.what == "h0":
         return None
+    if world.shape.elastic:
+        return _rejoined(fault, world)
     restarts = [task.name for task in world.plan.tasks]
     stands_s = OFF_S + 2 * TICK_S + min(fault.seconds, LONGEST_S) + UP_S + AGAIN_S + TICK_S
     return Cost(restarts=restarts, blames=[("agent", fault.what)], lost_steps=MOST_LOST, stands_s=stands_s)
@@ -104,7 +119,7 @@ def _lost(fault: Fault, world: Any) -> Optional[Cost]:
     gone = _tasks(world, host)
     rest = [task for task in world.plan.tasks if task.host != host and not task.spare]
     is_short = shape.hosts == 2 and fault.kind.startswith("cut")  # both ends of the only link
-    if host == "h0" or (shape.returns and fault.kind != "gone") or shape.spare or not gone or is_short:
+    if host == "h0" or (shape.returns and fault.kind not in OF_POWER) or shape.spare or not gone or is_short:
         return None
     blames = [("host", host)]
     if not shape.elastic or len({task.role for task in rest}) < 2:

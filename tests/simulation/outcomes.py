@@ -2,8 +2,9 @@
 
 from typing import Any, Dict, List
 
+from launch.agent.supervision.agents import MOST
 from tests.simulation import alone
-from tests.simulation.promises import Broken
+from tests.simulation.promises import LOSES_FILES, Broken
 
 OF_THE_WORLD = {"cut", "cut out", "cut in", "slow", "reset", "clock"}  # faults of network and clocks alone
 OF_HOSTS = {"host", "agent", "lost-connection"}  # kinds of incidents that such faults may have
@@ -11,7 +12,6 @@ SILENCE = "no message"  # in the cause of a task that was killed for it
 SURVIVED = {"reset", "clock", "restart", "save", "drain", "back"}
 AGENTS, LEFT_S = 3, 20.0  # ends that a detached run survives, once its launcher has left it
 UNSURE = 3  # steps that pass between two reports of progress
-LOSES_FILES = {"power", "reboot", "disk"}  # after these, what a lead had counted may be gone
 
 
 def look(world: Any) -> None:
@@ -20,6 +20,7 @@ def look(world: Any) -> None:
     _success_is_the_last_step(world, status)
     _what_can_be_survived_is(world, status)
     _an_orderly_stop_saves(world, status)
+    _too_many_ends_are_the_runs(world, status)
     _steps_back_are_counted(world, status)
     _blame_is_with_the_world(world, status)
     alone.look(world, status)
@@ -38,22 +39,31 @@ def _success_is_the_last_step(world: Any, status: Dict[str, Any]) -> None:
 
 def _what_can_be_survived_is(world: Any, status: Dict[str, Any]) -> None:
     """I12: a run goes on to its end that meets nothing but resets, few ends of agents, and what operators may do."""
-    kinds, ends = {fault.kind for fault in world.faults}, [fault.at for fault in world.faults if fault.kind == "agent"]
+    kinds, ends = world.kinds, [fault.at for fault in world.faults if fault.kind == "agent"]
     kept = world.shape.detached and len(ends) <= AGENTS and min(ends, default=LEFT_S) >= LEFT_S
     if kinds <= SURVIVED | ({"agent"} if kept else set()) and status.get("state") != "succeeded":
         raise Broken(f"I12: a run that could go on is {status.get('state')}: {status.get('cause')}")
 
 
+def _too_many_ends_are_the_runs(world: Any, status: Dict[str, Any]) -> None:
+    """I7: a run fails, and says so, whose agents end again and again on one host."""
+    ends = [fault.at for fault in world.faults if fault.kind == "agent"]
+    is_one_host = len({(fault.kind, fault.what) for fault in world.faults}) == 1 and world.faults[0].what != "h0"
+    is_apart = all(later - earlier > 25.0 for earlier, later in zip(ends, ends[1:]))
+    if is_one_host and is_apart and len(ends) > MOST and world.shape.detached and status.get("state") != "failed":
+        raise Broken(f"I7: an agent has ended {len(ends)} times, and the run is {status.get('state')}")
+
+
 def _an_orderly_stop_saves(world: Any, status: Dict[str, Any]) -> None:
     """I11: a stop loses no step, where nothing else has happened."""
-    kinds = {fault.kind for fault in world.faults}
+    kinds = world.kinds
     if kinds == {"stop"} and status.get("state") == "stopped" and world.training.saved < int(world.training.step):
         raise Broken(f"I11: the run has stopped at step {int(world.training.step)}, and saved {world.training.saved}")
 
 
 def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:
     """I9: what the lead knew of, and training took once more, is lost by the status; an incident names it."""
-    if status.get("state") != "succeeded" or {fault.kind for fault in world.faults} & LOSES_FILES:
+    if status.get("state") != "succeeded" or world.kinds & LOSES_FILES:
         return
     known = world.training.known_lost
     if known > status["lost_steps"] + UNSURE * world.training.falls:
@@ -66,7 +76,7 @@ def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:
 
 def _blame_is_with_the_world(world: Any, status: Dict[str, Any]) -> None:
     """I10: where only network or clocks misbehave, no incident blames a task."""
-    if not {fault.kind for fault in world.faults} <= OF_THE_WORLD:
+    if not world.kinds <= OF_THE_WORLD:
         return
     blamed: List[str] = [
         f"{each['role']}:{each['index']} {each['kind']}: {each['cause']}"

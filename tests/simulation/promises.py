@@ -4,12 +4,16 @@ from typing import Any, Callable, Dict, List, Optional
 
 from launch.agent.service.lead import FIRST_WORD_S
 from launch.agent.supervision.run_state import Phase
+from launch.agent.wire.run_request import RunRequest
+from launch.run.boot_returns import DESERTED_S
 
 WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
+DIALS_S = 30.0  # between tries to reach the lead's host, and to end in order
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
 ADVANCE_S = 240.0  # for training to go on, once nothing is in its way: pauses between attempts are 60 s at most
+LOSES_FILES = {"power", "reboot", "disk", "gone"}  # after these, what a lead had counted may be gone
 
 
 class Broken(AssertionError):
@@ -26,6 +30,7 @@ class Promises:
     def __init__(self, world: Any):
         self._world = world
         self._step, self._advanced_at = -1, 0.0
+        self._deserted_at = 0.0
         self.closing_at: Optional[float] = None  # when the lead has begun to end the run
 
     def look(self) -> None:
@@ -39,6 +44,7 @@ class Promises:
         self._events_count_once()
         self._training_goes_on()
         self._the_lease_ends()
+        self._members_leave()
         self._the_run_ends()
 
     def _note_the_end(self) -> None:
@@ -82,6 +88,14 @@ class Promises:
         ]
         if any(each.host == process.host for each in former):
             self._world.fail(f"I3: {process.task} starts on {process.host} while {_names(former)} lives")
+        self._attempts_are_counted(process)
+
+    def _attempts_are_counted(self, process: Any) -> None:
+        """I5: no two processes have one attempt, unless its lead has lost its files."""
+        others = [each for each in self._world.training.processes if each is not process]
+        again = [each for each in others if (each.task, each.attempt) == (process.task, process.attempt)]
+        if again and not self._world.kinds & LOSES_FILES:
+            self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
 
     # -- what is counted
 
@@ -122,6 +136,17 @@ class Promises:
         since = max(gone_at, world.woken_at.get("h0", 0.0), lead.led_since or 0.0)
         if world.agenda.now > since + LEASE_END_S and not supervisor.state.is_closing and not lead.is_stopped:
             raise Broken(f"I7: the launcher has been gone for {world.agenda.now - gone_at:.0f} s, and the run goes on")
+
+    def _members_leave(self) -> None:
+        """I7: agents leave a run whose lead's host answers, and has no agent any more."""
+        world, lead = self._world, self._world.machines["h0"]
+        is_deserted = lead.life is None and lead.has_power and not lead.clock.is_asleep and not world.network.cut
+        if not is_deserted or world.agenda.now < world.healed_at:
+            self._deserted_at = world.agenda.now
+        limit_s = (DESERTED_S if world.shape.returns else RunRequest.deserted_s) + DIALS_S
+        late = [host for host, each in world.machines.items() if each.has_agent and not each.is_stopped]
+        if late and world.agenda.now > self._deserted_at + limit_s:
+            raise Broken(f"I7: nobody leads any more for {limit_s:.0f} s, and there are agents on {late}")
 
     def _the_run_ends(self) -> None:
         """I7: a run that was asked to end does, in bounded time."""

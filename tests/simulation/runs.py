@@ -7,9 +7,10 @@ from launch.agent.supervision.formation import form
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.agent.wire.run_request import Lead as LeadPlace
 from launch.agent.wire.run_request import RunRequest, TaskRequest
+from launch.plan.agent_requests import ELASTIC_STAY_S, GRACE_S, JOIN_S, LEASE_S, LOST_S, STAY_S
 from launch.run.boot_returns import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 
-RUN, LEASE_S = "r-20260101-000000", 15.0
+RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
 
 
@@ -29,7 +30,7 @@ class Shape(NamedTuple):
 
 def shape(random: Random) -> Shape:
     """The run of a seed."""
-    hosts = random.randint(2, 5)
+    hosts = random.randint(3, 6)
     rates = [random.choice([1.0, 1.0, 1.0, 0.97, 1.03]) for _ in range(hosts)]
     ps, workers = random.randint(1, 2), random.randint(2, 5)
     elastic, detached, returns, spare = (random.random() < share for share in (0.5, 0.6, 0.5, 0.3))
@@ -67,9 +68,10 @@ def request_of(of: Shape, plan: RunPlan, host: str) -> RunRequest:
         for t in plan.tasks
         if t.host == host
     )
+    stay_s = RETURN_S if of.returns else ELASTIC_STAY_S if of.elastic else STAY_S
     return RunRequest(
         RUN, "r", host, "~/w", {}, "r.yaml", form(0, plan.tasks, ()).cluster, tasks, "token",
-        LeadPlace("h0", "h0:2000"), lost_after_s=10.0, join_s=20.0, grace_s=10.0, lease_s=LEASE_S,
+        LeadPlace("h0", "h0:2000"), lost_after_s=LOST_S, join_s=JOIN_S, grace_s=GRACE_S, lease_s=LEASE_S,
         detached=of.detached, run_plan=plan if host == "h0" else None, returns=of.returns,
-        stay_s=RETURN_S if of.returns else 20.0, deserted_s=DESERTED_S if of.returns else 60.0,
+        stay_s=stay_s, deserted_s=DESERTED_S if of.returns else RunRequest.deserted_s,
     )  # fmt: skip

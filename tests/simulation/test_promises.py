@@ -14,9 +14,9 @@ from tests.simulation.faults import Fault
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
-PLAIN = 3  # a run of several hosts; its faults are not used here
-RETURNING = 33730  # one of five hosts that a boot brings back
-DETACHED = 50  # an elastic one of five hosts, which its launcher leaves
+PLAIN = 17459  # a run of several hosts; its faults are not used here
+RETURNING = 19271  # one of five hosts that a boot brings back
+DETACHED = 30181  # an elastic one of five hosts, which its launcher leaves
 Replace = Callable[[Any, str, Any], None]
 
 

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from functools import partial
 from random import Random
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from launch.agent.service.lead import Lead
 from launch.agent.supervision.formation import form
@@ -105,6 +105,11 @@ class World:
                 self.promises.look()
                 if self.is_over:
                     return
+
+    @property
+    def kinds(self) -> Set[str]:
+        """The kinds of its faults."""
+        return {fault.kind for fault in self.faults}
 
     @property
     def is_over(self) -> bool:

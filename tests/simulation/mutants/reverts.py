@@ -9,7 +9,8 @@ _SERVICE, _PROTOCOL, _DECIDES = "launch/agent/service/", "launch/agent/protocol/
 _MEMBER, _LINKS, _MEMBERS = _SERVICE + "member.py", _PROTOCOL + "links.py", _SERVICE + "member_links.py"
 _SUPERVISOR, _ELASTIC = _DECIDES + "supervisor.py", _DECIDES + "elastic.py"
 
-PLAIN, ATTACHED, ELASTIC, DETACHED = 3, 12, 36, 50  # seeds of such runs
+PLAIN, ATTACHED, ELASTIC, DETACHED = 17459, 3225, 2498, 30181  # seeds of such runs
+RETURNING, REJOINING = 19271, 1253  # of runs whose hosts a boot brings back
 
 # Of the commit in parentheses, by the beginning of its number.
 REVERTS: List[Mutant] = [
@@ -29,6 +30,7 @@ REVERTS: List[Mutant] = [
         "margin",
         "the lead takes a host for lost when the member's own time is over, not a margin later (ca928c4)",
         (Edit(_PROTOCOL + "silence.py", "MARGIN_SHARE = 0.3", "MARGIN_SHARE = 0.0"),),
+        known=(ATTACHED, (Fault(60.0, "agent", "h1"),)),
     ),
     Mutant(
         "heard",
@@ -93,11 +95,13 @@ REVERTS: List[Mutant] = [
         "obeyed",
         "a member obeys orders again that come again with a new link (179fdad)",
         (Edit(_MEMBER, "            self._obeyed.add(message)\n", ""),),
+        known=(PLAIN, (Fault(60.0, "cut", "h1", 22.0),)),
     ),
     Mutant(
         "orders again",
         "a new link does not begin with the orders (179fdad)",
         (Edit(_MEMBERS, "for order in self._given.get(joined.host, []):", "for order in ():"),),
+        known=(ELASTIC, (Fault(60.0, "crash", "worker:2"), Fault(60.9, "cut", "h2", 8.0))),
     ),
     Mutant(
         "news again",
@@ -140,6 +144,7 @@ REVERTS: List[Mutant] = [
                 "return task",
             ),
         ),
+        known=(PLAIN, (Fault(60.0, "crash", "worker:1"), Fault(60.1, "reset", "h1"))),
     ),
     Mutant(
         "put twice",
@@ -181,6 +186,7 @@ REVERTS: List[Mutant] = [
         "save before taking back",
         "an elastic run takes a host back without a save (f305283)",
         (Edit(_ELASTIC, "if self._changes_cluster(ready) and not self._saves else []", "if False else []"),),
+        known=(ELASTIC, (Fault(60.0, "cut", "h2", 22.0),)),
     ),
     Mutant(
         "first word",
@@ -210,6 +216,7 @@ REVERTS: List[Mutant] = [
                 "self._deserted_at = None",
             ),
         ),
+        known=(ELASTIC, (Fault(60.0, "agent", "h0"),)),
     ),
     Mutant(
         "too many",
@@ -220,6 +227,7 @@ REVERTS: List[Mutant] = [
         "takeover",
         "the next lead begins with the attempts of the one before (c8351af)",
         (Edit(_SERVICE + "recovery.py", "task.restarts + 1", "task.restarts"),),
+        known=(DETACHED, (Fault(60.0, "agent", "h0"),)),
     ),
     Mutant(
         "whole formation",
@@ -237,6 +245,7 @@ REVERTS: List[Mutant] = [
         "reconnect",
         "tasks are not restarted that try a host again which was long away (ca928c4)",
         (Edit(_SUPERVISOR, "return self._reconnect(event, another, now) if", "return [] if"),),
+        known=(RETURNING, (Fault(60.0, "power", "h1", 5.0),)),
     ),
     Mutant(
         "out while it trains",
@@ -248,5 +257,6 @@ REVERTS: List[Mutant] = [
                 "        self._formations.admit(event.host, now)\n",
             ),
         ),
+        known=(REJOINING, (Fault(60.0, "power", "h1", 5.0),)),
     ),
 ]
