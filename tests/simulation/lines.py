@@ -1,4 +1,4 @@
-"""Which lines of the agents' functions histories run, by Python's own tracing."""
+"""Which lines and branches of the agents' functions histories run, by Python's own tracing."""
 
 import sys
 from contextlib import contextmanager
@@ -6,7 +6,9 @@ from dis import findlinestarts
 from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Dict, Iterator, List, Set, Tuple
+
+from tests.simulation.branches import ways
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {
@@ -17,15 +19,15 @@ FOLDERS = {
 
 
 class Lines:
-    """The lines that have run, by file."""
+    """The lines that have run, by file: each with the line of its function that ran before it, 0 for none."""
 
     def __init__(self) -> None:
-        self.run: Dict[str, Set[int]] = {}
+        self.run: Dict[str, Set[Tuple[int, int]]] = {}
 
     def add(self, more: "Lines") -> None:
         """Take in what others have run."""
-        for file, numbers in more.run.items():
-            self.run.setdefault(file, set()).update(numbers)
+        for file, steps in more.run.items():
+            self.run.setdefault(file, set()).update(steps)
 
     @contextmanager
     def traced(self) -> Iterator[None]:
@@ -41,11 +43,13 @@ class Lines:
         seen = _TRACED.get(frame.f_code.co_filename)
         if seen is None:
             return None
-        numbers = self.run.setdefault(seen, set())
+        steps, before = self.run.setdefault(seen, set()), 0
 
         def line(frame: FrameType, event: str, value: Any) -> Any:
+            nonlocal before
             if event == "line":
-                numbers.add(frame.f_lineno)
+                steps.add((before, frame.f_lineno))
+                before = frame.f_lineno
             return line
 
         return line
@@ -61,13 +65,18 @@ _TRACED = {str(path): path.relative_to(ROOT).as_posix() for path in files()}
 
 
 def report(lines: Lines) -> Iterator[str]:
-    """For each file the share of its functions' lines that have run, and the numbers of those that never did."""
-    whole = missed = 0
+    """For each file the share of its functions' lines that have run, and what never did; then that of branches."""
+    whole = missed = branches = untaken = 0
     for file in _TRACED.values():
-        own = _lines(compile((ROOT / file).read_text(), file, "exec"))
-        never = sorted(own - lines.run.get(file, set()))
+        text, steps = (ROOT / file).read_text(), lines.run.get(file, set())
+        own = _lines(compile(text, file, "exec"))
+        never = sorted(own - {line for _, line in steps})
+        of = ways(text, steps)
         whole, missed = whole + len(own), missed + len(never)
-        yield f"{_share(len(own), len(never))} {file}{': never ' + _ranges(never) if never else ''}"
+        branches, untaken = branches + of.number, untaken + of.never
+        notes = [f"never {_ranges(never)}"] * bool(never) + of.words
+        yield f"{_share(len(own), len(never))} {file}{': ' + '; '.join(notes) if notes else ''}"
+    yield f"{_share(branches, untaken)} of {branches} branches"
     yield f"{_share(whole, missed)} of {whole} lines"
 
 

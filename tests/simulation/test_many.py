@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation import lines, met
+from tests.simulation import branches, lines, met
 from tests.simulation.__main__ import main
 from tests.simulation.faults import Fault
 from tests.simulation.many import lived, outcomes
@@ -70,3 +70,11 @@ def test_lines_that_no_history_has_run_are_listed() -> None:
     assert [each for each in report if each.endswith("silence.py")] == []
     (silence,) = (each for each in report if "silence.py: never " in each)
     assert 0 < float(silence.split()[0]) < 100 and report[-1].endswith(" lines")
+
+
+def test_the_ways_of_conditions_that_were_never_taken_are_listed() -> None:
+    text = "def f(x):\n    if x:\n        x = 1\n    while x < 3:\n        x += 1\n    if x > 9 or (\n        x > 8):\n        return\n"
+    steps = {(0, 2), (2, 3), (3, 4), (4, 5), (5, 4)}
+    assert branches.ways(text, steps) == (6, 4, ["2 never false", "4 never false"])
+    after = {*steps, (2, 4), (4, 6), (6, 7), (7, 8)}
+    assert branches.ways(text, after) == (6, 1, ["6 never false"])
