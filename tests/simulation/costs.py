@@ -93,7 +93,7 @@ def _power(fault: Fault, world: Any) -> Optional[Cost]:
 def _gone(fault: Fault, world: Any) -> Optional[Cost]:
     """A member loses power for good. Where a boot would bring it back, that is waited for."""
     found = _lost(fault, world)
-    if not world.shape.returns or found is None or found.state == "succeeded":
+    if not world.shape.returns or world.shape.elastic or found is None:
         return found
     return found._replace(cause=f"{fault.what}: no message for 54", ends_s=(500.0, 580.0)) if fault.at < 300 else None
 

@@ -10,6 +10,7 @@ from launch.run.boot_returns import DESERTED_S
 WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
+STATUS_S, BACK_STEPS = 10.0, 40  # between two looks at the status; a checkpoint is not older
 DIALS_S = 30.0  # between tries to reach the lead's host, and to end in order
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
 ADVANCE_S = 240.0  # for training to go on, once nothing is in its way: pauses between attempts are 60 s at most
@@ -30,7 +31,8 @@ class Promises:
     def __init__(self, world: Any):
         self._world = world
         self._step, self._advanced_at = -1, 0.0
-        self._deserted_at = 0.0
+        self._deserted_at = self._read_at = 0.0
+        self._reported = 0  # the newest step that the lead knew at that time
         self.closing_at: Optional[float] = None  # when the lead has begun to end the run
 
     def look(self) -> None:
@@ -43,6 +45,7 @@ class Promises:
         self._one_lead(acting)
         self._events_count_once()
         self._training_goes_on()
+        self._the_status_is_new()
         self._the_lease_ends()
         self._members_leave()
         self._the_run_ends()
@@ -126,6 +129,23 @@ class Promises:
             self._step, self._advanced_at = step, max(now, world.healed_at)
         if now > self._advanced_at + ADVANCE_S:
             raise Broken(f"I12: nothing is in the way, and training stands at step {step} for {ADVANCE_S:.0f} s")
+
+    def _the_status_is_new(self) -> None:
+        """I14: what the lead has written of the run is not older than some seconds."""
+        world, supervisor, lead = self._world, self._world.supervisor(), self._world.machines["h0"]
+        now, can_write = world.agenda.now, lead.has_agent and not lead.is_stopped and not lead.disk.is_full
+        if supervisor is None or not can_write or now < world.woken_at.get("h0", 0.0) + 2 * STATUS_S:
+            self._read_at = now
+        if supervisor is None or now < self._read_at + STATUS_S:
+            return
+        self._read_at = now
+        status = lead.folder.read_whole("status.json") or {}
+        if status.get("state") != supervisor.state.label or (status["global_step"] or 0) < self._reported - BACK_STEPS:
+            found = f"{status.get('state')} at step {status.get('global_step')}"
+            raise Broken(
+                f"I14: the lead knows of {supervisor.state.label} at {self._reported}, and has written {found}"
+            )
+        self._reported = supervisor.incidents.stalls.newest or 0
 
     def _the_lease_ends(self) -> None:
         """I7: a run whose launcher is gone, and has not left it to itself, begins to end with its lease."""

@@ -73,7 +73,8 @@ def test_lines_that_no_history_has_run_are_listed() -> None:
 
 
 def test_the_ways_of_conditions_that_were_never_taken_are_listed() -> None:
-    text = "def f(x):\n    if x:\n        x = 1\n    while x < 3:\n        x += 1\n    if x > 9 or (\n        x > 8):\n        return\n"
+    lines_of = ["if x:", "    x = 1", "while x < 3:", "    x += 1", "if x > 9 or (", "    x > 8):", "    return"]
+    text = "def f(x):\n" + "".join(f"    {line}\n" for line in lines_of)
     steps = {(0, 2), (2, 3), (3, 4), (4, 5), (5, 4)}
     assert branches.ways(text, steps) == (6, 4, ["2 never false", "4 never false"])
     after = {*steps, (2, 4), (4, 6), (6, 7), (7, 8)}

@@ -5,6 +5,7 @@ from typing import Any, Callable, List
 import pytest
 
 from launch.agent.protocol.silence import Silences
+from launch.agent.service import lead
 from launch.agent.supervision import restart_policy
 from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
@@ -99,3 +100,8 @@ def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "I13: 100.0 leave h3: expected that training went on after incident 1, found None s" in broken(
         DETACHED, Fault(100.0, "leave", "h3")
     )
+
+
+def test_a_status_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lead, "PUBLISH_S", 60.0)
+    assert broken(PLAIN).startswith("I14: the lead knows of running at ")
