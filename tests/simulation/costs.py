@@ -206,7 +206,7 @@ def _stuck(fault: Fault, world: Any) -> Cost:
 
 
 _RULES: Dict[str, Callable[[Fault, Any], Optional[Cost]]] = {
-    **dict.fromkeys(("reset", "clock", "stubborn", "late", "save", "children"), _nothing),
+    **dict.fromkeys(("reset", "clock", "stubborn", "late", "save", "children", "busy", "queue"), _nothing),
     **dict.fromkeys(("cut", "cut in", "cut out", "sleep"), _cut),
     **dict.fromkeys(("stop", "kill", "twice"), _stop),
     "disk": _disk, "power": _power, "gone": _gone, "reboot": _reboot, "crash": _crash, "restart": _restart,

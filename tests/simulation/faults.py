@@ -8,6 +8,7 @@ from tests.simulation.machines import OFF_S, Machine
 from tests.simulation.processes import Process
 
 LONGEST_S = 120.0  # of a fault that ends
+BUSY_S = 5.0  # of a call that blocks: a longer one is a frozen agent
 
 
 class Fault(NamedTuple):
@@ -28,7 +29,7 @@ KINDS: Dict[str, int] = {
     "cut": 8, "cut out": 5, "cut in": 5, "flap": 3, "slow": 5, "reset": 5, "power": 3, "agent": 6, "crash": 8,
     "freeze": 3, "stubborn": 3, "late": 3, "sleep": 4, "clock": 3, "stopped": 4, "disk": 2, "reboot": 2, "gone": 2,
     "leave": 2, "restart": 3, "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1,
-    "children": 4, "stuck": 3,
+    "children": 4, "stuck": 3, "busy": 3, "queue": 2,
 }  # fmt: skip
 _OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back", "children", "stuck")
 
@@ -106,6 +107,17 @@ def _lasting(start: Callable[[Machine], None], end: Callable[[Machine], None]) -
         return partial(end, machine)
 
     return begin
+
+
+def _busy(fault: Fault, world: Any) -> None:
+    """An agent reads and answers nothing for a while, as in a call that blocks."""
+    world.machines[fault.what].stand_still(min(fault.seconds, BUSY_S))
+
+
+def _queue(fault: Fault, world: Any) -> Any:
+    """The queue of new connections of a host is full."""
+    world.network.full.add(fault.what)
+    return partial(world.network.full.discard, fault.what)
 
 
 def _reboot(fault: Fault, world: Any) -> None:
@@ -201,5 +213,7 @@ _BEGIN: Dict[str, Begin] = {
     "kill": lambda fault, world: world.end({"do": "kill", "reason": "the operator"}),
     "children": _children,
     "stuck": _stuck,
+    "busy": _busy,
+    "queue": _queue,
     "launcher": lambda fault, world: world.lose_launcher(),
 }

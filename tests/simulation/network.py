@@ -121,6 +121,7 @@ class Network:
         self.cut: Set[Tuple[str, str]] = set()
         self.off: Set[str] = set()  # hosts without power
         self.asleep: Set[str] = set()
+        self.full: Set[str] = set()  # hosts whose queue of new connections is full
         self._listeners: Dict[Tuple[str, int], Listener] = {}
         self._ends: List[Transport] = []
 
@@ -148,7 +149,7 @@ class Network:
     def _try(self, loop: AgentLoop, to: str, port: int, factory: Callable[[], Any], waiting: Any) -> None:
         if waiting.done() or loop.is_dead:
             return
-        if not self._passes(loop.host, to) or not self._passes(to, loop.host):
+        if to in self.full or not self._passes(loop.host, to) or not self._passes(to, loop.host):
             self._agenda.after(1.0, lambda: self._try(loop, to, port, factory, waiting))  # TCP tries again
             return
         self._agenda.after(self._delay_s(), lambda: self._met(loop, to, port, factory, waiting))

@@ -15,7 +15,7 @@ NONE = ["--tries", "0", "--processes", "1"]
 
 
 def test_histories_in_processes_are_those_of_one_process() -> None:
-    seeds = [118, 125]  # which end soon
+    seeds = [109, 115]  # which end soon
     assert [each[:-1] for each in outcomes(seeds, 2)] == [each[:-1] for each in map(lived, seeds)]
 
 
