@@ -1,7 +1,7 @@
 """One life of a simulated host's agent, from its start until it leaves, dies, or its machine does."""
 
 import asyncio
-from typing import Any, AsyncIterator, Dict, List
+from typing import Any, AsyncIterator, Dict, List, Tuple
 
 from launch.agent.service.daemon import leave_nothing
 from launch.agent.service.lead import Lead
@@ -21,6 +21,7 @@ class Life:
         self.loop = AgentLoop(world.agenda, machine.clock, machine.host, world.network, world.fail)
         world.loops.append(self.loop)
         self.is_over = False
+        self._asked: List[Tuple[float, str, Any]] = []  # when, for what, and its answering
         self.agent: Any = None
         with self.loop.within():
             events: asyncio.Queue[Any] = asyncio.Queue()
@@ -59,7 +60,13 @@ class Life:
         """Let a local caller ask the agent."""
         if not self.loop.is_dead:
             with self.loop.within():
-                self.loop.create_task(_all(self.agent.answer(request)))
+                answered = self.loop.create_task(_all(self.agent.answer(request)))
+            self._asked.append((self.machine.world.agenda.now, request["do"], answered))
+
+    def unanswered(self, seconds: float) -> List[str]:
+        """Return what local callers have asked for that has had no last answer for so long."""
+        self._asked = [each for each in self._asked if not each[2].done()]
+        return [what for at, what, _ in self._asked if self.machine.world.agenda.now - at > seconds]
 
 
 async def _all(answers: AsyncIterator[Any]) -> None:

@@ -32,6 +32,8 @@ class Orders:
         world, supervisor = self._world, self._world.supervisor()
         if supervisor is None or supervisor.state.phase is not Phase.CLOSING or world.is_killing:
             return
+        if supervisor.tasks[order.task].recalled:  # the operator has asked for its restart before
+            return
         others = [each for each in world.acting() if not each.task.startswith("ps")]
         acting = sorted(each.task for each in others if not world.promises.has_just_woken([each]))
         if acting:

@@ -11,6 +11,7 @@ WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
 STATUS_S, BACK_STEPS = 10.0, 40  # between two looks at the status; a checkpoint is not older
+ANSWER_S = 60.0  # to a local caller
 DIALS_S = 30.0  # between tries to reach the lead's host, and to end in order
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
 ADVANCE_S = 240.0  # for training to go on, once nothing is in its way: pauses between attempts are 60 s at most
@@ -33,6 +34,7 @@ class Promises:
         self._step, self._advanced_at = -1, 0.0
         self._deserted_at = self._read_at = 0.0
         self._reported = 0  # the newest step that the lead knew at that time
+        self._writer: Any = None  # the supervisor of that lead
         self.closing_at: Optional[float] = None  # when the lead has begun to end the run
 
     def look(self) -> None:
@@ -47,6 +49,7 @@ class Promises:
         self._training_goes_on()
         self._the_status_is_new()
         self._the_lease_ends()
+        self._callers_are_answered()
         self._members_leave()
         self._the_run_ends()
 
@@ -134,8 +137,9 @@ class Promises:
         """I14: what the lead has written of the run is not older than some seconds."""
         world, supervisor, lead = self._world, self._world.supervisor(), self._world.machines["h0"]
         now, can_write = world.agenda.now, lead.has_agent and not lead.is_stopped and not lead.disk.is_full
-        if supervisor is None or not can_write or now < world.woken_at.get("h0", 0.0) + 2 * STATUS_S:
-            self._read_at = now
+        is_new, self._writer = supervisor is not self._writer, supervisor
+        if is_new or not can_write or now < world.woken_at.get("h0", 0.0) + 2 * STATUS_S:
+            self._read_at, self._reported = now, 0
         if supervisor is None or now < self._read_at + STATUS_S:
             return
         self._read_at = now
@@ -156,6 +160,14 @@ class Promises:
         since = max(gone_at, world.woken_at.get("h0", 0.0), lead.led_since or 0.0)
         if world.agenda.now > since + LEASE_END_S and not supervisor.state.is_closing and not lead.is_stopped:
             raise Broken(f"I7: the launcher has been gone for {world.agenda.now - gone_at:.0f} s, and the run goes on")
+
+    def _callers_are_answered(self) -> None:
+        """I7: who asks an agent has its last answer in bounded time."""
+        for host, machine in self._world.machines.items():
+            if machine.has_agent and not machine.is_stopped and host not in self._world.woken_at:
+                late = machine.life.unanswered(ANSWER_S)
+                if late:
+                    raise Broken(f"I7: {host} has not answered {', '.join(late)} for {ANSWER_S:.0f} s")
 
     def _members_leave(self) -> None:
         """I7: agents leave a run whose lead's host answers, and has no agent any more."""

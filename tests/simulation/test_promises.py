@@ -1,21 +1,26 @@
 """Each promise is broken by a product that does not keep it: none of them holds by itself."""
 
+import asyncio
 from typing import Any, Callable, List
 
 import pytest
 
 from launch.agent.protocol.silence import Silences
 from launch.agent.service import lead
+from launch.agent.service.member import Member
 from launch.agent.supervision import restart_policy
+from launch.agent.supervision.agents import Lives
 from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.stall import Stalls
+from tests.simulation import machines
 from tests.simulation.faults import Fault
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 PLAIN = 17459  # a run of several hosts; its faults are not used here
+ELASTIC = 2498  # of four hosts, attached
 RETURNING = 19271  # one of five hosts that a boot brings back
 DETACHED = 30181  # an elastic one of five hosts, which its launcher leaves
 Replace = Callable[[Any, str, Any], None]
@@ -105,3 +110,31 @@ def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_status_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lead, "PUBLISH_S", 60.0)
     assert broken(PLAIN).startswith("I14: the lead knows of running at ")
+
+
+def test_two_processes_of_one_attempt() -> None:
+    world = World(PLAIN, [])
+    world.agenda.add(60.0, lambda: world.machines["h1"].begin("worker:9", 7, world.cluster))
+    world.agenda.add(60.0, lambda: world.machines["h2"].begin("worker:9", 7, world.cluster))
+    assert (failure(world) or "").startswith("I5: worker:9 starts on h2 as attempt 7 once more")
+
+
+def test_members_that_stay_where_nobody_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Member, "_check_refusal", lambda self, error: None)
+    assert broken(ELASTIC, Fault(60.0, "agent", "h0")).startswith("I7: nobody leads any more for 90 s, and there are")
+
+
+def test_a_caller_that_gets_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def save(self: lead.Lead) -> Any:
+        await asyncio.sleep(1e6)
+        yield True
+
+    monkeypatch.setattr(lead.Lead, "_save", save)
+    assert broken(PLAIN, Fault(60.0, "save")).startswith("I7: h0 has not answered save for 60 s")
+
+
+def test_agents_that_end_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machines, "MOST", 99)
+    monkeypatch.setattr(Lives, "too_many", lambda self, host, now: None)
+    ends = [Fault(60.0 + 30.0 * number, "agent", "h1") for number in range(6)]
+    assert broken(DETACHED, *ends).startswith("I7: an agent has ended 6 times, and the run is ")

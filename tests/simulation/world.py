@@ -206,8 +206,9 @@ class World:
 
     @property
     def digest(self) -> str:
-        """A number of the whole history."""
-        return hashlib.sha256("\n".join(map(str, self.history)).encode()).hexdigest()[:16]
+        """A number of the whole history, with the last status."""
+        status = self.machines["h0"].folder.read_whole("status.json") if self.machines else None
+        return hashlib.sha256("\n".join(map(str, [*self.history, status])).encode()).hexdigest()[:16]
 
     def _is_awake(self, host: str) -> bool:
         machine = self.machines[host]

@@ -20,7 +20,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     """Return 1 if a known history finds nothing."""
     options = _options(argv)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    began, hunt = time.monotonic(), Hunt(sorted(seeds, key=_has_many), options.seconds)
+    began, hunt = time.monotonic(), Hunt(sorted(seeds, key=_has_many), options.seconds, options.processes)
     mutants = _mutants(options)
     with ThreadPoolExecutor(options.processes) as pool:
         results = list(pool.map(lambda number: _search(hunt, number, mutants), range(len(mutants))))

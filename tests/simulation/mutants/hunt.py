@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
@@ -15,6 +17,7 @@ from tests.simulation.mutants.mutant import ROOT, Mutant
 from tests.simulation.mutants.reached import touches
 
 LATE_S = 300.0  # for one history, however busy this machine is
+AHEAD = 8  # histories of the product that are run before they are asked for
 
 
 class Found(NamedTuple):
@@ -72,30 +75,36 @@ class Histories:
 
 
 class Product:
-    """The histories of the product as it is, each run once for all mutants, also of later calls."""
+    """The histories of the product as it is, each run once for all mutants, also of later calls.
 
-    def __init__(self) -> None:
+    Args:
+      seeds: which will be asked for, in this order; the next ones are run ahead, in so many ``processes``.
+    """
+
+    def __init__(self, seeds: Sequence[int], processes: int):
         digest = hashlib.sha256()
         for path in [*sorted((ROOT / "launch").rglob("*.py")), *sorted((ROOT / "tests/simulation").glob("*.py"))]:
             digest.update(path.read_bytes())
         self._folder = Path(tempfile.gettempdir()) / f"simulated-{digest.hexdigest()[:16]}"
         self._folder.mkdir(exist_ok=True)
-        self._histories: Dict[int, Dict[str, Any]] = {}
-        self._lock = threading.Lock()
-        self._process: Optional[Histories] = None
+        self._histories: Dict[int, Future[Dict[str, Any]]] = {}
+        self._lock, self._own = threading.Lock(), threading.local()
+        self._seeds, self._pool = iter(list(seeds)), ThreadPoolExecutor(processes)
 
     def history(self, seed: int) -> Dict[str, Any]:
         """Return what comes of a seed."""
         with self._lock:
-            if seed not in self._histories:
-                self._histories[seed] = self._read(seed)
-            return self._histories[seed]
+            for each in [seed, *islice(self._seeds, 1 if seed in self._histories else AHEAD)]:
+                if each not in self._histories:
+                    self._histories[each] = self._pool.submit(self._read, each)
+        return self._histories[seed].result()
 
     def _read(self, seed: int) -> Dict[str, Any]:
         path = self._folder / f"{seed}.json"
         if not path.exists():
-            self._process = self._process or Histories({}, lines=True)
-            history = self._process.run(seed, LATE_S)
+            if not hasattr(self._own, "process"):
+                self._own.process = Histories({}, lines=True)
+            history = self._own.process.run(seed, LATE_S)
             if "lines" not in history:
                 raise RuntimeError(f"the product itself has no history of seed {seed}: {history}")
             path.write_text(json.dumps(history))
@@ -109,9 +118,9 @@ class Hunt:
       seeds: of the histories, in their order; but those that have found others come first.
     """
 
-    def __init__(self, seeds: Sequence[int], seconds: float):
+    def __init__(self, seeds: Sequence[int], seconds: float, processes: int):
         self._seeds, self._seconds = list(seeds), seconds
-        self._product, self._lock = Product(), threading.Lock()
+        self._product, self._lock = Product(self._seeds, processes), threading.Lock()
 
     def find(self, mutant: Mutant) -> Found:
         """Return what comes of a mutant."""
