@@ -33,7 +33,7 @@ REVERTS: List[Mutant] = [
         known=(ATTACHED, (Fault(60.0, "agent", "h1"),)),
     ),
     Mutant(
-        "heard",
+        "echo",
         "a member lives by what it has heard from the lead, not by what the lead has heard (ca928c4)",
         (Edit(_LINKS, "max(self.confirmed_at, message.echo)", "since_boot()"),),
     ),
