@@ -40,6 +40,8 @@ def _wrong_formation(world: Any, formation: Dict[str, Any], expected: Cost) -> I
     gone = {*expected.lost, *expected.drained}
     there = [task for task in world.plan.tasks if not task.spare and task.name not in gone]
     sizes = {role: sum(task.role == role for task in there) for role in ("ps", "worker")}
+    places = sum(task.role == "ps" and not task.spare and task.name in gone for task in world.plan.tasks)
+    sizes["ps"] += min(places, sum(task.spare and task.name not in gone for task in world.plan.tasks))
     hosts = sorted({task.host for task in world.plan.tasks if task.name in expected.lost})
     wanted = (expected.formation, sizes["ps"], sizes["worker"], hosts, sorted(expected.drained))
     found = tuple(formation[key] for key in ("number", "ps", "workers", "without", "drained"))

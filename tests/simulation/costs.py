@@ -68,6 +68,28 @@ def _tasks(world: Any, host: str) -> List[str]:
     return [task.name for task in world.plan.tasks if task.host == host and not task.spare]
 
 
+class Split(NamedTuple):
+    """The tasks that are gone, and those that train on without them; a spare fills the place of a ps."""
+
+    gone: List[str]
+    stay: List[str]
+    is_enough: bool
+    changes: bool  # whether any of the gone ones trained
+
+
+def split(world: Any, gone: Sequence[str]) -> Split:
+    """Return which tasks train on without others."""
+    tasks = world.plan.tasks
+    stay = [task.name for task in tasks if task.name not in gone and not task.spare]
+    spares = [task.name for task in tasks if task.spare and task.name not in gone]
+    roles = {name.split(":")[0] for name in [*stay, *spares]}
+    return Split(list(gone), stay, {"ps", "worker"} <= roles, any(not is_spare(world, name) for name in gone))
+
+
+def _on(world: Any, host: str) -> List[str]:
+    return [task.name for task in world.plan.tasks if task.host == host]
+
+
 def _cut(fault: Fault, world: Any) -> Optional[Cost]:
     """A short silence costs its time; after a long one a host is lost."""
     if fault.seconds <= BRIEF_S:
@@ -80,9 +102,9 @@ def _cut(fault: Fault, world: Any) -> Optional[Cost]:
 def _rejoined(fault: Fault, world: Any) -> Optional[Cost]:
     """A member that is lost for a while joins again; for that, training goes back no second time."""
     found = _lost(fault, world)
-    if found is None or found.state == "failed":
-        return found
-    restarts = [*found.restarts, *found.restarts, *found.lost]
+    if found is None or found.state == "failed" or not found.formation:
+        return None if found is None or found.state != "failed" else found
+    restarts = [*found.restarts, *found.restarts, *_tasks(world, fault.what)]
     return found._replace(restarts=restarts, formation=2, lost=[], stands_s=found.stands_s + TICK_S)
 
 
@@ -116,18 +138,16 @@ def _returned(fault: Fault, world: Any) -> Optional[Cost]:
 def _lost(fault: Fault, world: Any) -> Optional[Cost]:
     """A member that is gone for good: others go on without its tasks, or the run ends and names it."""
     host, shape = fault.what, world.shape
-    gone = _tasks(world, host)
-    rest = [task for task in world.plan.tasks if task.host != host and not task.spare]
-    is_short = shape.hosts == 2 and fault.kind.startswith("cut")  # both ends of the only link
-    if host == "h0" or (shape.returns and fault.kind not in OF_POWER) or shape.spare or not gone or is_short:
+    of = split(world, _on(world, host))
+    if host == "h0" or (shape.returns and fault.kind not in OF_POWER) or not of.gone:
         return None
     blames = [("host", host)]
-    if not shape.elastic or len({task.role for task in rest}) < 2:
+    if not shape.elastic or not of.is_enough:
         return Cost("failed", f"{host}: no message for 13 s", blames=blames, ends_s=LOST_S)
-    loses = MOST_LOST
+    if not of.changes:
+        return Cost(blames=blames, stands_s=2 * TICK_S, lost=of.gone)
     return Cost(
-        restarts=[task.name for task in rest], blames=blames, lost_steps=loses, stands_s=LOST_S[1] + AGAIN_S,
-        formation=1, lost=gone,
+        restarts=of.stay, blames=blames, lost_steps=MOST_LOST, stands_s=LOST_S[1] + AGAIN_S, formation=1, lost=of.gone,
     )  # fmt: skip
 
 
@@ -150,10 +170,10 @@ def _agent(fault: Fault, world: Any) -> Optional[Cost]:
     tasks = _tasks(world, fault.what)
     if not world.shape.detached:
         return _lost(fault, world)
-    if not tasks or world.shape.spare:
+    if not tasks:
         return None
     if fault.what == "h0":
-        tasks = [task.name for task in world.plan.tasks]
+        tasks = split(world, []).stay
     lost = MOST_LOST if any(task.startswith("ps") for task in tasks) else 0
     return Cost(restarts=tasks, blames=[("agent", fault.what)], lost_steps=lost, stands_s=AGAIN_S + 2 * TICK_S)
 
@@ -179,25 +199,23 @@ def _launcher(fault: Fault, world: Any) -> Cost:
 
 def _leave(fault: Fault, world: Any) -> Optional[Cost]:
     """A host that goes in order: the run goes on without it, or stops, and loses nothing."""
-    rest = [task for task in world.plan.tasks if task.host != fault.what and not task.spare]
-    if world.shape.spare or not _tasks(world, fault.what):
+    of = split(world, _on(world, fault.what))
+    if not of.gone:
         return None
-    if not world.shape.elastic or fault.what == "h0" or len({task.role for task in rest}) < 2:
+    if not world.shape.elastic or fault.what == "h0" or not of.is_enough:
         return Cost("stopped", f"{fault.what} leaves: a notice", ends_s=(0.0, TICK_S))
-    restarts, gone = [task.name for task in rest], _tasks(world, fault.what)
-    blames = [("host", fault.what)]
-    return Cost(restarts=restarts, blames=blames, stands_s=AGAIN_S, formation=1, lost=gone, drained=gone)
+    restarts, blames = of.stay if of.changes else [], [("host", fault.what)]
+    return Cost("succeeded", "", restarts, blames, 0, AGAIN_S, None, int(of.changes), of.gone, of.gone)
 
 
 def _drain(fault: Fault, world: Any) -> Optional[Cost]:
-    """A worker other than the chief can be left out of an elastic run, and loses nothing."""
-    role = fault.what.split(":")[0]
-    if world.shape.spare or role == "ps":
-        return None
-    if not world.shape.elastic or fault.what == "worker:0":
+    """A task other than the chief can be left out of an elastic run that has enough, and loses nothing."""
+    of = split(world, [fault.what])
+    if not world.shape.elastic or fault.what == "worker:0" or not of.is_enough:
         return Cost()
-    rest = [task.name for task in world.plan.tasks if task.name != fault.what]
-    return Cost(restarts=rest, stands_s=2 * TICK_S, formation=1, drained=[fault.what])
+    if not of.changes:
+        return Cost(drained=[fault.what])
+    return Cost(restarts=of.stay, stands_s=2 * TICK_S, formation=1, drained=[fault.what])
 
 
 def _stuck(fault: Fault, world: Any) -> Cost:
