@@ -55,6 +55,11 @@ def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() ->
     assert killed and killed[0] - woken < 0.5
 
 
+def test_a_host_that_wakes_and_has_a_new_link_at_once_still_ends_its_tasks() -> None:
+    """Its agent was dialling when it was suspended: found by seed 30014."""
+    assert failure(World(30014)) is None
+
+
 @pytest.mark.parametrize("after_s", [4.5, 9.5])
 def test_an_agent_that_freezes_in_a_silence_is_killed_before_its_host_is_lost(after_s: float) -> None:
     """Its keeper's patience is what is left of the silence, not the whole of it again: found by a double fault."""

@@ -185,7 +185,10 @@ class Member(Agent):
                 link = await links.dial(
                     self._request.lead.endpoint, me, self._request.token, min(DIAL_S, self._lost_after_s)
                 )
-                if self._serves in ("", link.peer.incarnation):
+                self._check_silence()  # a new link excuses no silence before it, as after a suspension
+                if self._fenced:
+                    link.drop()
+                elif self._serves in ("", link.peer.incarnation):
                     await self._obey(link)
                 else:
                     link.drop()
