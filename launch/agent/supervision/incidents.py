@@ -190,11 +190,19 @@ class Incidents:
         self._awaiting_step.pop(id(own), None)
         self._record_restart(own, now)
 
-    def go_on(self, incident: Incident, now: float) -> None:
-        """Record that no process starts because of a host: the host's tasks were let go, or are none's."""
-        if incident in self._hosts:
-            self._hosts.remove(incident)
-            self._await_step(incident, now)
+    @property
+    def awaits_start(self) -> bool:
+        """Return whether an incident of a host waits for the start of a task."""
+        return bool(self._hosts)
+
+    def go_on(self, now: float) -> None:
+        """Record that no task starts because of a host: none was there, or all were let go before."""
+        hosts, self._hosts = self._hosts, []
+        for incident in hosts:
+            if self._report_progress:
+                self._await_step(incident, now)
+            else:
+                self._close(incident, now)
 
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record a task's report of its progress."""

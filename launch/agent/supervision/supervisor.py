@@ -167,10 +167,7 @@ class Supervisor:
         """Continue the run without a host, or fail it."""
         self._gathering.discard(host)
         failure = Failure(self.incidents.begin(kind, now, host=host, cause=cause), f"{host}: {cause}")
-        decision = self._formations.drop(host, failure, self.state.phase)
-        if self.state.phase is Phase.TRAINING and decision == NOTHING:
-            self.incidents.go_on(failure.incident, now)
-        return self._follow(decision, now)
+        return self._follow(self._formations.drop(host, failure, self.state.phase), now)
 
     def _follow(self, decision: Decision, now: float) -> List[Order]:
         """Carry out a decision on the formations; return its orders."""
@@ -356,10 +353,15 @@ class Supervisor:
             self._close("succeeded", None, now)
             return []
         orders = self._follow(self._formations.take_back(now), now)
-        due = self._restarts.pop_due(now) if self.state.phase is Phase.TRAINING else []
+        if self.state.phase is not Phase.TRAINING:
+            return orders
+        due = self._restarts.pop_due(now)
         for task in due:
             task.attempt += 1
-        return orders + [self._formations.start_task(task) for task in due]
+        orders += [self._formations.start_task(task) for task in due]
+        if self.incidents.awaits_start and not self._roster.is_starting:
+            self.incidents.go_on(now)
+        return orders
 
     def _shut(self, now: float) -> List[Order]:
         """End the tasks in their order, then the run."""

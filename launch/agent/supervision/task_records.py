@@ -220,6 +220,11 @@ class Roster:
         """Return the tasks of which a process may exist."""
         return [task for task in self.by_name.values() if task.process]
 
+    @property
+    def is_starting(self) -> bool:
+        """Return whether a task starts, or is to start."""
+        return any(task.recalled or task.state in ("starting", "restarting") for task in self.by_name.values())
+
     def pending_tasks(self) -> List[TaskRecord]:
         """Return the tasks that have no process, and are to have one."""
         return [task for task in self.by_name.values() if task.state in ALIVE and not task.process]

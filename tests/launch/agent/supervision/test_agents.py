@@ -110,3 +110,14 @@ def test_of_very_many_ends_only_as_many_are_kept_as_are_too_many() -> None:
         ends.add(1.0)
     assert ends.too_many(1.0 + WINDOW_S) == MOST + 1
     assert ends.too_many(2.0 + WINDOW_S) == 0
+
+
+def test_the_incident_of_an_agent_without_tasks_is_over_with_the_next_steps() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@b", min_workers=1)
+    lives_on(replay, "b")
+    replay.at(1.0, Exited("evaluator:0", 0, 1, retry=False))
+    replay.at(5.0, Joined("b", "2", silent_s=1.0))
+    for moment, step in ((6.0, 30), (7.0, 31)):
+        replay.at(moment, advanced("worker:0", step, examples=step))
+    incident = replay.status()["incidents"][-1]
+    assert (incident["kind"], incident["open"], incident["again_s"]) == ("agent", False, 2.0)
