@@ -7,7 +7,7 @@ only one thing happens, all that follows is known: which tasks restart, which in
 from collections import Counter
 from typing import Any, Dict, Iterator
 
-from tests.simulation.costs import TICK_S, UNSEEN_STEPS, Cost, cost, is_spare
+from tests.simulation.costs import TICK_S, UNSEEN_STEPS, Cost, cost, is_spare, split
 from tests.simulation.promises import Broken
 
 
@@ -37,13 +37,14 @@ def _wrong(world: Any, status: Dict[str, Any], expected: Cost) -> Iterator[str]:
 
 
 def _wrong_formation(world: Any, formation: Dict[str, Any], expected: Cost) -> Iterator[str]:
-    gone = {*expected.lost, *expected.drained}
-    there = [task for task in world.plan.tasks if not task.spare and task.name not in gone]
-    sizes = {role: sum(task.role == role for task in there) for role in ("ps", "worker")}
-    places = sum(task.role == "ps" and not task.spare and task.name in gone for task in world.plan.tasks)
-    sizes["ps"] += min(places, sum(task.spare and task.name not in gone for task in world.plan.tasks))
-    hosts = sorted({task.host for task in world.plan.tasks if task.name in expected.lost})
-    wanted = (expected.formation, sizes["ps"], sizes["worker"], hosts, sorted(expected.drained))
+    of = split(world, {*expected.lost, *expected.drained})
+    wanted = (
+        expected.formation,
+        of.count("ps"),
+        of.count("worker"),
+        sorted(expected.without),
+        sorted(expected.drained),
+    )
     found = tuple(formation[key] for key in ("number", "ps", "workers", "without", "drained"))
     if found != wanted and expected.state == "succeeded":
         yield f"expected the formation {wanted}, found {found}"

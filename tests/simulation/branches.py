@@ -26,7 +26,7 @@ def ways(text: str, steps: Set[Tuple[int, int]]) -> Ways:
     Args:
       steps: lines that have run, each behind the line that ran before it.
     """
-    conditions, words, unreached = list(_conditions(ast.parse(text))), [], 0
+    conditions, words, unreached = sorted(set(_conditions(ast.parse(text)))), [], 0
     for each in conditions:
         from_here = {line for before, line in steps if each.first <= before <= each.last}
         after = {line for line in from_here if not each.first <= line <= each.last}

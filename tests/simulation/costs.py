@@ -1,6 +1,6 @@
 """What one fault may cost, as docs/faults.md has it: the run's end, restarts, incidents, steps, and time."""
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.machines import OFF_S, UP_S
@@ -21,7 +21,9 @@ Blame = Tuple[str, str]  # the kind of an incident, and its task or host
 
 
 class Cost(NamedTuple):
-    """What may come of a fault: the run's end, tasks that restart once, incidents, and for how long training stands.
+    """What may come of a fault: the run's end, restarts, incidents, and for how long training stands.
+
+    ``restarts`` has a task as often as it restarts.
 
     ``cause`` is in that of the run; ``formation`` is the number of changes of an elastic run.
     """
@@ -36,6 +38,7 @@ class Cost(NamedTuple):
     formation: int = 0
     lost: Sequence[str] = ()  # tasks that are lost at the end
     drained: Sequence[str] = ()  # tasks that were let go
+    without: Sequence[str] = ()  # hosts that an elastic run has lost
     falls: int = 1  # how often training goes back, at most
 
 
@@ -64,26 +67,32 @@ def _disk(fault: Fault, world: Any) -> Optional[Cost]:
     return Cost() if fault.at + fault.seconds < UNTIL_S else None
 
 
-def _tasks(world: Any, host: str) -> List[str]:
-    return [task.name for task in world.plan.tasks if task.host == host and not task.spare]
-
-
 class Split(NamedTuple):
-    """The tasks that are gone, and those that train on without them; a spare fills the place of a ps."""
+    """The tasks that are gone, those that train on, and spares that train in the place of a ps that is gone."""
 
     gone: List[str]
     stay: List[str]
-    is_enough: bool
+    fill: List[str]
     changes: bool  # whether any of the gone ones trained
 
+    def count(self, role: str) -> int:
+        """Return how many tasks of a role train on."""
+        return sum(name.split(":")[0] == role for name in [*self.stay, *self.fill])
 
-def split(world: Any, gone: Sequence[str]) -> Split:
+    @property
+    def is_enough(self) -> bool:
+        """Return whether training can go on."""
+        return bool(self.count("ps") and self.count("worker"))
+
+
+def split(world: Any, gone: Collection[str]) -> Split:
     """Return which tasks train on without others."""
     tasks = world.plan.tasks
-    stay = [task.name for task in tasks if task.name not in gone and not task.spare]
+    trained = [task.name for task in tasks if not task.spare]
+    places = sum(name.startswith("ps") for name in trained if name in gone)
     spares = [task.name for task in tasks if task.spare and task.name not in gone]
-    roles = {name.split(":")[0] for name in [*stay, *spares]}
-    return Split(list(gone), stay, {"ps", "worker"} <= roles, any(not is_spare(world, name) for name in gone))
+    stay = [name for name in trained if name not in gone]
+    return Split(list(gone), stay, spares[:places], len(stay) < len(trained))
 
 
 def _on(world: Any, host: str) -> List[str]:
@@ -94,7 +103,7 @@ def _cut(fault: Fault, world: Any) -> Optional[Cost]:
     """A short silence costs its time; after a long one a host is lost."""
     if fault.seconds <= BRIEF_S:
         return Cost(stands_s=fault.seconds + 2 * TICK_S)
-    if fault.seconds < LONG_S:
+    if fault.seconds < LONG_S or fault.at + fault.seconds > UNTIL_S:
         return None
     return _rejoined(fault, world) if world.shape.elastic else _lost(fault, world) if fault.kind != "sleep" else None
 
@@ -102,10 +111,11 @@ def _cut(fault: Fault, world: Any) -> Optional[Cost]:
 def _rejoined(fault: Fault, world: Any) -> Optional[Cost]:
     """A member that is lost for a while joins again; for that, training goes back no second time."""
     found = _lost(fault, world)
-    if found is None or found.state == "failed" or not found.formation:
-        return None if found is None or found.state != "failed" else found
-    restarts = [*found.restarts, *found.restarts, *_tasks(world, fault.what)]
-    return found._replace(restarts=restarts, formation=2, lost=[], stands_s=found.stands_s + TICK_S)
+    if found is None or found.state == "failed":
+        return found
+    found = found._replace(lost=[], without=[], stands_s=found.stands_s + TICK_S)
+    again = split(world, []).stay
+    return found._replace(restarts=[*found.restarts, *again], formation=2) if found.formation else found
 
 
 def _power(fault: Fault, world: Any) -> Optional[Cost]:
@@ -130,7 +140,7 @@ def _returned(fault: Fault, world: Any) -> Optional[Cost]:
         return None
     if world.shape.elastic:
         return _rejoined(fault, world)
-    restarts = [task.name for task in world.plan.tasks]
+    restarts = split(world, []).stay
     stands_s = OFF_S + 2 * TICK_S + min(fault.seconds, LONGEST_S) + UP_S + AGAIN_S + TICK_S
     return Cost(restarts=restarts, blames=[("agent", fault.what)], lost_steps=MOST_LOST, stands_s=stands_s)
 
@@ -139,15 +149,16 @@ def _lost(fault: Fault, world: Any) -> Optional[Cost]:
     """A member that is gone for good: others go on without its tasks, or the run ends and names it."""
     host, shape = fault.what, world.shape
     of = split(world, _on(world, host))
-    if host == "h0" or (shape.returns and fault.kind not in OF_POWER) or not of.gone:
+    if host == "h0" or (shape.returns and fault.kind not in OF_POWER):
         return None
     blames = [("host", host)]
     if not shape.elastic or not of.is_enough:
         return Cost("failed", f"{host}: no message for 13 s", blames=blames, ends_s=LOST_S)
     if not of.changes:
-        return Cost(blames=blames, stands_s=2 * TICK_S, lost=of.gone)
+        return Cost(blames=blames, stands_s=2 * TICK_S, lost=of.gone, without=[host])
     return Cost(
         restarts=of.stay, blames=blames, lost_steps=MOST_LOST, stands_s=LOST_S[1] + AGAIN_S, formation=1, lost=of.gone,
+        without=[host],
     )  # fmt: skip
 
 
@@ -166,14 +177,11 @@ def _restart(fault: Fault, world: Any) -> Optional[Cost]:
 
 
 def _agent(fault: Fault, world: Any) -> Optional[Cost]:
-    """The tasks of an agent end with it; where it begins again, they do."""
-    tasks = _tasks(world, fault.what)
+    """The tasks of an agent end with it, and with the lead's all; where it begins again, they do."""
     if not world.shape.detached:
         return _lost(fault, world)
-    if not tasks:
-        return None
-    if fault.what == "h0":
-        tasks = split(world, []).stay
+    trained = split(world, []).stay
+    tasks = trained if fault.what == "h0" else [name for name in _on(world, fault.what) if name in trained]
     lost = MOST_LOST if any(task.startswith("ps") for task in tasks) else 0
     return Cost(restarts=tasks, blames=[("agent", fault.what)], lost_steps=lost, stands_s=AGAIN_S + 2 * TICK_S)
 
@@ -200,12 +208,12 @@ def _launcher(fault: Fault, world: Any) -> Cost:
 def _leave(fault: Fault, world: Any) -> Optional[Cost]:
     """A host that goes in order: the run goes on without it, or stops, and loses nothing."""
     of = split(world, _on(world, fault.what))
-    if not of.gone:
-        return None
     if not world.shape.elastic or fault.what == "h0" or not of.is_enough:
         return Cost("stopped", f"{fault.what} leaves: a notice", ends_s=(0.0, TICK_S))
-    restarts, blames = of.stay if of.changes else [], [("host", fault.what)]
-    return Cost("succeeded", "", restarts, blames, 0, AGAIN_S, None, int(of.changes), of.gone, of.gone)
+    return Cost(
+        restarts=of.stay if of.changes else [], blames=[("host", fault.what)], stands_s=AGAIN_S,
+        formation=int(of.changes), lost=of.gone, drained=of.gone, without=[fault.what],
+    )  # fmt: skip
 
 
 def _drain(fault: Fault, world: Any) -> Optional[Cost]:

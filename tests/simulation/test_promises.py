@@ -70,7 +70,8 @@ def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_that_waits_for_a_boot_as_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken(RETURNING, Fault(423.0, "gone", "h3")) == ""
-    monkeypatch.setattr(Silences, "expect_no_boot", lambda self: None)
+    newly_lost = Silences.newly_lost
+    monkeypatch.setattr(Silences, "newly_lost", lambda self, now, spared, awaits_boots: newly_lost(self, now, spared))
     assert broken(RETURNING, Fault(423.0, "gone", "h3")).startswith("I7: 150 s after its end was asked for, ")
 
 
@@ -101,7 +102,7 @@ def test_a_restart_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Incidents, "go_on", lambda self, incident, now: None)
+    monkeypatch.setattr(Incidents, "go_on", lambda self, now: None)
     assert "I13: 100.0 leave h3: expected that training went on after incident 1, found None s" in broken(
         DETACHED, Fault(100.0, "leave", "h3")
     )

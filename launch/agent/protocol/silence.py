@@ -27,7 +27,7 @@ class Silences:
     def __init__(
         self, hosts: Sequence[str], lost_after_s: float, now: float, patience: Optional[Mapping[str, float]] = None
     ):
-        self.hosts, self.lost_after_s, self._patience = hosts, lost_after_s, dict(patience or {})
+        self.hosts, self.lost_after_s, self._patience = hosts, lost_after_s, patience or {}
         self._unseen: Dict[str, float] = dict.fromkeys(hosts, now + UNSEEN_S)  # {host: when that is a silence}
         self._since: Dict[str, float] = {}  # {host: when its last message came}
         self._reported: Dict[str, None] = {}  # the lost ones, in the order in which they were
@@ -54,19 +54,15 @@ class Silences:
         unseen = [host for host, late in self._unseen.items() if now >= late]
         return sorted([*unseen, *self._since, *self._reported])
 
-    def expect_no_boot(self) -> None:
-        """Wait for no host any longer than its tasks may live: the run ends."""
-        self._patience.clear()
-
-    def _patience_s(self, host: str) -> float:
-        return self._patience.get(host, self.lost_after_s * (1 + MARGIN_SHARE))
-
-    def newly_lost(self, now: float, spared: Container[str] = ()) -> List[Lost]:
+    def newly_lost(self, now: float, spared: Container[str] = (), awaits_boots: bool = True) -> List[Lost]:
         """Return the hosts that are lost since the last call.
 
-        ``spared`` has the hosts whose new link is just coming.
+        ``spared`` has the hosts whose new link is just coming. Without ``awaits_boots`` no host has more time than its
+        tasks may live.
         """
-        late = {host: now - since for host, since in self._since.items() if now - since > self._patience_s(host)}
+        usual_s, patience = self.lost_after_s * (1 + MARGIN_SHARE), self._patience if awaits_boots else {}
+        silences = {host: now - since for host, since in self._since.items()}
+        late = {host: silent_s for host, silent_s in silences.items() if silent_s > patience.get(host, usual_s)}
         found = [Lost(host, silent_s) for host, silent_s in late.items() if host not in spared]
         for each in found:
             del self._since[each.host]

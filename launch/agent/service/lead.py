@@ -150,12 +150,10 @@ class Lead(Agent):
             self._look_for_silence()
 
     def _look_for_silence(self) -> None:
-        silent = self._members.silent()
-        if self._supervisor.state.is_closing:  # nobody is to come back any more
-            silent = []
-            self._members.expect_no_boot()
+        closing = self._supervisor.state.is_closing  # nobody is to come back any more
+        silent = [] if closing else self._members.silent()
         self._supervisor.silent = [host for host in silent if host not in self._supervisor.departures.reasons]
-        for lost in self._members.newly_lost():
+        for lost in self._members.newly_lost(awaits_boots=not closing):
             self._events.put_nowait(lost)
 
     def _give(self, order: Order) -> None:

@@ -118,13 +118,9 @@ class Members:
         if host in self._links:
             self._links[host].send(order)
 
-    def expect_no_boot(self) -> None:
-        """Wait for no host that boots: the run ends."""
-        self._silences.expect_no_boot()
-
-    def newly_lost(self) -> List[Lost]:
+    def newly_lost(self, awaits_boots: bool) -> List[Lost]:
         """Return the newly lost hosts, each once, and forget the orders to them."""
-        lost = self._silences.newly_lost(now(), spared=self._arrived)
+        lost = self._silences.newly_lost(now(), self._arrived, awaits_boots)
         for each in lost:
             self._given.pop(each.host, None)
         return lost

@@ -20,7 +20,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     """Return 1 if a known history finds nothing."""
     options = _options(argv)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    began, hunt = time.monotonic(), Hunt(sorted(seeds, key=_has_many), options.seconds, options.processes)
+    began, hunt = time.monotonic(), Hunt(sorted(seeds, key=_has_not_one), options.seconds, options.processes)
     mutants = _mutants(options)
     with ThreadPoolExecutor(options.processes) as pool:
         results = list(pool.map(lambda number: _search(hunt, number, mutants), range(len(mutants))))
@@ -44,8 +44,8 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _has_many(seed: int) -> bool:
-    """Return whether a seed has several faults: of one, all that follows is known, so fewer mistakes hide."""
+def _has_not_one(seed: int) -> bool:
+    """Return whether a seed has no fault or several: of one, all that follows is known, so fewer mistakes hide."""
     return len(World(seed).faults) != 1
 
 

@@ -77,7 +77,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "spared",
         "a host is lost whose new link is just coming (ca928c4)",
-        (Edit(_MEMBERS, "newly_lost(now(), spared=self._arrived)", "newly_lost(now())"),),
+        (Edit(_MEMBERS, "newly_lost(now(), self._arrived, awaits_boots)", "newly_lost(now(), (), awaits_boots)"),),
     ),
     Mutant(
         "admit",
