@@ -35,7 +35,6 @@ NAMES = (
     "launch.agent.state.process_records.environment",
     "launch.agent.state.process_records.inspect",
     "launch.agent.state.process_records.table",
-    "launch.agent.state.report.time",
     "launch.agent.state.run_folder.say_once",
     "launch.agent.tasks.descendants.environment",
     "launch.agent.tasks.descendants.inspect",

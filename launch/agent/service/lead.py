@@ -80,7 +80,7 @@ class Lead(Agent):
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._published: Optional[RunStatus] = None
-        self._report = Report(folder)
+        self._report = Report(folder, time.time)
         self._ended_at: Optional[float] = None
         self._publish_at = self._look_at = 0.0
         self._has_news = False  # since the last look at the status

@@ -10,7 +10,6 @@ incident_count               how many there were; of many, ``incidents`` has the
 words                        the same as lines that a person reads
 """
 
-import time
 from typing import Any, Callable, Dict
 
 from launch.agent.state.run_folder import RunFolder
@@ -40,10 +39,10 @@ def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
 class Report:
     """Write the report when there is news in it.
 
-    ``began`` is the time at which the run began, in seconds since 1970.
+    ``began`` is the time at which the run began, in seconds since 1970, as ``clock`` has it.
     """
 
-    def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.time):
+    def __init__(self, folder: RunFolder, clock: Callable[[], float]):
         self._folder, self._clock = folder, clock
         earlier = folder.read_whole(FILE)  # of the agent before, where this one was started again
         self.began: float = earlier["began"] if earlier else clock()
