@@ -41,7 +41,7 @@ def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: flo
       tasks: the host of each.
     """
     found: List[Fault] = []
-    for _ in range(random.choice([0, 1, 1, 1, 2, 3, 4, 6, 10])):
+    for _ in range(random.choice([0, 1, 2, 2, 3, 3, 4, 6, 10])):
         kind = random.choices(list(KINDS), list(KINDS.values()))[0]
         seconds = random.choice([0.5, 3.0, 9.5, 11.0, 14.0, 30.0, 60.0, LONGEST_S]) * random.uniform(0.8, 1.2)
         at, host = random.uniform(0.0, until), random.choice(hosts)

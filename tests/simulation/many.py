@@ -15,12 +15,15 @@ from tests.simulation.met import Meeting, watch
 from tests.simulation.verdict import verdict
 from tests.simulation.world import World
 
+LONG_S = 600.0
+
 
 class Outcome(NamedTuple):
     """What a history came to, as it is sent between processes."""
 
     seed: int
     why: Optional[str]
+    seconds: float
     host_s: float
     met: List[Meeting]
     lines: Lines
@@ -28,9 +31,10 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Sum:
-    """What many histories came to."""
+    """What many histories came to; ``long`` ones took ten simulated minutes, with two faults or more."""
 
     histories: int = 0
+    long: int = 0
     host_s: float = 0.0
     broken: List[Outcome] = field(default_factory=list)
     met: Counts[Meeting] = field(default_factory=Counter)
@@ -40,6 +44,7 @@ class Sum:
     def add(self, outcome: Outcome) -> None:
         """Count a history."""
         self.histories += 1
+        self.long += outcome.seconds >= LONG_S and len(outcome.met) > 1
         self.host_s += outcome.host_s
         self.met.update(outcome.met)
         self.lines.add(outcome.lines)
@@ -49,8 +54,8 @@ class Sum:
     def __str__(self) -> str:
         took_s = time.monotonic() - self.began
         return (
-            f"{self.histories} histories, {self.host_s / 3600:.1f} host-hours in {took_s:.0f} s: "
-            f"{len(self.broken)} violations"
+            f"{self.histories} histories, {self.host_s / 3600:.1f} host-hours in {took_s:.0f} s, "
+            f"{self.long} of ten minutes with several faults: {len(self.broken)} violations"
         )
 
 
@@ -78,4 +83,4 @@ def lived(seed: int, with_lines: bool = False) -> Outcome:
             why = verdict(world)
     finally:
         gc.enable()
-    return Outcome(seed, why, world.agenda.now * len(world.machines), met, lines)
+    return Outcome(seed, why, world.agenda.now, world.agenda.now * len(world.machines), met, lines)

@@ -56,8 +56,13 @@ def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() ->
 
 
 def test_a_host_that_wakes_and_has_a_new_link_at_once_still_ends_its_tasks() -> None:
-    """Its agent was dialling when it was suspended: found by seed 30014."""
-    assert failure(World(30014)) is None
+    """Its agent was dialling when it was suspended: found by a seed."""
+    faults = [
+        Fault(6.694445478318599, "cut out", "h2", 10.676138851185524),
+        Fault(31.303362166670393, "cut out", "h2", 12.901705043078229),
+        Fault(35.539232576520625, "sleep", "h2", 33.34359207356689),
+    ]
+    assert failure(World(30014, faults)) is None
 
 
 @pytest.mark.parametrize("after_s", [4.5, 9.5])
