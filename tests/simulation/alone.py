@@ -17,7 +17,8 @@ def look(world: Any, status: Dict[str, Any]) -> None:
     if expected is not None:
         wrong = list(_wrong(world, status, expected))
         if wrong:
-            raise Broken(f"I13: {world.faults[0] if world.faults else 'without a fault'}: {'; '.join(wrong)}")
+            faults = ", ".join(map(str, world.faults)) or "without a fault"
+            raise Broken(f"I13: {faults}: {'; '.join(wrong)}")
 
 
 def _wrong(world: Any, status: Dict[str, Any], expected: Cost) -> Iterator[str]:
@@ -65,7 +66,7 @@ def _wrong_measures(world: Any, status: Dict[str, Any], expected: Cost) -> Itera
         yield f"expected parts of {effective['of_seconds']} s, found {effective}"
     closing_at = world.promises.closing_at
     if expected.ends_s is not None and closing_at is not None:
-        after_s = closing_at - world.faults[0].at
+        after_s = closing_at - world.faults[-1].at
         if not expected.ends_s[0] <= after_s <= expected.ends_s[1]:
             yield f"expected an end after {expected.ends_s} s, found {after_s:.1f}"
     for each in status["incidents"] if expected.state == "succeeded" else ():

@@ -11,6 +11,7 @@ BRIEF_S = 6.0  # a silence that everybody outlasts, with a late ping, a dial tha
 OF_POWER = ("gone", "power", "reboot")  # after which a boot brings back what it can
 LONG_S = 18.0  # one after which they are lost
 LOST_S, LEASE_S = (12.0, 17.5), (11.5, 19.0)  # when the lead counts a host as lost, and the launcher; other clocks
+APART_S = 90.0  # from the end of one fault to the next one, which finds the run whole
 TICK_S = 1.0  # of training, and of looks
 PULSE_S = 10.0  # until the keeper kills an agent without one
 AGAIN_S = 1.0 + START_S + TICK_S  # a pause before the restart, and the start
@@ -44,13 +45,33 @@ class Cost(NamedTuple):
 
 def cost(world: Any) -> Optional[Cost]:
     """Return what the faults of a history may cost; None where that is not known beforehand."""
-    if not world.faults:
-        return Cost()
-    fault: Fault = world.faults[0]
-    if len(world.faults) > 1 or not FROM_S < fault.at < UNTIL_S:
-        return None
-    rule = _RULES.get(fault.kind)
-    return None if rule is None else rule(fault, world)
+    total = Cost(falls=0)
+    for fault, following in zip(world.faults, [*world.faults[1:], None]):
+        rule = _RULES.get(fault.kind)
+        one = rule(fault, world) if rule is not None and FROM_S < fault.at < UNTIL_S else None
+        is_last = following is None
+        if one is None or not (is_last or (_is_whole(one) and following.at > fault.at + fault.seconds + APART_S)):
+            return None
+        if total.formation and fault.what == "h0" and one.restarts:
+            return None  # another lead counts formations from its own first
+        total = _sum(total, one)
+    return total
+
+
+def _is_whole(one: Cost) -> bool:
+    """Return whether a run is as before, once such a fault is over."""
+    return one.state == "succeeded" and not (one.lost or one.drained or one.without)
+
+
+def _sum(before: Cost, one: Cost) -> Cost:
+    """Return the cost of a fault after others that left the run whole; each pause of a task is twice the one before."""
+    failures = max((before.blames.count(blame) for blame in one.blames), default=0)
+    stands_s = one.stands_s + 2.0**failures - 1
+    return one._replace(
+        restarts=[*before.restarts, *one.restarts], blames=[*before.blames, *one.blames],
+        lost_steps=before.lost_steps + one.lost_steps, stands_s=max(before.stands_s, stands_s),
+        formation=before.formation + one.formation, falls=before.falls + one.falls,
+    )  # fmt: skip
 
 
 def is_spare(world: Any, name: str) -> bool:

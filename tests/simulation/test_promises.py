@@ -101,6 +101,14 @@ def test_a_restart_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "expected a pause of 5.0 s at most, found 1" in broken(PLAIN, Fault(100.0, "crash", "worker:0"))
 
 
+def test_two_faults_cost_what_each_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    crashes = [Fault(100.0, "crash", "worker:1"), Fault(300.0, "crash", "worker:1")]
+    assert failure(World(PLAIN, crashes)) is None
+    monkeypatch.setattr(restart_policy, "pause_s", lambda failures, backoff_s: 1.0 + 9.0 * failures)
+    found = broken(PLAIN, *crashes)
+    assert found.startswith("I13: 100.0 crash worker:1, 300.0 crash worker:1: ") and "a pause of 6.0 s" in found
+
+
 def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Incidents, "go_on", lambda self, now: None)
     assert "I13: 100.0 leave h3: expected that training went on after incident 1, found None s" in broken(

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, Optional, Tuple
 
+from tests.simulation.costs import cost
 from tests.simulation.mutants import drawn
 from tests.simulation.mutants.hunt import Found, Hunt, table
 from tests.simulation.mutants.mutant import Edit, Mutant
@@ -20,7 +21,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     """Return 1 if a known history finds nothing."""
     options = _options(argv)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    began, hunt = time.monotonic(), Hunt(sorted(seeds, key=_has_not_one), options.seconds, options.processes)
+    began, hunt = time.monotonic(), Hunt(sorted(seeds, key=_is_open), options.seconds, options.processes)
     mutants = _mutants(options)
     with ThreadPoolExecutor(options.processes) as pool:
         results = list(pool.map(lambda number: _search(hunt, number, mutants), range(len(mutants))))
@@ -44,9 +45,10 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _has_not_one(seed: int) -> bool:
-    """Return whether a seed has no fault or several: of one, all that follows is known, so fewer mistakes hide."""
-    return len(World(seed).faults) != 1
+def _is_open(seed: int) -> bool:
+    """Return whether it is open what a seed's faults cost: where that is known, fewer mistakes hide."""
+    world = World(seed)
+    return not world.faults or cost(world) is None
 
 
 def _mutants(options: argparse.Namespace) -> List[Mutant]:
