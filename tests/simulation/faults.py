@@ -47,10 +47,10 @@ def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: flo
         at, host = random.uniform(0.0, until), random.choice(hosts)
         if found and random.random() < 0.5:  # soon after the one before, on its host
             before = found[-1]
-            at = before.at + random.choice([0.0, 0.3, 1.0, 4.0, 10.0, 13.0, 25.0]) * random.uniform(0.9, 1.1)
+            at = before.at + random.choice([0.0, 0.3, 1.0, 4.0, 10.0, 13.0, 14.0, 25.0]) * random.uniform(0.9, 1.1)
             host = tasks.get(before.what, before.what) or host
         elif random.random() < 0.3:  # as the run begins, or as training ends
-            at = random.uniform(*random.choice([(0.0, 15.0), (590.0, 640.0)]))
+            at = random.uniform(*random.choice([(0.5, 2.5), (0.0, 15.0), (590.0, 640.0)]))
         there = [task for task in tasks if tasks[task] == host] or list(tasks)
         found.append(Fault(at, kind, random.choice(there) if kind in _OF_TASKS else host, seconds))
     return sorted(found)

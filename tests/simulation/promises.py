@@ -134,7 +134,7 @@ class Promises:
             raise Broken(f"I12: nothing is in the way, and training stands at step {step} for {ADVANCE_S:.0f} s")
 
     def _the_status_is_new(self) -> None:
-        """I14: what the lead has written of the run is not older than some seconds."""
+        """I14: what the lead has written of the run is not older than some seconds, and fits itself."""
         world, supervisor, lead = self._world, self._world.supervisor(), self._world.machines["h0"]
         now, can_write = world.agenda.now, lead.has_agent and not lead.is_stopped and not lead.disk.is_full
         is_new, self._writer = supervisor is not self._writer, supervisor
@@ -150,6 +150,9 @@ class Promises:
                 f"I14: the lead knows of {supervisor.state.label} at {self._reported}, and has written {found}"
             )
         self._reported = supervisor.incidents.stalls.newest or 0
+        for task in status["tasks"]:
+            if task["state"] == "running" and (task["pid"] is None or task["exit_code"] is not None or task["cause"]):
+                raise Broken(f"I14: a task that runs is shown with the end of another: {task}")
 
     def _the_lease_ends(self) -> None:
         """I7: a run whose launcher is gone, and has not left it to itself, begins to end with its lease."""

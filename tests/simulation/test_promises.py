@@ -14,6 +14,7 @@ from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.stall import Stalls
+from launch.agent.supervision.task_records import Roster
 from tests.simulation import machines
 from tests.simulation.faults import Fault
 from tests.simulation.verdict import failure
@@ -114,6 +115,18 @@ def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "I13: 100.0 leave h3: expected that training went on after incident 1, found None s" in broken(
         DETACHED, Fault(100.0, "leave", "h3")
     )
+
+
+def test_a_status_with_the_end_of_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Roster.begin_attempt
+
+    def kept(self: Roster, task: Any) -> None:
+        before = task.exit_code
+        begin(self, task)
+        task.exit_code = before
+
+    monkeypatch.setattr(Roster, "begin_attempt", kept)
+    assert broken(PLAIN, Fault(100.0, "crash", "worker:1")).startswith("I14: a task that runs is shown with the end ")
 
 
 def test_a_status_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

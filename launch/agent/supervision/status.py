@@ -92,8 +92,8 @@ def run_status(
 
 
 def _newest_step(workers: Iterable[TaskRecord], before: Optional[int]) -> Optional[int]:
-    """Return the newest step that a worker has reported, else the newest of processes before."""
-    steps = [task.progress["step"] for task in workers if task.progress.get("step") is not None]
+    """Return the newest step that a worker with a process has reported, else the newest of processes before."""
+    steps = [task.progress["step"] for task in workers if task.process and task.progress.get("step") is not None]
     return max(steps) if steps else before
 
 

@@ -7,5 +7,6 @@ drawn      small mistakes, drawn by seed
 texts      a module's text as lines, tokens and statements
 mutant     one mutant: the texts that it replaces
 histories  the process of one mutant, which runs one history after another
-hunt       the search for a seed that finds a mutant
+hunt       the search for a history that finds a mutant
+stories    the histories of a hunt, in their order
 """

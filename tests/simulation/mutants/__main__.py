@@ -9,19 +9,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, Optional, Tuple
 
-from tests.simulation.costs import cost
 from tests.simulation.mutants import drawn
 from tests.simulation.mutants.hunt import Found, Hunt, table
 from tests.simulation.mutants.mutant import Edit, Mutant
 from tests.simulation.mutants.reverts import REVERTS
-from tests.simulation.world import World
+from tests.simulation.mutants.stories import stories
 
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Return 1 if a known history finds nothing."""
     options = _options(argv)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    began, hunt = time.monotonic(), Hunt(sorted(seeds, key=_is_open), options.seconds, options.processes)
+    began, hunt = time.monotonic(), Hunt(stories(seeds), options.seconds, options.processes)
     mutants = _mutants(options)
     with ThreadPoolExecutor(options.processes) as pool:
         results = list(pool.map(lambda number: _search(hunt, number, mutants), range(len(mutants))))
@@ -45,12 +44,6 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _is_open(seed: int) -> bool:
-    """Return whether it is open what a seed's faults cost: where that is known, fewer mistakes hide."""
-    world = World(seed)
-    return not world.faults or cost(world) is None
-
-
 def _mutants(options: argparse.Namespace) -> List[Mutant]:
     reverts = [each for each in REVERTS if options.reverts and options.only in each.name]
     different: Dict[Tuple[Edit, ...], Mutant] = {}
@@ -67,7 +60,7 @@ def _search(hunt: Hunt, number: int, mutants: List[Mutant]) -> Tuple[Mutant, Fou
         again += 1
         mutant = drawn.draw(int(mutant.name.split()[1]), again)
         found = hunt.find(mutant)
-    what = "not found" if found.kind is None else f"{found.kind} by seed {found.seed}: {found.why[:110]}"
+    what = "not found" if found.kind is None else f"{found.kind} by {found.story}: {found.why[:110]}"
     numbers = f"{found.run} histories run, {found.differ} differ, {found.same} never reach it"
     print(f"{mutant.name}: {mutant.what}\n    {what}\n    {numbers}", flush=True)
     return mutant, found

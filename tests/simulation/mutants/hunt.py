@@ -1,4 +1,4 @@
-"""The search for a seed that finds a mutant: one process for each mutant, bounded in a processor's seconds."""
+"""The search for a history that finds a mutant: one process for each mutant, bounded in a processor's seconds."""
 
 import hashlib
 import json
@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from tests.simulation.faults import Fault
 from tests.simulation.mutants.mutant import ROOT, Mutant
 from tests.simulation.mutants.reached import touches
+from tests.simulation.mutants.stories import Story
 
 LATE_S = 300.0  # for one history, however busy this machine is
 AHEAD = 8  # histories of the product that are run before they are asked for
@@ -29,7 +30,7 @@ class Found(NamedTuple):
 
     kind: Optional[str]
     why: str
-    seed: Optional[int]
+    story: Optional[Story]
     run: int
     same: int = 0
     differ: int = 0
@@ -78,49 +79,49 @@ class Product:
     """The histories of the product as it is, each run once for all mutants, also of later calls.
 
     Args:
-      seeds: which will be asked for, in this order; the next ones are run ahead, in so many ``processes``.
+      stories: which will be asked for, in this order; the next ones are run ahead, in so many ``processes``.
     """
 
-    def __init__(self, seeds: Sequence[int], processes: int):
+    def __init__(self, stories: Sequence[Story], processes: int):
         digest = hashlib.sha256()
         for path in [*sorted((ROOT / "launch").rglob("*.py")), *sorted((ROOT / "tests/simulation").glob("*.py"))]:
             digest.update(path.read_bytes())
         self._folder = Path(tempfile.gettempdir()) / f"simulated-{digest.hexdigest()[:16]}"
         self._folder.mkdir(exist_ok=True)
-        self._histories: Dict[int, Future[Dict[str, Any]]] = {}
+        self._histories: Dict[Story, Future[Dict[str, Any]]] = {}
         self._lock, self._own = threading.Lock(), threading.local()
-        self._seeds, self._pool = iter(list(seeds)), ThreadPoolExecutor(processes)
+        self._stories, self._pool = iter(list(stories)), ThreadPoolExecutor(processes)
 
-    def history(self, seed: int) -> Dict[str, Any]:
-        """Return what comes of a seed."""
+    def history(self, story: Story) -> Dict[str, Any]:
+        """Return what comes of a story."""
         with self._lock:
-            for each in [seed, *islice(self._seeds, 1 if seed in self._histories else AHEAD)]:
+            for each in [story, *islice(self._stories, 1 if story in self._histories else AHEAD)]:
                 if each not in self._histories:
                     self._histories[each] = self._pool.submit(self._read, each)
-        return self._histories[seed].result()
+        return self._histories[story].result()
 
-    def _read(self, seed: int) -> Dict[str, Any]:
-        path = self._folder / f"{seed}.json"
+    def _read(self, story: Story) -> Dict[str, Any]:
+        path = self._folder / f"{story.seed}-{story.alone}.json"
         if not path.exists():
             if not hasattr(self._own, "process"):
                 self._own.process = Histories({}, lines=True)
-            history = self._own.process.run(seed, LATE_S)
+            history = self._own.process.run(story.seed, LATE_S, story.faults)
             if "lines" not in history:
-                raise RuntimeError(f"the product itself has no history of seed {seed}: {history}")
+                raise RuntimeError(f"the product itself has no history of {story}: {history}")
             path.write_text(json.dumps(history))
         return json.loads(path.read_text())  # type: ignore[no-any-return]
 
 
 class Hunt:
-    """Searches, each bounded in seconds; a seed that breaks a promise of the product itself finds nothing.
+    """Searches, each bounded in seconds; a history that breaks a promise of the product itself finds nothing.
 
     Args:
-      seeds: of the histories, in their order; but those that have found others come first.
+      stories: the histories, in their order; but those that have found others come first.
     """
 
-    def __init__(self, seeds: Sequence[int], seconds: float, processes: int):
-        self._seeds, self._seconds = list(seeds), seconds
-        self._product, self._lock = Product(self._seeds, processes), threading.Lock()
+    def __init__(self, stories: Sequence[Story], seconds: float, processes: int):
+        self._stories, self._seconds = list(stories), seconds
+        self._product, self._lock = Product(self._stories, processes), threading.Lock()
 
     def find(self, mutant: Mutant) -> Found:
         """Return what comes of a mutant."""
@@ -128,27 +129,27 @@ class Hunt:
         with Histories(mutant.sources()) as histories:
             if mutant.known is not None:
                 history = histories.run(mutant.known[0], LATE_S, mutant.known[1])
-                return Found(history["kind"], history["why"], mutant.known[0], 1, 0, 1)
-            for seed in list(self._seeds):
-                plain = self._product.history(seed)
+                return Found(history["kind"], history["why"], Story(mutant.known[0]), 1, 0, 1)
+            for story in list(self._stories):
+                plain = self._product.history(story)
                 if plain["kind"] is not None or not touches(wanted, plain["lines"]):
                     same += 1
                     continue
-                history = histories.run(seed, LATE_S)
+                history = histories.run(story.seed, LATE_S, story.faults)
                 left_s -= history.get("took_s", 0.0)
                 run, kind = run + 1, history["kind"]
                 differ += history.get("digest") != plain["digest"]
                 if kind is not None:
-                    self._prefer(seed)
-                    return Found(kind, history["why"], seed, run, same, differ)
+                    self._prefer(story)
+                    return Found(kind, history["why"], story, run, same, differ)
                 if left_s <= 0:
                     break
         return Found(None, "", None, run, same, differ)
 
-    def _prefer(self, seed: int) -> None:
+    def _prefer(self, story: Story) -> None:
         with self._lock:
-            self._seeds.remove(seed)
-            self._seeds.insert(0, seed)
+            self._stories.remove(story)
+            self._stories.insert(0, story)
 
 
 def table(found: Mapping[str, Found]) -> List[str]:

@@ -21,7 +21,7 @@ class Text:
 
     def __init__(self, text: str):
         self.lines = text.splitlines(keepends=True)
-        self.tokens: List[Token] = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        self.tokens = list(_outside_of_texts(tokenize.generate_tokens(io.StringIO(text).readline)))
         self.tree = ast.parse(text)
         self._ends = self._logical_lines()
 
@@ -72,6 +72,16 @@ class Text:
                 ends.update(dict.fromkeys(range(first, token.end[0] + 1), token.end[0]))
                 first = 0
         return ends
+
+
+def _outside_of_texts(tokens: Iterator[Token]) -> Iterator[Token]:
+    """Yield all tokens but those in f-strings, which are one token before Python 3.12."""
+    depth = 0
+    for token in tokens:
+        kind = tokenize.tok_name[token.type]
+        depth += (kind == "FSTRING_START") - (kind == "FSTRING_END")
+        if not depth:
+            yield token
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -121,6 +121,16 @@ def test_a_spare_takes_the_place_of_a_drained_ps_and_waits_again_when_that_is_ba
     assert run.run.tasks["ps:2"].cause == SPARE and run.formation()["drained"] == []
 
 
+def test_the_step_of_a_drained_worker_is_its_own_while_others_start(run: Draining) -> None:
+    run.at(5, advanced("worker:1", 5))
+    run.change(10, "worker:1")
+    run.at(20, advanced("worker:0", 90, 1, examples=720, save_begun=0, save_done=0))
+    stops = run.at(30, Lost("b", 13.0))
+    run.at(31, *(failed(each.task, each.attempt, code=-15) for each in stops if isinstance(each, Stop)))
+    assert run.run.tasks["worker:1"].progress["step"] == 5 and run.states()["worker:0"] == "starting"
+    assert run.status()["global_step"] == 90
+
+
 def test_a_spare_that_is_let_in_trains_beside_all_others(run: Draining) -> None:
     assert cluster(run.change(10, "ps:2", back=True))["ps"] == ["a:2222", "b:2222", "c:2222"]
     assert (run.formation()["ps"], run.formation()["of_ps"], run.formation()["added"]) == (3, 3, ["ps:2"])
