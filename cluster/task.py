@@ -88,8 +88,7 @@ class Train:
     example of ``cluster.shards`` is trained, None for no limit. ``tower_batch_size``, the key batch_size, counts
     examples of one tower. ``accumulate`` is how many such batches each tower sums to one step.
     ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number.
-    ``stages`` is how many devices a tower has. ``tower_sum`` is the place that adds up gradients of a worker's towers:
-    the ``worker``'s processor, or its GPUs by ``nccl``. ``sync`` is the maker of synchronous steps: this project,
+    ``stages`` is how many devices a tower has. ``sync`` is the maker of synchronous steps: this project,
     which overlaps pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class
     (``stock``). ``replication`` gives every worker a graph of its own (``between-graph``) or the chief one
     for all (``in-graph``). ``evaluate_batches`` is how many
@@ -108,7 +107,6 @@ class Train:
     accumulate: int = 1
     towers: Union[str, int] = "auto"
     stages: int = 1
-    tower_sum: str = "worker"
     backup_workers: int = 0
     wire: str = "float32"
     clip_norm: Optional[float] = None

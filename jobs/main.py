@@ -149,8 +149,6 @@ def _refuse_impossible(task: Task, settings: Train) -> None:
 def _impossible(task: Task, settings: Train) -> Iterator[str]:
     if settings.replication == "in-graph" and (settings.mode != "sync" or settings.backup_workers):
         yield "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"
-    if settings.replication == "in-graph" and settings.tower_sum != Train.tower_sum:
-        yield f"train.tower_sum: expected {Train.tower_sum} with replication in-graph, found {settings.tower_sum}"
     best = settings.best
     if (best.max and best.min) or (best != Best() and not best.metric):
         yield "train.best: expected either max or min, found both or neither; max: auc keeps the largest auc"

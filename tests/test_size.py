@@ -9,8 +9,8 @@ from tests.size import Module, figures, modules, names
 
 # They only fall: a new feature brings its own folder, and what it takes elsewhere.
 CEILINGS = {
-    "AST nodes": 419_300,
-    "files": 633,
+    "AST nodes": 418_500,
+    "files": 632,
     "modules of 30 lines or fewer": 35,
     "modules with one importer": 181,
     "class names used twice": 50,

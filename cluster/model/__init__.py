@@ -11,6 +11,5 @@ batches            the next batch of a job's dataset
 remedies           what an author may write in the place of what was refused
 evaluation         the model's loss and metrics on held-out examples
 update_operations  operations that run beside a step
-nccl               gradients of towers added up on GPUs
 seeds              the seed of a worker's graph
 """

@@ -7,7 +7,6 @@ one graph has towers on the devices of all workers. The workers only serve, as p
 from dataclasses import replace
 from typing import Any, List, NamedTuple, Sequence
 
-from cluster.model.nccl import refuse_without_nccl
 from cluster.runtime import server
 from cluster.runtime.devices import devices_among, gpus_of, tower_devices
 from cluster.runtime.tf_compat import tf
@@ -38,12 +37,10 @@ def gather_pool(task: Task, settings: Train, serving: Any) -> List[Member]:
     """Return the pool of ``task``, itself first. In-graph it waits until every worker listens, and asks for their GPUs.
 
     Raises:
-      TaskError: one of them has fewer GPUs than its towers need, or towers that ``train.tower_sum`` cannot add up.
+      TaskError: one of them has fewer GPUs than its towers need.
       TimeoutError: one of them does not listen.
     """
     own = own_pool(task, settings)
-    if settings.tower_sum == "nccl":
-        refuse_without_nccl(own[0].devices)
     if settings.replication != IN_GRAPH:
         return own
     workers = [replace(task, role="worker", index=index) for index in range(len(task.cluster.get("worker", ())))]

@@ -15,7 +15,6 @@ from cluster.model.borrowed import refuse_borrowed
 from cluster.model.device_pool import Member
 from cluster.model.evaluation import Evaluation
 from cluster.model.mirrors import NotedInitializers
-from cluster.model.nccl import add_gradients_on_gpus
 from cluster.model.reads import read_before_loops
 from cluster.model.remedies import of_tf_train
 from cluster.model.shares import Parts
@@ -240,16 +239,10 @@ class ModelGraph:
                 if len(self.losses) == 1:  # more than one copy's would change a variable several times a step
                     self.collections = own_entries()
                     self.updates = self.collections.get(tf.GraphKeys.UPDATE_OPS, [])
-        pairs = self._added([pairs for pairs, _ in found], parts[:towers])
+        pairs = add_gradients([pairs for pairs, _ in found])
         if self.train.sync == "stock":  # each worker does to its gradients what the optimizer does to them
             return Gradients(self._changed(pairs), scales=False)
         return Gradients(pairs, any(scales for _, scales in found))
-
-    def _added(self, grads: Sequence[GradsAndVars], first: Sequence[Part]) -> GradsAndVars:
-        """Return the sum of gradients of parts; ``first`` has one part of each tower."""
-        if self.train.tower_sum == "worker":
-            return add_gradients(grads)
-        return add_gradients_on_gpus(grads, [stages_of(part.devices)[0] for part in first])
 
     def _loss(self, index: int, part: Part) -> Any:
         """Return the loss per example of one part."""

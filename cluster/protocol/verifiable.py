@@ -18,7 +18,6 @@ _NEEDED = (
     _Needed("replication", "between-graph", "in-graph one process computes every step already"),
     _Needed("backup_workers", 0, "which gradients make a step depends on who is quick"),
     _Needed("wire", "float32", "in 16 bits gradients are rounded on their way"),
-    _Needed("tower_sum", "worker", "NCCL adds in an order of its own, and only on GPUs"),
 )
 
 

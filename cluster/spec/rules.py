@@ -52,8 +52,6 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _deltas(document)
     if findings.fit("train", "best"):
         yield from _best(document)
-    if findings.fit("train", "replication") and findings.fit("train", "tower_sum"):
-        yield from _tower_sum(document)
 
 
 def _job_or_command(document: Document) -> Iterator[Problem]:
@@ -199,18 +197,6 @@ def _in_graph(document: Document) -> Iterator[Problem]:
         elif train.get("backup_workers", 0):
             found = str(train["backup_workers"])
             yield document.problem(("train", "backup_workers"), "0 with replication: in-graph", found, "leave it out")
-
-
-def _tower_sum(document: Document) -> Iterator[Problem]:
-    """Refuse a ``tower_sum`` other than the default with ``replication: in-graph``.
-
-    TensorFlow's NCCL operations add up only what the GPUs of one process hold.
-    """
-    train: Dict[str, Any] = document.value.get("train") or {}
-    found = train.get("tower_sum", Train.tower_sum)
-    if train.get("replication") == "in-graph" and found != Train.tower_sum:
-        expected = f"{Train.tower_sum} with replication: in-graph"
-        yield document.problem(("train", "tower_sum"), expected, found, "leave it out")
 
 
 def _best(document: Document) -> Iterator[Problem]:

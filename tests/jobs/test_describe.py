@@ -63,12 +63,6 @@ def test_one_ps_does_where_one_worker_reads(share: float) -> None:
     assert few(model([1]), share) == 1
 
 
-def test_a_model_for_gpus_is_described_on_a_machine_without_any() -> None:
-    task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]})
-    found = [describe("polynomial", task, Train(towers=2, tower_sum=where), {}, 1.0) for where in ("worker", "nccl")]
-    assert found[0] == found[1] and found[0]["overlapped"]
-
-
 @pytest.mark.parametrize(("wire", "element"), [("float32", 4), ("bfloat16", 2)])
 def test_rows_of_embedding_tables_are_counted_in_the_format_in_which_they_travel(wire: str, element: int) -> None:
     task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]})

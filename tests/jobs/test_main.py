@@ -88,21 +88,12 @@ def test_a_cluster_without_parameter_servers_is_refused(tmp_path: Path) -> None:
         ({"best": {"patience": 3}}, "train.best: expected either max or min, found both or neither"),
         ({"best": {"max": "auc", "min": "loss"}}, "train.best: expected either max or min, found both or neither"),
         ({"sync": "stock", "best": {"max": "auc", "patience": 3}}, "train.best.patience: expected null with"),
-        (
-            {"replication": "in-graph", "tower_sum": "nccl"},
-            "train.tower_sum: expected worker with replication in-graph, found nccl",
-        ),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_of_a_task_started_by_hand(
     tmp_path: Path, train: Dict[str, Any], told: str
 ) -> None:
     assert str(failed(tmp_path, "digits", train).cause).startswith(told)
-
-
-def test_towers_without_gpus_are_refused_where_nccl_is_to_add_up_their_gradients(tmp_path: Path) -> None:
-    cause = str(failed(tmp_path, "digits", {"towers": 2, "tower_sum": "nccl"}).cause)
-    assert cause.startswith("train.tower_sum: expected at least 2 towers, each on a GPU of its own for nccl, found 2,")
 
 
 def test_settings_that_are_no_json_object_are_refused(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from cluster.task import Train
         ("replication", "in-graph"),
         ("backup_workers", 1),
         ("wire", "bfloat16"),
-        ("tower_sum", "nccl"),
         ("sync", "stock"),
     ],
 )

@@ -55,7 +55,6 @@ train:
   batch_size: 64              # per tower
   accumulate: 1               # batches of each tower in one step
   towers: auto                # one a GPU; a number on CPU
-  tower_sum: worker           # or nccl
   backup_workers: 0
   wire: float32               # or bfloat16, float16: how gradients and variables travel
   clip_norm: null
