@@ -97,7 +97,7 @@ class AgentLoop(_Loop):  # type: ignore[misc]
     def __init__(self, agenda: Agenda, clock: Clock, host: str, network: Any, fail: Callable[[str], None]):
         self._agenda, self.clock, self.host, self._network, self._fail = agenda, clock, host, network, fail
         self.is_dead = self.is_stopped = False
-        self._stands_until = 0.0
+        self._stands_until = self.ran_at = 0.0
         self._held: List[Any] = []  # handles that are due meanwhile, or after this life
         self._tasks: List[Any] = []  # all that are not done, in the order of their begin, and some that are
         self._many = _FEW
@@ -189,6 +189,7 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         if isinstance(handle, asyncio.TimerHandle) and self.clock.monotonic() < handle._when - 1e-9:  # type: ignore[attr-defined]
             self._put(handle, self.clock.when(handle.when()))  # it slept meanwhile
             return
+        self.ran_at = self._agenda.now
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)  # not ``within``: this is done for every event
         try:

@@ -101,8 +101,9 @@ class Machine:
 
     def stand_still(self, seconds: float) -> None:
         """The agent waits, and does nothing else."""
-        if self.life is not None:
+        if self.has_agent and self.life is not None:
             self.life.loop.stand_still(seconds)
+            self._watch_pulse(self.life)
 
     def living(self) -> List[Process]:
         """Processes that have not ended."""
@@ -128,17 +129,21 @@ class Machine:
     def stop_agent(self) -> None:
         """The agent's process is stopped; its keeper kills one without a pulse."""
         if self.has_agent and self.life is not None:
-            life = self.life
-            with life.loop.within():
-                patience = granted_s(patience_s(self._request.lost_after_s), life.agent.left_s()) + CHANCE_S
             self.world.note(self.host, "the agent is stopped")
-            life.loop.stop()
+            self.life.loop.stop()
+            self._watch_pulse(self.life)
 
-            def missed() -> None:
-                if life.loop.is_stopped and not self.clock.is_asleep and self.life is life:
-                    self.kill_agent()
+    def _watch_pulse(self, life: Life) -> None:
+        """The keeper kills an agent that does nothing from now on, for as long as its last beat has granted."""
+        began = self.world.agenda.now
+        with life.loop.within():
+            patience = granted_s(patience_s(self._request.lost_after_s), life.agent.left_s()) + CHANCE_S
 
-            self.world.agenda.after(patience, missed)
+        def missed() -> None:
+            if life.loop.ran_at <= began and not self.clock.is_asleep and self.life is life:
+                self.kill_agent()
+
+        self.world.agenda.after(patience, missed)
 
     def continue_agent(self) -> None:
         """It goes on, if it is there yet."""

@@ -65,6 +65,11 @@ def test_a_host_that_wakes_and_has_a_new_link_at_once_still_ends_its_tasks() -> 
     assert failure(World(30014, faults)) is None
 
 
+def test_a_lead_that_ends_before_it_has_written_of_a_start_uses_no_attempt_again() -> None:
+    """The real launcher has shown it first."""
+    assert failure(World(30181, [Fault(1.15, "agent", "h0")])) is None
+
+
 @pytest.mark.parametrize("after_s", [4.5, 9.5])
 def test_an_agent_that_freezes_in_a_silence_is_killed_before_its_host_is_lost(after_s: float) -> None:
     """Its keeper's patience is what is left of the silence, not the whole of it again: found by a double fault."""

@@ -80,7 +80,7 @@ class Lead(Agent):
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._published: Optional[RunStatus] = None
-        self._report = Report(folder, time.time)
+        self._report, self._attempts = Report(folder, time.time), recovery.Attempts(folder)
         self._ended_at: Optional[float] = None
         self._publish_at = self._look_at = 0.0
         self._has_news = False  # since the last look at the status
@@ -110,6 +110,7 @@ class Lead(Agent):
             if isinstance(event, Joined):
                 self._members.admit(event)
             orders = self._supervisor.handle(event, now())
+            self._attempts.note(orders)
             for order in orders:
                 self._give(order)
             self._has_news = self._has_news or bool(orders) or not isinstance(event, Tick)

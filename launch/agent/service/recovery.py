@@ -7,24 +7,46 @@ next attempt, and the chief restores the last checkpoint.
 import os
 import time
 from dataclasses import replace
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
+from launch.agent.protocol.messages import Order, Start
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
 from launch.status.run import RunStatus
 from launch.status.states import ENDED, is_over
-from launch.status.task import TaskStatus
 from launch.status.values import from_values
 
 DETACHED = "detached.json"  # is there when the launcher has left: the next lead waits for none
+ATTEMPTS = "attempts.json"
+
+
+class Attempts:
+    """The newest attempt of each task that was ordered to start: on disk before the order is given.
+
+    The status is written some time later. A lead that ends in between would else give a number twice.
+    """
+
+    def __init__(self, folder: RunFolder):
+        self._folder, self._newest = folder, folder.read_whole(ATTEMPTS) or {}
+
+    def note(self, orders: Sequence[Order]) -> None:
+        """Record the attempts that are about to be ordered."""
+        ordered = {order.task: order.attempt for order in orders if isinstance(order, Start)}
+        if ordered:
+            self._newest.update(ordered)
+            self._folder.note(ATTEMPTS, self._newest)
 
 
 class Earlier(NamedTuple):
-    """The status, how long ago it was published, and how long the run had lasted then, in seconds."""
+    """The status, how long ago it was published, and how long the run had lasted then, in seconds.
+
+    ``attempts`` has the newest one of each task that was ordered to start.
+    """
 
     status: RunStatus
+    attempts: Mapping[str, int]
     ago_s: float
     lasted_s: float
 
@@ -61,9 +83,8 @@ def read(folder: RunFolder) -> Optional[Earlier]:
     if values is None or values.get("state") in ENDED:
         return None
     began_at, published_at = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
-    return Earlier(
-        from_values(RunStatus, values), max(0.0, time.time() - published_at), max(0.0, published_at - began_at)
-    )
+    ago_s, lasted_s = max(0.0, time.time() - published_at), max(0.0, published_at - began_at)
+    return Earlier(from_values(RunStatus, values), folder.read_whole(ATTEMPTS) or {}, ago_s, lasted_s)
 
 
 def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
@@ -71,11 +92,9 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
 
     ``host`` is the lead's.
     """
-    steps: Dict[str, Any] = {}
-    for task in earlier.status.tasks:
-        if task.name in run.tasks and _has_run(task):
-            run.tasks[task.name].attempt = task.restarts + 1
-            steps[task.name] = task.step
+    for name, attempt in earlier.attempts.items():
+        run.tasks[name].attempt = attempt + 1
+    steps: Dict[str, Any] = {task.name: task.step for task in earlier.status.tasks}
     if earlier.status.formation is not None:
         run.restore_wishes(earlier.status.formation)
     if earlier.status.state == "running":
@@ -89,7 +108,3 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
     run.incidents.effective.restore(earlier.status.effective, earlier.status.global_step, rate, died_at)
     run.incidents.begin("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
     run.incidents.record_action("the agent restarted; every task restarts from the last checkpoint", now)
-
-
-def _has_run(task: TaskStatus) -> bool:
-    return bool(task.restarts or task.pid is not None)

@@ -13,6 +13,7 @@
         hosts/HOST/detached.json        on the lead, once the launcher has left the run to itself
         hosts/HOST/agent.json, processes.json       the pids and start times of what runs here
         hosts/HOST/status.json          the newest summary; on the lead that of the whole run
+        hosts/HOST/attempts.json        on the lead: the newest attempt of each task that was ordered to start
         hosts/HOST/after.json           what went wrong in the commands of the key ``after``
         hosts/HOST/checkpoint/          copies of the chief's checkpoints, on hosts that keep some
 

@@ -30,7 +30,8 @@ def before() -> RunStatus:
 def gone_on() -> Replay:
     """Another lead for that run, which begins at 100 on a clock of its own; the first died 2 s before."""
     replay = Replay()
-    recovery.continue_run(replay.run, Earlier(before(), ago_s=2.0, lasted_s=50.0), "a", 100.0)
+    attempts = {"ps:0": 0, "worker:0": 0, "worker:1": 1}
+    recovery.continue_run(replay.run, Earlier(before(), attempts, ago_s=2.0, lasted_s=50.0), "a", 100.0)
     return replay
 
 
@@ -39,6 +40,22 @@ def test_every_task_begins_as_its_next_attempt_when_every_host_has_joined() -> N
     assert replay.at(100.0, Joined("a", "2"), Go()) == []
     assert replay.at(101.0, Joined("b", "1")) == [Start("ps:0", 1), Start("worker:0", 1), Start("worker:1", 2)]
     assert replay.run.state.label == "running"
+
+
+def test_an_attempt_that_was_ordered_since_the_last_status_is_not_ordered_once_more(tmp_path: Path) -> None:
+    """A lead that was killed in the first quarter of a second gave each task two attempts of one number."""
+    folder = RunFolder(tmp_path, "r-1", "a")
+    folder.create()
+    replay = Replay()
+    folder.write("plan.json", {})
+    folder.write("status.json", to_values(replay.run.status()))
+    orders = replay.at(1.0, *map(Joined, replay.run.plan.hosts), Go())
+    recovery.Attempts(folder).note(orders)
+    recovery.Attempts(folder).note([Start("worker:1", 1)])
+    found, following = recovery.read(folder), Replay()
+    assert found is not None and found.attempts == {"ps:0": 0, "worker:0": 0, "worker:1": 1}
+    recovery.continue_run(following.run, found, "a", 2.0)
+    assert [task.attempt for task in following.run.tasks.values()] == [1, 1, 2]
 
 
 def test_the_incidents_so_far_are_kept_and_the_end_of_the_agent_is_the_next() -> None:
