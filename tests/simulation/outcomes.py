@@ -27,10 +27,13 @@ def look(world: Any) -> None:
 
 
 def _success_is_the_last_step(world: Any, status: Dict[str, Any]) -> None:
-    """I11: a run has succeeded only with its last step, and a run without faults and operators does."""
+    """I11: a run has succeeded only with its last step, which it shows; one without faults and operators does."""
     is_done, state = world.training.step >= world.plan.steps, status.get("state")
     if state == "succeeded" and not is_done:
         raise Broken(f"I11: the run has succeeded at step {int(world.training.step)} of {world.plan.steps}")
+    shown = (status.get("global_step"), status.get("checkpoint_step"))
+    if state == "succeeded" and shown != (int(world.training.step), world.training.saved):
+        raise Broken(f"I11: step {int(world.training.step)}, saved {world.training.saved}, is shown as {shown}")
     if not world.faults and state != "succeeded":
         raise Broken(f"I11: nothing was in the way, and the run is {state}: {status.get('cause')}")
     if state == "failed" and status["cause_incident"] is None and not status["cause"]:

@@ -1,6 +1,7 @@
 """Each promise is broken by a product that does not keep it: none of them holds by itself."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Callable, List
 
 import pytest
@@ -14,9 +15,11 @@ from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.stall import Stalls
+from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_records import Roster
 from tests.simulation import machines
 from tests.simulation.faults import Fault
+from tests.simulation.promises import Promises
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
@@ -100,6 +103,15 @@ def test_training_that_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_restart_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restart_policy, "pause_s", lambda failures, backoff_s: 9.0)
     assert "expected a pause of 5.0 s at most, found 1" in broken(PLAIN, Fault(100.0, "crash", "worker:0"))
+
+
+def test_a_success_that_shows_another_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown(*args: Any, **more: Any) -> Any:
+        return replace(run_status(*args, **more), global_step=7)
+
+    monkeypatch.setattr("launch.agent.supervision.supervisor.run_status", shown)
+    monkeypatch.setattr(Promises, "_the_status_is_new", lambda self: None)
+    assert broken(PLAIN).startswith("I11: step 1500, saved 1500, is shown as (7, 1500)")
 
 
 def test_two_faults_cost_what_each_does(monkeypatch: pytest.MonkeyPatch) -> None:
