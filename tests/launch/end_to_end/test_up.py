@@ -11,15 +11,9 @@ from pathlib import Path
 import pytest
 
 from launch.agent.linux import processes
-from tests.support.launch.launcher import Launcher, finish
+from tests.support.launch.launcher import SHORT_LEASE, Launcher, finish
 from tests.support.launch.machine import is_of_a_lease, is_stopped
 from tests.support.waiting import eventually
-
-SHORT_LEASE = (
-    "import launch.plan.agent_requests; launch.plan.agent_requests.LEASE_S = 1.5; import launch.cli; launch.cli.main()"
-)
-IGNORE = "trap 'echo no' TERM; echo up; while :; do sleep 1000 & wait; done"
-
 
 # -- ends that a run comes to by itself
 
@@ -146,30 +140,6 @@ def signalled(launch: Launcher, number: int) -> "subprocess.CompletedProcess[str
     return finish(process)
 
 
-def test_ctrl_c_stops_the_workers_then_the_ps(launch: Launcher) -> None:
-    launch.stay()
-    ran = signalled(launch, signal.SIGINT)
-    assert ran.returncode == 130
-    assert "SIGINT: stopping the workers, then the ps; a second signal kills them at once" in ran.stdout
-    assert ran.stdout.splitlines()[-1].endswith("stopped: SIGINT to launch up")
-    told = launch.order.read_text().split()
-    assert (set(told[:2]), told[2]) == ({"worker:0", "worker:1"}, "ps:0")
-    assert launch.left() == []
-
-
-def test_a_second_ctrl_c_kills_what_does_not_listen(launch: Launcher) -> None:
-    launch.write(IGNORE)
-    process = launch.begin("up")
-    eventually("every task", launch.all_up)
-    process.send_signal(signal.SIGINT)
-    eventually("the stop", lambda: "no" in launch.log("worker:0"))
-    process.send_signal(signal.SIGINT)
-    ran = finish(process)
-    assert ran.returncode == 130
-    assert "SIGINT: killing every task" in ran.stdout
-    assert launch.left() == []
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_the_end_of_a_session_or_a_term_stops_the_run_in_order_too(launch: Launcher, number: int, code: int) -> None:
     launch.stay()
@@ -177,17 +147,6 @@ def test_the_end_of_a_session_or_a_term_stops_the_run_in_order_too(launch: Launc
     assert ran.returncode == code
     assert launch.order.read_text().split()[2] == "ps:0"
     assert launch.left() == []
-
-
-def test_a_launcher_that_is_killed_takes_its_run_along_within_the_lease(launch: Launcher) -> None:
-    launch.stay()
-    process = launch.begin("up", program=[sys.executable, "-c", SHORT_LEASE])
-    eventually("every task", launch.all_up)
-    process.kill()
-    finish(process)
-    eventually("the end of everything", lambda: not launch.left())
-    status = launch.status()
-    assert status["state"] == "stopped" and is_of_a_lease(status["cause"])
 
 
 def test_ctrl_z_for_longer_than_the_lease_does_not_end_the_run_and_fg_shows_it_again(launch: Launcher) -> None:

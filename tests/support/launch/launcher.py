@@ -21,6 +21,9 @@ from tests.support.launch.machine import left_in, living_under
 from tests.support.waiting import PATIENCE_S
 
 LAUNCH = [sys.executable, "-m", "launch"]
+SHORT_LEASE = (
+    "import launch.plan.agent_requests; launch.plan.agent_requests.LEASE_S = 1.5; import launch.cli; launch.cli.main()"
+)
 if TYPE_CHECKING:
     Running = subprocess.Popen[str]
     Ended = subprocess.CompletedProcess[str]

@@ -10,12 +10,13 @@ import signal
 import sys
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import pytest
 
 from tests.launch.end_to_end.ends import recorder
-from tests.support.launch.launcher import Launcher, finish
+from tests.support.launch.launcher import LAUNCH, SHORT_LEASE, Launcher, finish
+from tests.support.launch.machine import is_of_a_lease
 from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
@@ -47,10 +48,10 @@ class Ends(Launcher):
         python.chmod(0o755)
         self.python = str(python)
 
-    def up(self, *arguments: str, on_term: str = "wait $!; exit 0") -> Any:
+    def up(self, *arguments: str, on_term: str = "wait $!; exit 0", program: Sequence[str] = LAUNCH) -> Any:
         """``launch up``, once every task is up."""
         self.write(TASK.format(order=self.order, on_term=on_term), python=self.python)
-        launcher = self.begin("up", *arguments)
+        launcher = self.begin("up", *arguments, program=program)
         eventually("all tasks", self.all_up)
         eventually("its status", lambda: self.file_of("status")["state"] == "running")
         if "-d" in arguments:
@@ -93,9 +94,13 @@ class Ends(Launcher):
 
 
 def stop(run: Ends) -> None:
+    """Ctrl-C: the workers end, then the ps."""
     launcher = run.up()
     launcher.send_signal(signal.SIGINT)
-    finish(launcher)
+    ran = finish(launcher)
+    assert ran.returncode == 130
+    assert "SIGINT: stopping the workers, then the ps; a second signal kills them at once" in ran.stdout
+    assert ran.stdout.splitlines()[-1].endswith("stopped: SIGINT to launch up")
 
 
 def kill(run: Ends) -> None:
@@ -104,14 +109,18 @@ def kill(run: Ends) -> None:
     launcher.send_signal(signal.SIGINT)
     eventually("TERM", lambda: "SIGTERM" in (run.record.read_text() if run.record.exists() else ""))
     launcher.send_signal(signal.SIGINT)
-    finish(launcher)
+    ran = finish(launcher)
+    assert ran.returncode == 130 and "SIGINT: killing every task" in ran.stdout
 
 
 def lease(run: Ends) -> None:
-    launcher = run.up()
+    """The launcher is killed."""
+    launcher = run.up(program=[sys.executable, "-c", SHORT_LEASE])
     launcher.send_signal(signal.SIGKILL)
     finish(launcher)
     eventually("the end", lambda: not run.left())
+    status = run.status()
+    assert status["state"] == "stopped" and is_of_a_lease(status["cause"])
 
 
 def down(run: Ends) -> None:
