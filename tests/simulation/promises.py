@@ -97,10 +97,10 @@ class Promises:
         self._attempts_are_counted(process)
 
     def _attempts_are_counted(self, process: Any) -> None:
-        """I5: no two processes have one attempt, unless its lead has lost its files."""
+        """I5: no two processes have one attempt, unless a disk was full."""
         others = [each for each in self._world.training.processes if each is not process]
         again = [each for each in others if (each.task, each.attempt) == (process.task, process.attempt)]
-        if again and not self._world.kinds & LOSES_FILES:
+        if again and "disk" not in self._world.kinds:
             self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
 
     # -- what is counted

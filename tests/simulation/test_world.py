@@ -70,6 +70,12 @@ def test_a_lead_that_ends_before_it_has_written_of_a_start_uses_no_attempt_again
     assert failure(World(30181, [Fault(1.15, "agent", "h0")])) is None
 
 
+@pytest.mark.parametrize(("seed", "kind"), [(19271, "power"), (147, "reboot")])
+def test_a_lead_that_a_boot_starts_uses_no_attempt_again(seed: int, kind: str) -> None:
+    """A power cut undoes what was not synced, and leaves the status in pieces."""
+    assert failure(World(seed, [Fault(76.54307419253237, kind, "h0", 20.0)])) is None
+
+
 @pytest.mark.parametrize("after_s", [4.5, 9.5])
 def test_an_agent_that_freezes_in_a_silence_is_killed_before_its_host_is_lost(after_s: float) -> None:
     """Its keeper's patience is what is left of the silence, not the whole of it again: found by a double fault."""

@@ -80,7 +80,7 @@ class Lead(Agent):
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._published: Optional[RunStatus] = None
-        self._report, self._attempts = Report(folder, time.time), recovery.Attempts(folder)
+        self._report, self._attempts = Report(folder, time.time), recovery.Attempts(folder, request.returns)
         self._ended_at: Optional[float] = None
         self._publish_at = self._look_at = 0.0
         self._has_news = False  # since the last look at the status
@@ -125,6 +125,7 @@ class Lead(Agent):
 
     def _take_over(self) -> None:
         """Continue the run of an agent that died; the launcher has sent go before."""
+        self._attempts.continue_in(self._supervisor)
         before = recovery.read(self._folder)
         if before is not None:
             recovery.continue_run(self._supervisor, before, self._host, now())

@@ -7,7 +7,7 @@ next attempt, and the chief restores the last checkpoint.
 import os
 import time
 from dataclasses import replace
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from launch.agent.protocol.messages import Order, Start
 from launch.agent.state.run_folder import RunFolder
@@ -26,27 +26,32 @@ class Attempts:
     """The newest attempt of each task that was ordered to start: on disk before the order is given.
 
     The status is written some time later. A lead that ends in between would else give a number twice.
+
+    Args:
+      durable: whether a power cut must not undo what is recorded: a boot starts the next lead.
     """
 
-    def __init__(self, folder: RunFolder):
-        self._folder, self._newest = folder, folder.read_whole(ATTEMPTS) or {}
+    def __init__(self, folder: RunFolder, durable: bool):
+        self._folder, self._durable = folder, durable
+        self._newest: Dict[str, int] = folder.read_whole(ATTEMPTS) or {}
 
     def note(self, orders: Sequence[Order]) -> None:
         """Record the attempts that are about to be ordered."""
         ordered = {order.task: order.attempt for order in orders if isinstance(order, Start)}
         if ordered:
             self._newest.update(ordered)
-            self._folder.note(ATTEMPTS, self._newest)
+            self._folder.note(ATTEMPTS, self._newest, self._durable)
+
+    def continue_in(self, run: Supervisor) -> None:
+        """Let each task begin as the attempt after its newest one."""
+        for name, attempt in self._newest.items():
+            run.tasks[name].attempt = attempt + 1
 
 
 class Earlier(NamedTuple):
-    """The status, how long ago it was published, and how long the run had lasted then, in seconds.
-
-    ``attempts`` has the newest one of each task that was ordered to start.
-    """
+    """The status, how long ago it was published, and how long the run had lasted then, in seconds."""
 
     status: RunStatus
-    attempts: Mapping[str, int]
     ago_s: float
     lasted_s: float
 
@@ -83,8 +88,9 @@ def read(folder: RunFolder) -> Optional[Earlier]:
     if values is None or values.get("state") in ENDED:
         return None
     began_at, published_at = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
-    ago_s, lasted_s = max(0.0, time.time() - published_at), max(0.0, published_at - began_at)
-    return Earlier(from_values(RunStatus, values), folder.read_whole(ATTEMPTS) or {}, ago_s, lasted_s)
+    return Earlier(
+        from_values(RunStatus, values), max(0.0, time.time() - published_at), max(0.0, published_at - began_at)
+    )
 
 
 def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
@@ -92,8 +98,6 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
 
     ``host`` is the lead's.
     """
-    for name, attempt in earlier.attempts.items():
-        run.tasks[name].attempt = attempt + 1
     steps: Dict[str, Any] = {task.name: task.step for task in earlier.status.tasks}
     if earlier.status.formation is not None:
         run.restore_wishes(earlier.status.formation)

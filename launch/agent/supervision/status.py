@@ -57,13 +57,15 @@ def run_status(
     """
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
+    drained = formation.drained if formation is not None else ()  # whose last steps are their own
+    newest = _newest_step((task for task in workers if task.plan.name not in drained), incidents.stalls.newest)
     report = chief.progress if chief else {}
     judged, stalls = _judge(tasks), incidents.stalls
     return RunStatus(
         run=plan.run,
         name=plan.name,
         state=state.label,
-        global_step=outcome["step"] if outcome.get("step") is not None else _newest_step(workers, stalls.newest),
+        global_step=outcome["step"] if outcome.get("step") is not None else newest,
         steps=plan.steps,
         formation=formation,
         steps_per_second=round(chief.rates(now)[0], 3) if chief else 0.0,
@@ -92,8 +94,8 @@ def run_status(
 
 
 def _newest_step(workers: Iterable[TaskRecord], before: Optional[int]) -> Optional[int]:
-    """Return the newest step that a worker with a process has reported, else the newest of processes before."""
-    steps = [task.progress["step"] for task in workers if task.process and task.progress.get("step") is not None]
+    """Return the newest step that a worker has reported, else the newest of processes before."""
+    steps = [task.progress["step"] for task in workers if task.progress.get("step") is not None]
     return max(steps) if steps else before
 
 

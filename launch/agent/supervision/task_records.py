@@ -223,7 +223,7 @@ class Roster:
     @property
     def is_starting(self) -> bool:
         """Return whether a task starts, or is to start."""
-        return any(task.recalled or task.state in ("starting", "restarting") for task in self.by_name.values())
+        return self.number("starting", "restarting") > 0 or any(task.recalled for task in self.by_name.values())
 
     def pending_tasks(self) -> List[TaskRecord]:
         """Return the tasks that have no process, and are to have one."""

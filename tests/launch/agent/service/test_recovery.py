@@ -30,8 +30,9 @@ def before() -> RunStatus:
 def gone_on() -> Replay:
     """Another lead for that run, which begins at 100 on a clock of its own; the first died 2 s before."""
     replay = Replay()
-    attempts = {"ps:0": 0, "worker:0": 0, "worker:1": 1}
-    recovery.continue_run(replay.run, Earlier(before(), attempts, ago_s=2.0, lasted_s=50.0), "a", 100.0)
+    for task, attempt in (("ps:0", 1), ("worker:0", 1), ("worker:1", 2)):
+        replay.run.tasks[task].attempt = attempt
+    recovery.continue_run(replay.run, Earlier(before(), ago_s=2.0, lasted_s=50.0), "a", 100.0)
     return replay
 
 
@@ -46,15 +47,10 @@ def test_an_attempt_that_was_ordered_since_the_last_status_is_not_ordered_once_m
     """A lead that was killed in the first quarter of a second gave each task two attempts of one number."""
     folder = RunFolder(tmp_path, "r-1", "a")
     folder.create()
-    replay = Replay()
-    folder.write("plan.json", {})
-    folder.write("status.json", to_values(replay.run.status()))
-    orders = replay.at(1.0, *map(Joined, replay.run.plan.hosts), Go())
-    recovery.Attempts(folder).note(orders)
-    recovery.Attempts(folder).note([Start("worker:1", 1)])
-    found, following = recovery.read(folder), Replay()
-    assert found is not None and found.attempts == {"ps:0": 0, "worker:0": 0, "worker:1": 1}
-    recovery.continue_run(following.run, found, "a", 2.0)
+    replay, following = Replay(), Replay()
+    recovery.Attempts(folder, durable=False).note(replay.at(1.0, *map(Joined, replay.run.plan.hosts), Go()))
+    recovery.Attempts(folder, durable=True).note([Start("worker:1", 1)])
+    recovery.Attempts(folder, durable=False).continue_in(following.run)
     assert [task.attempt for task in following.run.tasks.values()] == [1, 1, 2]
 
 

@@ -143,8 +143,9 @@ def test_a_lead_that_starts_again_goes_on_counting() -> None:
     before = from_values(RunStatus, replay.status())
     after = Replay()
     after.at(0.0, *(Joined(host) for host in after.run.plan.hosts))
-    attempts = {"ps:0": 0, "worker:0": 0, "worker:1": 0}
-    continue_run(after.run, Earlier(before, attempts, ago_s=5.0, lasted_s=10.0), "a", 0.0)
+    for record in after.run.tasks.values():
+        record.attempt = 1
+    continue_run(after.run, Earlier(before, ago_s=5.0, lasted_s=10.0), "a", 0.0)
     after.at(0.0, Go())
     for task in ("ps:0", "worker:0", "worker:1"):
         after.at(0.0, started(task, 1))

@@ -5,7 +5,7 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.agent.protocol.messages import Measured, Signs, Tick
+from launch.agent.protocol.messages import KillRequested, Measured, Signs, Tick
 from launch.agent.supervision.status import Judgement, judge
 from launch.agent.supervision.task_records import Pace
 from tests.support.agent.histories import DONE, Replay, advanced, failed, started, succeeded
@@ -83,6 +83,17 @@ def test_before_anything_happened_the_summary_claims_nothing() -> None:
     summary = Replay().status()
     assert (summary["state"], summary["steps"], summary["steps_per_second"]) == ("starting", 100, 0.0)
     assert [summary[key] for key in ("global_step", "loss", "checkpoint_step", "cause")] == [None] * 4
+
+
+def test_a_run_that_ends_after_a_return_to_a_checkpoint_shows_its_last_step_and_not_the_farthest() -> None:
+    replay = Replay()
+    replay.up()
+    replay.at(1, advanced("worker:0", 90, examples=10), advanced("worker:1", 90, examples=10), failed("ps:0"))
+    replay.at(5, started("ps:0", 1))
+    replay.at(6, advanced("worker:0", 50, examples=20), advanced("worker:1", 50, examples=20))
+    replay.at(7, KillRequested("the operator"))
+    replay.at(8, *(failed(task, attempt) for task, attempt in (("ps:0", 1), ("worker:0", 0), ("worker:1", 0))))
+    assert (replay.status()["state"], replay.status()["global_step"]) == ("stopped", 50)
 
 
 def test_the_global_step_is_the_farthest_workers_and_the_loss_the_chiefs() -> None:
