@@ -5,26 +5,26 @@ The figures are signs, not the aim: a stranger finds, changes and removes a feat
 
 import ast
 from collections import Counter
-from pathlib import Path
+from pathlib import PurePath
 from typing import Dict, Iterator, List, NamedTuple, Set
 
 from tests.support import ROOT
+from tests.support.sources import Source
 
 SMALL, LONG, MOST_ARGUMENTS = 30, 300, 6
 PARTS = ("after", "notice", "limits", "containers")  # features that are counted by the files that name them
 
 
 class Module(NamedTuple):
-    """A module of the product; ``path`` is from the root."""
+    """A module of the product, and how many lines it has."""
 
-    path: Path
+    source: Source
     lines: int
-    tree: ast.Module
 
     @property
-    def name(self) -> str:
-        """Return the dotted name."""
-        return ".".join(self.path.with_suffix("").parts)
+    def path(self) -> PurePath:
+        """Return the path from the root."""
+        return PurePath(self.source.path)
 
     @property
     def is_listing(self) -> bool:
@@ -35,14 +35,18 @@ class Module(NamedTuple):
 def modules() -> List[Module]:
     """Return every module of the product."""
     paths = [path for room in ("cluster", "launch", "jobs") for path in sorted((ROOT / room).rglob("*.py"))]
-    texts = {path: path.read_text() for path in paths}
-    return [Module(path.relative_to(ROOT), text.count("\n"), ast.parse(text)) for path, text in texts.items()]
+    return [module(path.relative_to(ROOT).as_posix(), path.read_text()) for path in paths]
+
+
+def module(path: str, text: str) -> Module:
+    """Return a module of its text."""
+    return Module(Source(path, ast.parse(text)), text.count("\n"))
 
 
 def figures(found: List[Module]) -> Dict[str, int]:
     """Return the figures of some modules, by what they count."""
     named = [each for each in found if not each.is_listing]
-    nodes = [node for each in found for node in ast.walk(each.tree) if type(node).__name__ != "Index"]  # of 3.7
+    nodes = [node for each in found for node in ast.walk(each.source.tree) if type(node).__name__ != "Index"]  # of 3.7
     calls = [len(node.args) for node in nodes if isinstance(node, ast.Call)]
     return {
         "AST nodes": len(nodes),
@@ -60,7 +64,7 @@ def figures(found: List[Module]) -> Dict[str, int]:
 def names(module: Module, part: str) -> bool:
     """Return whether a module that is not of a part uses its name: to import it, as a key, a field or an argument."""
     is_own = any(piece == part or piece.startswith(f"{part}_") for piece in module.path.with_suffix("").parts)
-    return not is_own and part in {text for node in ast.walk(module.tree) for text in _texts(node)}
+    return not is_own and part in {text for node in ast.walk(module.source.tree) for text in _texts(node)}
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
@@ -75,22 +79,17 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def _with_one_importer(named: List[Module], found: List[Module]) -> int:
-    names = {each.name for each in named}
+    modules = {each.source.module for each in named}
     importers: Dict[str, Set[str]] = {}
     for each in found:
-        for node in ast.walk(each.tree):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for alias in node.names:
-                    whole = f"{node.module}.{alias.name}"
-                    importers.setdefault(whole if whole in names else node.module, set()).add(each.name)
-            elif isinstance(node, ast.Import):
-                for alias in node.names:
-                    importers.setdefault(alias.name, set()).add(each.name)
-    return sum(len(importers.get(name, ())) == 1 for name in names)
+        for imported in each.source.imports():
+            whole, package = imported.module, imported.module.rpartition(".")[0]
+            importers.setdefault(whole if whole in modules else package, set()).add(each.source.module)
+    return sum(len(importers.get(module, ())) == 1 for module in modules)
 
 
-def _twice(names: Iterator[str]) -> int:
-    return sum(count > 1 for count in Counter(names).values())
+def _twice(found: Iterator[str]) -> int:
+    return sum(count > 1 for count in Counter(found).values())
 
 
 if __name__ == "__main__":

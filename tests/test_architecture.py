@@ -12,11 +12,11 @@ import sys
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
-from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, sources
 
 ROOMS = ("cluster", "launch", "jobs", "tests")
 TENSORFLOW_FREE = (
@@ -80,34 +80,8 @@ CODE = re.compile(r"``[^`]*``|^ *[\w, ]+:", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 
 
-class Import(NamedTuple):
-    line: int
-    module: str  # dotted; for ``from a import b`` it is ``a.b``
-
-
-class Source(NamedTuple):
-    path: str  # from the root, with slashes: "launch/cli.py"
-    tree: ast.Module
-
-    @property
-    def module(self) -> str:
-        """``launch.cli``; a package's ``__init__.py`` is the package."""
-        return re.sub(r"(/__init__)?\.py$", "", self.path).replace("/", ".")
-
-    @property
-    def package(self) -> str:
-        """What a relative import with one dot is relative to."""
-        return str(Path(self.path).parent).replace("/", ".")
-
-    def imports(self) -> Iterator[Import]:
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                yield from (Import(node.lineno, name.name) for name in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                above = self.package.split(".")
-                origin = above[: len(above) - node.level + 1] if node.level else []
-                prefix = ".".join([*origin, *filter(None, [node.module])])
-                yield from (Import(node.lineno, f"{prefix}.{name.name}") for name in node.names)
+class Source(sources.Source):
+    """A module with what it has to read for people."""
 
     def docstrings(self) -> Iterator[Tuple[int, str]]:
         """Each with its line; those of tests are not held to the rules of the product's."""
@@ -394,7 +368,7 @@ KEPT: List[Tuple[str, str]] = [
 ]
 
 
-def sources() -> List[Source]:
+def every_source() -> List[Source]:
     paths = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
     return [Source(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(), str(path))) for path in paths]
 
@@ -402,7 +376,7 @@ def sources() -> List[Source]:
 @pytest.fixture(scope="module")
 def tree() -> List[Source]:
     """Every Python file of the project."""
-    return sources()
+    return every_source()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

@@ -1,11 +1,8 @@
 """The product's tree grows in no figure, and each figure counts what it names."""
 
-import ast
-from pathlib import Path
-
 import pytest
 
-from tests.size import Module, figures, modules, names
+from tests.size import figures, module, modules, names
 
 # They only fall: a new feature brings its own folder, and what it takes elsewhere.
 CEILINGS = {
@@ -29,10 +26,6 @@ def test_no_figure_is_above_its_ceiling_or_far_below() -> None:
     found = figures(modules())
     assert {name: count for name, count in found.items() if count > CEILINGS[name]} == {}
     assert {name: count for name, count in found.items() if count < int(CEILINGS[name] * (1 - SLACK))} == {}
-
-
-def module(path: str, text: str) -> Module:
-    return Module(Path(path), text.count("\n"), ast.parse(text))
 
 
 def test_each_figure_counts_what_it_names() -> None:

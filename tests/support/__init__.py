@@ -10,6 +10,7 @@ launch      the launcher as a process, and fakes of everything that it talks to
 lines       how many lines of Python run
 order       the order of test files: the longest first
 skips       skipped tests, counted and explained at the end
+sources     modules as they are written: their names and their imports
 slurm       Slurm on fake hosts, and stand-ins for srun
 ssh         SSH servers of asyncssh on loopback
 training    clusters in one process or in several, and jobs for them

@@ -61,9 +61,8 @@ class Silences:
         tasks may live.
         """
         usual_s, patience = self.lost_after_s * (1 + MARGIN_SHARE), self._patience if awaits_boots else {}
-        silences = {host: now - since for host, since in self._since.items()}
-        late = {host: silent_s for host, silent_s in silences.items() if silent_s > patience.get(host, usual_s)}
-        found = [Lost(host, silent_s) for host, silent_s in late.items() if host not in spared]
+        late = [host for host, since in self._since.items() if now - since > patience.get(host, usual_s)]
+        found = [Lost(host, now - self._since[host]) for host in late if host not in spared]
         for each in found:
             del self._since[each.host]
             self._reported[each.host] = None

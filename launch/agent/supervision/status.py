@@ -9,7 +9,7 @@ back. So only the waiting beyond that of the slowest worker is due to the slowes
 
 import math
 from statistics import median_low
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.task import TRAINERS
 from launch.agent.supervision.incidents import Incidents
@@ -58,7 +58,8 @@ def run_status(
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
     drained = formation.drained if formation is not None else ()  # whose last steps are their own
-    newest = _newest_step((task for task in workers if task.plan.name not in drained), incidents.stalls.newest)
+    steps = [task.progress.get("step") for task in workers if task.plan.name not in drained]
+    newest = max((step for step in steps if step is not None), default=incidents.stalls.newest)
     report = chief.progress if chief else {}
     judged, stalls = _judge(tasks), incidents.stalls
     return RunStatus(
@@ -91,12 +92,6 @@ def run_status(
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
         **more,
     )
-
-
-def _newest_step(workers: Iterable[TaskRecord], before: Optional[int]) -> Optional[int]:
-    """Return the newest step that a worker has reported, else the newest of processes before."""
-    steps = [task.progress["step"] for task in workers if task.progress.get("step") is not None]
-    return max(steps) if steps else before
 
 
 def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
