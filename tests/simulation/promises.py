@@ -11,6 +11,7 @@ WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
 STATUS_S, BACK_STEPS = 10.0, 40  # between two looks at the status; a checkpoint is not older
+WRITTEN_S = 1.0  # from a change of the run's state to its file
 ANSWER_S = 60.0  # to a local caller
 DIALS_S = 30.0  # between tries to reach the lead's host, and to end in order
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
@@ -35,6 +36,7 @@ class Promises:
         self._deserted_at = self._read_at = 0.0
         self._reported = 0  # the newest step that the lead knew at that time
         self._writer: Any = None  # the supervisor of that lead
+        self._state, self._since = "", 0.0  # of the run, and since when
         self.closing_at: Optional[float] = None  # when the lead has begun to end the run
 
     def look(self) -> None:
@@ -140,7 +142,9 @@ class Promises:
         is_new, self._writer = supervisor is not self._writer, supervisor
         if is_new or not can_write or now < world.woken_at.get("h0", 0.0) + 2 * STATUS_S:
             self._read_at, self._reported = now, 0
-        if supervisor is None or now < self._read_at + STATUS_S:
+        if supervisor is not None and supervisor.state.label != self._state:
+            self._state, self._since = supervisor.state.label, now
+        if supervisor is None or now < max(self._read_at + STATUS_S, self._since + WRITTEN_S):
             return
         self._read_at = now
         status = lead.folder.read_whole("status.json") or {}

@@ -17,7 +17,7 @@ from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.stall import Stalls
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_records import Roster
-from tests.simulation import machines
+from tests.simulation import machines, promises
 from tests.simulation.faults import Fault
 from tests.simulation.promises import Promises
 from tests.simulation.verdict import failure
@@ -139,6 +139,11 @@ def test_a_status_with_the_end_of_another_process(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Roster, "begin_attempt", kept)
     assert broken(PLAIN, Fault(100.0, "crash", "worker:1")).startswith("I14: a task that runs is shown with the end ")
+
+
+def test_a_status_of_a_moment_ago_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promises, "STATUS_S", 0.0)
+    assert broken(ELASTIC) == ""
 
 
 def test_a_status_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
