@@ -112,10 +112,10 @@ class Stalls:
 
         That step is the checkpoint's, if the chief reports it, else the one before ``step``.
         """
-        known = checkpoint_step is not None and checkpoint_step <= step
+        known = checkpoint_step is not None and checkpoint_step < step  # else it is of after the return
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
-        is_same = self._shared.get(task, 0) < self._fall.number and (known or begun >= self._fall.begun)
-        lost = self._lost_more(last, begun, known) if is_same else self._lost_anew(last, begun)
+        is_same = self._shared.get(task, 0) < self._fall.number
+        lost = self._lost_more(last, begun) if is_same else self._lost_anew(last, begun)
         if chief or lost:  # else another worker reports the same
             self.went_back_to = begun
         if lost or known:
@@ -133,10 +133,10 @@ class Stalls:
         self._fell = max(self._fell, below)
         return lost
 
-    def _lost_more(self, last: int, begun: int, known: bool) -> int:
+    def _lost_more(self, last: int, begun: int) -> int:
         """Return the steps that the counted fall has lost beyond what was known of it."""
         fall = self._fall
-        above, below = max(0, last - fall.top), max(0, fall.begun - begun) if known else 0
+        above, below = max(0, last - fall.top), max(0, fall.begun - begun)
         self._fall = Fall(fall.number, fall.top + above, fall.begun - below)
         self._fell = max(self._fell, (self.newest or 0) - begun) if self._fell else 0
         return above + below

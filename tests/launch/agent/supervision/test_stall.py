@@ -17,3 +17,15 @@ def test_a_fall_that_others_report_when_the_chief_is_past_it_counts_once() -> No
     stalls.record("worker:1", {"step": 108, "examples": 112}, 6.0)
     stalls.record("worker:1", {"step": 104, "examples": 116}, 7.0)  # another one
     assert stalls.steps_lost == 3 + 5
+
+
+def test_a_fall_whose_first_step_is_saved_counts_once() -> None:
+    """The chief saves at the first step after the return, as somebody has asked for: a simulated history found it."""
+    stalls = Stalls()
+    for task in ("worker:0", "worker:1"):
+        known = {"checkpoint_step": 200} if task == "worker:0" else {}
+        stalls.record(task, {"step": 213, "examples": 213, **known}, 1.0, chief=bool(known))
+    stalls.record("worker:0", {"step": 201, "examples": 214, "checkpoint_step": 201}, 2.0, chief=True)
+    assert stalls.steps_lost == 13
+    stalls.record("worker:1", {"step": 201, "examples": 214}, 3.0)
+    assert stalls.steps_lost == 13
