@@ -3,6 +3,7 @@
 from typing import Any
 
 from launch.agent.protocol.messages import Stop
+from launch.agent.supervision.elastic import END_S
 from launch.agent.supervision.run_state import Phase
 
 
@@ -32,7 +33,9 @@ class Orders:
         world, supervisor = self._world, self._world.supervisor()
         if supervisor is None or supervisor.state.phase is not Phase.CLOSING or world.is_killing:
             return
-        if supervisor.tasks[order.task].recalled:  # the operator has asked for its restart before
+        if (
+            supervisor.tasks[order.task].recalled or order.grace_s == END_S
+        ):  # before the run ended: a restart, a new formation
             return
         others = [each for each in world.acting() if not each.task.startswith("ps")]
         acting = sorted(each.task for each in others if not world.promises.has_just_woken([each]))

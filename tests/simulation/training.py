@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Set, Tuple
 
 from cluster.protocol.save_request import HOLD_S
 from launch.agent.wire.run_plan import RunPlan
@@ -59,7 +59,8 @@ class Training:
         return found
 
     def _trains(self, group: List[Process]) -> bool:
-        if len({each.task for each in group}) < self._size(group[0].formation):
+        formation, there = group[0].formation, {each.task for each in group}
+        if len(there) < self._size(formation) and len(there | self._done(formation)) < self._size(formation):
             return False
         if any(each.is_still or self.now() - each.began < START_S for each in group):
             return False
@@ -67,6 +68,10 @@ class Training:
         return all(self.awake(host) for host in hosts) and all(
             self.reach(one, other) for one in hosts for other in hosts if one != other
         )
+
+    def _done(self, formation: str) -> Set[str]:
+        """Tasks that have ended with the last step: the others can do without them."""
+        return {each.task for each in self.processes if each.formation == formation and each.is_done}
 
     @staticmethod
     def _size(formation: str) -> int:
