@@ -28,7 +28,10 @@ def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, C
         tasks[task.host].append(task)
     local = tuple(host for host in plan.hosts if plan.spec.is_here(host))
     targets = dials(plan)
-    names = {id(shared): _names(shared) for shared in {id(each): each for each in targets.values()}.values()}
+    names = {
+        id(shared): tuple(dict.fromkeys(host_of(address) for address, _ in shared))
+        for shared in {id(each): each for each in targets.values()}.values()
+    }
     return {
         host: CheckRequest(
             run=RunReference(plan.spec.name, host, plan.spec.workdir), words=tuple(words), within_s=deadline_s,
@@ -59,10 +62,6 @@ def agent_programs(plan: Plan, host: str) -> Dict[str, str]:
     """Return the programs that a host's agent runs beside tasks, and the key of each: ``on``, or ``notice``."""
     hooks = {hook.command[0]: "on" for hook in plan.spec.hooks if hook.command and host == plan.lead}
     return {**hooks, **({plan.spec.notice.command[0]: "notice"} if plan.spec.notice else {})}
-
-
-def _names(targets: Sequence[Tuple[str, str]]) -> Tuple[str, ...]:
-    return tuple(dict.fromkeys(host_of(address) for address, _ in targets))
 
 
 def _facts(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> FactsRequest:

@@ -91,14 +91,11 @@ class LocalHost(Host):
 
     def open(self, argv: Sequence[str]) -> Channel:
         try:
-            return LocalChannel(self._started_by_shell(argv) if self.before else _at_home(argv))
+            return LocalChannel(["/bin/sh", "-c", command_line(argv, self.before)] if self.before else _at_home(argv))
         except OSError as error:
             why = os.strerror(error.errno or 0)
             unstarted = f"cannot start {argv[0]}: {why}"
             raise HostProblem(self.name, ProblemKind.NO_PYTHON, unstarted, advice="see the key python") from error
-
-    def _started_by_shell(self, argv: Sequence[str]) -> Sequence[str]:
-        return ["/bin/sh", "-c", command_line(argv, self.before)]
 
     def dial(self, port: int) -> socket.socket:
         try:

@@ -118,7 +118,11 @@ def bring_newest(
     answers, problems = fleet.ask("held", asked, HELD_S)
     if problems:
         raise CannotStart(problems)
-    held = [_held(host, each) for host in plan.hosts for each in answers[host]["held"]]
+    held = [
+        Held(host, **{key: each[key] for key in Held._fields if key in each})
+        for host in plan.hosts
+        for each in answers[host]["held"]
+    ]
     found = newest(held, plan.lead)
     asked_of_lead = replace(requests[plan.lead], resume=needed or found is not None)
     if found is None and source is not None:
@@ -135,10 +139,6 @@ def bring_newest(
         _hand_over(fleet, plan, found)
         run = found.run if directory is None else None
     return {**requests, plan.lead: replace(asked_of_lead, resume_from=Wanted(run, found.step))}
-
-
-def _held(host: str, answer: Mapping[str, Any]) -> Held:
-    return Held(host, **{key: answer[key] for key in Held._fields if key in answer})
 
 
 def chosen_in_words(found: Held, further: Optional[Held], lead: str, path_on: Callable[[str, str], str]) -> List[str]:

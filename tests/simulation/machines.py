@@ -159,11 +159,15 @@ class Machine:
         life.loop.is_dead = True
         self.world.network.died(life.loop)
         self.table.agent_ended()
+        self._begin_another(2 * GONE_S)
+
+    def _begin_another(self, patience_s: float) -> None:
+        """Let the keeper begin the next agent of a detached run, unless agents have ended too often."""
         self._ends += 1
         goes_on = self._ends <= MOST and self.world.is_detached
         if not goes_on:
             self.life, self._has_unit = None, False
-        self._keep(NOTICED_S, 2 * GONE_S, PAUSE_S * 4 ** min(self._ends - 1, 2) if goes_on else None)
+        self._keep(NOTICED_S, patience_s, PAUSE_S * 4 ** min(self._ends - 1, 2) if goes_on else None)
 
     def leave(self, why: str) -> None:
         """The agent learns that its machine is to go."""
@@ -206,6 +210,10 @@ class Machine:
         self.world.agenda.after(soon_s, look)
 
     def _begin_next(self, booted: bool = False) -> None:
+        if self.living():
+            self.world.note(self.host, "the next agent ends: something of the one before hangs")
+            self._begin_another(GONE_S)
+            return
         self.world.note(self.host, "the next agent begins")
         self.led_since = self.world.agenda.now
         self._begin_life(replace(self._request, again=True, booted=booted))

@@ -76,6 +76,31 @@ def test_a_lead_that_a_boot_starts_uses_no_attempt_again(seed: int, kind: str) -
     assert failure(World(seed, [Fault(76.54307419253237, kind, "h0", 20.0)])) is None
 
 
+def test_a_host_on_which_a_killed_process_hangs_joins_when_that_is_gone() -> None:
+    """Else the lead gives it the same task again, beside the one that hangs: found by a seed."""
+    assert failure(World(101862, [Fault(10.0, "cut in", "h2", 10.0), Fault(10.0, "stuck", "ps:1", 50.0)])) is None
+
+
+def test_a_save_at_the_first_step_after_a_return_hides_none_of_the_steps_that_are_lost() -> None:
+    assert failure(World(108314, [Fault(90.0, "save", "h5", 0.0), Fault(90.0, "crash", "ps:1", 0.0)])) is None
+
+
+def test_a_chief_that_returns_when_the_others_have_done_their_part_ends_too() -> None:
+    faults = [
+        Fault(80.0, "cut out", "h2", 0.0),
+        Fault(110.0, "crash", "worker:2", 0.0),
+        Fault(320.0, "stopped", "h1", 10.0),
+        Fault(623.0, "crash", "worker:0", 0.0),
+    ]
+    assert failure(World(108607, faults)) is None
+
+
+def test_servers_that_were_to_end_for_the_next_formation_may_end_first() -> None:
+    """Their order comes when the run begins to end; it has a second of grace."""
+    faults = [Fault(0.0, "leave", "h1"), Fault(0.0, "leave", "h3"), Fault(10.0, "cut out", "h2", 30.0)]
+    assert failure(World(107292, faults)) is None
+
+
 @pytest.mark.parametrize("after_s", [4.5, 9.5])
 def test_an_agent_that_freezes_in_a_silence_is_killed_before_its_host_is_lost(after_s: float) -> None:
     """Its keeper's patience is what is left of the silence, not the whole of it again: found by a double fault."""

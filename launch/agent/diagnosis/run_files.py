@@ -40,14 +40,11 @@ def plan_of(folder: RunFolder, redaction: Redaction) -> Dict[str, Any]:
     plan = _read(folder.own / "plan.json")
     if not isinstance(plan, dict) or "tasks" not in plan:
         return {"unreadable": redaction.value(plan)}
-    tasks = [{**task, "env": redaction.environment(_own(task.get("env", {})))} for task in plan["tasks"]]
+    # The plan contains the cluster once for all tasks.
+    own = [{name: each for name, each in task.get("env", {}).items() if name != "TF_CONFIG"} for task in plan["tasks"]]
+    tasks = [{**task, "env": redaction.environment(env)} for task, env in zip(plan["tasks"], own)]
     shown = {key: value for key, value in plan.items() if key not in ("token", "secrets", "tasks")}
     return {**redaction.value(shown), "token": HIDDEN, "tasks": [_shown(task, redaction) for task in tasks]}
-
-
-def _own(env: Mapping[str, str]) -> Dict[str, str]:
-    """Return the variables without the cluster, which the plan contains once for all tasks."""
-    return {name: value for name, value in env.items() if name != "TF_CONFIG"}
 
 
 def _shown(task: Mapping[str, Any], redaction: Redaction) -> Dict[str, Any]:

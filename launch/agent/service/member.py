@@ -179,7 +179,7 @@ class Member(Agent):
     async def _talk(self) -> None:
         while not self._over:
             try:
-                while self._fenced:  # at most for as long as ``HostTasks`` waits for what hangs
+                while self._fenced or self._tasks.is_hanging():  # else the lead may order a task once more
                     await asyncio.sleep(GONE_S)
                 me = links.Greeting(self._host, self.incarnation, self._serves)
                 link = await links.dial(

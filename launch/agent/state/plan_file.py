@@ -5,7 +5,7 @@ it needs. Each field has a default: that of a run without the field.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Mapping, Optional, Tuple
 
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.container import ContainerRequest
@@ -88,11 +88,8 @@ def write(folder: RunFolder, request: RunRequest) -> None:
     Raises:
       OSError: there is no room, or no right to write.
     """
-    folder.write(PLAN, _without_secrets(to_values(request)), durable=request.returns)
-
-
-def _without_secrets(values: Dict[str, Any]) -> Dict[str, Any]:
-    return {key: value for key, value in values.items() if key != "secrets"}
+    kept = {key: value for key, value in to_values(request).items() if key != "secrets"}
+    folder.write(PLAN, kept, durable=request.returns)
 
 
 def exists(folder: RunFolder) -> bool:

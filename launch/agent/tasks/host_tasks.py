@@ -60,6 +60,7 @@ class HostTasks:
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
         self._shipped = shipped
         self.running: Dict[str, Attempt] = {}
+        self._hanging: List[Process] = []  # those of attempts that were given up
         self._limits = TaskLimits(folder, terms or Terms())
         self._containers = TaskContainers(folder, container)
         self._standbys = Standbys(folder, self._forget)
@@ -187,6 +188,11 @@ class HostTasks:
         for name in self.running:
             self.stop(name, grace_s, now)
 
+    def is_hanging(self) -> bool:
+        """Return whether a process is still there that was killed and given up."""
+        self._hanging = [each for each in self._hanging if processes.is_same(each.pid, each.start)]
+        return bool(self._hanging)
+
     def record(self, leader: int) -> None:
         """Record a process that is no task's and ends with the run: what ends the run ends it, too."""
         self._record.began(leader)
@@ -261,8 +267,11 @@ class HostTasks:
     def _give_up(self, attempt: Attempt, pid: int) -> None:
         """Continue without an attempt whose process ``pid`` does not end."""
         del self.running[attempt.task]
+        self._hanging += filter(None, [processes.inspect(pid)])
         self._limits.ended(attempt)
-        self._emit(self._exits.hanging(attempt.task, attempt.number, pid))
+        exited = self._exits.hanging(attempt.task, attempt.number, pid)
+        say(f"{attempt.task}: {exited.cause}")
+        self._emit(exited)
 
     def sweep(self, kept: Sequence[int] = ()) -> int:
         """Kill and reap descendants that left their group, except ``kept``; return how many still live.

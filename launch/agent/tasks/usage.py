@@ -1,6 +1,6 @@
 """The tasks' use of their host's network card, and of the GPUs that they were given."""
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from launch.agent.gpus.utilisation import GpuUse, Use
 from launch.agent.linux.processes import Process
@@ -39,10 +39,8 @@ class Usage:
         marks = {task: {leader, sessions.get(leader, leader)} for task, leader in leaders.items()}
         pids = {task: [p.pid for p in table if mark & {p.group, p.session}] for task, mark in marks.items()}
         rates, gpus = self._traffic.look(now, pids), self._gpu_use.look(now) if self._gpu_use else {}
-        return {task: {**_network(rates.get(task)), **_of_gpus(self._own(task, gpus))} for task in leaders}
-
-    def _own(self, task: str, gpus: Mapping[int, Use]) -> List[Use]:
-        return [gpus[index] for index in self._gpus[task] if index in gpus]
+        own = {task: [gpus[index] for index in self._gpus[task] if index in gpus] for task in leaders}
+        return {task: {**_network(rates.get(task)), **_of_gpus(own[task])} for task in leaders}
 
 
 def _network(rate: Optional[Bytes]) -> Dict[str, Any]:

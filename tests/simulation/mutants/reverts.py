@@ -46,7 +46,7 @@ REVERTS: List[Mutant] = [
         "fenced dial",
         "a member that kills its tasks takes orders before these are gone (322f4cb)",
         (
-            Edit(_MEMBER, "while self._fenced:  # at", "while False:  # at"),
+            Edit(_MEMBER, "while self._fenced or self._tasks.is_hanging():", "while False:"),
             Edit(_MEMBER, "self._link.drop()  # what", "pass  # what"),
         ),
     ),

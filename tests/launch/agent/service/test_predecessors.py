@@ -8,7 +8,8 @@ from typing import Callable
 
 import pytest
 
-from launch.agent.state import process_records
+from launch.agent.service import predecessors
+from launch.agent.state import locks, process_records
 from launch.agent.state.run_folder import lock_path
 from tests.launch.agent.verbs.test_down import state
 from tests.support.agent.agents import LEAD, RUN, Agents
@@ -40,6 +41,16 @@ def test_what_is_left_where_agent_and_keeper_were_killed_is_ended_before_the_nex
     assert answer["ready"] and answer["ended"] == [f"ended leftovers of {RUN}: processes {child}"]
     assert state(child) in "Z gone" and bystander.poll() is None
     assert agents.down()["run"] == NEXT
+
+
+def test_an_agent_begins_beside_no_process_that_the_one_before_has_left(run: Run) -> None:
+    """It would be one that hangs in the kernel: a second process of its task must not start."""
+    agents = run({"worker:0@localhost": "exec sleep 1000"})
+    agents.up()
+    pid = agents.status()["tasks"][0]["pid"]
+    with pytest.raises(locks.NameTaken, match=rf"processes of {RUN} cannot be ended \(pids {pid}\): restart this host"):
+        predecessors.end(agents.folder(), "r", "hosts.yaml")
+    assert agents.down()["run"] == RUN
 
 
 def test_a_run_that_lives_is_not_begun_again_though_somebody_has_removed_its_lock(run: Run) -> None:

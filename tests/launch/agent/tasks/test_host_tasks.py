@@ -15,7 +15,7 @@ from launch.agent.endings.exits import HANG_S
 from launch.agent.linux import processes
 from launch.agent.linux.ports import free_ports
 from launch.agent.protocol.messages import Advanced, Exited, GpuFailed, Measured, Started
-from launch.agent.tasks import host_tasks
+from launch.agent.tasks import attempt, host_tasks
 from launch.agent.tasks.host_tasks import LINGER_S
 from launch.agent.tasks.log_gap import LogBound, gap_of
 from tests.support.agent.bench import Bench
@@ -425,6 +425,20 @@ def test_a_task_that_hangs_in_the_kernel_is_given_up_and_named(bench: Bench, mon
     assert event is not None and exited.exit_code is None and not bench.tasks.running
     assert (exited.cause or "").startswith(f"pid {event.pid} was killed and is still there after 10 s; it hangs in ")
     hanging.wait()
+
+
+def test_a_process_that_was_given_up_hangs_until_it_is_gone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.sh("exec sleep 60")
+    hanging = bench.tasks.running["worker:0"].process
+    monkeypatch.setattr(attempt, "signal_all", lambda those, number: None)  # no signal reaches it in the kernel
+    bench.tasks.stop("worker:0", 0.0, now=100.0)
+    for now in (100.0, 100.0 + HANG_S):
+        assert not bench.tasks.is_hanging()
+        bench.tasks.poll(now)
+    assert bench.comes(Exited).exit_code is None and bench.tasks.is_hanging()
+    hanging.kill()
+    hanging.wait()
+    assert not bench.tasks.is_hanging()
 
 
 def test_a_child_that_hangs_in_the_kernel_does_not_keep_its_task_from_ending(
